@@ -68,6 +68,11 @@ MAX_EXACT_TABLES: Final = 10_000
 # is relative, for comparing with alpha; the second absolute, for comparing p-values.
 P_VALUE_SLACK: Final = 1e-9
 P_VALUE_DECIMALS: Final = 12
+# Deviances that differ by less are equal, for the same reason.
+DEVIANCE_DECIMALS: Final = 6
+# Level of tests that no parameter sets; of all splits of a node, all columns of a screen, or all
+# rules of a step together (Bonferroni).
+CHANCE_LEVEL: Final = 0.05
 # Cells to count below which starting threads costs more than they save.
 MIN_THREADED_CELLS: Final = 2**18
 # Rows of the first look at a table: enough to tell columns of few values from those of many.

@@ -13,7 +13,7 @@ from icscm.engine.pieces import count_patterns
 from icscm.model.splits import freeze_counts
 from icscm.search.greedy import REASONS
 from icscm.search.rules import prune
-from icscm.search.settings import ConjunctionView
+from icscm.search.settings import ConjunctionView, Patterns
 from icscm.stats.independence import ConditionalTests
 from icscm.stats.verdicts import NOT_INVARIANT
 from literal import PAPER, assert_same, fit_quietly
@@ -179,14 +179,14 @@ def test_of_equal_p_values_the_feature_that_joined_last_is_pruned():
     labels = np.array([0, 0, 0, 1] * 4 + [0, 0, 0, 1] * 4)
     cells = labels * 2 + np.repeat([0, 1], 16)
     table = count_patterns(truths, cells, n_environments=2)
-    kept, tests = prune(table, ["first", "last"], alpha=0.05)
+    kept, tests = prune(Patterns(table), ["first", "last"], alpha=0.05)
     assert tests[0].p_value == tests[1].p_value > 0.05
     assert [test.feature for test in tests if test.removed] == ["last"]
     assert kept == [0]
     # equal but for rounding
     almost = ConditionalTests(np.ones(2), np.ones(2), np.array([0.5, 0.5 - 1e-15]))
     with mock.patch("icscm.search.rules.compute_conditional", return_value=almost):
-        assert prune(table, ["first", "last"], alpha=0.05)[0] == [0]
+        assert prune(Patterns(table), ["first", "last"], alpha=0.05)[0] == [0]
 
 
 def test_equal_utilities_are_equal():

@@ -326,11 +326,8 @@ class ICSCMClassifier(SCMClassifier):
 
     def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
         unit = getattr(getattr(countable.source, "groups", None), "unit", 1.0)
-        n_least = (
-            self.min_samples_leaf
-            if self.min_samples_leaf == 1
-            else ceil(unit * self.min_samples_leaf)
-        )
+        n_least = self.min_samples_leaf
+        n_least = n_least if n_least == 1 else ceil(unit * n_least)
         plain = replace(super()._make_shaped(countable, shape), min_samples_leaf=n_least)
         if not countable.has_environments:
             return plain

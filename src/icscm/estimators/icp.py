@@ -11,15 +11,10 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from icscm import exceptions
 from icscm._types import Array, FloatArray
 from icscm.engine.pieces import make_level_counts
-from icscm.exceptions import (
-    IcscmError,
-    NothingAcceptedWarning,
-    Parameter,
-    UntestedSetsWarning,
-    warn,
-)
+from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count
 from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
 from icscm.search.sets import InvariantSets, check_affordable, find_best, find_invariant_sets
@@ -154,7 +149,10 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         self.p_values_, self.n_sets_tested_ = found.p_values, found.n_tested
         if found.n_beyond:
             what = f"Sets with any of {count(found.n_beyond, 'weaker feature')} beyond "
-            warn((what, Parameter("max_features"), " were not tested."), UntestedSetsWarning)
+            warn(
+                (what, Parameter("max_features"), " were not tested."),
+                exceptions.UntestedSetsWarning,
+            )
         if self.parents_ is None:
             warn(
                 f"All {found.n_tested} sets of features were rejected at alpha={self.alpha}: "
@@ -163,7 +161,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
                 "too coarsely or excluded by max_set_size, and an environment that acts on the "
                 "label directly. Try a smaller alpha, more features (screened if they are many), "
                 f"a larger {self._finer}, or other and more environments.",
-                NothingAcceptedWarning,
+                exceptions.NothingAcceptedWarning,
             )
         return self
 

@@ -25,13 +25,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from icscm._constants import CHANCE_LEVEL
 from icscm._types import Array, FloatArray, IntArray
 from icscm.engine.clusters import square_sums
 from icscm.engine.counts import CountCube, Cut
 from icscm.sources.memory import MemorySource
 from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.heterogeneity import (
-    LEVEL,
     Heterogeneity,
     compare_effects,
     measure_heterogeneity,
@@ -307,12 +307,12 @@ def _update(
     p_value = min(float(found.p_values[at]) * n_tests, 1.0)
     if question == QUESTIONS[0]:
         spread = total - float((found.weights[at] ** 2).sum()) / max(total, 1e-300)
-        critical = find_quantile(LEVEL / n_tests, dof) - dof - 3.0 * np.sqrt(2.0 * dof)
+        critical = find_quantile(CHANCE_LEVEL / n_tests, dof) - dof - 3.0 * np.sqrt(2.0 * dof)
         if dof > 0:
             column.least_share = max(critical, 0.0) * total / max(spread, 1e-9) / explained
         # of the rule being true
         column.effects, column.weights = -found.effects[at], found.weights[at]
-    elif p_value >= LEVEL or share <= column.share:
+    elif p_value >= CHANCE_LEVEL or share <= column.share:
         return
     column.share, column.p_value, column.question = share, p_value, question
     column.tau, column.i2 = float(np.sqrt(found.tau_squared[at])), float(found.i2[at])

@@ -38,12 +38,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Encode and fit."""
         X = self._bring(X)
-        with limit_threads(X.size):
-            return self._fit(X, y)
-
-    def _fit(self, X: Any, y: Any) -> Self:
         self._is_text = _find_text(X)
-        self.pipeline_ = self._make_pipeline().fit(X, y)
+        with limit_threads(X.size):
+            self.pipeline_ = self._make_pipeline().fit(X, y)
         self.classes_ = self.pipeline_.classes_
         return self
 

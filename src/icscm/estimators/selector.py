@@ -14,23 +14,17 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from icscm import exceptions
+from icscm._constants import CHANCE_LEVEL
 from icscm.estimators.crossfit import CrossFit
 from icscm.estimators.judging import ColumnEffect, Judge, Round, describe_round, find_copied
 from icscm.estimators.learners import TableClassifier
 from icscm.estimators.selector_views import SelectorViews
-from icscm.exceptions import (
-    FewEnvironmentsWarning,
-    IcscmError,
-    NoEnvironmentsWarning,
-    NotInvariantWarning,
-    TooLittleDataWarning,
-    warn,
-)
+from icscm.exceptions import IcscmError, warn
 from icscm.formatting import shorten_list
 from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
-from icscm.stats.heterogeneity import LEVEL
 from icscm.stats.replication import describe_lone, find_lone_environment
 from icscm.stats.splits import find_extreme_environments, find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
@@ -165,7 +159,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             self.environments_ = tuple(source.environments) if countable.has_environments else None
             if self.environments_ is None:
                 lost = "No environments were given, so no column can be rejected. "
-                warn(lost + "Pass fit(X, y, environments=...).", NoEnvironmentsWarning)
+                warn(lost + "Pass fit(X, y, environments=...).", exceptions.NoEnvironmentsWarning)
             else:
                 check_several(source.environments)
                 warn_of_sparse(source.count_totals(), source.environments, source.classes)
@@ -190,7 +184,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         replication = judge.measure_replication() if self.environments_ else {}
         deviances = {j: deviance for j, (_, deviance) in replication.items()}
         reasons: dict[int, str] = {}
-        level = find_quantile(LEVEL / max(n_columns, 1), 1)
+        level = find_quantile(CHANCE_LEVEL / max(n_columns, 1), 1)
         for j, (ratio, explained) in replication.items():
             if ratio < self.min_replication and explained > level:
                 reasons[j] = "informs in too few environments"
@@ -219,7 +213,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
     def _find_worst(self, found: Round) -> int | None:
         """The column of the largest share that is above the tolerance and significant."""
-        shares = {j: e.share if e.p_value < LEVEL else 0.0 for j, e in found.columns.items()}
+        shares = {j: e.share if e.p_value < CHANCE_LEVEL else 0.0 for j, e in found.columns.items()}
         worst = max(shares, key=shares.__getitem__, default=None)
         if worst is None or found.explained <= 0 or shares[worst] <= self.tolerance:
             return None
@@ -293,19 +287,19 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             return
         warn_of_two(self.environments_)
         if lone is not None:
-            warn(describe_lone(self.environments_[lone]), FewEnvironmentsWarning)
+            warn(describe_lone(self.environments_[lone]), exceptions.FewEnvironmentsWarning)
         unclear = self.screen_[self.screen_["verdict"] == "cannot tell"]
         n_kept = int(self._support.sum())
         if n_kept == 0:
             warn(
                 "Every column was rejected: the model is the rate of the label; a larger tolerance "
                 "keeps more.",
-                NotInvariantWarning,
+                exceptions.NotInvariantWarning,
             )
         elif len(unclear) == n_kept and lone is None:
             reason = unclear["reason"].iloc[0]
             text = f"No column can be judged ({reason}): all {n_kept} are kept."
-            warn(text, TooLittleDataWarning)
+            warn(text, exceptions.TooLittleDataWarning)
 
     def _name(self, j: int) -> Any:
         return j if self._names is None else self._names[j]

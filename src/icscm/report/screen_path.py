@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from icscm._constants import CHANCE_LEVEL
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.formatting import clip, format_name, format_number
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.formatting import Plain
-from icscm.stats.heterogeneity import LEVEL
 
 if TYPE_CHECKING:
     import pandas
@@ -176,7 +176,7 @@ def find_known_tolerance(screen: pandas.DataFrame, own: float) -> float:
 
     No column that was kept has a larger share that is significant.
     """
-    is_next = (screen["verdict"] != "rejected") & (screen["p_value"] < LEVEL)
+    is_next = (screen["verdict"] != "rejected") & (screen["p_value"] < CHANCE_LEVEL)
     return float(min(own, screen.loc[is_next, "share"].max())) if is_next.any() else 0.0
 
 

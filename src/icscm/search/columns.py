@@ -24,20 +24,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CountCube, CountSource, Cut
 from icscm.engine.pieces import BinnedSplit
-from icscm.search.grow import (
-    DECIMALS,
-    Growing,
-    Node,
-    TreeSettings,
-    grow,
-    list_binned_splits,
-    make_root,
-    walk,
-)
+from icscm.search.grow import Growing, Node, TreeSettings, grow, list_binned_splits, make_root, walk
 from icscm.search.records import RejectedColumn
 from icscm.search.scanners import FeatureSplits, Scanner
 from icscm.stats import heterogeneity
@@ -106,7 +98,7 @@ class ColumnScreen:
     def _list_beyond(self, banned: Iterable[int], tolerance: float) -> list[int]:
         """The judged columns that differ by more than the tolerance, the worst first."""
         judged = self._judge(banned)
-        is_beyond = (judged.shares > tolerance) & (judged.p_values < heterogeneity.LEVEL)
+        is_beyond = (judged.shares > tolerance) & (judged.p_values < CHANCE_LEVEL)
         return np.flatnonzero(is_beyond).tolist()
 
     def _find_unreplicated(self) -> dict[int, list[RejectedColumn]]:
@@ -176,15 +168,19 @@ class ColumnScreen:
             is_banned: BoolArray = np.isin(cube.features, banned)
             is_judged = (found.dof > 0) & ~np.repeat(is_banned, halves.n_candidates)
             n_judged += halves.count(is_judged)
-            deviance = np.where(is_judged, found.deviance, 0.0).round(DECIMALS)
+            deviance = np.where(is_judged, found.deviance, 0.0).round(DEVIANCE_DECIMALS)
             at = halves.find_best(deviance)
             at = at[deviance[at] > 0]
             cuts += [halves.locate(each) for each in at.tolist()]
             deviances.append(deviance[at])
             p_values.append(found.p_values[at])
-            effects.append(_shrink(found, at))
+            # relative to the mean, times the share of the variance that is not chance
+            tau_squared, weights = found.tau_squared[at, np.newaxis], found.weights[at]
+            off = found.mean[at, np.newaxis] - found.effects[at]  # where the rule is true
+            shrunken = off * tau_squared * weights / (1.0 + tau_squared * weights)
+            effects.append(shrunken.round(4))
         explained = heterogeneity.compute_explained(labels, p)
-        shares = (np.concatenate(deviances) / max(explained, 1e-12)).round(DECIMALS)
+        shares = (np.concatenate(deviances) / max(explained, 1e-12)).round(DEVIANCE_DECIMALS)
         order = sorted(range(len(cuts)), key=lambda i: (-shares[i], cuts[i]))
         adjusted = np.minimum(np.concatenate(p_values) * n_judged, 1.0)
         measured = shares[order], adjusted[order], np.concatenate(effects)[order]
@@ -234,11 +230,3 @@ def _add_leaves(
         scaled: Array = block.counts
         scaled /= design
     return blocks
-
-
-def _shrink(found: heterogeneity.Heterogeneity, at: Array) -> FloatArray:
-    """Effects relative to their mean, times the share of their variance that is not chance."""
-    tau_squared, weights = found.tau_squared[at, np.newaxis], found.weights[at]
-    off = found.mean[at, np.newaxis] - found.effects[at]  # where the rule is true
-    shrunken: FloatArray = (off * tau_squared * weights / (1.0 + tau_squared * weights)).round(4)
-    return shrunken

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from icscm._constants import MAX_EQUIVALENT_RULES
+from icscm._constants import CHANCE_LEVEL, MAX_EQUIVALENT_RULES
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.engine.counts import BinnedRule, CountSource, Cut
 from icscm.formatting import count
@@ -26,13 +26,7 @@ from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import find_beside, find_best, find_shared, list_subsets
-from icscm.search.settings import (
-    ConjunctionView,
-    PatternEffects,
-    Settings,
-    compute_leaves,
-    find_leaf_numbers,
-)
+from icscm.search.settings import ConjunctionView, Patterns, Settings
 from icscm.search.trace import Step, Trace, make_trace
 from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import (
@@ -45,9 +39,6 @@ from icscm.stats.independence import (
 from icscm.stats.leaf_tables import LeafTables, make_utility
 from icscm.stats.replication import find_replicated
 from icscm.stats.verdicts import Verdict
-
-# Chance that any unrelated feature passes the screen, over all rules tried.
-SCREEN_LEVEL = 0.05
 
 
 def choose_alpha(n_samples: int) -> float:
@@ -72,25 +63,25 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     screened, n_tried, n_beyond = _screen(view, settings)
     rules = [view.make_rule(each.cut) for each in screened]
     binned, wide, narrow = _list_forms(source, [view.make_binned_rule(e.cut) for e in screened])
-    table, effects = source.count_patterns(binned), PatternEffects(view, binned)
+    patterns = view.count_patterns(binned)
     subsets = list_subsets(len(rules), settings.max_rules)
     # G summed over the leaves of each subset's conjunction, of samples not beside a cut
     certain = [([wide[i] for i in each], [narrow[i] for i in each]) for each in subsets]
-    every = [compute_leaves(table, *each) for each in certain]
-    numbers = (find_leaf_numbers(table, *each) for each in certain)
-    p_values = compute_conditional(every, effects=effects.measure_all(numbers, every)).p_values
-    bics = compute_bic([compute_leaves(table, each) for each in subsets])
+    every = [patterns.compute_leaves(*each) for each in certain]
+    numbers = (patterns.find_leaves(*each) for each in certain)
+    p_values = compute_conditional(every, effects=patterns.measure_all(numbers, every)).p_values
+    bics = compute_bic([patterns.compute_leaves(each) for each in subsets])
     names = [tuple(rules[i].feature for i in each) for each in subsets]
     found = p_values, exceeds(p_values, settings.alpha), bics
     sets = tuple(map(SetTest, names, *(each.tolist() for each in found)))
     accepted = {s: each.bic for s, each in zip(subsets, sets, strict=True) if each.accepted}
     chosen = find_best(accepted) if settings.conclusion == "best" else find_shared(accepted)
     kept = sorted(chosen or ())
-    leaves = compute_leaves(table, kept)
+    leaves = patterns.compute_leaves(kept)
     model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
     # the test that the sets were tested by
-    places = find_leaf_numbers(table, kept)
-    own = effects.measure(places, leaves)
+    places = patterns.find_leaves(kept)
+    own = patterns.measure_effects(places, leaves)
     verdicts = settings.make_verdicts(model.leaves, test=GTest(), effects=own)
     untested = _describe_untested(len(rules), n_beyond, settings)
     reason = "nothing_associated" if not screened else "all_rejected"
@@ -101,7 +92,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     return model, make_trace(
         source,
         _make_steps(
-            view, settings, [screened[i] for i in kept], leaves, verdicts, n_tried, effects, places
+            view, settings, [screened[i] for i in kept], leaves, verdicts, n_tried, patterns, places
         ),
         notes=(*source.notes, untested) if untested else tuple(source.notes),
         verdicts=verdicts,
@@ -167,14 +158,14 @@ def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Associatio
         best = leaves.find_best(statistics)
         # more rules will be tried, but what is not significant now will never be
         p_values = _compute_p_values(statistics[best], n_tried)
-        for one in best[(statistics[best] > 0) & (p_values <= SCREEN_LEVEL)].tolist():
+        for one in best[(statistics[best] > 0) & (p_values <= CHANCE_LEVEL)].tolist():
             cut, statistic = leaves.locate(one), float(statistics[one])
             weight = 1.0
             if settings.feature_weights is not None:
                 weight = float(settings.feature_weights[cut.feature])
             leaf = leaves.tables[one].tobytes()
             found.append(_Association(-statistic * weight, cut, statistic, leaf))
-    is_significant = _compute_p_values([each.statistic for each in found], n_tried) <= SCREEN_LEVEL
+    is_significant = _compute_p_values([each.statistic for each in found], n_tried) <= CHANCE_LEVEL
     found = sorted(each for each, is_so in zip(found, is_significant, strict=True) if is_so)
     most = MAX_EQUIVALENT_RULES + 1
     screened: list[_Association] = []
@@ -226,7 +217,7 @@ def _make_steps(
     leaves: CountArray,
     verdicts: Sequence[Verdict],
     n_tried: int,
-    effects: PatternEffects,
+    patterns: Patterns,
     places: IntArray,
 ) -> Iterator[Step]:
     """The model's rules as steps, with the leaf of each and the samples uncovered after it."""
@@ -235,7 +226,7 @@ def _make_steps(
     for number, each in enumerate(chosen):
         uncovered = leaves[number + 1 :].sum(axis=0)
         both = np.stack((uncovered, leaves[: number + 1].sum(axis=0)))
-        own = effects.measure((places <= number).astype(np.int64), both)
+        own = patterns.measure_effects((places <= number).astype(np.int64), both)
         found = None if own is None else [own[:1]]
         tested = compute_conditional([uncovered[np.newaxis]], effects=found)
         alone = np.frombuffer(each.leaf, samples.dtype).reshape(samples.shape)

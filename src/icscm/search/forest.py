@@ -12,15 +12,13 @@ evidence that effects differ than there is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.engine.counts import CountSource
-from icscm.engine.pieces import BinnedSplit
 from icscm.engine.threads import run_ahead
 from icscm.model.forest import Forest
 from icscm.model.tree import Tree
@@ -29,29 +27,10 @@ from icscm.search.columns import ColumnScreen
 from icscm.search.grow import Growing, TreeSettings, grow, list_binned_splits, make_root
 from icscm.search.scanners import Scanner
 from icscm.search.trace import Trace
+from icscm.sources.countable import StoredSource
 
 # Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
 DRAWN_SHARE: Final = 0.632
-
-
-class DrawnSource(CountSource, Protocol):
-    """A source whose rows can be drawn from, by their sorted numbers."""
-
-    def list_groups(self) -> IntArray | None:
-        """Number of the group of each row; None where no groups were given."""
-        ...
-
-    def draw(self, wanted: BoolArray) -> CountSource:
-        """A source over some of the rows."""
-        ...
-
-    def list_cells(self) -> tuple[IntArray, IntArray]:
-        """Number of the label and of the environment of each row."""
-        ...
-
-    def find_leaves(self, splits: Sequence[BinnedSplit], left_out: BoolArray) -> IntArray:
-        """The leaf of a tree that each row falls in, for those left out; else -1."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +57,7 @@ class OutOfBag:
     votes: FloatArray
 
 
-def find_forest(source: DrawnSource, settings: ForestSettings) -> tuple[Forest, Trace, OutOfBag]:
+def find_forest(source: StoredSource, settings: ForestSettings) -> tuple[Forest, Trace, OutOfBag]:
     """Grow a forest; the trace is that of screening the features, on all rows."""
     features, trace = _screen(source, settings.tree)
     labels, environments = source.list_cells()

@@ -26,16 +26,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from icscm._constants import MAX_KEPT_CUBE_BYTES
+from icscm._constants import DEVIANCE_DECIMALS, MAX_KEPT_CUBE_BYTES
 from icscm._types import CountArray
 from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut
 from icscm.engine.pieces import BinnedSplit
 from icscm.stats.leaf_tables import EITHER_SIDE
 
-# Deviance explained must be beyond this level of chance, Bonferroni over the candidates of a node.
-LEVEL: Final = 0.05
-# Deviances that differ by less are equal: the order of a sum must not decide anything.
-DECIMALS: Final = 6
 # The tolerance of `tolerance="auto"`, the same for all data.
 TOLERANCES: Final = {"effect": 0.01, "rate": 0.005}
 
@@ -179,7 +175,7 @@ class Found(NamedTuple):
 
 def rank(found: Found) -> tuple[float, Cut]:
     """The most deviance explained first; of equals the first in the order of cuts."""
-    return -round(found.deviance_explained, DECIMALS), found.cut
+    return -round(found.deviance_explained, DEVIANCE_DECIMALS), found.cut
 
 
 # A split that is not allowed, and why: a key of `REJECTION_REASONS`.

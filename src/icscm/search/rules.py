@@ -22,20 +22,14 @@ import numpy as np
 
 from icscm._constants import P_VALUE_DECIMALS
 from icscm._types import CountArray
-from icscm.engine.counts import CountSource, Cut, PatternTable
+from icscm.engine.counts import CountSource, Cut
 from icscm.engine.pieces import merge_patterns, select_patterns
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.greedy import Growth, SharedScans
 from icscm.search.records import Candidate, PruningOutcome, PruningTest, Rejection
-from icscm.search.settings import (
-    ConjunctionView,
-    PatternEffects,
-    Settings,
-    compute_leaves,
-    find_leaf_numbers,
-)
+from icscm.search.settings import ConjunctionView, Patterns, Settings
 from icscm.search.trace import Scan, Step, Trace
 from icscm.stats.criteria import EquivalenceCriterion
 from icscm.stats.independence import compute_conditional, exceeds
@@ -102,10 +96,9 @@ def learn(
     leaves = (*(step.chosen.covered for step in steps), uncovered)
     model = make_chain(settings.model_type, rules, leaves)
     if settings.pruning and settings.test is not None and rules:
-        binned = [view.make_binned_rule(cut) for cut in cuts]
-        table, effects = source.count_patterns(binned), PatternEffects(view, binned)
-        kept, tests, outcome = prune_where_allowed(table, trace, settings, effects)
-        leaves = freeze_counts(compute_leaves(table, kept))
+        patterns = view.count_patterns([view.make_binned_rule(cut) for cut in cuts])
+        kept, tests, outcome = prune_where_allowed(patterns, trace, settings)
+        leaves = freeze_counts(patterns.compute_leaves(kept))
         pruned = make_chain(settings.model_type, [rules[i] for i in kept], leaves)
         n_wrong = sum(model.count_wrong()), sum(pruned.count_wrong())
         trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
@@ -125,9 +118,9 @@ def make_leaf_verdicts(
     """The verdicts on the leaves of a model of these cuts."""
     effects = None
     if view.is_clustered:
-        rules = [view.make_binned_rule(cut) for cut in cuts]
-        numbers = find_leaf_numbers(view.source.count_patterns(rules), range(len(rules)))
-        effects = PatternEffects(view, rules).measure(numbers, np.array(model.leaves))
+        patterns = view.count_patterns([view.make_binned_rule(cut) for cut in cuts])
+        numbers = patterns.find_leaves(range(len(cuts)))
+        effects = patterns.measure_effects(numbers, np.array(model.leaves))
     return settings.make_verdicts(model.leaves, levels, effects=effects)
 
 
@@ -135,7 +128,7 @@ def make_leaf_verdicts(
 
 
 def prune_where_allowed(
-    table: PatternTable, trace: Trace, settings: Settings, effects: PatternEffects
+    patterns: Patterns, trace: Trace, settings: Settings
 ) -> tuple[list[int], list[PruningTest], str]:
     """The rules to keep, every test made, and the outcome: a key of `PRUNING_OUTCOMES`.
 
@@ -151,8 +144,8 @@ def prune_where_allowed(
 
         The leaf of a rule is tested at the level of its rule, the uncovered samples at alpha.
         """
-        leaves = compute_leaves(table, rules)
-        found = effects.measure(find_leaf_numbers(table, rules), leaves)
+        leaves = patterns.compute_leaves(rules)
+        found = patterns.measure_effects(patterns.find_leaves(rules), leaves)
         if settings.pruning == "shown" and not inside.find_accepted(leaves, found).all():
             return False
         levels = [*(steps[i].cutoff for i in rules), None]
@@ -164,9 +157,9 @@ def prune_where_allowed(
         )
 
     if settings.pruning == "always":
-        kept, tests = prune(table, features, settings.alpha, effects=effects)
+        kept, tests = prune(patterns, features, settings.alpha)
     elif trace.stop_reason == "independence":
-        kept, tests = prune(table, features, settings.alpha, is_allowed, effects)
+        kept, tests = prune(patterns, features, settings.alpha, is_allowed)
     else:
         return list(range(len(features))), [], "not_ended"
     outcome = "single" if not tests else "removed" if len(kept) < len(features) else "needed"
@@ -174,11 +167,10 @@ def prune_where_allowed(
 
 
 def prune(
-    table: PatternTable,
+    patterns: Patterns,
     features: Sequence[str | int],
     alpha: float,
     is_allowed: Callable[[Sequence[int]], bool] = lambda _: True,
-    effects: PatternEffects | None = None,
 ) -> tuple[list[int], list[PruningTest]]:
     """The rules to keep, by number, and every test made on the way.
 
@@ -188,7 +180,7 @@ def prune(
     after which the rules left are not `is_allowed` is undone, and the next one tried. One feature
     always stays.
     """
-    kept, patterns = list(range(len(features))), table.patterns
+    kept, table = list(range(len(features))), patterns.table
     tests: list[PruningTest] = []
     for number in count(1):
         of_kept = [features[i] for i in kept]  # the table is over those kept
@@ -198,10 +190,9 @@ def prune(
         others = [[i for i, other in enumerate(of_kept) if other != each] for each in tested]
         merged = merge_patterns(table, others)
         strata = [counts for _, counts in merged]
-        own = (patterns[:, [kept[i] for i in each]] for each in others)
+        own = (patterns.table.patterns[:, [kept[i] for i in each]] for each in others)
         numbers = (np.unique(each, axis=0, return_inverse=True)[1].ravel() for each in own)
-        found = None if effects is None else effects.measure_all(numbers, strata)
-        results = compute_conditional(strata, effects=found)
+        results = compute_conditional(strata, effects=patterns.measure_all(numbers, strata))
         made = [
             PruningTest(number, feature, float(statistic), int(dof), float(p), removed=False)
             for feature, statistic, dof, p in zip(tested, *results, strict=True)

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from icscm._constants import N_REJECTED_KEPT
+from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS, N_REJECTED_KEPT
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CandidateMap, Cut
-from icscm.search.grow import DECIMALS, LEVEL, Found, Node, Rejected, SplitScan, TreeSettings, rank
+from icscm.search.grow import Found, Node, Rejected, SplitScan, TreeSettings, rank
 from icscm.stats import splits
 from icscm.stats.leaf_tables import LeafTables, compute_halves
 
@@ -108,11 +108,12 @@ class Scanner:
                 blocks.append((tables, rates))
         n_candidates = sum(tables.count(rates.pooled >= 0) for tables, rates in blocks)
         n_tests = max(n_candidates, 1) * (settings.max_leaves if settings.needs_rates else 1)
-        enough = splits.find_quantiles(LEVEL / n_tests, node.totals.shape[1]) * settings.design
+        enough = splits.find_quantiles(CHANCE_LEVEL / n_tests, node.totals.shape[1])
+        enough = enough * settings.design
         rows, halves, light = [np.empty((5, 0))], [node.totals[np.newaxis][:0]], []
         for number, (tables, rates) in enumerate(blocks):
             is_informative = (rates.pooled > enough[1]) & (rates.within > enough[rates.n_divided])
-            rounded = np.where(is_informative, rates.pooled.round(DECIMALS), -1.0)
+            rounded = np.where(is_informative, rates.pooled.round(DEVIANCE_DECIMALS), -1.0)
             at = tables.find_best(rounded)
             is_found = is_informative[at]
             n_informative = is_informative.reshape(len(at), -1).sum(axis=1)
@@ -122,7 +123,7 @@ class Scanner:
             halves.append(tables.tables[at[is_found]])
             light.append(replace(tables, tables=np.empty((len(tables.tables), 0, 0), np.int64)))
         found, every = np.concatenate(rows, axis=1), np.concatenate(halves)
-        order = np.lexsort((found[0], -found[2].round(DECIMALS)))
+        order = np.lexsort((found[0], -found[2].round(DEVIANCE_DECIMALS)))
         features, n_informative, deviances, block, at = found[:, order]
         kept = order[:most]
         places = block[:most].astype(np.int64), at[:most].astype(np.int64)

@@ -22,11 +22,11 @@ from typing import Final
 
 import numpy as np
 
+from icscm._constants import DEVIANCE_DECIMALS
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.counts import BinnedRule, CountSource
 from icscm.engine.pieces import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
-from icscm.search.grow import DECIMALS
 from icscm.stats.independence import (
     ChiSquaredTest,
     GTest,
@@ -86,7 +86,7 @@ def find_best(bics: Mapping[tuple[int, ...], float]) -> set[int] | None:
     """
     if not bics:
         return None
-    return {*min(bics, key=lambda each: (round(bics[each], DECIMALS), len(each), each))}
+    return {*min(bics, key=lambda each: (round(bics[each], DEVIANCE_DECIMALS), len(each), each))}
 
 
 def find_beside(

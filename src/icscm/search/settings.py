@@ -147,6 +147,12 @@ class ConjunctionView:
         counter: Any = self.source
         return compute_leaf_design_effects(self.flip(tables), counter.count_clusters(rules))
 
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> Patterns:
+        """Samples by the values of some rules."""
+        counter: Any = self.source
+        clusters = counter.count_cluster_patterns(rules) if self.is_clustered else None
+        return Patterns(self.source.count_patterns(rules), clusters)
+
     def find_equivalent(self, chosen: Cut, others: Sequence[Cut]) -> list[Cut]:
         """Which of the others cover exactly the uncovered samples that the chosen one covers."""
         if not others:
@@ -156,57 +162,51 @@ class ConjunctionView:
         return [cut for cut, is_same in zip(others, same, strict=True) if is_same]
 
 
-def find_leaf_numbers(
-    table: PatternTable, rules: Sequence[int], others: Sequence[int] | None = None
-) -> IntArray:
-    """The leaf of each pattern in the conjunction of some of the table's rules: the first false.
+@dataclass(frozen=True)
+class Patterns:
+    """Samples by the values of some rules; with clusters, where tests are corrected for these."""
 
-    With as many `others`, -1 for patterns that fall into another leaf of their conjunction.
-    """
-    ends = np.zeros((len(table.patterns), 1), dtype=np.bool_)
-    numbers, other = (
-        np.hstack((table.patterns[:, list(each)], ends)).argmin(axis=1)
-        for each in (rules, others or rules)
-    )
-    return np.where(numbers == other, numbers, -1)
+    table: PatternTable
+    clusters: ClusterPatterns | None = None
 
+    def find_leaves(self, rules: Sequence[int], others: Sequence[int] | None = None) -> IntArray:
+        """The leaf of each pattern in the conjunction of some of the rules: the first false.
 
-def compute_leaves(
-    table: PatternTable, rules: Sequence[int], others: Sequence[int] | None = None
-) -> CountArray:
-    """Counts (leaf, label, environment) of the conjunction of some of the table's rules.
+        With as many `others`, -1 for patterns that fall into another leaf of their conjunction.
+        """
+        ends = np.zeros((len(self.table.patterns), 1), dtype=np.bool_)
+        numbers, other = (
+            np.hstack((self.table.patterns[:, list(each)], ends)).argmin(axis=1)
+            for each in (rules, others or rules)
+        )
+        return np.where(numbers == other, numbers, -1)
 
-    With as many `others`, only of the samples that fall into the same leaf of their conjunction.
-    """
-    numbers = find_leaf_numbers(table, rules, others)
-    leaves = np.zeros((len(rules) + 1, *table.counts.shape[1:]), dtype=table.counts.dtype)
-    np.add.at(leaves, numbers[numbers >= 0], table.counts[numbers >= 0])
-    return leaves
+    def compute_leaves(
+        self, rules: Sequence[int], others: Sequence[int] | None = None
+    ) -> CountArray:
+        """Counts (leaf, label, environment) of the conjunction of some of the rules.
 
+        With as many `others`, only of samples that fall into the same leaf of their conjunction.
+        """
+        numbers, counts = self.find_leaves(rules, others), self.table.counts
+        leaves = np.zeros((len(rules) + 1, *counts.shape[1:]), dtype=counts.dtype)
+        np.add.at(leaves, numbers[numbers >= 0], counts[numbers >= 0])
+        return leaves
 
-class PatternEffects:
-    """Design effects of leaves and strata, which are sums of patterns; None for independent rows.
+    def measure_effects(self, parts: IntArray, tables: CountArray) -> FloatArray | None:
+        """Design effects of tables, given the one that each pattern is in; -1 for none.
 
-    The patterns are those of `count_patterns` for the same rules.
-    """
-
-    def __init__(self, view: ConjunctionView, rules: Sequence[BinnedRule]) -> None:
-        counter: Any = view.source
-        self._clusters: ClusterPatterns | None = None
-        if view.is_clustered:
-            self._clusters = counter.count_cluster_patterns(rules)
-
-    def measure(self, parts: IntArray, tables: CountArray) -> FloatArray | None:
-        """Of tables, given the one that each pattern is in; -1 for none."""
-        if self._clusters is None:
+        None for independent rows.
+        """
+        if self.clusters is None:
             return None
-        return compute_leaf_design_effects(tables, self._clusters.count_moments(parts, len(tables)))
+        return compute_leaf_design_effects(tables, self.clusters.count_moments(parts, len(tables)))
 
     def measure_all(self, parts: Iterable[IntArray], tables: Iterable[CountArray]) -> Any:
         """The same for several lists of tables."""
-        if self._clusters is None:
+        if self.clusters is None:
             return None
-        return [self.measure(*each) for each in zip(parts, tables, strict=True)]
+        return [self.measure_effects(*each) for each in zip(parts, tables, strict=True)]
 
 
 def make_screen_query(

@@ -24,12 +24,12 @@ from icscm.engine.pieces import BinnedSplit
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree
 from icscm.search.columns import ColumnScreen
-from icscm.search.forest import DrawnSource
 from icscm.search.greedy import Growth
 from icscm.search.grow import TreeSettings, grow, list_binned_splits
 from icscm.search.scanners import Scanner
 from icscm.search.settings import Settings
 from icscm.search.trees import make_tree
+from icscm.sources.countable import StoredSource
 
 # Folds of environments, each of one where there are no more, or of rows.
 N_FOLDS: Final = 5
@@ -68,7 +68,7 @@ class ShapeChoice:
         return self.scores.get("tree", 0.0) > self.scores[self.chosen] + LEAST_GAIN
 
 
-def choose_shape(source: DrawnSource, ways: Sequence[Settings], n_features: int) -> ShapeChoice:
+def choose_shape(source: StoredSource, ways: Sequence[Settings], n_features: int) -> ShapeChoice:
     """Compare shapes by samples that they were not learned from; `ways` has the settings of each.
 
     The AUC is that within an environment, averaged with weights P N / (P + N) by its positives and
@@ -98,7 +98,7 @@ def choose_shape(source: DrawnSource, ways: Sequence[Settings], n_features: int)
 
 
 def _assign_folds(
-    source: DrawnSource, labels: IntArray, environments: IntArray
+    source: StoredSource, labels: IntArray, environments: IntArray
 ) -> tuple[str, IntArray]:
     """What is held out, and the fold of each row; groups of rows are never split."""
     if len(source.environments) >= 3:

@@ -19,23 +19,14 @@ from typing import Final
 
 import numpy as np
 
+from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import BoolArray, IntArray
 from icscm.engine.counts import BinnedRule, CandidateMap
 from icscm.engine.pieces import BinnedSplit
 from icscm.exceptions import IcscmError
-from icscm.search.forest import DrawnSource
-from icscm.search.grow import (
-    DECIMALS,
-    LEVEL,
-    Found,
-    Node,
-    SplitScan,
-    grow,
-    list_binned_splits,
-    make_root,
-    rank,
-)
+from icscm.search.grow import Found, Node, SplitScan, grow, list_binned_splits, make_root, rank
 from icscm.search.sets import InvariantSets, count_sets, find_beside, find_shared, list_subsets
+from icscm.sources.countable import StoredSource
 from icscm.stats.independence import PearsonSum, compute_bic, exceeds, sum_pearson
 from icscm.stats.leaf_tables import compute_halves
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
@@ -60,7 +51,7 @@ class SetSettings:
         return max(1, int(np.ceil(self.least_share * root.size)))
 
 
-def find_tree_sets(source: DrawnSource, n_features: int, settings: SetSettings) -> InvariantSets:
+def find_tree_sets(source: StoredSource, n_features: int, settings: SetSettings) -> InvariantSets:
     """Test the sets of the features that explain most, and what the accepted ones share."""
     screened, copied, n_beyond = screen_features(source, settings)
     size = min(settings.size, len(screened))
@@ -84,7 +75,7 @@ def find_tree_sets(source: DrawnSource, n_features: int, settings: SetSettings) 
     return InvariantSets(accepted, shared, largest, n_sets, bics, n_beyond)
 
 
-def screen_features(source: DrawnSource, settings: SetSettings) -> tuple[list[int], set[int], int]:
+def screen_features(source: StoredSource, settings: SetSettings) -> tuple[list[int], set[int], int]:
     """The features that explain most within environments, beyond chance, in their own order.
 
     And those of them that stand for several identical ones, and how many more there are.
@@ -99,10 +90,11 @@ def screen_features(source: DrawnSource, settings: SetSettings) -> tuple[list[in
         rates = measure_rates(tables.tables, root.totals, n_least)
         n_candidates += tables.count(rates.pooled >= 0)
         best = rates.within.reshape(len(tables.features), -1).max(axis=1, initial=-1.0)
-        found += zip((-best.round(DECIMALS)).tolist(), tables.features.tolist(), strict=True)
+        ranks = (-best.round(DEVIANCE_DECIMALS)).tolist()
+        found += zip(ranks, tables.features.tolist(), strict=True)
         if cube.n_alike is not None:
             copied.update(cube.features[cube.n_alike > 1].tolist())
-    level = LEVEL / max(n_candidates, 1)
+    level = CHANCE_LEVEL / max(n_candidates, 1)
     cutoff = find_quantile(level, int(np.count_nonzero(root.totals.sum(axis=0))))
     beyond = [feature for less, feature in sorted(found) if -less > cutoff]
     screened = sorted(beyond[: settings.n_screened])
@@ -112,7 +104,9 @@ def screen_features(source: DrawnSource, settings: SetSettings) -> tuple[list[in
 class SetTester:
     """Tests sets of some features; trees of one subsample share their nodes."""
 
-    def __init__(self, source: DrawnSource, features: Iterable[int], settings: SetSettings) -> None:
+    def __init__(
+        self, source: StoredSource, features: Iterable[int], settings: SetSettings
+    ) -> None:
         self._source = source
         self._settings = settings
         self._features = np.array([*features], dtype=np.int64)
@@ -205,10 +199,10 @@ class _SetScanner:
         if not n_candidates:
             return SplitScan(None)
         best = min((of_label for _, of_label, _ in own), key=rank)
-        if best.deviance_explained <= find_quantile(LEVEL / n_candidates, 1):
+        if best.deviance_explained <= find_quantile(CHANCE_LEVEL / n_candidates, 1):
             best = min((of_environment for _, _, of_environment in own), key=rank)
             (statistic,), (dof,) = compute_rate_heterogeneity(node.totals[np.newaxis])
-            is_dependent = statistic > find_quantile(LEVEL, int(dof))
+            is_dependent = statistic > find_quantile(CHANCE_LEVEL, int(dof))
             if best.deviance_explained <= 0 or not is_dependent:
                 return SplitScan(None, n_candidates=n_candidates)
         return SplitScan(best, n_candidates=n_candidates)
@@ -235,7 +229,7 @@ class _SetScanner:
             best = (
                 [
                     Found(tables.locate(at), tables.tables[at].copy(), float(values[at]))
-                    for at in tables.find_best(values.round(DECIMALS)).tolist()
+                    for at in tables.find_best(values.round(DEVIANCE_DECIMALS)).tolist()
                 ]
                 for values in (explained, of_environment)
             )

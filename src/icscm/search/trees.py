@@ -22,23 +22,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from icscm._constants import DEFAULT_MARGIN
+from icscm._constants import CHANCE_LEVEL, DEFAULT_MARGIN, DEVIANCE_DECIMALS
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource
 from icscm.model.splits import LeafCounts, Split, freeze_counts
 from icscm.model.tree import Tree
 from icscm.search.columns import ColumnScreen
-from icscm.search.grow import (
-    DECIMALS,
-    LEVEL,
-    Found,
-    Growing,
-    TreeSettings,
-    grow,
-    list_splits,
-    make_root,
-    walk,
-)
+from icscm.search.grow import Found, Growing, TreeSettings, grow, list_splits, make_root, walk
 from icscm.search.records import Candidate, RejectedColumn, Rejection, TriedTree
 from icscm.search.scanners import Scanner
 from icscm.search.trace import Scan, Step, Trace, make_trace
@@ -110,7 +100,7 @@ def describe_tree(
         nodes.append(replace(scan, end=end))
     model = make_tree(source, top, balanced=settings.balanced)
     required = {"invariance": settings.invariance, "tolerance": settings.tolerance}
-    verdicts = make_verdicts(model.leaves, make_test("chi2"), LEVEL, DEFAULT_MARGIN)
+    verdicts = make_verdicts(model.leaves, make_test("chi2"), CHANCE_LEVEL, DEFAULT_MARGIN)
     return model, make_trace(
         source, nodes, verdicts=verdicts, rejected_columns=rejected, **required
     )
@@ -186,12 +176,8 @@ class _Search:
 
     def grow(self, banned: Mapping[int, str], record_rejections: bool = False) -> Growing:
         """The plain tree without some features."""
-        scan = Scanner(
-            self._source.candidates,
-            self._settings,
-            record_rejections=record_rejections,
-            banned=banned,
-        )
+        own = self._source.candidates, self._settings
+        scan = Scanner(*own, record_rejections=record_rejections, banned=banned)
         return grow(self._root, scan, self._settings.max_leaves)
 
     def tree(self, banned: Banned) -> _Grown:
@@ -206,9 +192,9 @@ class _Search:
             name = self._source.candidates.make_rule(split.cut).feature
             self._names.setdefault(split.cut.feature, name)
         statistics, dof = (each.sum() for each in compute_rate_heterogeneity(np.stack(leaves)))
-        explained = round(sum(split.deviance_explained for split in splits), DECIMALS)
+        explained = round(sum(split.deviance_explained for split in splits), DEVIANCE_DECIMALS)
         chance = find_quantile(_CHANCE, int(dof))
-        beyond = round(max(0.0, float(statistics) - chance), DECIMALS)
+        beyond = round(max(0.0, float(statistics) - chance), DEVIANCE_DECIMALS)
         tried = TriedTree(
             tuple(self._names[each] for each in sorted(banned)),
             tuple(self._names[each] for each in used),
@@ -274,7 +260,7 @@ class _Search:
     def drop_idle(self, banned: Banned) -> Banned:
         """Ban features that add next to nothing: neither deviance explained nor homogeneity."""
         n_candidates = max(1, self._root.found.n_candidates)
-        noise = find_quantile(LEVEL / (n_candidates * self._settings.max_leaves), 1)
+        noise = find_quantile(CHANCE_LEVEL / (n_candidates * self._settings.max_leaves), 1)
         while True:
             before = self.tree(banned)
             least = before.explained - max(noise, _LEAST * before.explained)

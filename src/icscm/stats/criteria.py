@@ -9,14 +9,12 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
+from icscm._constants import CHANCE_LEVEL
 from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, find_independent
 from icscm.stats.verdicts import deflate, find_shown
 
 METHODS = (None, "bonferroni", "holm", "bh")
-
-# Chance that a scan of all candidates finds a rule where the label depends on no feature.
-CHANCE_LEVEL = 0.05
 
 # A bound is reached by exact p-values (ratios of whole numbers) more often than by chance; its
 # own rounding must not decide then.

@@ -32,8 +32,6 @@ _CHANCE: Final = 3.0
 _LEAST_WEIGHT: Final = 1.0
 # Rounds of fitting bins and environments in turn.
 _MAX_ROUNDS: Final = 50
-# Level of all tests of a round of a screen together, Bonferroni.
-LEVEL: Final = 0.05
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ _BASIS, _FINE_BASIS = (
     np.polynomial.legendre.legvander(at, len(_LEGENDRE[0][0]) - 1)
     for at in (_LEGENDRE[0][0], 2 * _FINE - 1)
 )
+_Pair = tuple[FloatArray, FloatArray]
 _REFINING = _FINE_BASIS @ np.linalg.inv(_BASIS)
 
 
@@ -170,7 +171,7 @@ class _Fit(NamedTuple):
     """Nodes with their weights, squares of tau_b and tau_c (node,), and what is known of tau."""
 
     nodes: _Nodes
-    squares: tuple[FloatArray, FloatArray]
+    squares: _Pair
     shares: FloatArray  # of the leaves in each environment
     tau: float
     tau_interval: tuple[float, float]
@@ -283,7 +284,7 @@ def _fit(tables: CountArray) -> _Fit:
     low, high = np.zeros(2), np.array([2 * special.stdtr(PRIOR_DF, MAX_TAU) - 1, 1.0])
     for _ in range(_N_ZOOMS):
         at = [(np.arange(n) + 0.5) / n for n in _N_ROUGH]
-        nodes = _compute_nodes(*counts, *_place_nodes(low, high, at), start, n_steps)
+        nodes = _compute_nodes(counts, _place_nodes(low, high, at), start, n_steps)
         best, n_steps = nodes.values.argmax(), _N_MORE_STEPS
         start = nodes.mu[best], nodes.modes[best]
         is_near = (nodes.values > nodes.values[best] - _DEEP).reshape(_N_ROUGH)
@@ -296,7 +297,7 @@ def _fit(tables: CountArray) -> _Fit:
             break
     at = [(1 + each) / 2 for each, _ in _LEGENDRE]
     squares = _place_nodes(low, high, at)
-    nodes = _compute_nodes(*counts, *squares, start, n_steps)
+    nodes = _compute_nodes(counts, squares, start, n_steps)
     weights = np.log(np.outer(*(each for _, each in _LEGENDRE))).ravel()
     weighted = nodes._replace(values=nodes.values + weights)
     restricted = special.logsumexp(weighted.values.reshape(len(at[0]), -1), axis=1)
@@ -304,9 +305,7 @@ def _fit(tables: CountArray) -> _Fit:
     return _Fit(weighted, squares, (counts[1] / counts[1].sum(axis=1, keepdims=True)), *tau)
 
 
-def _place_nodes(
-    low: FloatArray, high: FloatArray, at: Sequence[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
+def _place_nodes(low: FloatArray, high: FloatArray, at: Sequence[FloatArray]) -> _Pair:
     """tau_b^2 and tau_c^2 at these shares of the rectangle, the angle changing fastest."""
     x, angle = (a + (b - a) * share for a, b, share in zip(low, high, at, strict=True))
     square = special.stdtrit(PRIOR_DF, (1 + x) / 2)[:, np.newaxis] ** 2
@@ -325,38 +324,25 @@ def _compute_typical_variance(tables: CountArray) -> FloatArray:
     return np.maximum(typical, 1e-300)
 
 
-def _compute_nodes(
-    positives: FloatArray,
-    sizes: FloatArray,
-    shared: FloatArray,
-    own: FloatArray,
-    start: tuple[FloatArray, FloatArray],
-    n_steps: int,
-) -> _Nodes:
+def _compute_nodes(counts: _Pair, squares: _Pair, start: _Pair, n_steps: int) -> _Nodes:
     """Laplace's approximation at each node, as many at once as memory should hold."""
-    n_parts = -(-len(shared) * positives.size // _MAX_CELLS)
-    pairs = zip(np.array_split(shared, n_parts), np.array_split(own, n_parts), strict=True)
-    parts = [_approximate(positives, sizes, *pair, *start, n_steps) for pair in pairs]
+    n_parts = -(-len(squares[0]) * counts[0].size // _MAX_CELLS)
+    pairs = zip(*(np.array_split(each, n_parts) for each in squares), strict=True)
+    parts = [_approximate(counts, pair, start, n_steps) for pair in pairs]
     return _Nodes(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _approximate(
-    k: FloatArray,
-    n: FloatArray,
-    shared: FloatArray,
-    own: FloatArray,
-    mu: FloatArray,
-    theta: FloatArray,
-    n_steps: int,
-) -> _Nodes:
+def _approximate(counts: _Pair, squares: _Pair, start: _Pair, n_steps: int) -> _Nodes:
     """Newton's method for all theta and mu; then the likelihood and the errors of mu.
 
+    From positives and sizes (environment, leaf), squares of tau_b and tau_c, first mu and theta.
     With the working weights w of the samples, those of an environment's working log odds around
     mu are diag(d) - a d d', where d = w / (1 + tau_c^2 w) and a = tau_b^2 / (1 + tau_b^2 sum d):
     the inverse of diag(1 / w + tau_c^2) + tau_b^2, which stays finite without samples.
     """
-    shared, own = shared[:, np.newaxis], own[:, np.newaxis, np.newaxis]
-    mu, theta = (np.repeat(each[np.newaxis], len(own), axis=0) for each in (mu, theta))
+    k, n = counts
+    shared, own = squares[0][:, np.newaxis], squares[1][:, np.newaxis, np.newaxis]
+    mu, theta = (np.repeat(each[np.newaxis], len(own), axis=0) for each in start)
     diagonal = np.arange(mu.shape[1])
     for step in range(n_steps + 1):
         rate, typical = special.expit(theta), special.expit(mu)
