@@ -81,7 +81,11 @@ class IcscmWarning(_Message, UserWarning):
     """
 
 
-class NoEnvironmentsWarning(IcscmWarning):
+class ShownWarning(IcscmWarning):
+    """Base of warnings of which the printed result says more, so that commands leave them out."""
+
+
+class NoEnvironmentsWarning(ShownWarning):
     """`fit` got no environments, so nothing could be tested for invariance."""
 
 
@@ -89,11 +93,11 @@ class SparseEnvironmentWarning(IcscmWarning):
     """An environment holds too few samples, or lacks a class, for a test of invariance."""
 
 
-class FewEnvironmentsWarning(IcscmWarning):
+class FewEnvironmentsWarning(ShownWarning):
     """Two environments: they show that something differs, and little of how it varies."""
 
 
-class NothingFoundWarning(IcscmWarning):
+class NothingFoundWarning(ShownWarning):
     """No rule was chosen, so the model is empty; `trace_` lists why each candidate was rejected."""
 
 
@@ -101,15 +105,15 @@ class NotInvariantWarning(IcscmWarning):
     """The best tree that was found is not invariant within the tolerance."""
 
 
-class TooLittleDataWarning(IcscmWarning):
+class TooLittleDataWarning(ShownWarning):
     """The model rests on leaves too small to test for invariance."""
 
 
-class ContraryLeafWarning(IcscmWarning):
+class ContraryLeafWarning(ShownWarning):
     """`predict` and `predict_proba` disagree in a leaf: it holds more of the other class."""
 
 
-class UnstableModelWarning(IcscmWarning):
+class UnstableModelWarning(ShownWarning):
     """Most subsamples give another model than all samples do."""
 
 
@@ -129,7 +133,7 @@ class StreamedWarning(IcscmWarning):
     """A table is larger than the card's memory, and sent to it again for each step."""
 
 
-class LeftOutWarning(IcscmWarning):
+class LeftOutWarning(ShownWarning):
     """Columns that no rule should be made of were dropped."""
 
 

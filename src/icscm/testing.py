@@ -227,8 +227,7 @@ def _check_same_nodes(
 
 
 def _check_same_counts(source: CountSource, expected: CountSource) -> None:
-    found = _sort_by_feature(source, source.counts())
-    _check_equal(found, _sort_by_feature(expected, expected.counts()))
+    _check_equal(*(_sort_by_feature(each, each.counts()) for each in (source, expected)))
 
 
 def _check_equal(found: dict[int, CountArray], wanted: dict[int, CountArray]) -> None:

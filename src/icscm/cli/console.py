@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import click
 
-from icscm import exceptions
+from icscm.exceptions import ShownWarning
 from icscm.formatting import clip, clip_message, escape_controls
 from icscm.io.formats import MISSING_TEXTS, name_data
 from icscm.io.roles import Roles
@@ -95,24 +95,11 @@ def list_data_facts(
     return [line.split(": ", 1) for line in write_lines("data", **content)]
 
 
-# Warnings of which the printed result has more.
-_IN_RESULT = (
-    exceptions.ContraryLeafWarning,
-    exceptions.FewEnvironmentsWarning,
-    exceptions.LeftOutWarning,
-    exceptions.NoEnvironmentsWarning,
-    exceptions.NothingFoundWarning,
-    exceptions.TooLittleDataWarning,
-    exceptions.UnstableModelWarning,
-)
-
-
 @contextmanager
 def hide_repeated_warnings() -> Iterator[None]:
     """Without the warnings whose content is printed with the model."""
     with warnings.catch_warnings():
-        for category in _IN_RESULT:
-            warnings.simplefilter("ignore", category)
+        warnings.simplefilter("ignore", ShownWarning)
         yield
 
 

@@ -36,8 +36,8 @@ class Roles:
     group : the column of groups, rows that belong together; None if there are none.
     positive : values of the target that count as positive, as text; after `find_labelling` as they
         are in the table. Empty where the target has two values and stays as it is.
-    excluded : environments to exclude.
-    merged : environments to merge: `A+B=C`.
+    exclude_environment : environments to exclude.
+    merge_environments : environments to merge: `A+B=C`.
     drop_missing : whether rows without target or environment are dropped.
     label : the label of the positive class.
     negative : the other values of the target, where positive ones were chosen.
@@ -50,9 +50,9 @@ class Roles:
     target: str
     places: tuple[str, ...] = ()
     group: str | None = None
-    positive: tuple[Any, ...] = ()
-    excluded: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()
+    positive: Sequence[Any] = ()
+    exclude_environment: Sequence[str] = ()
+    merge_environments: Sequence[str] = ()
     drop_missing: bool = False
     label: Any = None
     negative: tuple[Any, ...] = ()
@@ -74,8 +74,8 @@ class Roles:
     @property
     def is_plain(self) -> bool:
         """Whether target and environment are columns used without change."""
-        asked = (self.positive, self.excluded, self.merged, self.drop_missing)
-        return len(self.places) < 2 and not any(asked)
+        changed = self.positive, self.exclude_environment, self.merge_environments
+        return len(self.places) < 2 and not any((*changed, self.drop_missing))
 
     @property
     def positive_text(self) -> str:
@@ -129,40 +129,26 @@ class Roles:
 
 
 def make_roles(
-    names: Sequence[str],
-    target: str,
-    environment: str | None = None,
-    *,
-    group: str | None = None,
-    positive: Sequence[str] = (),
-    exclude_environment: Sequence[str] = (),
-    merge_environments: Sequence[str] = (),
-    drop_missing: bool = False,
-    where: str = "the table",
+    names: Sequence[str], target: str, environment: str | None = None, *, where: str, **asked: Any
 ) -> Roles:
-    """The roles that the options define for a table of these columns."""
-    naming.check_columns([target, *filter(None, [group])], names, where)
+    """The roles that the options define for a table of these columns.
+
+    `where` is the name of the table in errors, `asked` are further fields of `Roles`.
+    """
+    naming.check_columns([target, *filter(None, [asked.get("group")])], names, where)
     places = () if environment is None else tuple(split_names([environment], names, where))
+    roles = Roles(target=target, places=places, **asked)
     if environment is not None and not places:
         raise IcscmError(f"{environment!r} names no column of environments")
     if target in places:
         raise IcscmError(f"target and environment are both {target!r}; name two columns")
-    if group in (target, *places):
-        raise IcscmError(f"--group is {group!r}, target or environment; name another column")
-    if not places and (exclude_environment or merge_environments):
+    if roles.group in (target, *places):
+        raise IcscmError(f"--group is {roles.group!r}, target or environment; name another column")
+    if not places and (roles.exclude_environment or roles.merge_environments):
         raise IcscmError(
             "--exclude-environment and --merge-environments need a column of environments; name "
             "it with --environment"
         )
-    roles = Roles(
-        target=target,
-        places=places,
-        group=group,
-        positive=tuple(positive),
-        excluded=tuple(dict.fromkeys(exclude_environment)),
-        merged=tuple(merge_environments),
-        drop_missing=drop_missing,
-    )
     if len(places) > 1 and roles.environment in names:
         raise IcscmError(f"{where} has a column {roles.environment!r} already; name it alone")
     return roles
@@ -307,7 +293,8 @@ def find_labelling(
     if not found:
         raise IcscmError("the data has no rows")
     places = {key[-1] for key in found if roles.places} - {None}
-    renamed = naming.find_renamed(places, roles.environment or "", roles.excluded, roles.merged)
+    asked = roles.environment or "", roles.exclude_environment, roles.merge_environments
+    renamed = naming.find_renamed(places, *asked)
     excluded = {level for level, name in renamed.items() if name is None}
     kept = {key: n for key, n in found.items() if not (roles.places and key[-1] in excluded)}
     n_rows = sum(kept.values())

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.clusters import number_clusters
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
+from icscm.engine.pieces import ROW_CHUNK
 from icscm.engine.sampling import SampledRows, hash_piece, merge_sampled, take_rows
 from icscm.engine.stores import Rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
@@ -46,7 +46,7 @@ from icscm.sources.files.source import Budget, CodeFile
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow, read_arrow_groups
 from icscm.tables.errors import make_missing_error, name_columns
-from icscm.tables.labels import check_labels, encode_environments, number_environments
+from icscm.tables.labels import check_labels, number_environments
 
 
 class GroupReader:
@@ -84,11 +84,9 @@ class GroupReader:
         self._n_rows += len(numbers)
         return Groups(numbers, known.to_pylist())
 
-    def take_parts(self) -> Iterator[Array]:
-        """The number of each row's value, batch by batch, given away."""
-        self._parts.reverse()
-        while self._parts:
-            yield self._parts.pop()
+    def list_numbers(self) -> Array:
+        """The number of each row's value."""
+        return np.concatenate(self._parts)
 
 
 def number_segments(
@@ -98,22 +96,16 @@ def number_segments(
 
     Environments are numbered as `fit` does; their labels come last.
     """
-    ranks, found = number_environments(None, 1)
-    parts: Iterator[Any] = repeat(0)
-    if places is not None:
-        known = pyarrow.chunked_array([places.known])
-        ranks, found = encode_environments(known, len(known))
-        parts = places.take_parts()
+    known = None if places is None else pyarrow.chunked_array([places.known])
+    ranks, found = number_environments(known, 1 if known is None else len(known))
     n_segments = 2 * len(found)
-    segments = np.empty(n_rows, dtype=np.min_scalar_type(n_segments))
-    bounds = np.zeros(n_segments + 1, dtype=np.int64)
-    start = 0
-    for numbers, places_here in zip(labels.take_parts(), parts, strict=False):
-        here = segments[start : start + len(numbers)]
-        here[:] = label_ranks[numbers] * len(found) + ranks[places_here]
-        bounds[1:] += np.bincount(here, minlength=n_segments)
-        start += len(numbers)
-    return segments, Rows(None, np.cumsum(bounds)), found
+    kind = np.min_scalar_type(n_segments)  # a byte or two for each row, also on the way
+    segments = (label_ranks * len(found)).astype(kind)[labels.list_numbers()]
+    if places is not None:
+        segments += ranks.astype(kind)[places.list_numbers()]
+    parts = np.array_split(segments, -(-n_rows // ROW_CHUNK))  # they are counted as int64
+    sizes = np.sum([np.bincount(part, minlength=n_segments) for part in parts], axis=0)
+    return segments, Rows(None, np.append(0, np.cumsum(sizes))), found
 
 
 def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
@@ -217,7 +209,7 @@ def open_files(
     segments, rows, places = number_segments(ranks, *own, n_rows=survey.n_rows)
     clusters = None
     if groups is not None:
-        numbers = np.concatenate([*readers["groups"].take_parts()])
+        numbers = readers["groups"].list_numbers()
         position = np.argsort(np.argsort(segments, kind="stable"))
         clusters = number_clusters(numbers, segments % len(places), len(places), position)
     table = countable.describe_columns(survey, names, asked)
