@@ -1,6 +1,7 @@
 """Sites that share counts and nothing else."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +165,101 @@ def test_agreements_are_checked():
         make_agreement({"a": ["x", True]}, classes=(0, 1), environments="ab")
     with pytest.raises(IcscmError, match="no site to ask"):
         SitesSource([], agree(make_patients(50)[0]))
+
+
+class Lying:
+    """A site whose answer to one query is changed."""
+
+    def __init__(self, site, query, change):
+        self._site, self._query, self._change = site, query, change
+
+    def __getattr__(self, name):
+        answer = getattr(self._site, name)
+        return (lambda *args: self._change(answer(*args))) if name == self._query else answer
+
+
+def fail(_):
+    raise ConnectionError("the line is down")
+
+
+def add(number, at=0):
+    def change(counts):
+        changed = counts.copy()
+        changed.reshape(-1)[at] += number
+        return changed
+
+    return change
+
+
+LIES = {
+    "down": ("count_totals", fail, r"site 2 does not answer count_totals \(Connection"),
+    "down later": ("count_cube", fail, "site 2 does not answer count_cube"),
+    "nothing": ("count_totals", lambda _: None, "site 2 answers count_totals with something else"),
+    "text": ("count_cube", str, "site 2 answers count_cube with something else"),
+    "fractions": ("count_totals", lambda n: n / 2, "site 2 .* float64"),
+    "fewer environments": ("count_totals", lambda n: n[:, :2], "site 2 .* where \\(2, 3\\)"),
+    "fewer columns": ("count_cube", lambda n: n[:1], "site 2 .* where"),
+    "ragged": ("count_totals", lambda _: [[1], [1, 2]], "site 2 .* something else"),
+    "negative totals": ("count_totals", add(-9999), "site 2 answers count_totals with counts"),
+    "too many": ("count_totals", lambda n: n + 2**62, "site 2 answers count_totals with counts"),
+    "other totals": ("count_totals", add(1), "site 2 answers count_cube with counts"),
+    "negative cell": ("count_cube", add(-9999), "site 2 answers count_cube with counts"),
+    "one more": ("count_cube", add(1), "site 2 answers count_cube with counts"),
+    "twice": ("count_cube", lambda n: 2 * n, "site 2 answers count_cube with counts"),
+    "one for all": ("find_same_coverage", lambda n: True, "site 2 .* where \\(1,\\)"),
+    "numbers": ("find_same_coverage", lambda n: n.astype(int), "site 2 .* int64"),
+    "no table": ("count_patterns", lambda table: table.counts, "site 2 .* something else"),
+    "other patterns": (
+        "count_patterns",
+        lambda table: replace(table, counts=2 * table.counts),
+        "site 2 answers count_patterns with counts",
+    ),
+    "patterns short": (
+        "count_patterns",
+        lambda table: replace(table, patterns=table.patterns[:, :0]),
+        "site 2 .* where",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_cannot_be_counts_is_an_error_that_names_the_site(lie):
+    """Answers were added up as they came: reports had 249.2 % of 254 samples, or
+    27,670,116,110,564,333,424 of them, and a site that was down ended in a traceback.
+    """
+    query, change, message = LIES[lie]
+    frame, ill, hospital = make_patients(300)
+    agreement = agree(frame)
+    sites = [LocalSite(frame[hospital == e], ill[hospital == e], e, agreement) for e in HOSPITALS]
+    sites[1] = Lying(sites[1], query, change)
+    source = SitesSource(sites, agreement)
+    rule = source.candidates.make_binned_rule(Cut(0, 2, negated=False))
+
+    def query_all():
+        source.count_totals()
+        list(source.counts())
+        source.find_same_coverage(rule, [rule])
+        source.count_patterns([rule])
+
+    with pytest.raises(IcscmError, match=message) as caught:
+        query_all()
+    assert "\n" not in str(caught.value)
+
+
+def test_sites_may_mask_their_counts():
+    """Only sums need be right: masks that cancel hide the counts of each site."""
+    frame, ill, hospital = make_patients(300)
+    agreement = agree(frame)
+    sites = [LocalSite(frame[hospital == e], ill[hospital == e], e, agreement) for e in HOSPITALS]
+    plain = SitesSource(sites, agreement)
+    masked = [Lying(Lying(sites[0], "count_cube", lambda n: n - 2**40), "count_totals", add(7))]
+    masked += [Lying(Lying(sites[1], "count_cube", lambda n: n + 2**40), "count_totals", add(-7))]
+    source = SitesSource([*masked, sites[2]], agreement)
+    rule = source.candidates.make_binned_rule(Cut(0, 2, negated=False))
+    for each in (source, plain):
+        each.keep(rule)
+    for cube, wanted in zip(source.counts(), plain.counts(), strict=True):
+        np.testing.assert_array_equal(cube.counts, wanted.counts)
 
 
 def test_the_page_runs(capsys):

@@ -128,14 +128,12 @@ class Source:
         self, path: Path, columns: Sequence[str], suffix: str = ".csv", **options: Any
     ) -> pd.DataFrame:
         """Columns of a CSV file in this order and spelling, whatever capitals the file uses."""
-        with self.open(path, suffix) as stream:
-            header = pd.read_csv(stream, nrows=0, encoding="utf-8-sig")
-        spelling = match_columns(header, columns, path)
-        kinds = {spelling[name]: kind for name, kind in options.pop("dtype", {}).items()}
+        wanted = {name.lower() for name in columns}
         # in one part: pandas 3.0 cannot join the parts of a category if one is all missing
-        options = {"low_memory": False, "encoding": "utf-8-sig", "dtype": kinds} | options
+        options = {"low_memory": False, "encoding": "utf-8-sig"} | options
         with self.open(path, suffix) as stream:
-            table = pd.read_csv(stream, usecols=[*spelling.values()], **options)
+            table = pd.read_csv(stream, usecols=lambda n: n.strip().lower() in wanted, **options)
+        spelling = match_columns(table, columns, path)
         return table[[*spelling.values()]].set_axis([*spelling], axis=1)
 
 

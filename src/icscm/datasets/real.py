@@ -233,14 +233,14 @@ def read_state(
 ) -> pd.DataFrame:
     """Columns of a state's census file of 2018; household numbers begin with the year."""
     path = source.locate(_files.make_census_file(kind, state), home)
-    first = source.read(path, ["SERIALNO"], dtype={"SERIALNO": str}, nrows=1)
+    first = source.read(path, ["SERIALNO"], nrows=1)
     number = first["SERIALNO"].iloc[0] if len(first) else "none"
     if not str(number).startswith("2018"):
         raise IcscmError(
             f"{str(path)!r} is not of 2018: its first household number is {number}; expected the "
             "American Community Survey's 1-Year file of 2018"
         )
-    return source.read(path, columns, dtype={"SERIALNO": str} if "SERIALNO" in columns else {})
+    return source.read(path, columns)
 
 
 def _label(codes: pd.Series, pattern: str, missing: str | None = None) -> pd.Series:

@@ -13,19 +13,21 @@ others; `docs/sites.md` describes what the answers reveal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from icscm._constants import COUNT_DTYPE, LARGEST_EXACT
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
 from icscm.engine.pieces import Block, add_patterns, make_piece, plan_blocks
 from icscm.exceptions import IcscmError, reject_unknown
+from icscm.formatting import shorten_list
 from icscm.sources.countable import Countable
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
@@ -234,7 +236,11 @@ class LocalSite(Site):
 
 
 class SitesSource:
-    """A federated count source: queries each site and adds up the answers."""
+    """A federated count source: queries each site and adds up the answers.
+
+    Answers are checked: type and shape of each, and that the sums can be counts of the same samples
+    in every column. Only sums need be right, since sites may add masks that cancel.
+    """
 
     notes: Sequence[str] = ()
 
@@ -247,38 +253,108 @@ class SitesSource:
         self._sites = sites
         self._blocks = agreement.blocks
         self._rules: list[BinnedRule] = []
-        self._totals: CountArray | None = None
-        # a step may need a cube twice: it is kept, so that sites are queried once
-        self._cubes: dict[int, CountArray] = {}
+        # a step may need the cubes twice: they are kept, so that sites are queried once
+        self._cubes: list[CountArray] = []
+
+    @cached_property
+    def _totals(self) -> list[CountArray]:
+        """The samples of each site, by (label, environment), and of all at the end."""
+        read = partial(_read_array, shape=(2, len(self.environments)))
+        answers = self._ask("count_totals", read)
+        totals = [*answers, np.sum(answers, axis=0)]
+        self._check("count_totals", [not _are_counts(each) for each in totals])
+        return totals
 
     def count_totals(self) -> CountArray:
-        if self._totals is None:
-            self._totals = np.sum([site.count_totals() for site in self._sites], axis=0)
-        return self._totals.copy()
+        return self._totals[-1].copy()
 
     def counts(self) -> Iterator[CountCube]:
-        for number, block in enumerate(self._blocks):
-            if number not in self._cubes:
-                self._cubes[number] = self._count_cube(self._rules, number)
-            yield from block.make_cubes(self._cubes[number])
+        self._cubes = self._cubes or [*self._count_cubes(self._rules)]
+        for block, cube in zip(self._blocks, self._cubes, strict=True):
+            yield from block.make_cubes(cube)
 
     def keep(self, rule: BinnedRule) -> None:
         self._rules.append(rule)
-        self._cubes.clear()
+        self._cubes = []
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        for number, block in enumerate(self._blocks):
-            yield from block.make_cubes(self._count_cube(path, number))
+        for block, cube in zip(self._blocks, self._count_cubes(path), strict=True):
+            yield from block.make_cubes(cube)
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        answers = [site.find_same_coverage(self._rules, rule, others) for site in self._sites]
+        read = partial(_read_array, shape=(len(others),), kinds="b")
+        answers = self._ask("find_same_coverage", read, self._rules, rule, others)
         return np.asarray(np.logical_and.reduce(answers))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        return add_patterns([site.count_patterns(rules) for site in self._sites])
+        def read(answer: PatternTable) -> PatternTable:
+            shape = len(answer.patterns), 2, len(self.environments)
+            patterns = _read_array(answer.patterns, (len(answer.patterns), len(rules)), "b")
+            return PatternTable(patterns, _read_array(answer.counts, shape))
 
-    def _count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
-        return np.asarray(np.sum([each.count_cube(rules, block) for each in self._sites], axis=0))
+        tables = self._ask("count_patterns", read, rules)
+        added = add_patterns(tables)
+        cubes = [table.counts[np.newaxis] for table in [*tables, added]]
+        self._check_cubes("count_patterns", cubes, self._totals)
+        return added
+
+    def _count_cubes(self, path: Sequence[BinnedRule]) -> Iterator[CountArray]:
+        """The cube of each block, over all sites: every column has the same samples."""
+        samples = self._totals if not path else None
+        for number, (features, n_bins, _) in enumerate(self._blocks):
+            shape = len(features), n_bins, 2, len(self.environments)
+            read = partial(_read_array, shape=shape)
+            cubes = self._ask("count_cube", read, path, number)
+            cubes.append(np.sum(cubes, axis=0))
+            samples = samples or [cube[0].sum(axis=0) for cube in cubes]
+            self._check_cubes("count_cube", cubes, samples)
+            yield cubes[-1]
+
+    def _check_cubes(self, query: str, cubes: Sequence[Array], samples: Sequence[Array]) -> None:
+        """Raise unless each feature of the last cube, the sum of the others, has these samples."""
+        faults = [
+            not _are_counts(cube) or (cube.sum(axis=1) != own).any() or (own > totals).any()
+            for cube, own, totals in zip(cubes, samples, self._totals, strict=True)
+        ]
+        self._check(query, faults)
+
+    def _check(self, query: str, faults: Sequence[Any]) -> None:
+        """Raise if the sum, which comes last, is at fault; names the sites that are, if not all."""
+        if faults[-1]:
+            names = [f"site {number}" for number, fault in enumerate(faults[:-1], start=1) if fault]
+            is_clear = len(names) in range(1, max(2, len(self._sites)))
+            who = shorten_list(names) if is_clear else "the sum of the sites"
+            what = f"{who} answers {query} with counts that cannot be: below 0, or not of the same"
+            raise IcscmError(f"{what} samples in every column; see what it runs, or leave it out")
+
+    def _ask(self, query: str, read: Callable[[Any], Any], *arguments: Any) -> list[Any]:
+        """The answers of all sites, each read; names the site that gives none that can be read."""
+        answers = []
+        for number, site in enumerate(self._sites, start=1):
+            try:
+                answer = getattr(site, query)(*arguments)
+            except Exception as error:
+                why = f"site {number} does not answer {query} ({type(error).__name__}: {error})"
+                raise IcscmError(f"{why}; see whether it is up, then fit again") from error
+            try:
+                answers.append(read(answer))
+            except Exception as error:  # an answer may be anything
+                why = f"site {number} answers {query} with something else: {error}"
+                raise IcscmError(f"{why}; see what it runs, or leave it out") from error
+        return answers
+
+
+def _are_counts(counts: Array) -> bool:
+    """Whether none is below 0, nor more than can be."""
+    return bool((counts >= 0).all() and np.sum(counts, dtype=np.float64) <= LARGEST_EXACT)
+
+
+def _read_array(answer: Any, shape: tuple[int, ...], kinds: str = "iu") -> Array:
+    """An answer as an array of whole numbers, or of booleans, of this shape; else ValueError."""
+    found = np.asarray(answer)
+    if found.dtype.kind not in kinds or found.shape != shape:
+        raise ValueError(f"{found.dtype} of shape {found.shape}, where {shape} is expected")
+    return found.astype(np.bool_ if kinds == "b" else COUNT_DTYPE)
 
 
 def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSource]:

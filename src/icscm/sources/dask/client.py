@@ -198,8 +198,7 @@ class DaskSource:
     def __init__(self, pieces: list[Delayed], blocks: Sequence[Block], info: SourceInfo) -> None:
         self.candidates, self.classes, self.environments, self.notes = info
         self._blocks = blocks
-        self._pieces: list[Delayed] = persist(pieces)
-        self._homes = [""] * len(self._pieces)
+        self._pieces, self._homes = persist(pieces), [""] * len(pieces)
         self._totals: CountArray = self._ask("sum", ADD_COUNTS, "total", Piece.count_totals)
         self._pieces, self._homes = order_by_worker(self._pieces)
         self._in_play: list[Delayed] = persist(map_tasks("keep", Piece.start, self._pieces))

@@ -148,12 +148,9 @@ def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], 
         raise IcscmError(f"X must be a table, got a Dask collection of {X.ndim} dimension(s)")
     if hasattr(X, "chunks") and X.dtype.kind not in "biuf":
         raise IcscmError(f"X is a Dask array of type {X.dtype}; give numbers, or a Dask DataFrame")
-    pieces = list_pieces(X)
-    columns: list[Sequence[Any]] = [pieces]
-    for what, values in (("y", y), ("environments", environments)):
-        if values is None and what == "environments":
-            columns.append([None] * len(pieces))
-            continue
+    pieces, given = list_pieces(X), {"y": y, "environments": environments}
+    columns: dict[str, Sequence[Any]] = {"environments": [None] * len(pieces)}
+    for what, values in given.items() if environments is not None else [("y", y)]:
         if not is_dask(values):
             raise IcscmError(
                 f"X is a Dask collection and {what} is not; give {what} as a Dask series or array "
@@ -172,8 +169,8 @@ def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], 
         cuts, wanted = _find_cuts(values), _find_cuts(X)
         if type(cuts) is type(wanted) and cuts != wanted:
             raise IcscmError(f"{what} and X are not cut at the same rows: {advice}")
-        columns.append(list_pieces(values))
-    return *columns, range(len(pieces))
+        columns[what] = list_pieces(values)
+    return pieces, columns["y"], columns["environments"], range(len(pieces))
 
 
 def list_pieces(collection: Any) -> list[Delayed]:
