@@ -118,6 +118,42 @@ def _fit_time_robust(sample: Sample) -> Answer:
     return np.asarray(chance)[:, 1], bool(used)
 
 
+def _fit_ebm(sample: Sample) -> Answer:
+    glassbox: Any = import_module("interpret.glassbox")
+    out = sample.is_out
+    learner = glassbox.ExplainableBoostingClassifier(random_state=0, n_jobs=1, outer_bags=4)
+    learner.fit(sample.X[~out], sample.y[~out])
+    weights = dict(zip(learner.term_names_, learner.term_importances(), strict=True))
+    used = any(weight > 0 for name, weight in weights.items() if {*name.split(" & ")} & {*COLUMNS})
+    return learner.predict_proba(sample.X[out])[:, 1], used
+
+
+def _make_figs() -> Any:
+    return import_module("imodels").FIGSClassifier(max_rules=12)
+
+
+def _fit_faster_risk(sample: Sample) -> Answer:
+    """A score of 12 terms of one-hot columns, numbers cut at their sixths."""
+    solver: Any = import_module("fasterrisk.fasterrisk")
+    prepared, out = sample.hot(), sample.is_out
+    hot, parts, names = prepared.to_frame(), [], []
+    for name in hot.columns:
+        values = hot[name].to_numpy(dtype=float)
+        for cut in np.unique(np.quantile(values[~out], np.arange(1, 6) / 6)):
+            above = values > cut
+            if 0 < above[~out].mean() < 1:
+                parts.append(above)
+                names.append(name)
+    terms = np.column_stack(parts).astype(float)
+    labels = np.where(sample.y == 1, 1, -1)
+    search = solver.RiskScoreOptimizer(terms[~out], labels[~out], k=12, time_limit=60)
+    search.optimize()
+    scale, start, points = search.get_models(model_index=0)
+    known = {*prepared.find_columns_of(COLUMNS)}
+    used = any(name in known for name, each in zip(names, points, strict=True) if each)
+    return expit((start + terms[out] @ points) / scale), used
+
+
 METHODS: dict[str, Callable[[Sample], Answer]] = {
     "baseline": _predict_rate,
     "ICSCM": partial(_fit_ours, partial(ICSCMClassifier, p="balanced")),
@@ -128,11 +164,21 @@ METHODS: dict[str, Callable[[Sample], Answer]] = {
     "time-robust forest": _fit_time_robust,
     "invariant forest": partial(_fit_ours, partial(InvariantForestClassifier, random_state=0)),
     "sklearn forest": partial(_fit_sklearn, _make_sklearn_forest),
+    "EBM": _fit_ebm,
+    "FIGS": partial(_fit_sklearn, _make_figs),
+    "FasterRisk": _fit_faster_risk,
+}
+# Run only if their packages are installed.
+PEERS = {
+    "time-robust forest": "time_robust_forest",
+    "EBM": "interpret",
+    "FIGS": "imodels",
+    "FasterRisk": "fasterrisk",
 }
 # These take minutes a table: shortcuts are planted once.
-FORESTS = ("time-robust forest", "invariant forest", "sklearn forest")
-# Run only if its package is installed, on tables for which it takes minutes.
-_PEER, _PEER_TABLES = FORESTS[0], ("Heart disease by hospital", "Sachs by experiment")
+FORESTS = (*PEERS, "invariant forest", "sklearn forest")
+# The tables for which the time-robust forest takes minutes.
+_PEER_TABLES = ("Heart disease by hospital", "Sachs by experiment")
 _SMALL_FIRST = (*_PEER_TABLES, "ACS income by state", "Diabetes by source of admission")
 
 
@@ -155,15 +201,17 @@ def make_plan(options: Options) -> Plan:
         for run in range(1 if method in FORESTS else options.choose_runs(N_RUNS))
         for title in tables
         for shortcut in shortcuts
-        if (run == 0 or shortcut != "clean") and (method != _PEER or _is_for_peer(title, shortcut))
+        if (run == 0 or shortcut != "clean") and _is_for(method, title, shortcut)
     ]
     run = partial(run_task, data_home=options.data_home)
     return Plan(options.filter(tasks), run, COLUMNS_OUT)
 
 
-def _is_for_peer(title: str, shortcut: str) -> bool:
-    is_here = find_spec("time_robust_forest") is not None
-    return is_here and title in _PEER_TABLES and shortcut in ("clean", "one")
+def _is_for(method: str, title: str, shortcut: str) -> bool:
+    if method not in PEERS:
+        return True
+    is_short = method != "time-robust forest" or title in _PEER_TABLES
+    return is_short and shortcut in ("clean", "one") and find_spec(PEERS[method]) is not None
 
 
 @lru_cache(maxsize=len(TABLES))

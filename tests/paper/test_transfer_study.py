@@ -81,7 +81,8 @@ def test_every_method_is_judged_where_it_did_not_learn(small, monkeypatch):
     few = partial(transfer._fit_ours, partial(InvariantForestClassifier, 3, random_state=0))
     monkeypatch.setitem(transfer.METHODS, "invariant forest", few)
     monkeypatch.delitem(transfer.METHODS, "sklearn forest")
-    monkeypatch.delitem(transfer.METHODS, "time-robust forest")
+    for each in transfer.PEERS:
+        monkeypatch.delitem(transfer.METHODS, each)
     rows = []
     for method in transfer.METHODS:
         for shortcut in ("clean", "one"):
