@@ -35,7 +35,7 @@ def test_the_page_is_up_to_date():
 def test_all_commands_of_the_issue_are_there():
     assert {*COMMANDS} == {
         "check", "compare", "datasets", "demo", "evaluate", "export", "fit", "pack", "predict",
-        "screen", "show", "simulate",
+        "recalibrate", "screen", "show", "simulate",
     }  # fmt: skip
 
 

@@ -179,8 +179,8 @@ _SAVING = {
 
 # Of the commands in the help.
 _ORDER = (
-    "demo", "check", "screen", "fit", "compare", "show", "evaluate", "predict", "export", "pack",
-    "simulate", "reproduce", "datasets",
+    "demo", "check", "screen", "fit", "compare", "show", "evaluate", "recalibrate", "predict",
+    "export", "pack", "simulate", "reproduce", "datasets",
 )  # fmt: skip
 
 

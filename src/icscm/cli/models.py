@@ -1,4 +1,4 @@
-"""Commands on a model file: `icscm show`, `export`, `predict` and `evaluate`."""
+"""Commands on a model file: `icscm show`, `export`, `predict`, `evaluate`, `recalibrate`."""
 
 from __future__ import annotations
 
@@ -320,6 +320,54 @@ def evaluate(
     if report is not None:
         console.print()
         print_written(console, report)
+
+
+@main.command()
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE, required=False)
+@add_options("out", "target", "positive", "prevalence", "drop_missing")
+@add_options(*shared.LABELS, "force", *shared.READING)
+def recalibrate(
+    model: Path, data: Path | None, out: Path, prevalence: float | None, quiet: bool, **options: Any
+) -> None:
+    """Move a model file to a site.
+
+    From a few rows of the site with their outcome, or from its base rate. The probabilities of the
+    new model have another intercept on the log odds; its rules or splits stay. The shift is printed
+    with its 95% interval, and kept in the file. It is drawn towards 0 where rows are few; from 100
+    rows of each class on the slope is estimated, too.
+
+    \b
+    Examples:
+      icscm recalibrate model.json site.csv --out site-model.json
+      icscm recalibrate model.json --prevalence 0.12 --out site-model.json
+    """
+    from icscm.model.recalibration import Shift
+    from icscm.model.saved import load
+
+    if data is None and prevalence is None:
+        raise IcscmError("give DATA, rows of the site with their outcome, or --prevalence")
+    if prevalence is not None and (options["target"] or options["positive"]):
+        raise IcscmError("with --prevalence no outcome is read: leave out --target and --positive")
+    check_outputs([out], force=options["force"], inputs=[model, *([data] if data else [])])
+    saved, progress, rows = load(model), Progress(quiet=quiet), (None, None)
+    if data is not None:
+        with progress.stage(f"Reading {describe_path(data)}"):
+            rows = _read_site(saved, data, options, is_labelled=prevalence is None)
+    moved = saved.recalibrate(*rows, prevalence=prevalence)
+    write_text(out, moved.to_json())
+    console = make_console(stderr=out == STDOUT)
+    console.print(str(Shift(**moved.settings["recalibration"])))
+    print_written(console, out)
+
+
+def _read_site(saved: SavedModel, data: Path, options: Options, *, is_labelled: bool) -> Any:
+    """The rows of a site and, if they are labelled, their classes."""
+    own = options | {"environment": None, "group": None, "keep_columns": ()}
+    if not is_labelled:
+        return _read_table(saved, data, own)[0], None
+    table, y, *_ = _read_rows(saved, data, own)
+    return table, y
 
 
 def _read_rows(

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from icscm.estimators.describing import DescribingMixin, get_names
 from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
-from icscm.model.saved import make_saved_model
+from icscm.model.saved import SavedModel, make_saved_model
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.parameters import check_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig, Countable
@@ -406,6 +406,25 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             Overwrite a file of that name.
         """
         make_saved_model(self).save(path, force=force)
+
+    def recalibrate(
+        self, X: Any = None, y: Any = None, *, prevalence: float | None = None
+    ) -> SavedModel:
+        """The fitted model moved to a site, from labelled rows of it or from its base rate.
+
+        Parameters
+        ----------
+        X, y : optional
+            Rows of the site and their classes; see `SavedModel.recalibrate`.
+        prevalence : float, optional
+            Share of the positive class at the site, instead of y.
+
+        Returns
+        -------
+        SavedModel
+            It predicts as this learner does, with another intercept; `save` writes it to a file.
+        """
+        return make_saved_model(self).recalibrate(X, y, prevalence=prevalence)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

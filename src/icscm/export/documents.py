@@ -218,7 +218,7 @@ def make_text(saved: SavedModel) -> str:
 
 
 def make_python(saved: SavedModel) -> str:
-    """A module that predicts, without imports.
+    """A module that predicts, without dependencies.
 
     It holds tables of rules, splits and leaves: nested blocks would reach Python's limit of 100.
     """

@@ -17,7 +17,7 @@ from icscm._types import Array, FloatArray
 from icscm._version import __version__
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import escape_controls, format_json, make_plain
-from icscm.model import parsing
+from icscm.model import parsing, recalibration
 from icscm.model.forest import Forest, Model, make_model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
 from icscm.model.splits import LeafCounts
@@ -147,6 +147,40 @@ class SavedModel:
         if classes.tolist() != list(self.classes):  # NumPy's text drops trailing NULs
             classes = np.array(self.classes, dtype=object)
         return Decisions(classes[is_positive.astype(np.intp)], *others)
+
+    def recalibrate(
+        self, X: Any = None, y: Any = None, *, prevalence: float | None = None
+    ) -> SavedModel:
+        """The model moved to a site, from labelled rows of it or from its base rate.
+
+        The intercept of the log odds is shifted, by the maximum likelihood of the rows with
+        Jeffreys' prior, drawn towards 0 as if sites scattered by 0.5. The slope is estimated, too,
+        from 100 rows of each class on. With `prevalence` instead of y, the mean prediction
+        for X becomes that; without X the log odds change by as much as those of the base rate.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+            Rows of the site, as for `predict`.
+        y : array-like of shape (n_samples,), optional
+            Their classes.
+        prevalence : float, optional
+            Share of the positive class at the site.
+
+        Returns
+        -------
+        SavedModel
+            The same model with another `calibration`; `settings["recalibration"]` has the estimate
+            of the shift, its standard error and its 95% interval (`low`, `high`).
+
+        Raises
+        ------
+        IcscmError
+            Unless either X and y or the prevalence are given; if y holds other classes.
+        """
+        model, shift = recalibration.move(self, X, y, prevalence)
+        settings = dict(self.settings) | {"recalibration": shift._asdict()}
+        return replace(self, model=model, settings=settings)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
         """Number of the leaf that each row falls in.

@@ -1,0 +1,145 @@
+"""A model moved to a site: the intercept of its log odds, from rows of the site or a base rate.
+
+    log odds at the site = shift + slope * log odds of the model
+
+The shift is estimated with the slope kept at 1, by maximum likelihood with Jeffreys' prior, so
+that it is finite without a positive row and its interval covers at any rate. Few rows tell little:
+the shift that is applied is drawn towards 0 as if sites scattered by `SITE_SPREAD`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+
+from icscm._types import Array, FloatArray
+from icscm.exceptions import IcscmError
+from icscm.tables.labels import code_known
+
+# Standard deviation of the shifts of sites: two of them are odds 2.7 times as high.
+SITE_SPREAD: Final = 0.5
+# Rows of each label from which the slope is estimated, too: its standard error is then about 0.1.
+MIN_FOR_SLOPE: Final = 100
+_Z: Final = 1.959964
+_BOUNDS: Final = (-80.0, 80.0)
+
+
+class Shift(NamedTuple):
+    """How the log odds of a model are moved to a site.
+
+    `intercept` and `slope` are applied. `estimate` is the shift with the slope kept, with its
+    standard error and 95% interval, None for a base rate that is taken as exact. `rate` is that of
+    the label at the site, `n` the rows.
+    """
+
+    intercept: float
+    slope: float
+    estimate: float
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    rate: float
+    n: int
+
+    def __str__(self) -> str:
+        rows = f" from {self.n:,} rows" if self.n else ""
+        text = f"The log odds are shifted by {self.intercept:+.2f}{rows}"
+        if self.low is not None and self.high is not None:
+            text += f" (estimate {self.estimate:+.2f}, 95% interval {self.low:+.2f} to "
+            text += f"{self.high:+.2f})"
+        slope = "kept" if self.slope == 1 else f"multiplied by {self.slope:.2f}"
+        return f"{text}; the slope is {slope}."
+
+
+def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
+    """The shift of a site from labelled rows.
+
+    >>> found = fit_shift(np.zeros(40), np.arange(40) < 30)
+    >>> print(f"{found.estimate:.2f} from {found.low:.2f} to {found.high:.2f}")
+    1.08 from 0.37 to 1.80
+    """
+
+    def measure(shift: float) -> float:
+        p, weight = _predict(shift + log_odds)
+        return float((y - p).sum() + (weight @ (1.0 - 2.0 * p)) / (2.0 * weight.sum()))
+
+    estimate = float(brentq(measure, *_BOUNDS))
+    error = float(_predict(estimate + log_odds)[1].sum() ** -0.5)
+    intercept, slope = estimate * SITE_SPREAD**2 / (SITE_SPREAD**2 + error**2), 1.0
+    if min(y.sum(), len(y) - y.sum()) >= MIN_FOR_SLOPE and np.ptp(log_odds) > 0:
+        intercept, slope = _fit_line(log_odds, y)
+    ends = estimate - _Z * error, estimate + _Z * error
+    return Shift(intercept, slope, estimate, error, *ends, float(np.mean(y)), len(y))
+
+
+def _predict(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probabilities p and p (1 - p), which is above 0 even where p is rounded to 1."""
+    p: FloatArray = expit(log_odds)
+    return p, p * expit(-log_odds)
+
+
+def _fit_line(x: FloatArray, y: Array) -> tuple[float, float]:
+    """Intercept and slope by maximum likelihood; (0, 1) is a good start, and Newton's steps few."""
+    design, beta = np.column_stack((np.ones(len(x)), x)), np.array([0.0, 1.0])
+    for _ in range(50):
+        p, weight = _predict(design @ beta)
+        step = np.linalg.solve(design.T * weight @ design, design.T @ (y - p))
+        beta = beta + np.clip(step, -1.0, 1.0)
+        if np.abs(step).max() < 1e-9:
+            break
+    intercept, slope = beta.tolist()
+    return intercept, slope
+
+
+def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> Shift:
+    """The shift from a rate to a base rate or, with rows, that makes it their mean prediction.
+
+    >>> print(find_shift(0.2, 0.5, None))
+    The log odds are shifted by -1.39; the slope is kept.
+    """
+    if not 0 < prevalence < 1:
+        raise IcscmError(f"prevalence is between 0 and 1, both excluded; got {prevalence}")
+    if log_odds is None:
+        shift = float(logit(prevalence) - logit(rate))
+        return Shift(shift, 1.0, shift, None, None, None, prevalence, 0)
+    shift = float(brentq(lambda a: expit(a + log_odds).mean() - prevalence, *_BOUNDS))
+    p, weight = _predict(shift + log_odds)
+    error = float(p.std() / np.sqrt(len(p)) / weight.mean())
+    ends = shift - _Z * error, shift + _Z * error
+    return Shift(shift, 1.0, shift, error, *ends, prevalence, len(p))
+
+
+def move(saved: Any, X: Any, y: Any, prevalence: float | None) -> tuple[Any, Shift]:
+    """A saved model's model with another calibration, and how it was found."""
+    if (y is None) == (prevalence is None) or (y is not None and X is None):
+        raise IcscmError(
+            "recalibrate takes labelled rows of the site, recalibrate(X, y), or its base rate, "
+            "recalibrate(prevalence=0.12), with unlabelled rows X or without"
+        )
+    log_odds = np.empty(0) if X is None else logit(saved.decide(X).probability)
+    n_labels = len(log_odds) if y is None else len(y)
+    if X is not None and (not n_labels or n_labels != len(log_odds)):
+        raise IcscmError(
+            f"X has {len(log_odds):,} rows with {n_labels:,} labels; give a label for each row"
+        )
+    if prevalence is None:
+        shift = fit_shift(log_odds, code_known(y, np.array(saved.classes)))
+    else:
+        own = None if X is None else log_odds
+        shift = find_shift(float(prevalence), _find_rate(saved), own)
+    intercept, slope = saved.model.calibration
+    moved = shift.intercept + shift.slope * intercept, shift.slope * slope
+    return replace(saved.model, calibration=moved), shift
+
+
+def _find_rate(saved: Any) -> float:
+    """The rate of the site that the model was moved to before; of training where it was not."""
+    known = saved.settings.get("recalibration")
+    rate = known.get("rate") if isinstance(known, dict) else None
+    if isinstance(rate, float) and 0 < rate < 1:
+        return rate
+    return float(saved.model.make_baseline().leaf_probabilities()[0])
