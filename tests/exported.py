@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hostile import SQL_NAMES
 from icscm.export import export_model
 from icscm.model.forest import Forest
+from icscm.model.routes import name_feature
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 
 # --- four ways to run a model ---------------------------------------------------------------------
@@ -101,24 +102,49 @@ def holds(condition, row):
     return OPERATORS[condition["operator"]](x, condition["value"])
 
 
-def find_leaf(tree, row):
-    number = 0 if tree["splits"] else -1
-    while number >= 0:
-        split = tree["splits"][number]
-        number = split["if_true"] if holds(split, row) else split["if_false"]
-    return tree["leaves"][-number - 1]
+def follow(tree, row, number):
+    """Probability, number of leaves, and the leaf if it is one."""
+    if number < 0:
+        leaf = tree["leaves"][-number - 1]
+        return leaf["probability"], 1, leaf
+    split = tree["splits"][number]
+    truth = holds(split, row)
+    if truth is not None:
+        return follow(tree, row, split["if_true"] if truth else split["if_false"])
+    (p, m, _), (q, n, _) = (follow(tree, row, split[side]) for side in ("if_true", "if_false"))
+    return split["share_true"] * p + (1 - split["share_true"]) * q, m + n, None
+
+
+def follow_root(tree, row):
+    return follow(tree, row, 0 if tree["splits"] else -1)
+
+
+def name_missing(trees, row):
+    splits = [split for tree in trees for split in tree["splits"]]
+    unsure = {split["column"] for split in splits if split["if_missing"] is None}
+    names = dict.fromkeys(split["column"] for split in splits)
+    lacking = [name for name in names if name in unsure and row[name] is None]
+    return f"{', '.join(map(name_feature, lacking))} missing: "
 
 
 def follow_tree(model, row):
-    leaf = find_leaf(model, row)
-    return leaf["prediction"], leaf["probability"], leaf["decided_by"]
+    probability, n_leaves, leaf = follow_root(model, row)
+    if leaf is not None:
+        return leaf["prediction"], probability, leaf["decided_by"]
+    cut = model.get("threshold")
+    verdict = probability > 0.5 if cut is None else probability >= cut
+    text = f"{name_missing([model], row)}mean of {n_leaves} leaves"
+    return model["classes"][verdict], probability, text
 
 
 def follow_forest(model, row):
-    leaves = [find_leaf(tree, row) for tree in model["trees"]]
-    mean = sum((leaf["probability"] for leaf in leaves), start=0.0) / len(leaves)
-    n_positive = sum(leaf["prediction"] == model["classes"][1] for leaf in leaves)
-    text = f"{n_positive} of {len(leaves)} tree{'s' * (len(leaves) != 1)}"
+    found = [follow_root(tree, row) for tree in model["trees"]]
+    mean = sum((probability for probability, _, _ in found), start=0.0) / len(found)
+    second = model["classes"][1]
+    votes = [p > 0.5 if leaf is None else leaf["prediction"] == second for p, _, leaf in found]
+    text = f"{sum(votes)} of {len(found)} tree{'s' * (len(found) != 1)}"
+    if any(leaf is None for _, _, leaf in found):
+        text = name_missing(model["trees"], row) + text
     if "calibration" not in model:
         return model["classes"][mean > 0.5], mean, text
     a, b = model["calibration"]

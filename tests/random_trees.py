@@ -84,21 +84,46 @@ def calibrated(draw, models):
 # --- literally ----------------------------------------------------------------------------------
 
 
-def find_leaf(tree, row):
-    """The leaf of one row, a list of values by position, None where one is missing."""
-    node = 0 if tree.splits else -1
-    while node >= 0:
-        split = tree.splits[node]
-        node = split.if_true if is_true(split.rule, row[split.rule.column]) else split.if_false
-    return -node - 1
+def follow(tree, row, node=None):
+    """Probability, number of leaves and likeliest leaf of one row, by recursion.
+
+    A row is a list of values by position, None where one is missing. Both sides of a rule count,
+    by their training samples, if it says nothing of missing values.
+    """
+    node = (0 if tree.splits else -1) if node is None else node
+    if node < 0:
+        return tree.leaf_probabilities().tolist()[~node], 1, ~node
+    split = tree.splits[node]
+    truth = is_true(split.rule, row[split.rule.column])
+    if truth is not None:
+        return follow(tree, row, split.if_true if truth else split.if_false)
+    one, other = (follow(tree, row, child) for child in (split.if_true, split.if_false))
+    m, n = (count_samples(tree, child) for child in (split.if_true, split.if_false))
+    share = m / (m + n) if m + n else 0.5
+    likelier = one if share >= 0.5 else other
+    return share * one[0] + (1 - share) * other[0], one[1] + other[1], likelier[2]
+
+
+def count_samples(tree, node):
+    if node < 0:
+        return sum(map(sum, tree.leaves[~node]))
+    split = tree.splits[node]
+    return count_samples(tree, split.if_true) + count_samples(tree, split.if_false)
+
+
+def name_unseen(model, row):
+    """The columns that a row lacks and of which a rule says nothing."""
+    names = {rule.name: None for rule in model.rules}
+    lacks = {r.name for r in model.rules if is_true(r, row[r.column]) is None}
+    return ", ".join(name for name in names if name in lacks)
 
 
 def is_true(rule, value):
-    """A rule about one value."""
+    """A rule about one value; None if it says nothing of missing ones."""
     if isinstance(rule, MissingRule):
         return (value is None) == rule.is_missing
     if value is None:
-        return bool(rule.missing)
+        return rule.missing
     if isinstance(rule, ThresholdRule):
         return (value > rule.threshold) == rule.above
     if isinstance(rule, CategoryRule):

@@ -126,7 +126,7 @@ class UntestedSetsWarning(IcscmWarning):
 
 
 class UnseenMissingWarning(IcscmWarning):
-    """Values are missing where none was at fitting, so no rule covers this case."""
+    """Values are missing where none was at fitting, so both sides of a rule count."""
 
 
 class StreamedWarning(IcscmWarning):

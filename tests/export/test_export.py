@@ -108,7 +108,7 @@ def test_missing_values(engines, kind, missing, is_positive):
     for rule in rules:
         saved = make_saved([rule], features, kind=kind)
         results = assert_exports_agree(engines, saved, columns, ("float", "coded"))
-        assert len(set(results)) == 2, "the rule tells rows apart"
+        assert len(set(results)) == 2 + rule.is_unsure, "the rule tells rows apart"
 
 
 @pytest.mark.parametrize("name", SQL_NAMES)
@@ -339,7 +339,7 @@ def test_text_that_means_missing(engines, tmp_path, kind, missing, is_positive):
     for rule in list_text_rules(is_positive, missing):
         saved = make_saved([rule], TEXT_FEATURES, kind=kind, settings={"table": TOLD})
         results = assert_text_agrees(engines, saved, columns, tmp_path)
-        assert len(set(results)) == 2, "the rule tells rows apart"
+        assert len(set(results)) == 2 + rule.is_unsure, "the rule tells rows apart"
 
 
 @settings(
@@ -475,29 +475,41 @@ def test_sql_reads_well():
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
   d.*,
-  CASE
-    WHEN CAST(d."age" AS DOUBLE) <= 63 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+  COALESCE(CASE
+    WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."age" AS DOUBLE) <= 63
       THEN 'no'
     WHEN d."smoker" IN ('V57', 'V58') OR d."smoker" IS NULL
       THEN 'no'
     ELSE 'yes'
-  END AS prediction,
-  CASE
-    WHEN CAST(d."age" AS DOUBLE) <= 63 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+  END, CASE WHEN CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN (1089291889640371e0 / 1125899906842624e0 /* 0.9674855491329479 */) WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 1 ELSE 0 END * (131e0 / 141e0)
+    + CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 0 ELSE 1 END * (1e0 / 1202e0))
+    + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN (36608017202253e0 / 1125899906842624e0 /* 0.03251445086705207 */) WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (6e0 / 47e0) > 0.5e0 THEN 'yes' ELSE 'no' END) AS prediction,
+  COALESCE(CASE
+    WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."age" AS DOUBLE) <= 63
       THEN 6e0 / 47e0
     WHEN d."smoker" IN ('V57', 'V58') OR d."smoker" IS NULL
       THEN 1e0 / 1202e0
     ELSE 131e0 / 141e0
-  END AS probability,
-  CASE
-    WHEN CAST(d."age" AS DOUBLE) <= 63 OR d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+  END, CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN (1089291889640371e0 / 1125899906842624e0 /* 0.9674855491329479 */) WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 1 ELSE 0 END * (131e0 / 141e0)
+    + CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 0 ELSE 1 END * (1e0 / 1202e0))
+    + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN (36608017202253e0 / 1125899906842624e0 /* 0.03251445086705207 */) WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (6e0 / 47e0)) AS probability,
+  COALESCE(CASE
+    WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."age" AS DOUBLE) <= 63
       THEN 'not met: age > 63'
     WHEN d."smoker" IN ('V57', 'V58') OR d."smoker" IS NULL
       THEN 'not met: smoker not in 2 rare levels (missing: false)'
     ELSE 'all rules met'
-  END AS decided_by
+  END, SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 1 ELSE 0 END * (1)
+    + CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 0 ELSE 1 END * (1))
+    + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "patients" AS d;
-"""
+"""  # noqa: E501 - the mean over leaves
     )
 
 
@@ -525,24 +537,30 @@ def as_found(value):
 
 
 # Of each rule: its column, how to read that, the comparison, what with, and what the rule is for a
-# missing value.
+# missing value; None where none was missing at fitting.
 RULES = [
-    ("age", as_number, ">", 63, False),
+    ("age", as_number, ">", 63, None),
     ("smoker", as_found, "not in", {"V57", "V58"}, False),
 ]
 
+# Columns that had no missing values at fitting, how to read them, and what they are called.
+UNSURE = [
+    ("age", as_number, "age"),
+]
+
 # Of each tree: its splits and its leaves. A split is a rule's number, where to go if that is true,
-# and where if not: the number of a split or, below 0, of a leaf, of which -1 is the first.
+# and where if not: the number of a split or, below 0, of a leaf, of which -1 is the first; and the
+# share of training samples for which it was true.
 TREES = [
     (
         [
-            (0, 1, -1),
-            (1, -3, -2),
+            (0, 1, -1, 0.9674855491329479),
+            (1, -3, -2, 0.10380881254667662),
         ],
         [
-            ("no", 6 / 47, "not met: age > 63"),
-            ("no", 1 / 1202, "not met: smoker not in 2 rare levels (missing: false)"),
-            ("yes", 131 / 141, "all rules met"),
+            (6 / 47, "no", "not met: age > 63"),
+            (1 / 1202, "no", "not met: smoker not in 2 rare levels (missing: false)"),
+            (131 / 141, "yes", "all rules met"),
         ],
     ),
 ]
@@ -561,18 +579,45 @@ def is_true(rule, row):
     return (found in value) == (operator == "in")
 
 
-def find_leaf(splits, leaves, row):
-    """The leaf that a sample falls in."""
-    node = 0 if splits else -1
-    while node >= 0:
-        rule, if_true, if_false = splits[node]
-        node = if_true if is_true(RULES[rule], row) else if_false
-    return leaves[-node - 1]
+def follow(splits, leaves, row):
+    """The probability, the number of leaves that a sample may fall in, and its leaf if it is one.
+
+    Both sides of a split count, by their shares, where a value is missing that never was for fit.
+    """
+
+    def look_up(node):
+        return results[node] if node >= 0 else (leaves[-node - 1][0], 1, leaves[-node - 1])
+
+    truths, results, reached = {}, {}, [0] if splits else []
+    for node in reached:
+        rule, *sides, _ = splits[node]
+        truth = truths[node] = is_true(RULES[rule], row)
+        taken = sides if truth is None else [sides[not truth]]
+        reached += [child for child in taken if child >= 0]
+    for node in sorted(reached, reverse=True):
+        _, if_true, if_false, share = splits[node]
+        if truths[node] is None:
+            (true, m, _), (false, n, _) = look_up(if_true), look_up(if_false)
+            results[node] = share * true + (1 - share) * false, m + n, None
+        else:
+            results[node] = look_up(if_true if truths[node] else if_false)
+    return look_up(0 if splits else -1)
+
+
+def name_missing(row):
+    """The columns that are missing and never were at fitting."""
+    names = [name for column, read, name in UNSURE if is_missing(read(row[column]))]
+    return ", ".join(names) + " missing: "
 
 
 def predict(row):
     """The class, the probability of the positive one, and what decided."""
-    return find_leaf(*TREES[0], row)
+    probability, n_leaves, leaf = follow(*TREES[0], row)
+    if leaf:
+        _, label, text = leaf
+        return label, probability, text
+    label = "yes" if probability > 0.5 else "no"
+    return label, probability, name_missing(row) + f"mean of {n_leaves} leaves"
 '''
     )
     tree = ast.parse(source)
@@ -605,6 +650,8 @@ all rules met                                          yes                   0.9
 The first line that is true of a sample decides. The probability is
 (samples of yes + 1) / (samples + 2).
 
+Where a value is missing that never was at fitting, both sides of the rule count, by their samples.
+
 Samples of yes / all samples, by environment and line of the table above:
 
 environment  line 1     line 2   line 3
@@ -635,6 +682,7 @@ def test_json_reads_well():
         "if_missing": False,
         "if_true": -3,
         "if_false": -2,
+        "share_true": 139 / 1339,
     }
     assert document["leaves"][1] == {
         "prediction": "no",
@@ -651,11 +699,11 @@ def test_words_are_short_and_code_is_exact(engines):
     columns = {"age": ("float", [19.0, 21.5, 22.0, 775.6999999999999, 775.7, None])}
     results = assert_exports_agree(engines, saved, columns)
     assert [label for label, _, _ in results][3:5] == ["no", "yes"]
-    assert len({chance for _, chance, _ in results}) == 4  # a leaf for each step
+    assert len({chance for _, chance, _ in results[:-1]}) == 4  # a leaf for each step
     exports = {to: export_model(saved, to) for to in ("sql", "python", "json", "text")}
     assert exports["sql"].splitlines()[2] == "--     age > 775.7"
     assert "\n    age > 775.7\n" in exports["python"]
-    assert '">", 775.6999999999999, False' in exports["python"]
+    assert '">", 775.6999999999999, None' in exports["python"]
     assert json.loads(exports["json"])["rule"] == "age > 775.7"
     assert json.loads(exports["json"])["splits"][2]["value"] == 775.6999999999999
     assert exports["text"].startswith("Predicts yes where\n\n    age > 775.7\n\nand no elsewhere.")

@@ -102,7 +102,8 @@ def test_unseen_missing_values_are_told():
         assert ABOVE.mask(X).sum() == 1
     assert [str(each.message) for each in told] == [
         "Column 'age' is missing in 1,234 rows and never was at fitting: "
-        "'age > 63.5' counts as false there."
+        "'age > 63.5' is neither true nor false there, and the prediction is by the mean of both "
+        "sides."
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -22,10 +22,11 @@ from icscm.model.tree import Tree
 from random_trees import (
     calibrated,
     compute_chance,
-    find_leaf,
+    follow,
     forests,
     make_chain,
     make_tree,
+    name_unseen,
     trees,
 )
 
@@ -73,20 +74,37 @@ def make_frame(rows):
 # --- where rows go --------------------------------------------------------------------------------
 
 
+@st.composite
+def chains(draw, rules):
+    """Conjunctions and disjunctions, of which a leaf may be empty."""
+    asked = draw(st.lists(rules, max_size=6))
+    count = st.integers(0, 9)
+    leaf = st.tuples(st.tuples(count, count), st.tuples(count, count))
+    leaves = draw(st.lists(leaf, min_size=len(asked) + 1, max_size=len(asked) + 1))
+    kind = draw(st.sampled_from(["conjunction", "disjunction"]))
+    return tree_module.make_chain(kind, asked, tuple(leaves))
+
+
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
-@settings(max_examples=100, deadline=None)
-@given(trees(RULES), ROWS)
-def test_leaves_are_those_of_a_literal_walk(tree, rows):
-    expected = [find_leaf(tree, row) for row in rows]
+@settings(max_examples=150, deadline=None)
+@given(calibrated(trees(RULES) | chains(RULES)), ROWS)
+def test_rows_go_where_a_literal_walk_goes(tree, rows):
+    """To one leaf or, where a value is missing of which a rule says nothing, to several."""
     X = make_frame(rows)
-    assert tree.find_leaves(X).tolist() == expected
-    chances = [compute_chance(tree, leaf) for leaf in expected]
-    assert tree.predict_proba(X).tolist() == pytest.approx(chances, rel=1e-12)
-    assert tree.predict(X).tolist() == [each > 0.5 for each in tree.predict_proba(X)]
-    is_positive, probability, texts = tree.decide(X)
-    assert is_positive.tolist() == tree.predict(X).tolist()
-    assert probability.tolist() == tree.predict_proba(X).tolist()
-    assert texts.tolist() == [tree.leaf_texts[leaf] for leaf in expected]
+    found = tree.decide(X)
+    assert tree.predict_proba(X).tolist() == found.probability.tolist()
+    assert tree.predict(X).tolist() == found.prediction.tolist()
+    leaves = tree.find_leaves(X).tolist()
+    for row, leaf, *own in zip(rows, leaves, *(each.tolist() for each in found), strict=True):
+        mean, n_leaves, likeliest = follow(tree, row)
+        assert leaf == likeliest
+        verdict = mean > 0.5 if tree.threshold is None else mean >= tree.threshold
+        text = f"{name_unseen(tree, row)} missing: mean of {n_leaves} leaves"
+        if n_leaves == 1:
+            verdict, text = tree.leaf_verdicts[leaf], tree.leaf_texts[leaf]
+            chance = tree.calibrate(np.array([compute_chance(tree, leaf)]))[0]
+            assert mean == pytest.approx(chance, rel=1e-12)
+        assert own == [verdict, mean, text]
 
 
 @settings(max_examples=100, deadline=None)
@@ -111,8 +129,11 @@ def test_a_forest_is_the_mean_of_its_trees(forest, rows):
     assert forest.predict_proba(X) == pytest.approx(mean, abs=1e-12)
     assert forest.predict(X).tolist() == (forest.predict_proba(X) > 0.5).tolist()
     votes = np.sum([tree.predict(X) for tree in forest.trees], axis=0).tolist()
-    told = "tree" if len(forest) == 1 else "trees"
-    assert forest.decide(X).decided_by.tolist() == [f"{n} of {len(forest)} {told}" for n in votes]
+    word = "tree" if len(forest) == 1 else "trees"
+    for row, n, text in zip(rows, votes, forest.decide(X).decided_by.tolist(), strict=True):
+        is_mean = any(follow(tree, row)[1] > 1 for tree in forest.trees)
+        flag = f"{name_unseen(forest, row)} missing: " if is_mean else ""
+        assert text == f"{flag}{n} of {len(forest)} {word}"
     assert set(forest.rules) == {rule for tree in forest.trees for rule in tree.rules}
 
 
@@ -124,8 +145,8 @@ def test_missing_values_never_seen_warn_once_for_a_column():
     with pytest.warns(UnseenMissingWarning) as told:
         assert tree.find_leaves(X).tolist() == [0, 2, 2]
     assert [str(each.message) for each in told] == [
-        "Column 'age' is missing in 1 row and never was at fitting: 'age > 63', 'age > 80' count "
-        "as false there."
+        "Column 'age' is missing in 1 row and never was at fitting: 'age > 63', 'age > 80' are "
+        "neither true nor false there, and the prediction is by the mean of both sides."
     ]
     with pytest.warns(UnseenMissingWarning) as told:
         Forest((tree, tree)).predict(X)
@@ -171,7 +192,12 @@ def test_a_tie_is_negative():
 @settings(max_examples=60, deadline=None)
 @given(calibrated(trees(RULES) | forests(RULES)), ROWS)
 def test_calibration_and_threshold(model, rows):
-    """The arithmetic written out; (0, 1) leaves every bit as it was."""
+    """The arithmetic written out; (0, 1) leaves every bit as it was.
+
+    A tree's mean over leaves is that of their calibrated probabilities.
+    """
+    if isinstance(model, Tree):
+        rows = [row for row in rows if None not in row] or [(0.0, "a", 1.0)]
     X, (a, b), cut = make_frame(rows), model.calibration, model.threshold
     plain = replace(model, calibration=(0.0, 1.0), threshold=None)
     raw, found = plain.predict_proba(X), model.predict_proba(X)

@@ -168,7 +168,8 @@ def predict(
     """Predict new rows with a model file.
 
     Writes one line for each row of DATA, in the same order: the probability of the positive
-    class, the predicted class, and the rule that decided. Columns are found by name, in any order;
+    class, the predicted class, and the rule that decided, or which values are missing that never
+    were for fit. Columns are found by name, in any order;
     only those in the model's rules are needed, and no environment is. Text that meant missing for
     fit (--na) does so here. DATA may also be a presence/absence table (.Rtab, genes in rows) or a
     store that icscm pack made; then each line names its genome.

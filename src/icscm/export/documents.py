@@ -19,6 +19,7 @@ from icscm.formatting import count, escape_controls, format_level, format_name, 
 from icscm.io.formats import TextFormat, find_numbers
 from icscm.model.forest import Forest, Model
 from icscm.model.parsing import NUMBER, Label
+from icscm.model.routes import name_feature
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
 from icscm.model.splits import CHAINS, count_labels
@@ -53,14 +54,14 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on one column."""
+    """A condition on one column; where `if_missing` is None, a model takes both sides."""
 
     column: str | None
     position: int
     type: str
     operator: str
     value: float | tuple[Level, ...] | None
-    if_missing: bool
+    if_missing: bool | None
 
     @property
     def compares(self) -> str:
@@ -106,7 +107,7 @@ def make_leaves(saved: SavedModel, model: Tree) -> list[Leaf]:
 
 def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Condition:
     """The condition that is true where the rule is true, or where it is false."""
-    operators, if_missing = (">", "<="), bool(getattr(rule, "missing", False))
+    operators, if_missing = (">", "<="), getattr(rule, "missing", None)
     value: float | tuple[Level, ...] | None = 0  # of presence
     if isinstance(rule, ThresholdRule):
         value = rule.threshold
@@ -116,7 +117,15 @@ def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Co
         operators, value, if_missing = ("is missing", "is present"), None, rule.is_missing
     operator = operators[getattr(rule, rule.sense) != is_true]
     kind = saved.features[rule.column].type
-    return Condition(rule.name, rule.column, kind, operator, value, if_missing == is_true)
+    if_missing = None if if_missing is None else if_missing == is_true
+    return Condition(rule.name, rule.column, kind, operator, value, if_missing)
+
+
+def list_unsure(model: Model) -> list[tuple[Rule, str]]:
+    """A rule on each column that had no missing values at fitting, and the column's name."""
+    unsure = {rule.feature: rule for rule in reversed(model.rules) if rule.is_unsure}
+    features = dict.fromkeys(rule.feature for rule in model.rules)
+    return [(unsure[each], name_feature(each)) for each in features if each in unsure]
 
 
 def list_trees(model: Model) -> tuple[Tree, ...]:
@@ -148,7 +157,7 @@ def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
 
 # --- JSON ----------------------------------------------------------------------------------------
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 
 def make_json(saved: SavedModel) -> str:
@@ -157,16 +166,18 @@ def make_json(saved: SavedModel) -> str:
     for tree in list_trees(saved.model):
         splits = [
             asdict(make_condition(each.rule, saved))
-            | {"if_true": each.if_true, "if_false": each.if_false}
-            for each in tree.splits
+            | {"if_true": each.if_true, "if_false": each.if_false, "share_true": share}
+            for each, share in zip(tree.splits, tree.shares, strict=True)
         ]
         leaves = [asdict(leaf) for leaf in make_leaves(saved, tree)]
         trees.append({"splits": make_plain(splits), "leaves": make_plain(leaves)})
     is_forest = isinstance(saved.model, Forest)
-    content = {"trees": trees} if is_forest else trees[0]
+    content: dict[str, Any] = {"trees": trees} if is_forest else trees[0]
     model = saved.model
     if isinstance(model, Forest) and model.is_moved:  # leaves of a tree have theirs
         content |= {"calibration": model.calibration, "cut": model.find_cut()}
+    elif model.threshold is not None:
+        content["threshold"] = model.threshold
     how_to_read = fill_template("how_to_read.txt", saved, is_forest=is_forest, model=model)
     absent = find_absent(saved)
     document = {
@@ -233,7 +244,8 @@ def make_python(saved: SavedModel) -> str:
         sets |= {"MISSING_NUMBERS": absent.numbers} if absent.numbers else {}
     trees = []
     for tree in list_trees(model):
-        splits = [(numbers[each.rule], each.if_true, each.if_false) for each in tree.splits]
+        shares = zip(tree.splits, tree.shares, strict=True)
+        splits = [(numbers[s.rule], s.if_true, s.if_false, share) for s, share in shares]
         trees.append((splits, make_leaves(saved, tree)))
     lines = str(saved).replace("\n", "\n    ")
     return fill_template(
@@ -247,6 +259,7 @@ def make_python(saved: SavedModel) -> str:
         sets=sets,
         readers=readers,
         rules=zip(rules, readers, strict=True),
+        unsure=[(r.feature, readers[numbers[r]], name) for r, name in list_unsure(model)],
         trees=trees,
         model=model,
         is_forest=isinstance(model, Forest),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
 from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.export import documents
-from icscm.export.documents import Absent, Condition, find_absent, make_condition, make_leaves
+from icscm.export.documents import Absent, Condition, Leaf, find_absent, make_condition, make_leaves
 from icscm.formatting import count, escape_controls, format_exactly, format_level, format_name
 from icscm.model.forest import Forest
 from icscm.model.parsing import NUMBER, Label
@@ -25,6 +25,12 @@ MAX_SQL_DIGITS: Final = 15
 
 # Terms of a sum: SQLite and DuckDB take expressions 1,000 deep.
 MAX_SQL_TERMS: Final = 500
+
+# Symbols that a mean over leaves may keep on the stack of SQLite's parser, which holds 100.
+MAX_SQL_SYMBOLS: Final = 60
+
+# What stands for the mean where it would be more.
+_TOO_DEEP: Final = "'too deep for SQL'"
 
 # The largest power of ten that a float64 holds exactly.
 MAX_TEN_POWER: Final = 22
@@ -49,8 +55,7 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     if isinstance(model, Forest):
         columns = _make_forest_columns(saved, model, absent)
     else:
-        case = _make_case(saved, model, absent)
-        columns = {name: case.write(name) for name in ("prediction", "probability", "decided_by")}
+        columns = _make_tree_columns(saved, model, absent)
     return documents.fill_template(
         "model.sql.txt",
         saved,
@@ -67,30 +72,107 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     )
 
 
+def _make_tree_columns(saved: SavedModel, model: Tree, absent: Absent | None) -> dict[str, str]:
+    """The three columns: those of the row's leaf, or else by the mean over several."""
+    case, mean = _make_case(saved, model, absent), _make_mean(saved, model, absent)
+    columns = {name: case.write(name) for name in ("prediction", "probability", "decided_by")}
+    if names := _name_missing(saved, absent):
+        others = {"decided_by": f"{names} || {_TOO_DEEP}"}
+        if mean is not None:
+            probability, n_leaves = mean
+            decided_by = f"{names} || 'mean of ' || CAST({n_leaves} AS VARCHAR) || ' leaves'"
+            prediction = _decide(saved, probability, model.threshold)
+            others = dict(zip(columns, (prediction, probability, decided_by), strict=True))
+        columns |= {name: f"COALESCE({columns[name]}, {each})" for name, each in others.items()}
+    return columns
+
+
 def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None) -> dict[str, str]:
     """The three columns as sums over trees, added in order as the model adds them."""
-    if len(model.trees) > MAX_SQL_TERMS:
+    n_trees = len(model.trees)
+    if n_trees > MAX_SQL_TERMS:
         raise IcscmError(
-            f"a sum over {len(model.trees):,} trees is more than SQLite and DuckDB take; export to "
+            f"a sum over {n_trees:,} trees is more than SQLite and DuckDB take; export to "
             "'python' or 'json'"
         )
     cases = [_make_case(saved, tree, absent) for tree in model.trees]
-    mean = probability = f"({_add(cases, 'probability')}) / {len(cases)}e0"
-    verdict = f">= {format_sql_number(model.find_cut())}" if model.is_moved else "> 0.5e0"
+    means = [_make_mean(saved, tree, absent) for tree in model.trees]
+    chances = [case.write("probability", "    ") for case in cases]
+    votes = found = [case.write("vote", "    ") for case in cases]
+    known = [each[0] for each in means if each is not None]
+    if (names := _name_missing(saved, absent)) and len(known) == n_trees:
+        chances = [f"COALESCE({a}, {b})" for a, b in zip(chances, known, strict=True)]
+        verdicts = (f"CASE WHEN {each} > 0.5e0 THEN 1 ELSE 0 END" for each in known)
+        votes = [f"COALESCE({a}, {b})" for a, b in zip(votes, verdicts, strict=True)]
+    mean = probability = f"({_add(chances)}) / {n_trees}e0"
     if model.is_calibrated:  # with the mean once: expit(a + b * logit(mean))
         intercept, slope = map(format_sql_number, model.calibration)
         probability = f"1e0 / (1e0 + exp({slope} * ln(1e0 / ({mean}) - 1e0) - ({intercept})))"
+    prediction = _decide(saved, mean, model.find_cut() if model.is_moved else None)
+    whole = _quote_text(f" of {count(n_trees, 'tree')}")
+    decided_by = f"CAST({_add(votes)} AS VARCHAR) || {whole}"
+    if names and votes is found:
+        prediction = f"CASE WHEN {mean} IS NOT NULL THEN {prediction} END"
+        decided_by = f"COALESCE({decided_by}, {names} || {_TOO_DEEP})"
+    elif names:  # a sum is NULL where a term is
+        decided_by = f"CASE WHEN {_add(found)} IS NULL THEN {names} ELSE '' END || {decided_by}"
+    return {"prediction": prediction, "probability": probability, "decided_by": decided_by}
+
+
+def _add(terms: Sequence[str]) -> str:
+    return "\n    + ".join(f"({each})" for each in terms)
+
+
+def _decide(saved: SavedModel, chance: str, cut: float | None) -> str:
+    """The class that a probability means, from a cut on or above 1/2."""
+    verdict = "> 0.5e0" if cut is None else f">= {format_sql_number(cut)}"
     negative, positive = map(_quote_label, saved.classes)
-    whole = _quote_text(f" of {count(len(cases), 'tree')}")
-    return {
-        "prediction": f"CASE WHEN {mean} {verdict} THEN {positive} ELSE {negative} END",
-        "probability": probability,
-        "decided_by": f"CAST({_add(cases, 'vote')} AS VARCHAR) || {whole}",
-    }
+    return f"CASE WHEN {chance} {verdict} THEN {positive} ELSE {negative} END"
 
 
-def _add(cases: Sequence[_Case], name: str) -> str:
-    return "\n    + ".join(f"({case.write(name, '    ')})" for case in cases)
+def _name_missing(saved: SavedModel, absent: Absent | None) -> str:
+    """`age, bmi missing: ` of the columns that were never missing at fitting; '' if there is none.
+
+    The separators before them all are cut off.
+    """
+    names = [
+        f"CASE WHEN {_write_missing(make_condition(rule, saved), absent)} "
+        f"THEN {_quote_text(f', {name}')} ELSE '' END"
+        for rule, name in documents.list_unsure(saved.model)
+    ]
+    return f"SUBSTR({' || '.join(names)}, 3) || ' missing: '" if names else ""
+
+
+def _make_mean(saved: SavedModel, tree: Tree, absent: Absent | None) -> tuple[str, str] | None:
+    """The probability where values are missing that never were, and the number of leaves.
+
+    A split is `t * (one side) + (1 - t) * (other)`, in which t is 1, 0 or a share. So each side
+    stands there once; the deeper one first, which is easier to parse. None if it is too deep.
+    """
+    leaves = [(0, _write_probability(leaf), "1") for leaf in make_leaves(saved, tree)]
+    nodes = [leaves[0]] * len(tree.splits)
+    for number, share in reversed([*enumerate(tree.shares)]):
+        split = tree.splits[number]
+        condition = make_condition(split.rule, saved)
+        truth = _write_condition(condition, absent)
+        lacks = _write_missing(condition, absent) if split.rule.is_unsure else None
+        sides = []
+        for child, is_true, own in ((split.if_true, 1, share), (split.if_false, 0, 1.0 - share)):
+            n_symbols, *texts = leaves[~child] if child < 0 else nodes[child]
+            cases = []
+            for weight in (format_sql_number(own), "1"):
+                both = f"WHEN {lacks} THEN {weight} " if lacks else ""
+                cases.append(f"CASE {both}WHEN {truth} THEN {is_true} ELSE {1 - is_true} END")
+            terms = [f"{case} * ({text})" for case, text in zip(cases, texts, strict=True)]
+            sides.append((n_symbols, terms))
+        (n_deep, deep), (n_other, other) = sorted(sides, reverse=True)
+        n_symbols = max(n_deep + 3, n_other + 5)
+        if n_symbols > MAX_SQL_SYMBOLS:
+            return None
+        mean, n_leaves = (f"{one}\n    + {two}" for one, two in zip(deep, other, strict=True))
+        nodes[number] = n_symbols, mean, n_leaves
+    _, probability, n_leaves = nodes[0] if nodes else leaves[0]
+    return probability, n_leaves
 
 
 @dataclass(frozen=True)
@@ -118,14 +200,14 @@ def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
     """
     leaves = []
     for leaf in make_leaves(saved, tree):
-        exact = leaf.fraction and "{}e0 / {}e0".format(*leaf.fraction)
         entries = {
             "prediction": _quote_label(leaf.prediction),
-            "probability": exact or format_sql_number(leaf.probability),
+            "probability": _write_probability(leaf),
             "decided_by": _quote_text(leaf.decided_by),
             "vote": str(int(leaf.prediction == saved.classes[1])),
         }
         leaves.append(_Case((), entries))
+    unknown = _Case((), dict.fromkeys(leaves[0].otherwise, "NULL"))
     cases, sizes = [leaves[0]] * len(tree.splits), [0] * len(tree.splits)
     for number in reversed(range(len(tree.splits))):
         split = tree.splits[number]
@@ -136,16 +218,30 @@ def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
         )
         is_true = one[:2] <= other[:2]
         lesser, greater = (one[2], other[2]) if is_true else (other[2], one[2])
-        condition = _write_condition(make_condition(split.rule, saved, is_true=is_true), absent)
-        cases[number] = _Case([(condition, lesser), *greater.whens], greater.otherwise)
+        condition = make_condition(split.rule, saved, is_true=is_true)
+        whens = [(_write_condition(condition, absent), lesser), *greater.whens]
+        if split.rule.is_unsure:
+            whens.insert(0, (_write_missing(condition, absent), unknown))
+        cases[number] = _Case(whens, greater.otherwise)
         sizes[number] = one[0] + other[0]
     return cases[0] if cases else leaves[0]
+
+
+def _write_probability(leaf: Leaf) -> str:
+    exact = leaf.fraction and "{}e0 / {}e0".format(*leaf.fraction)
+    return exact or format_sql_number(leaf.probability)
+
+
+def _write_missing(condition: Condition, absent: Absent | None) -> str:
+    """Whether the value that a condition needs is missing."""
+    return _write_condition(replace(condition, operator="is missing", if_missing=True), absent)
 
 
 def _write_condition(condition: Condition, absent: Absent | None) -> str:
     """The condition, with NULL and NaN treated as the rule does.
 
-    A CASE takes NULL for false, so where missing is false NULL needs no mention.
+    A CASE takes NULL for false, so where missing is false, or decided before, NULL needs no
+    mention.
     """
     name = format_name(condition.position) if condition.column is None else condition.column
     column = "d." + _quote_text(name, '"')
@@ -182,14 +278,16 @@ def _make_guarded_condition(condition: Condition, absent: Absent, column: str) -
         if compared is None:
             return f"{number} IS {'' if condition.if_missing else 'NOT '}NULL"
         return f"COALESCE({compared}, 1 = 1)" if condition.if_missing else compared
-    levels = condition.value if isinstance(condition.value, tuple) else ()
+    is_about_value = condition.operator in ("in", "not in")
+    levels = condition.value if is_about_value and isinstance(condition.value, tuple) else ()
     if condition.compares == "booleans":
         text = f"LOWER({text})"
         levels = tuple(each for level in levels for each in (str(level).lower(), str(int(level))))
     texts = [_quote_level(level) for level in levels]
     is_listed = condition.operator in ("in", "is missing")
     if is_listed == condition.if_missing:
-        texts += [_quote_text(each) for each in absent.texts]
+        is_boolean = condition.compares == "booleans"
+        texts += [_quote_text(each.lower() if is_boolean else each) for each in absent.texts]
     truth = _is_in(text, texts, "IN" if is_listed else "NOT IN")
     return f"{truth} OR {column} IS NULL" if condition.if_missing else truth
 
@@ -210,7 +308,7 @@ def _cast(condition: Condition, column: str) -> str:
 
 
 def _compare_sql(condition: Condition, subject: str) -> str | None:
-    if condition.value is None:
+    if condition.value is None or condition.operator == "is missing":
         return None
     if not isinstance(condition.value, tuple):
         return f"{subject} {condition.operator} {format_sql_number(condition.value)}"

@@ -15,8 +15,9 @@ from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, shorten_list
 from icscm.model.calibration import CalibratedModel, take_fields
+from icscm.model.routes import name_unseen, read_columns
 from icscm.model.rules import Rule, make_rule
-from icscm.model.splits import CHAINS, LeafCounts, Split, freeze_counts, read_columns, sum_leaves
+from icscm.model.splits import CHAINS, LeafCounts, Split, freeze_counts, sum_leaves
 from icscm.model.tree import Decisions, Tree, make_chain
 from icscm.tables.columns import count_rows
 
@@ -98,15 +99,22 @@ class Forest(CalibratedModel):
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
         n_rows, n_trees = count_rows(X), len(self.trees)
-        columns = read_columns(X, self.rules)
+        columns, unseen = read_columns(X, self.rules)
         total, n_positive = np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
+        is_blended = np.zeros(n_rows, dtype=np.bool_)
         for tree in self.trees:  # one after the other, as exported code does: so sums are the same
-            leaves = tree.follow(columns, n_rows)
-            total += tree.leaf_probabilities()[leaves]
-            n_positive += tree.leaf_verdicts[leaves]
+            leaves, some = tree.follow(columns, unseen, n_rows)
+            chances, votes = tree.leaf_probabilities()[leaves], tree.leaf_verdicts[leaves]
+            if len(some.rows):
+                chances[some.rows], is_blended[some.rows] = some.probability, True
+                votes[some.rows] = tree.is_positive(some.probability)
+            total += chances
+            n_positive += votes
         probability = self.calibrate(total / n_trees)
         texts = [f"{n:,} of {count(n_trees, 'tree')}" for n in range(n_trees + 1)]
         decided_by = np.array(texts, dtype=object)[n_positive]
+        if len(rows := np.flatnonzero(is_blended)):
+            decided_by[rows] = name_unseen(unseen, rows) + decided_by[rows]
         return Decisions(self.is_positive(probability), probability, decided_by)
 
     @property

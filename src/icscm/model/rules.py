@@ -1,8 +1,8 @@
 """Rules: frozen statements about one feature, true or false for every sample.
 
-The truth of a rule for a missing value is part of it: `missing`. It is
-None where no value was missing at fitting; such a rule and its negation are both false for a
-missing value that turns up later, and a warning says so.
+The truth of a rule for a missing value is part of it: `missing`. It is None where no value was
+missing at fitting. Such a rule and its negation are both false for a missing value that turns up
+later, and a model takes the mean of both sides (`icscm.model.splits.blend`).
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ class Rule:
     def feature(self) -> str | int:
         """The feature's name where the data had names, its position otherwise."""
         return self.column if self.name is None else self.name
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether nothing is known of missing values."""
+        return getattr(self, "missing", True) is None
 
     def mask(self, X: Any) -> BoolArray:
         """Truth of the rule for each row of `X`, an array or any kind of table."""
@@ -246,19 +251,21 @@ def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
     )
 
 
-def warn_of_unseen(rules: Sequence[Any], column: Column) -> None:
-    """Warn of missing values in a column that had none at fitting."""
-    missing = getattr(column, "missing", None)
-    unsure = [rule for rule in rules if getattr(rule, "missing", True) is None]
+def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
+    """Where values are missing that never were at fitting, with a warning; None if nowhere."""
+    missing: BoolArray | None = getattr(column, "missing", None)
+    unsure = [rule for rule in rules if rule.is_unsure]
     if missing is None or not unsure or not missing.any():
-        return
+        return None
     texts = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
-    where = count(int(missing.sum()), "row")
+    where, verb = count(int(missing.sum()), "row"), "is" if len(texts) == 1 else "are"
     warn(
         f"Column {unsure[0].feature!r} is missing in {where} and never was at fitting: "
-        f"{shorten_list(texts)} count{'s' * (len(texts) == 1)} as false there.",
+        f"{shorten_list(texts)} {verb} neither true nor false there, and the prediction is by the "
+        "mean of both sides.",
         UnseenMissingWarning,
     )
+    return missing
 
 
 # --- simplifying: only words are made of it, since each rule of a model has a leaf of its own -----

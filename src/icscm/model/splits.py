@@ -18,7 +18,7 @@ rule is true:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
-from icscm.model.rules import Rule, add_rule, warn_of_unseen
-from icscm.tables.columns import Column, Numbers, read_column
+from icscm.model.rules import Rule, add_rule
 
 # Columns of a terminal, and the least of them that a rule gets.
 WIDTH: Final = 80
@@ -36,7 +35,7 @@ _MIN_RULE: Final = 24
 _MAX_INDENT: Final = 16
 # Rules on the path to a leaf that are written out, and characters of each. A file may hold more.
 _MAX_RULES: Final = 32
-_MAX_RULE: Final = 255
+MAX_RULE: Final = 255
 
 _T = TypeVar("_T")
 
@@ -143,7 +142,7 @@ class _Path(NamedTuple):
     def format(self, texts: dict[int, tuple[Rule, str]]) -> str:
         for rule in self.rules:
             if id(rule) not in texts:
-                texts[id(rule)] = rule, clip(str(rule), _MAX_RULE)
+                texts[id(rule)] = rule, clip(str(rule), MAX_RULE)
         more = [count(self.n_more, "more rule")] if self.n_more else []
         return " and ".join([*(texts[id(rule)][1] for rule in self.rules), *more])
 
@@ -154,7 +153,7 @@ def format_paths(splits: Sequence[Split]) -> tuple[str, ...]:
     return tuple(path.format(texts) for node, path in walk(splits, _Path(), _Path.add) if node < 0)
 
 
-# --- leaves, and the columns that rules read ------------------------------------------------------
+# --- leaves --------------------------------------------------------------------------------------
 
 
 def freeze_counts(counts: Sequence[Any] | NDArray[Any]) -> Any:
@@ -181,21 +180,3 @@ def format_counts(n_negative: int, n_positive: int) -> tuple[str, str, str]:
     """Number of samples, number of positive samples, and their rate, as text."""
     n = n_negative + n_positive
     return f"{n:,}", f"{n_positive:,}", f"{n_positive / n:.1%}" if n else "-"
-
-
-def read_columns(X: Any, rules: Sequence[Rule]) -> dict[str | int, Column]:
-    """The columns that rules are about, each read once.
-
-    Warns of missing values in columns that had none at fitting.
-    """
-    rules_of: dict[str | int, list[Rule]] = {}
-    for rule in rules:
-        rules_of.setdefault(rule.feature, []).append(rule)
-    columns: dict[str | int, Column] = {}
-    for feature, those in rules_of.items():
-        column = read_column(X, those[0].column, those[0].name)
-        if isinstance(column, Numbers):  # a column of a C-ordered array is strided in memory
-            column = replace(column, values=np.ascontiguousarray(column.values))
-        warn_of_unseen(those, column)
-        columns[feature] = column
-    return columns

@@ -13,11 +13,13 @@ from icscm._repr import Display
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
+from icscm.model import routes
 from icscm.model import splits as tree_splits
 from icscm.model.calibration import IDENTITY, CalibratedModel
+from icscm.model.routes import Blend, Columns, Unseen
 from icscm.model.rules import Rule, simplify
 from icscm.model.splits import CHAINS, LeafCounts, Node, Split, count_labels, format_counts, walk
-from icscm.tables.columns import Column, count_rows
+from icscm.tables.columns import count_rows
 
 
 class Decisions(NamedTuple):
@@ -95,12 +97,17 @@ class Tree(CalibratedModel):
         Returns
         -------
         array of bool, of shape (n_samples,)
-            The verdict of each row's leaf.
+            The verdict of each row's leaf; by the probability where a row falls in several.
         """
-        return self.leaf_verdicts[self.find_leaves(X)]
+        leaves, some, _ = self._follow_rows(X)
+        is_positive = self.leaf_verdicts[leaves]
+        is_positive[some.rows] = self.is_positive(some.probability)
+        return is_positive
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of the positive label for each row, from its leaf's training samples.
+
+        Where a value is missing that never was at fitting, the mean of both sides of the rule.
 
         Parameters
         ----------
@@ -112,7 +119,10 @@ class Tree(CalibratedModel):
         array of float, of shape (n_samples,)
             Between 0 and 1, both excluded.
         """
-        return self.leaf_probabilities()[self.find_leaves(X)]
+        leaves, some, _ = self._follow_rows(X)
+        probability = self.leaf_probabilities()[leaves]
+        probability[some.rows] = some.probability
+        return probability
 
     def decide(self, X: Any) -> Decisions:
         """Prediction, probability and what decided for each row, in one pass.
@@ -127,10 +137,15 @@ class Tree(CalibratedModel):
         Decisions
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
-        leaves = self.find_leaves(X)
-        texts = np.array(self.leaf_texts, dtype=object)
-        probabilities = self.leaf_probabilities()[leaves]
-        return Decisions(self.leaf_verdicts[leaves], probabilities, texts[leaves])
+        leaves, some, unseen = self._follow_rows(X)
+        probability, is_positive = self.leaf_probabilities()[leaves], self.leaf_verdicts[leaves]
+        decided_by = np.array(self.leaf_texts, dtype=object)[leaves]
+        if len(some.rows):
+            probability[some.rows] = some.probability
+            is_positive[some.rows] = self.is_positive(some.probability)
+            means = np.array([f"mean of {n} leaves" for n in some.n_leaves.tolist()], dtype=object)
+            decided_by[some.rows] = routes.name_unseen(unseen, some.rows) + means
+        return Decisions(is_positive, probability, decided_by)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
         """Number of the leaf that each row falls in.
@@ -143,41 +158,46 @@ class Tree(CalibratedModel):
         Returns
         -------
         array of int, of shape (n_samples,)
-            From 0, as in `leaves`.
+            From 0, as in `leaves`. Of a row in several, that on the sides of more samples.
         """
-        return self.follow(tree_splits.read_columns(X, self.rules), count_rows(X))
+        leaves, some, _ = self._follow_rows(X)
+        leaves[some.rows] = some.leaf
+        return leaves
 
-    def follow(self, columns: dict[str | int, Column], n_rows: int) -> NDArray[np.intp]:
-        """As `find_leaves`, for columns that `read_columns` read.
+    def _follow_rows(self, X: Any) -> tuple[NDArray[np.intp], Blend, Unseen]:
+        columns, unseen = routes.read_columns(X, self.rules)
+        return *self.follow(columns, unseen, count_rows(X)), unseen
+
+    def follow(
+        self, columns: Columns, unseen: Unseen, n_rows: int
+    ) -> tuple[NDArray[np.intp], Blend]:
+        """Leaves of rows, and the rows that fall in several, for columns that were read before.
 
         Parameters
         ----------
-        columns : dict
-            From features to columns.
+        columns, unseen : dict
+            As `icscm.model.routes.read_columns` returned them.
         n_rows : int
             Number of rows.
 
         Returns
         -------
-        array of int, of shape (n_rows,)
+        leaves : array of int, of shape (n_rows,)
             From 0, as in `leaves`.
+        blend : Blend
+            Rows that lack a value which never was missing at fitting, and their probabilities.
         """
-        if self.is_chain:  # one pass over a column is faster than taking the rows that are left
-            leaves = np.full(n_rows, len(self.splits), dtype=np.intp)
-            for number, rule in reversed(list(enumerate(self.rules))):
-                leaves[rule.judge(columns[rule.feature]) == self.covers_when] = number
-            return leaves
-        leaves = np.zeros(n_rows, dtype=np.intp)
-        rows_at = {0: np.arange(n_rows)}
-        for number, split in enumerate(self.splits):
-            rows = rows_at.pop(number)
-            truth = split.rule.judge(columns[split.rule.feature].take(rows))
-            for child, part in ((split.if_true, rows[truth]), (split.if_false, rows[~truth])):
-                if child < 0:
-                    leaves[part] = ~child
-                else:
-                    rows_at[child] = part
-        return leaves
+        covers_when = self.covers_when if self.is_chain else None
+        leaves = routes.find_leaves(self.splits, columns, n_rows, covers_when)
+        if not any(rule.is_unsure and rule.feature in unseen for rule in self.rules):
+            return leaves, routes.NO_BLEND
+        rates = self.leaf_probabilities()
+        return leaves, routes.blend(self.splits, self.shares, rates, columns, unseen)
+
+    @property
+    def shares(self) -> list[float]:
+        """Of each split, the share of its training samples for which the rule is true."""
+        return routes.compute_shares(self.splits, [sum(map(sum, leaf)) for leaf in self.leaves])
 
     @property
     def leaf_verdicts(self) -> BoolArray:

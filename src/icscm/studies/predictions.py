@@ -180,11 +180,8 @@ def _predict(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IcscmWarning)
         rows = model._check_rows(X)
-        if isinstance(own, Forest):
-            (predicted, probability, _), leaves = own.decide(rows), None
-        else:
-            leaves = own.find_leaves(rows)
-            predicted, probability = own.leaf_verdicts[leaves], own.leaf_probabilities()[leaves]
+        predicted, probability, _ = own.decide(rows)
+        leaves = None if isinstance(own, Forest) else own.find_leaves(rows)
     notes = [str(each.message) for each in caught if issubclass(each.category, IcscmWarning)]
     for each in caught:
         if not issubclass(each.category, IcscmWarning):

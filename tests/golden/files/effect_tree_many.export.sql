@@ -14,31 +14,58 @@
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
   d.*,
-  CASE
-    WHEN CAST(d."mark" AS DOUBLE) <= 0 OR d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999
+  COALESCE(CASE
+    WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."mark" AS DOUBLE) <= 0
       THEN CAST(0 AS BOOLEAN)
-    WHEN CAST(d."rest" AS DOUBLE) <= 0 OR d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+    WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."rest" AS DOUBLE) <= 0
       THEN CAST(1 AS BOOLEAN)
+    WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999
       THEN CAST(1 AS BOOLEAN)
     ELSE CAST(1 AS BOOLEAN)
-  END AS prediction,
-  CASE
-    WHEN CAST(d."mark" AS DOUBLE) <= 0 OR d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999
+  END, CASE WHEN CASE WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999 THEN 0.32075e0 WHEN CAST(d."mark" AS DOUBLE) > 0 AND CAST(d."mark" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN (3492659103065973e0 / 4503599627370496e0 /* 0.7755261106780982 */) WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 0.842211055276382e0 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (834e0 / 840e0)
+    + CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN (355309116330235e0 / 2251799813685248e0 /* 0.15778894472361804 */) WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (101e0 / 159e0))
+    + CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN (1010940524304523e0 / 4503599627370496e0 /* 0.22447388932190182 */) WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (183e0 / 290e0))
+    + CASE WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999 THEN 0.67925e0 WHEN CAST(d."mark" AS DOUBLE) > 0 AND CAST(d."mark" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (72e0 / 2719e0) > 0.5e0 THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END) AS prediction,
+  COALESCE(CASE
+    WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."mark" AS DOUBLE) <= 0
       THEN 72e0 / 2719e0
-    WHEN CAST(d."rest" AS DOUBLE) <= 0 OR d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+    WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."rest" AS DOUBLE) <= 0
       THEN 183e0 / 290e0
+    WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999
       THEN 834e0 / 840e0
     ELSE 101e0 / 159e0
-  END AS probability,
-  CASE
-    WHEN CAST(d."mark" AS DOUBLE) <= 0 OR d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999
+  END, CASE WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999 THEN 0.32075e0 WHEN CAST(d."mark" AS DOUBLE) > 0 AND CAST(d."mark" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN (3492659103065973e0 / 4503599627370496e0 /* 0.7755261106780982 */) WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 0.842211055276382e0 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (834e0 / 840e0)
+    + CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN (355309116330235e0 / 2251799813685248e0 /* 0.15778894472361804 */) WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (101e0 / 159e0))
+    + CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN (1010940524304523e0 / 4503599627370496e0 /* 0.22447388932190182 */) WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (183e0 / 290e0))
+    + CASE WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999 THEN 0.67925e0 WHEN CAST(d."mark" AS DOUBLE) > 0 AND CAST(d."mark" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (72e0 / 2719e0)) AS probability,
+  COALESCE(CASE
+    WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."mark" AS DOUBLE) <= 0
       THEN 'mark <= 0'
-    WHEN CAST(d."rest" AS DOUBLE) <= 0 OR d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+    WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."rest" AS DOUBLE) <= 0
       THEN 'mark > 0 and rest <= 0'
+    WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999
       THEN 'mark > 0 and rest > 0 and smoker > 0'
     ELSE 'mark > 0 and rest > 0 and smoker <= 0'
-  END AS decided_by
+  END, SUBSTR(CASE WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999 THEN ', mark' ELSE '' END || CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN ', rest' ELSE '' END || CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN ', smoker' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."mark" AS DOUBLE) > 0 AND CAST(d."mark" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1)
+    + CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1))
+    + CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1))
+    + CASE WHEN d."mark" IS NULL OR CAST(d."mark" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."mark" AS DOUBLE) > 0 AND CAST(d."mark" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

@@ -8,25 +8,43 @@
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
   d.*,
-  CASE
-    WHEN CAST(d."rest" AS DOUBLE) <= 0 OR d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+  COALESCE(CASE
+    WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."rest" AS DOUBLE) <= 0
       THEN CAST(0 AS BOOLEAN)
-    WHEN CAST(d."smoker" AS DOUBLE) <= 0 OR d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+    WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."smoker" AS DOUBLE) <= 0
       THEN CAST(0 AS BOOLEAN)
     ELSE CAST(1 AS BOOLEAN)
-  END AS prediction,
-  CASE
-    WHEN CAST(d."rest" AS DOUBLE) <= 0 OR d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+  END, CASE WHEN CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 0.5145e0 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN (1154348300990251e0 / 2251799813685248e0 /* 0.5126336248785228 */) WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (889e0 / 1057e0)
+    + CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN (1097451512694997e0 / 2251799813685248e0 /* 0.4873663751214772 */) WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (109e0 / 1005e0))
+    + CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN (273312202386047e0 / 562949953421312e0 /* 0.48550000000000004 */) WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (191e0 / 1944e0) > 0.5e0 THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END) AS prediction,
+  COALESCE(CASE
+    WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."rest" AS DOUBLE) <= 0
       THEN 191e0 / 1944e0
-    WHEN CAST(d."smoker" AS DOUBLE) <= 0 OR d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+    WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."smoker" AS DOUBLE) <= 0
       THEN 109e0 / 1005e0
     ELSE 889e0 / 1057e0
-  END AS probability,
-  CASE
-    WHEN CAST(d."rest" AS DOUBLE) <= 0 OR d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+  END, CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 0.5145e0 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN (1154348300990251e0 / 2251799813685248e0 /* 0.5126336248785228 */) WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (889e0 / 1057e0)
+    + CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN (1097451512694997e0 / 2251799813685248e0 /* 0.4873663751214772 */) WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (109e0 / 1005e0))
+    + CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN (273312202386047e0 / 562949953421312e0 /* 0.48550000000000004 */) WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (191e0 / 1944e0)) AS probability,
+  COALESCE(CASE
+    WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."rest" AS DOUBLE) <= 0
       THEN 'not met: rest > 0'
-    WHEN CAST(d."smoker" AS DOUBLE) <= 0 OR d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+    WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."smoker" AS DOUBLE) <= 0
       THEN 'not met: smoker > 0'
     ELSE 'all rules met'
-  END AS decided_by
+  END, SUBSTR(CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN ', rest' ELSE '' END || CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN ', smoker' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1)
+    + CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1))
+    + CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

@@ -8,19 +8,28 @@
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
   d.*,
-  CASE
-    WHEN CAST(d."device" AS DOUBLE) > 0 OR d."device" IS NULL
+  COALESCE(CASE
+    WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."device" AS DOUBLE) > 0 AND CAST(d."device" AS DOUBLE) <= 9e999
       THEN CAST(0 AS BOOLEAN)
     ELSE CAST(1 AS BOOLEAN)
-  END AS prediction,
-  CASE
-    WHEN CAST(d."device" AS DOUBLE) > 0 OR d."device" IS NULL
+  END, CASE WHEN CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN (6905519428634761e0 / 4503599627370496e0 / 2e0 /* 0.7666666666666667 */) WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 1 ELSE 0 END * (818e0 / 1152e0)
+    + CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN (2101679826106231e0 / 4503599627370496e0 / 2e0 /* 0.23333333333333328 */) WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 0 ELSE 1 END * (20e0 / 352e0) > 0.5e0 THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END) AS prediction,
+  COALESCE(CASE
+    WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."device" AS DOUBLE) > 0 AND CAST(d."device" AS DOUBLE) <= 9e999
       THEN 20e0 / 352e0
     ELSE 818e0 / 1152e0
-  END AS probability,
-  CASE
-    WHEN CAST(d."device" AS DOUBLE) > 0 OR d."device" IS NULL
+  END, CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN (6905519428634761e0 / 4503599627370496e0 / 2e0 /* 0.7666666666666667 */) WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 1 ELSE 0 END * (818e0 / 1152e0)
+    + CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN (2101679826106231e0 / 4503599627370496e0 / 2e0 /* 0.23333333333333328 */) WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 0 ELSE 1 END * (20e0 / 352e0)) AS probability,
+  COALESCE(CASE
+    WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999
+      THEN NULL
+    WHEN CAST(d."device" AS DOUBLE) > 0 AND CAST(d."device" AS DOUBLE) <= 9e999
       THEN 'not met: device <= 0'
     ELSE 'all rules met'
-  END AS decided_by
+  END, SUBSTR(CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN ', device' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 1 ELSE 0 END * (1)
+    + CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

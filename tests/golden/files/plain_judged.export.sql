@@ -8,7 +8,9 @@
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
   d.*,
-  CASE
+  COALESCE(CASE
+    WHEN d."billing_code" IS NULL
+      THEN NULL
     WHEN d."billing_code" = 'R57'
       THEN 1
     WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999
@@ -30,8 +32,20 @@ SELECT
     WHEN CAST(d."troponin" AS DOUBLE) <= 4
       THEN 1
     ELSE 0
-  END AS prediction,
-  CASE
+  END, CASE WHEN CASE WHEN d."billing_code" IS NULL THEN 0.7936e0 WHEN d."billing_code" = 'R57' THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 103 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 93 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 64 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 59 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 54 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 49 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) <= 3 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) <= 4 THEN 1 ELSE 0 END * (3e0 / 10e0)
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) <= 4 THEN 0 ELSE 1 END * (105e0 / 1910e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) <= 3 THEN 1 ELSE 0 END * (7e0 / 16e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 49 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (4e0 / 11e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 54 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (3e0 / 9e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 59 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (2e0 / 5e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 64 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (11e0 / 22e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 93 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (2e0 / 6e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 103 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (3e0 / 8e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (2e0 / 7e0))
+    + CASE WHEN d."billing_code" IS NULL THEN 0.2064e0 WHEN d."billing_code" = 'R57' THEN 1 ELSE 0 END * (454e0 / 518e0) > 0.5e0 THEN 1 ELSE 0 END) AS prediction,
+  COALESCE(CASE
+    WHEN d."billing_code" IS NULL
+      THEN NULL
     WHEN d."billing_code" = 'R57'
       THEN 454e0 / 518e0
     WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999
@@ -53,8 +67,20 @@ SELECT
     WHEN CAST(d."troponin" AS DOUBLE) <= 4
       THEN 3e0 / 10e0
     ELSE 105e0 / 1910e0
-  END AS probability,
-  CASE
+  END, CASE WHEN d."billing_code" IS NULL THEN 0.7936e0 WHEN d."billing_code" = 'R57' THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 103 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 93 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 64 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 59 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 54 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 49 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) <= 3 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) <= 4 THEN 1 ELSE 0 END * (3e0 / 10e0)
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) <= 4 THEN 0 ELSE 1 END * (105e0 / 1910e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) <= 3 THEN 1 ELSE 0 END * (7e0 / 16e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 49 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (4e0 / 11e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 54 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (3e0 / 9e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 59 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (2e0 / 5e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 64 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (11e0 / 22e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 93 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (2e0 / 6e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 103 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (3e0 / 8e0))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (2e0 / 7e0))
+    + CASE WHEN d."billing_code" IS NULL THEN 0.2064e0 WHEN d."billing_code" = 'R57' THEN 1 ELSE 0 END * (454e0 / 518e0)) AS probability,
+  COALESCE(CASE
+    WHEN d."billing_code" IS NULL
+      THEN NULL
     WHEN d."billing_code" = 'R57'
       THEN 'met: billing_code == R57'
     WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999
@@ -76,5 +102,15 @@ SELECT
     WHEN CAST(d."troponin" AS DOUBLE) <= 4
       THEN 'met: troponin <= 4 (missing: false)'
     ELSE 'no rule met'
-  END AS decided_by
+  END, SUBSTR(CASE WHEN d."billing_code" IS NULL THEN ', billing_code' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."billing_code" IS NULL THEN 1 WHEN d."billing_code" = 'R57' THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 103 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 93 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 64 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 59 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 54 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) > 49 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) <= 3 THEN 0 ELSE 1 END * (CASE WHEN CAST(d."troponin" AS DOUBLE) <= 4 THEN 1 ELSE 0 END * (1)
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) <= 4 THEN 0 ELSE 1 END * (1))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) <= 3 THEN 1 ELSE 0 END * (1))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 49 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 54 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 59 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 64 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 93 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 103 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1))
+    + CASE WHEN CAST(d."troponin" AS DOUBLE) > 141 AND CAST(d."troponin" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1))
+    + CASE WHEN d."billing_code" IS NULL THEN 1 WHEN d."billing_code" = 'R57' THEN 1 ELSE 0 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

@@ -10,19 +10,28 @@
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
   d.*,
-  CASE
+  COALESCE(CASE
+    WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
       THEN CAST(1 AS BOOLEAN)
     ELSE CAST(0 AS BOOLEAN)
-  END AS prediction,
-  CASE
+  END, CASE WHEN CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 0.509e0 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (469e0 / 1020e0)
+    + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 0.491e0 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (783e0 / 984e0) > 0.5e0 THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END) AS prediction,
+  COALESCE(CASE
+    WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
       THEN 783e0 / 984e0
     ELSE 469e0 / 1020e0
-  END AS probability,
-  CASE
+  END, CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 0.509e0 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (469e0 / 1020e0)
+    + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 0.491e0 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (783e0 / 984e0)) AS probability,
+  COALESCE(CASE
+    WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
       THEN 'age > 60'
     ELSE 'age <= 60'
-  END AS decided_by
+  END, SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1)
+    + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

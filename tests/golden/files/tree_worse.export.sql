@@ -10,19 +10,28 @@
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
   d.*,
-  CASE
+  COALESCE(CASE
+    WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999
       THEN CAST(0 AS BOOLEAN)
     ELSE CAST(0 AS BOOLEAN)
-  END AS prediction,
-  CASE
+  END, CASE WHEN CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 0.706e0 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (47e0 / 1414e0)
+    + CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 0.294e0 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (184e0 / 590e0) > 0.5e0 THEN CAST(1 AS BOOLEAN) ELSE CAST(0 AS BOOLEAN) END) AS prediction,
+  COALESCE(CASE
+    WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999
       THEN 184e0 / 590e0
     ELSE 47e0 / 1414e0
-  END AS probability,
-  CASE
+  END, CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 0.706e0 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (47e0 / 1414e0)
+    + CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 0.294e0 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (184e0 / 590e0)) AS probability,
+  COALESCE(CASE
+    WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999
+      THEN NULL
     WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999
       THEN 'risk > 0.7'
     ELSE 'risk <= 0.7'
-  END AS decided_by
+  END, SUBSTR(CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN ', risk' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1)
+    + CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;
