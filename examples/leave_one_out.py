@@ -24,9 +24,9 @@ data = make_hospitals(random_state=0)
 known = data.X, data.y, data.environments
 errors = {}
 for learner in (SCMClassifier(max_rules=3), ICSCMClassifier()):
-    found = leave_one_environment_out(learner, *known)
+    found = leave_one_environment_out(learner, *known, scorers=["error"])
     learner.fit(data.X, data.y, environments=data.environments)
-    out = {str(each.environment): each.error for each in found.held_out}
+    out = {str(e.environment): e.scores["error"].value for e in found.held_out}
     out["new hospital"] = 1 - learner.score(data.X_new, data.y_new)
     errors[type(learner).__name__] = out
 

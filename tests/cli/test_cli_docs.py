@@ -59,7 +59,7 @@ def test_defaults_are_shown(name):
         has_default = isinstance(parameter, click.Option) and not parameter.is_flag
         if has_default and not parameter.required and not parameter.multiple:
             shown = parameter.show_default or "[default: " in parameter.help
-            is_plain = parameter.name in ("out", "report", "environment", "cv")
+            is_plain = parameter.name in ("out", "report", "tripod", "environment", "cv")
             assert shown or is_plain, parameter.name
 
 

@@ -52,7 +52,7 @@ def test_from_file_to_prediction(folder, tmp_path, model):
     assert "1,500 rows, 2 columns to learn from" in told
     assert "Purpose prediction at a new site" in told
     assert re.search(r'code == "?[xy]"?: the effect of its column differs between env', told)
-    assert "majority-class baseline (negative)" in told
+    assert "majority-class baseline, negative" in told
     frame = pd.read_csv(folder / "all.csv")
     own = {
         "tree": InvariantTreeClassifier(),

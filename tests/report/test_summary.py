@@ -297,7 +297,7 @@ def test_the_worst_environment_is_not_one_of_two_samples():
     model = make_model([2, 100, 100], [2, 30, 20])
     errors = describe_errors(model, make_names(("tiny", "big", "other"), (0, 1)))
     named = {"noun": "rule", "text": str(model), "n_rules": 0, "discarded": None}
-    text = dict(list_facts({"model": named, "leaves": [], "errors": errors}))["Error"]
+    text = dict(list_facts({"model": named, "leaves": [], "errors": errors}))["In training"]
     assert "worst in environment big, 30.0% of 100 samples, best in other, 20.0% of 100" in text
 
 
@@ -314,7 +314,7 @@ def test_terminal_and_report_name_the_same_worst_environment():
     worst = summary["errors"]["worst"]
     assert worst["environment"] in ("big", "other")
     assert worst["text"].endswith("% of 500 samples")
-    said = dict(summary["headline"]["facts"])["Error"]
+    said = dict(summary["headline"]["facts"])["In training"]
     assert f"worst in environment {worst['environment']}, " in said
 
 
@@ -397,7 +397,7 @@ def test_rules_set_aside_are_told_with_what_they_are_worth():
     own = summary["model"]["discarded"]["errors"]
     assert summary["headline"]["model"]["detail"] == summary["model"]["discarded"]["explanation"]
     assert (
-        f"wrong for {own['error']:.1%} of 4,000 samples (sensitivity "
+        f"wrong for {own['error']:.1%} of 4,000 samples (AUC "
         in (summary["model"]["discarded"]["explanation"])
     )
     text = render(summary)
@@ -425,7 +425,7 @@ def test_sensitivity_ppv_and_auc_stand_beside_the_error(learner):
     for number, each in enumerate(errors["environments"]):
         here = environments == number
         assert each["ppv"] == pytest.approx(y[here & (predicted == 1)].mean())
-    assert f"PPV {errors['ppv']:.1%}, AUC {errors['auc']:.3f}" in render(make_summary(learner))
+    assert f"In training  AUC {errors['auc']:.3f}, sens" in render(make_summary(learner))
 
 
 def test_predictions_and_probabilities_that_disagree_are_counted():

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import shlex
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -66,23 +69,26 @@ _PURPOSES = {
 # Advice where rows are not in memory.
 _ELSEWHERE = "is chosen on rows in memory; give a number or costs=1:10, or a table that fits"
 
+# Seconds up to which the performance in environments left out is measured unasked.
+_MAX_SECONDS = 60
 # Levels of a category up to which the model file lists them, so that new ones can be reported.
 _MAX_LEVELS = 1_000
 
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*shared.COLUMNS, "group", "out", "report", "force", "model")
+@add_options(*shared.COLUMNS, "group", "out", "report", "tripod", "force", "model")
 @add_options("threshold", "cv", "cv_scorer", "cv_folds")
 @add_options(*PARAMETERS, "keep_columns", "stability", "random_state", "no_path")
+@add_options("validation", "no_validation")
 @add_options("max_memory", "temp_dir", "dask", "workers", *shared.LABELS, *shared.READING)
 @click.pass_context
 def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     """Learn a rule, a tree or a forest from a table.
 
     Numbers give rules such as age > 63, text and booleans smoker == yes; missing values are
-    handled by the rule itself. The rule, the search and the errors in each environment are
-    printed; --out keeps the model, --report a page to read and to hand on. Where one rule
+    handled by the rule itself. The rule, its performance in environments left out and the search
+    are printed; --out keeps the model, --report a page to read and to hand on. Where one rule
     predicts too little, --model tree grows a tree of such rules, --model forest many.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
@@ -98,10 +104,11 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
       icscm fit visits.csv --target readmitted --positive '<30' \\
           --positive '>30' --environment source --na '?' --drop id,ssn
     """
-    out, report = options["out"], options["report"]
+    out, report, tripod = (options[name] for name in ("out", "report", "tripod"))
     learner = make_learner(ctx, data, options)
     shared.check_ending(report, ".html", ".md", ".json")
-    shared.check_outputs([out, report], force=options["force"], inputs=[data])
+    shared.check_ending(tripod, ".html", ".md")
+    shared.check_outputs([out, report, tripod], force=options["force"], inputs=[data])
     grid, route = make_grid(ctx, learner, options), choose_route(data, options)
     threshold = options["threshold"]
     if threshold is not None and route != MEMORY:
@@ -118,6 +125,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
             labels = learn_elsewhere(learner, route, data, options)
         if threshold is not None:
             learner.model_ = replace(learner.model_, threshold=threshold)
+        found["unvalidated"] = "that needs a table in memory"
     path = found.pop("path", None)
     names = found | {
         "data_name": name_data(data),
@@ -132,8 +140,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
         _write(learner, labels, data, options, names | {"path": path}, progress)
     finally:
         print_fit(screen, data, learner, labels, choice, names)
-    console.print_written(screen, out, report)
-    if out is None and report is None:
+    console.print_written(screen, out, report, tripod)
+    if out is None and report is None and tripod is None:
         nothing = "Nothing was written; --out keeps the model, --report the evidence."
         screen.print(nothing, style="dim")
 
@@ -161,8 +169,11 @@ def _fit_in_memory(
             choice = grid_search(learner, *table, grid, **ways, on_fold=advance)
         learner.set_params(**choice.best)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
+        started = perf_counter()
         countable = open_memory(*table, **own, preparation=learner.prepare())
         learner.fit_counts(countable)
+    seconds = (perf_counter() - started) * (len(learner.environments_ or ()) - 1)
+    found |= _validate(learner, table, samples.groups, options, seconds, progress)
     if options["threshold"] is not None:
         with progress.stage("Choosing the threshold"), hide_repeated_warnings():
             way = {"threshold": options["threshold"], "seed": seed} | own
@@ -187,6 +198,28 @@ def _fit_in_memory(
     return samples, choice, found
 
 
+def _validate(
+    learner: Any, table: Any, groups: Any, options: Options, seconds: float, progress: Progress
+) -> dict[str, str]:
+    """Measure the performance in environments left out, or say why it is not done."""
+    n, wanted = len(learner.environments_ or ()), options["validation"]
+    duration = f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    if options["no_validation"] or n < 2:
+        return {"unvalidated": "--no-validation" if n > 1 else "the data have no environments"}
+    if not wanted and seconds > _MAX_SECONDS:
+        return {"unvalidated": f"it would take about {duration}; --validation does it"}
+    text = f"Validating in {n} environments left out, about {duration}"
+    shown = progress.stage(text, n) if sys.stderr.isatty() else nullcontext(lambda: None)
+    try:
+        with shown as advance, hide_repeated_warnings():
+            learner.validate(*table, groups, on_fold=advance)
+    except IcscmError as error:
+        if wanted:
+            raise
+        return {"unvalidated": str(error)}
+    return {}
+
+
 def _write(
     learner: Any, labels: Roles, data: Path, options: Options, names: Options, progress: Progress
 ) -> None:
@@ -194,15 +227,17 @@ def _write(
     from icscm.model.saved import make_saved_model
     from icscm.report.page import make_report
 
-    out, path, force = options["out"], options["report"], options["force"]
+    out, path, tripod, force = (options[name] for name in ("out", "report", "tripod", "force"))
     report, saved = None, make_saved_model(learner)
-    if path is not None:
+    if path is not None or tripod is not None:
         with progress.stage("Making the report"):
             report = make_report(learner, **names)
     table = _describe_table(learner, labels, data, options)
     text = replace(saved, settings={**saved.settings, "table": table}).to_json()
-    if report is not None:  # first, as it has more that could go wrong
+    if report is not None and path is not None:  # first, as it has more that could go wrong
         report.save(path, force=force)
+    if report is not None and tripod is not None:
+        write_text(tripod, report.to_tripod(as_html=tripod.suffix.lower() == ".html"))
     if out is not None:
         check_free(out, force=force)
         write_text(out, text)

@@ -190,6 +190,17 @@ def format_score(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def format_estimate(score: Plain | None) -> str:
+    """A score with its 95% interval, where it has one: NaN and infinity are texts.
+
+    >>> format_estimate({"value": 0.8123, "low": 0.7, "high": 0.9}), format_estimate(None)
+    ('0.81 (0.70 to 0.90)', '-')
+    """
+    if score is None or isinstance(score["low"], str) or isinstance(score["high"], str):
+        return "-" if score is None else f"{score['value']:z.2f}"
+    return f"{score['value']:z.2f} ({score['low']:z.2f} to {score['high']:z.2f})"
+
+
 def format_interval(interval: Sequence[float] | None) -> str:
     """The ends of an interval of rates.
 
@@ -225,10 +236,10 @@ def format_value(value: Any) -> str:
 
 
 def format_metrics(errors: Plain) -> str:
-    """Sensitivity, specificity, PPV and AUC."""
+    """AUC, sensitivity, specificity and PPV."""
     shares = [] if errors["is_out_of_bag"] else SHARES.items()
     texts = [f"{name} {format_share(errors[key])}" for key, name in shares]
-    return ", ".join([*texts, *([f"AUC {errors['auc']:.3f}"] if errors["auc"] else [])])
+    return ", ".join([*([f"AUC {errors['auc']:.3f}"] if errors["auc"] else []), *texts])
 
 
 def format_error(fields: Plain) -> str:

@@ -35,7 +35,7 @@ from icscm.report.drawing import (
 from icscm.report.formatting import Plain, format_conclusions, format_share, format_span
 from icscm.report.sections.nodes import list_rejecting
 from icscm.report.summary import format_range, make_summary
-from icscm.report.texts import make_environment
+from icscm.report.texts import make_environment, write_lines
 from icscm.writing import check_free, write_text
 
 # A page stays below this, whatever the data: mail and review systems reject more.
@@ -93,6 +93,24 @@ class Report:
             Markdown; names in it are text whatever characters they hold.
         """
         return render_markdown(self.summary)
+
+    def to_tripod(self, *, as_html: bool = False) -> str:
+        """The TRIPOD+AI checklist (Collins and others, BMJ 2024), filled as far as the data tell.
+
+        Parameters
+        ----------
+        as_html : bool, default=False
+            Whether to return a page instead of Markdown.
+
+        Returns
+        -------
+        str
+            A table of the items; what only the authors know is left to them.
+        """
+        rows = [line.split(" | ", 2) for line in write_lines("tripod", **self.summary)]
+        content = {**self.summary, "rows": rows}
+        page = render_page("tripod.html", lambda _: content) if as_html else ""
+        return page or render_template("tripod.md", content)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
         """Write the report in the format of the file's ending, whole or not at all.

@@ -6,8 +6,8 @@ forests. `nodes`, `leaves` and `errors` are made in `icscm.report.sections`, the
 - `about`: package, version and the version of this layout (`schema`).
 - `task`: data, rows, columns, label, environments with their rates, settings with their meanings,
   dropped columns, the `requirement` (level, margin, null hypothesis, in words) and `notes`.
-- `headline`: a `title`, and under `model`, `error`, `invariance` and `rejected` a `topic`, an
-  `answer` and a `detail`.
+- `headline`: a `title`, and under `model`, `new_sites`, `error`, `invariance` and `rejected` a
+  `topic`, an `answer` and a `detail`.
 - `model`: kind, text, sentence, size and columns; the `rules` of a rule set with importance and
   equivalent rules; the `trees` of a forest; rules that were `discarded` as no better than the
   majority-class baseline.
@@ -18,6 +18,8 @@ forests. `nodes`, `leaves` and `errors` are made in `icscm.report.sections`, the
   `tried` for invariant rates.
 - `leaves`: counts, rates and intervals overall and by environment, verdict, outlying environments,
   prediction interval; of trees why the leaf was not split.
+- `validation`: performance in environments left out, by environment and pooled, with its sentences
+  (`lines`); where it is not known (`pooled` is empty) the `reason`.
 - `errors`: errors overall and by environment, beside those of the majority-class baseline.
 - `new_environments`: prediction intervals for a new environment, and what they assume.
 - `path`: models at other levels or tolerances; None where they were not computed.
@@ -70,6 +72,7 @@ def make_summary(
     path: Path | None = None,
     stability: Any = None,
     n_returned: tuple[int, int] | None = None,
+    unvalidated: str = "validate(X, y, environments=...) measures it",
     commands: Mapping[str, str] | None = None,
     class_names: tuple[str, str] | None = None,
     words: Words = str,
@@ -79,7 +82,8 @@ def make_summary(
     `data_name`, `target`, `environment` and `class_names` (negative, positive) name the data, the
     columns and the classes; `dropped` gives columns that were not used, with the reason (by default
     those of the learner). `path` and `stability` are results of learning again; `n_returned` is in
-    how many of so many subsamples a model of the same columns was found. `words` names parameters
+    how many of so many subsamples a model of the same columns was found, `unvalidated` why there is
+    no performance in environments left out (`validation_` of the learner). `words` names parameters
     in suggestions, as in Python or as options of the command line, where `commands` learn a "tree"
     and make a "screen" of the same data.
     """
@@ -113,6 +117,8 @@ def make_summary(
         "model": describe_model(learner, names, nodes, errors),
         "nodes": nodes,
         "leaves": leaves,
+        "validation": {"reason": unvalidated, "lines": [], "pooled": {}}
+        | (validated.to_dict() if (validated := getattr(learner, "validation_", None)) else {}),
         "errors": errors,
         "new_environments": describe_new_environments(leaves, learner.class_counts_, names),
         "path": path and describe_path(path, names, nodes),
@@ -205,6 +211,7 @@ def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) 
         "sentence": sentence,
         "missing": formatting.MISSING if has_missing else None,
         "balanced": getattr(model, "balanced", False),
+        "threshold": model.threshold,
         "n_rules": len(model.rules),
         "n_leaves": len(getattr(model, "leaves", ())),
         "depth": max((each["depth"] for each in nodes["walk"]), default=0),
@@ -280,7 +287,8 @@ def make_headline(learner: Learner, names: Names, summary: Plain) -> Plain:
     is_effect = summary["nodes"]["invariance"] == "effect"
     topics = {
         "model": ("Model", "model"),
-        "error": ("Performance against baseline", "error"),
+        "new_sites": ("Performance at new sites", "new_sites"),
+        "error": ("Out of bag" if content["errors"]["is_out_of_bag"] else "In training", "error"),
         "invariance": (
             f"Invariance over every {names.environment}",
             "effects" if is_effect else "rates",

@@ -108,19 +108,22 @@ def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
 
 
 class PooledEffect(NamedTuple):
-    """A random-effects mean, its standard error, tau, and the prediction interval, if any."""
+    """A random-effects mean with its error, tau, prediction interval and confidence interval."""
 
     mean: float
     standard_error: float
     tau: float
     interval: tuple[float, float] | None
+    confidence: tuple[float, float] | None
 
 
 def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffect | None:
     """The mean effect by DerSimonian and Laird, with the 95% interval for a new environment.
 
     The interval is that of Higgins, Thompson and Spiegelhalter (2009), by Student's t with two
-    degrees of freedom less than there are environments; of fewer than three there is none.
+    degrees of freedom less than there are environments; of fewer than three there is none. The
+    confidence interval of the mean is that of Hartung and Knapp, never with less than the usual
+    variance, by Student's t with one degree of freedom less; of one environment there is none.
     Environments with NaN are ignored; None if nothing is known.
 
     >>> found = pool_effects(np.array([0.8, 1.0, 1.2, np.nan]), np.array([0.1, 0.1, 0.1, np.nan]))
@@ -141,10 +144,13 @@ def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffe
     tau_squared = float(max(excess, 0.0) / spread) if dof else 0.0
     weights = 1.0 / (variances + tau_squared)
     mean, variance = float(np.average(effects, weights=weights)), float(1.0 / weights.sum())
-    if dof < 2:
-        return PooledEffect(mean, variance**0.5, tau_squared**0.5, None)
-    reach = float(stdtrit(dof - 1, 0.975)) * (tau_squared + variance) ** 0.5
-    return PooledEffect(mean, variance**0.5, tau_squared**0.5, (mean - reach, mean + reach))
+    ends: list[tuple[float, float] | None] = [None, None]
+    scatter = float((weights * (effects - mean) ** 2).sum()) / max(dof, 1)
+    squares = tau_squared + variance, max(scatter, 1.0) * variance
+    for i, (n, square) in enumerate(zip((dof - 1, dof), squares, strict=True)):
+        reach = float(stdtrit(max(n, 1), 0.975)) * square**0.5
+        ends[i] = (mean - reach, mean + reach) if n > 0 else None
+    return PooledEffect(mean, variance**0.5, tau_squared**0.5, *ends)
 
 
 def _average(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -407,7 +407,7 @@ def _score(found: FoldResult, test: folds.Cohort) -> FoldResult:
     """With the scores on some rows, without the fitted estimator."""
     if found.failure is not None:
         return found
-    scores, is_wrong = folds.score_classifier(found.fitted, test, _SCORERS)
+    scores, is_wrong, _ = folds.score_classifier(found.fitted, test, _SCORERS)
     return found._replace(fitted=None, scores=scores, is_wrong=is_wrong)
 
 

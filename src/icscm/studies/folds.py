@@ -28,7 +28,7 @@ from icscm.model.forest import describe_size
 from icscm.model.splits import CHAINS
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import MemorySource, open_memory
-from icscm.studies.scores import PROBABILITY_METRICS, TITLES, compute_scores, score_auc
+from icscm.studies.scores import METRICS, PROBABILITY_METRICS, Score, compute_scores, score_auc
 from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, encode_environments, take_environments
 from icscm.tables.parsing import read_table
@@ -161,13 +161,17 @@ def leave_out_environments(estimator: Any, cohort: Cohort) -> Iterator[tuple[Any
 
 
 class FoldResult(NamedTuple):
-    """One estimator on one fold; `failure` is the error that its fit raised, if any."""
+    """One estimator on one fold; `failure` is the error that its fit raised, if any.
+
+    `measured` are the scores with their intervals, which those of callers' functions lack.
+    """
 
     fitted: Any = None
     seconds: float = np.nan
     failure: Exception | None = None
     scores: Scores | None = None
     is_wrong: BoolArray = np.empty(0, dtype=np.bool_)
+    measured: dict[str, Score | None] | None = None
 
 
 def fit_and_score(
@@ -197,7 +201,8 @@ def fit_and_score(
             if isinstance(error, IcscmError):
                 raise IcscmError(f"{context}: {error}") from None
             raise
-        scored = () if test is None else score_classifier(learner, test, scorers)
+        rate = float(train.is_positive.mean())
+        scored = () if test is None else score_classifier(learner, test, scorers, rate)
         yield FoldResult(learner, seconds, None, *scored)
 
 
@@ -268,38 +273,43 @@ def name_scorers(scorers: Scorers) -> dict[str, Scorer]:
     found: dict[str, Scorer] = dict(named)
     for name, each in found.items():
         try:
-            found[name] = each if callable(each) or each in TITLES else get_scorer(each)
+            found[name] = each if callable(each) or each in METRICS else get_scorer(each)
         except ValueError:
             raise IcscmError(
-                f"there is no scorer {each!r}; use one of {', '.join(TITLES)}, one of "
+                f"there is no scorer {each!r}; use one of {', '.join(METRICS)}, one of "
                 "scikit-learn's names, or a function of (estimator, X, y)"
             ) from None
     return found
 
 
 def score_classifier(
-    fitted: Any, test: Cohort, scorers: Mapping[str, Scorer]
-) -> tuple[Scores, BoolArray]:
-    """The value of each scorer, None where it is undefined, and which samples are predicted wrong.
+    fitted: Any, test: Cohort, scorers: Mapping[str, Scorer], rate: float | None = None
+) -> tuple[Scores, BoolArray, dict[str, Score | None]]:
+    """The value of each scorer, None where it is undefined, wrong samples, and the intervals.
 
-    Without `predict_proba` the AUC is that of `decision_function`.
+    Without `predict_proba` the AUC is that of `decision_function`. `rate` is that of training.
     """
     predicted = np.asarray(fitted.predict(test.X)) == test.classes[1]
     wanted = {each for each in scorers.values() if not callable(each)}
     probability = None
-    if wanted & {*PROBABILITY_METRICS} and hasattr(fitted, "predict_proba"):
+    if wanted & {*PROBABILITY_METRICS, "skill"} and hasattr(fitted, "predict_proba"):
         is_second = np.asarray(fitted.classes_) == test.classes[1]
         probability = np.asarray(fitted.predict_proba(test.X))[:, is_second].sum(axis=1)
-    own = compute_scores(test.is_positive, predicted, probability)
+    own = compute_scores(test.is_positive, predicted, probability, test.groups, rate)
     if "auc" in wanted and probability is None and hasattr(fitted, "decision_function"):
-        own["auc"] = score_auc(test.is_positive, fitted.decision_function(test.X))
-    scores: Scores = {}
+        own["auc"] = score_auc(test.is_positive, fitted.decision_function(test.X), test.groups)
+    measured: dict[str, Score | None] = {}
     for name, scorer in scorers.items():
         if callable(scorer):
-            scores[name] = float(scorer(fitted, test.X, test.y))
+            measured[name] = Score(float(scorer(fitted, test.X, test.y)), np.nan, np.nan)
         else:
-            scores[name] = getattr(own[scorer], "value", None)
-    return scores, predicted != test.is_positive
+            measured[name] = own.get(scorer)
+    return get_values(measured), predicted != test.is_positive, measured
+
+
+def get_values(measured: Mapping[str, Score | None]) -> Scores:
+    """The scores without their intervals."""
+    return {name: None if each is None else each.value for name, each in measured.items()}
 
 
 def average_scores(scores: Sequence[Scores | None], names: Iterable[str]) -> Scores:

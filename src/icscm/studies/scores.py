@@ -71,6 +71,8 @@ TITLES = {
     "intercept": "Calibration intercept",
     "observed_expected": "Observed / expected",
 }
+# With the one that needs the rate of training.
+METRICS = {**TITLES, "skill": "Brier skill"}
 # Metrics computed from probabilities; the others use predicted labels.
 PROBABILITY_METRICS = "auc", "brier", "log_loss", "slope", "intercept", "observed_expected"
 
@@ -85,11 +87,17 @@ class Score:
 
 
 def compute_scores(
-    y: Any, predicted: Any, probability: Any = None, groups: IntArray | None = None
+    y: Any,
+    predicted: Any,
+    probability: Any = None,
+    groups: IntArray | None = None,
+    rate: float | None = None,
 ) -> dict[str, Score | None]:
     """Every metric by name; without probabilities those that need them are None.
 
-    `groups` numbers the rows that belong together; None where all are independent.
+    `groups` numbers the rows that belong together; None where all are independent. With the `rate`
+    of the positive class in training there is also the `skill`, by which share the Brier score is
+    below that of this rate as the probability of every row.
 
     >>> scores = compute_scores([0, 1, 1], [0, 1, 0])
     >>> print(scores["npv"].value, scores["auc"])
@@ -118,11 +126,16 @@ def compute_scores(
         "npv": share(~y, ~predicted),
     }
     if probability is None:
-        return scores | dict.fromkeys(PROBABILITY_METRICS)
+        known = (*PROBABILITY_METRICS, *(["skill"] if rate is not None else []))
+        return scores | dict.fromkeys(known)
     p = np.asarray(probability, dtype=np.float64)
     inner = _clip(p)
     losses = -np.log(np.where(y, inner, 1 - inner))
     intercept, slope = score_calibration(y, p, groups)
+    skill = {}
+    if rate is not None:
+        ratio = _compute_ratio((y - p) ** 2, (y - rate) ** 2, groups)
+        skill["skill"] = ratio and Score(1 - ratio.value, 1 - ratio.high, 1 - ratio.low)
     return scores | {
         "auc": score_auc(y, p, groups),
         "brier": _compute_mean((y - p) ** 2, p, 1 - 2 * p, 1.0, groups),
@@ -130,6 +143,7 @@ def compute_scores(
         "slope": slope,
         "intercept": intercept,
         "observed_expected": _compute_ratio(y, p, groups),
+        **skill,
     }
 
 
@@ -304,14 +318,14 @@ def _compute_mean(
     return _bound(mean, mean - reach, mean + reach, most)
 
 
-def _compute_ratio(y: BoolArray, p: FloatArray, groups: IntArray | None) -> Score | None:
-    """Positives observed over those expected, with the normal interval of its logarithm."""
-    n_positive, expected = int(y.sum()), float(p.sum())
-    if not n_positive or not expected:
+def _compute_ratio(observed: Any, expected: Any, groups: IntArray | None) -> Score | None:
+    """The sum of one column over that of another, with the normal interval of its logarithm."""
+    total, other = float(observed.sum()), float(expected.sum())
+    if not total or not other:
         return None
-    ratio = n_positive / expected
-    own = np.arange(len(y)) if groups is None else groups
-    variance, z = compute_variance((y - ratio * p) / n_positive, own)
+    ratio = total / other
+    own = np.arange(len(observed)) if groups is None else groups
+    variance, z = compute_variance((observed - ratio * expected) / total, own)
     reach = np.exp(min(z * np.sqrt(variance), 500.0))
     return _bound(ratio, ratio / reach, ratio * reach, np.inf)
 

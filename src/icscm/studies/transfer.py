@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, logit
 from sklearn.base import clone
 
 from icscm._constants import DEFAULT_TOLERANCES
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.formatting import as_text, clip, make_plain
 from icscm.parameters import check_matplotlib
-from icscm.report.canvas import make_figure
+from icscm.report.canvas import ACCENT, INK, SOFT, make_figure
+from icscm.report.formatting import Plain
 from icscm.report.path import Path, compute_tolerance_path
+from icscm.report.texts import write_lines
+from icscm.stats.heterogeneity import pool_effects
 from icscm.studies import folds
 from icscm.studies.folds import Scorers, Scores
+from icscm.studies.scores import METRICS, Score, Z
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 CONTEXT = "cannot learn without environment {!r}"
-DEFAULT_SCORERS = ("error", "balanced_accuracy", "auc")
+DEFAULT_SCORERS = ("auc", "slope", "intercept", "brier", "skill")
+# Metrics that are drawn, and the value at which a model is of no use or needs no correction.
+_DRAWN = {"auc": 0.5, "slope": 1.0, "intercept": 0.0, "skill": 0.0}
+# Standard errors below this share of the largest would give an environment all of the weight.
+_LEAST_ERROR = 0.1
 
 
 @dataclass(frozen=True)
@@ -35,33 +47,45 @@ class HeldOutEnvironment:
 
     Attributes
     ----------
-    environment, n_samples : label, int
-        The environment held out, and its number of rows.
-    scores : dict
-        The score of each scorer there, None where it is undefined, such as an AUC of one class.
-    accuracy, majority_accuracy : float
-        Accuracy there of the model and of the majority-class baseline, which predicts the more
-        frequent class of the other environments.
-    training_accuracy, model : float, str or None
-        Accuracy in the training environments, and the rules; None for other classifiers.
+    environment, n_samples, n_positive : label, int, int
+        The environment held out, its number of rows, and those of the positive class.
+    scores : dict of Score or None
+        Each score there with its 95% interval (NaN for functions), None where it is undefined,
+        such as an AUC of one class.
+    model : str or None
+        The rules, or the size of a tree or forest; None for other classifiers.
     """
 
     environment: Any
     n_samples: int
-    scores: Scores
-    accuracy: float
-    majority_accuracy: float
-    training_accuracy: float
+    n_positive: int
+    scores: dict[str, Score | None]
     model: str | None
 
-    @property
-    def error(self) -> float:
-        """Error in the environment held out."""
-        return 1.0 - self.accuracy
+
+@dataclass(frozen=True)
+class PooledScore(Score):
+    """The random-effects mean of a score over environments, with its 95% interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The mean and its interval (Hartung and Knapp); of an AUC computed on the scale of log odds.
+    new_low, new_high : float
+        95% prediction interval for a new environment; NaN with fewer than three.
+    tau, n_environments : float, int
+        Standard deviation between environments (of an AUC, of its log odds), and how many of
+        them have the score.
+    """
+
+    new_low: float
+    new_high: float
+    tau: float
+    n_environments: int
 
 
 @dataclass(frozen=True, repr=False)
-class Transfer(DisplayMixin):
+class Validation(DisplayMixin):
     """Performance in held-out environments; see `leave_one_environment_out`.
 
     Attributes
@@ -73,55 +97,117 @@ class Transfer(DisplayMixin):
     held_out: tuple[HeldOutEnvironment, ...]
 
     @property
-    def mean_accuracy(self) -> float:
-        """Unweighted mean over environments."""
-        return float(np.mean([each.accuracy for each in self.held_out]))
-
-    @property
-    def worst_accuracy(self) -> float:
-        """The lowest accuracy of an environment."""
-        return min(each.accuracy for each in self.held_out)
+    def pooled(self) -> dict[str, PooledScore | None]:
+        """The random-effects mean of each score; None where it is undefined or has no interval."""
+        names = self.held_out[0].scores
+        return {name: _pool(name, [each.scores[name] for each in self.held_out]) for name in names}
 
     @property
     def mean_scores(self) -> Scores:
-        """The mean of each score over the environments in which it is defined."""
-        scores = [each.scores for each in self.held_out]
-        return folds.average_scores(scores, scores[0])
+        """The unweighted mean of each score over the environments in which it is defined."""
+        every = [folds.get_values(each.scores) for each in self.held_out]
+        return folds.average_scores(every, every[0])
 
     def _display(self) -> Display:
-        accuracies = f"mean {self.mean_accuracy:.1%}, lowest {self.worst_accuracy:.1%}"
-        return display_frame(f"Leave-one-environment-out accuracy: {accuracies}", self.to_frame())
+        shown = self.to_frame()[["environment", "n_samples", *self.held_out[0].scores]]
+        lines = [fill(line, 100, subsequent_indent="  ") for line in self.to_dict()["lines"]]
+        return display_frame("\n".join(lines), shown)
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each environment held out, a column for each scorer."""
-        names = "accuracy", "majority_accuracy", "training_accuracy", "model"
-        return pd.DataFrame(
-            {"environment": each.environment, "n_samples": each.n_samples}
-            | each.scores
-            | {name: getattr(each, name) for name in names}
-            for each in self.held_out
-        )
+        """A row for each environment held out.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `auc`, `auc_low`, `auc_high` and so on for each score, NaN where it is undefined.
+        """
+        rows = []
+        for each in self.held_out:
+            row = {name: getattr(each, name) for name in ("environment", "n_samples", "n_positive")}
+            for name, score in each.scores.items():
+                ends = (np.nan,) * 3 if score is None else astuple(score)
+                row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+            rows.append({**row, "model": each.model})
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> Plain:
+        """The whole result, with the sentences of a report.
+
+        Returns
+        -------
+        dict
+            Values that JSON can hold.
+        """
+        pooled = {name: each and asdict(each) for name, each in self.pooled.items()}
+        titles = {name: METRICS.get(name, name) for name in pooled}
+        found = {"titles": titles, "environments": [*map(asdict, self.held_out)], "pooled": pooled}
+        plain: Plain = make_plain(found, str)
+        return {"lines": write_lines("validation", found=plain), **plain}
 
     def plot(self) -> Figure:
-        """Accuracy in each held-out environment, in training, and of the baseline."""
+        """Forest plots: each environment, the pooled diamond and the prediction interval.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A panel each for AUC, calibration slope and intercept and Brier skill.
+        """
         check_matplotlib()
-        frame = self.to_frame()
-        height = 1.6 + 0.45 * len(frame)
-        figure = make_figure((7.0, height), is_registered=True, layout="constrained")
-        axes = figure.subplots()
-        axes.barh(frame.index, frame["accuracy"], color="#9db7d8", height=0.6)
-        for name, marker, size, label in (
-            ("training_accuracy", "|", 16, "training environments"),
-            ("majority_accuracy", ".", 9, "majority-class baseline"),
-        ):
-            axes.plot(frame[name], frame.index, marker, color="black", markersize=size, label=label)
-        names = [f"{each.environment} (n = {each.n_samples:,})" for each in self.held_out]
-        axes.set_yticks(frame.index, labels=names)
-        axes.invert_yaxis()
-        axes.set_xlim(0, 1.02)
-        axes.set_xlabel("accuracy in the held-out environment")
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+        drawn = [(name, each) for name, each in self.pooled.items() if each and name in _DRAWN]
+        labels = [f"{as_text(each.environment)} (n = {each.n_samples:,})" for each in self.held_out]
+        labels = [*(clip(each, 40) for each in labels), "random effects", "new environment"]
+        size = 2.6 * len(drawn) + 1.6, 1.2 + 0.3 * len(labels)
+        figure = make_figure(size, is_registered=True, layout="constrained")
+        panels = figure.subplots(1, max(len(drawn), 1), sharey=True, squeeze=False)[0]
+        panels[0].set_yticks(range(len(labels)), labels=labels, parse_math=False)
+        panels[0].invert_yaxis()
+        for axes, (name, mean) in zip(panels, drawn, strict=False):
+            scores = [(y, e.scores[name]) for y, e in enumerate(self.held_out)]
+            _draw_forest(axes, name, [(y, each) for y, each in scores if each], mean, len(scores))
         return figure
+
+
+def _draw_forest(
+    axes: Axes, name: str, scores: Sequence[tuple[int, Score]], mean: PooledScore, n: int
+) -> None:
+    for y, score in scores:
+        axes.plot([score.low, score.high], [y, y], color=SOFT, linewidth=1.5)
+        axes.plot([score.value], [y], "s", color=INK, markersize=4)
+    axes.fill([mean.low, mean.value, mean.high, mean.value], [n, n - 0.25, n, n + 0.25], ACCENT)
+    axes.plot([mean.new_low, mean.new_high], [n + 1, n + 1], color=ACCENT, linewidth=2)
+    axes.axvline(_DRAWN[name], color=SOFT, linewidth=0.8, linestyle="--")
+    values = [_DRAWN[name], *(score.value for _, score in scores)]
+    room = 0.1 + max(values) - min(values)  # an interval may be a hundred times as wide
+    axes.set_xlim(min(values) - room, max(values) + room)
+    axes.set_xlabel(METRICS[name])
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+Transfer = Validation  # its name before version 0.3
+
+
+def _pool(name: str, scores: Sequence[Score | None]) -> PooledScore | None:
+    """Random effects over the environments in which a score is defined."""
+    change, back = (logit, expit) if name == "auc" else (float, float)
+    effects, errors = np.full((2, len(scores)), np.nan)
+    for i, score in enumerate(scores):
+        if score is None:
+            continue
+        middle = score.value
+        if name == "auc" and middle in (0, 1):  # which have no log odds
+            middle = (score.low + score.high) / 2
+        reaches = [abs(change(end) - change(middle)) for end in (score.low, score.high)]
+        reach = max((each for each in reaches if np.isfinite(each)), default=np.nan)
+        effects[i], errors[i] = change(middle), reach / Z
+    n = int(np.isfinite(effects + errors).sum())
+    least = max(_LEAST_ERROR * np.nanmax(errors), 1e-6) if n else 0.0
+    found = pool_effects(effects, np.maximum(errors, least))
+    if found is None:
+        return None
+    none = np.nan, np.nan  # two environments would give a hundredfold interval
+    ends = [(n > 2 and each) or none for each in (found.confidence, found.interval)]
+    (low, high), new = ([float(back(end)) for end in each] for each in ends)
+    return PooledScore(float(back(found.mean)), low, high, new[0], new[1], found.tau, n)
 
 
 def leave_one_environment_out(
@@ -131,7 +217,8 @@ def leave_one_environment_out(
     environments: Any,
     scorers: Scorers = DEFAULT_SCORERS,
     groups: Any = None,
-) -> Transfer:
+    on_fold: Callable[[], None] = lambda: None,
+) -> Validation:
     """Train without each environment in turn, and score the classifier on it.
 
     Also known as internal-external cross-validation. Any classifier needs two environments,
@@ -148,18 +235,23 @@ def leave_one_environment_out(
         The features, passed to the estimator unchanged.
     y, environments : as for `ICSCMClassifier.fit`
         Labels of two classes, and the environment of each sample.
-    scorers : sequence or dict, default=("error", "balanced_accuracy", "auc")
-        Scores to compute on the held-out environment. By name: those, "sensitivity",
-        "specificity", "ppv", "npv", "brier", "log_loss", or scikit-learn's names; or functions of
+    scorers : sequence or dict, default=("auc", "slope", "intercept", "brier", "skill")
+        Scores to compute on the held-out environment: AUC, slope and intercept of calibration,
+        Brier score, and by which share that is below the Brier score of the training rate. By name:
+        those, "log_loss", and of the predicted classes "error", "balanced_accuracy",
+        "sensitivity", "specificity", "ppv", "npv", or scikit-learn's names; or functions of
         (fitted estimator, X, y), such as its scorers. A dict gives them names.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: those of a group with rows in the
         held-out environment are not trained on.
+    on_fold : callable, optional
+        Called after each environment, to show progress.
 
     Returns
     -------
-    Transfer
-        Scores and models, with `to_frame()` and `plot()`.
+    Validation
+        Scores and models by environment and their random-effects summary (`pooled`), with
+        `to_frame()`, `plot()` and `to_dict()`.
 
     Raises
     ------
@@ -189,19 +281,11 @@ def leave_one_environment_out(
     cohort = folds.make_cohort(X, y, environments, groups)
     for label, train, test in folds.leave_out_environments(estimator, cohort):
         (found,) = folds.fit_and_score([estimator], train, test, named, CONTEXT.format(label))
-        is_right = np.asarray(found.fitted.predict(train.X)) == train.y
-        majority = 2 * train.is_positive.sum() > len(train.y)
-        each = HeldOutEnvironment(
-            environment=label,
-            n_samples=len(test.y),
-            scores=found.scores or {},
-            accuracy=float(np.mean(~found.is_wrong)),
-            majority_accuracy=float(np.mean(test.is_positive == majority)),
-            training_accuracy=float(is_right.mean()),
-            model=folds.describe_model(found.fitted),
-        )
-        held_out.append(each)
-    return Transfer(tuple(held_out))
+        n_positive, scores = int(test.is_positive.sum()), found.measured or {}
+        model = folds.describe_model(found.fitted)
+        held_out.append(HeldOutEnvironment(label, len(test.y), n_positive, scores, model))
+        on_fold()
+    return Validation(tuple(held_out))
 
 
 def tolerance_path(
