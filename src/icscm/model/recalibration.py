@@ -22,7 +22,7 @@ from icscm.tables.labels import code_known
 
 # Standard deviation of the shifts of sites: two of them are odds 2.7 times as high.
 SITE_SPREAD: Final = 0.5
-# Rows of each label from which the slope is estimated, too: its standard error is then about 0.1.
+# Rows of each label from which the slope is estimated, too: its standard error is then .1 to .15.
 MIN_FOR_SLOPE: Final = 100
 _Z: Final = 1.959964
 _BOUNDS: Final = (-80.0, 80.0)
