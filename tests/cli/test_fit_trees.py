@@ -132,8 +132,8 @@ def test_every_option_reaches_the_learner(folder, tmp_path):
         ("--model scm --min-samples-leaf 3", "is for --model icscm, tree or forest, not for"),
         ("--model tree --n-estimators 3", "--n-estimators is for --model forest, not for tree"),
         ("--model tree --model-type disjunction", "--model-type is for --model icscm or scm"),
-        ("--model forest --stability 3", "--stability is for --model icscm or scm, not for"),
-        ("--model tree --cv 0.5,1", "--cv is for --model icscm or scm, not for tree"),
+        ("--model tree --cv 0.5,1", "--cv p= is not for --model tree"),
+        ("--cv max_leaves=2,4", "--cv max_leaves= is not for --model icscm"),
         ("--model forest --workers 1", "--model forest draws rows"),
         ("--min-samples-leaf 0.5", "--min-samples-leaf must be a whole number of at least 1"),
         ("--model tree --min-samples-leaf 1.5", "is not a share between 0 and 1, or a whole"),
@@ -145,6 +145,23 @@ def test_what_does_not_go_together(folder, tmp_path, words, said):
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("model", ["tree", "forest"])
+def test_cross_validation_and_stability(folder, tmp_path, model):
+    """`--cv` and `--stability` were refused for trees and forests; a forest had no importances."""
+    words = "--model", model, "--cv", "max_leaves=2,4", "--stability", 3, "--no-path"
+    words = words if model == "tree" else (*words[:-1], "--n-estimators", 3)
+    report = tmp_path / "report.html"
+    files = "--out", tmp_path / "m", "--report", report
+    done = run("fit", folder / "all.csv", *ASKED, *words, *files)
+    assert "max_leaves" in done.stdout
+    assert "Of 3 random subsamples with half of the samples" in " ".join(done.stdout.split())
+    assert load(tmp_path / "m").settings["max_leaves"] in (2, 4)
+    if model == "forest":
+        page = report.read_text()
+        assert "loss of AUC" in page
+        assert "permuted among the rows of each environment" in page
 
 
 def test_without_environments_only_a_plain_tree(folder):

@@ -283,3 +283,39 @@ def test_no_tree_uses_a_column_that_the_screen_rejects():
         assert "artefact" in rejected
         assert not rejected & set(forest.model_.count_uses())
     assert n_rejected >= 6
+
+
+def test_an_environment_called_all():
+    """Its scores stood in the row of all samples, and the report showed one environment less."""
+    X, y, place = make_table()
+    fitted = []
+    for last in ("also", "all"):  # the same order
+        names = np.array(["aa", "ab", "ac", "ad", last])
+        fitted.append(make_forest().fit(X, y, environments=names[place]))
+    scores = [each.out_of_bag_ for each in fitted]
+    assert scores[1].index.tolist() == ["all", "aa", "ab", "ac", "ad", "all"]
+    np.testing.assert_array_equal(*scores)
+    errors = [each.report().to_dict()["errors"] for each in fitted]
+    assert errors[0]["error"] == errors[1]["error"]
+    assert [each["environment"] for each in errors[1]["environments"]] == names.tolist()
+
+
+def test_the_report_has_importances():
+    X, y, place = make_table(1000)
+    forest = make_forest().fit(X, y, environments=place)
+    uses = forest.report().to_dict()["model"]["trees"]["uses"]
+    shares = dict(zip(X.columns, forest.feature_importances_, strict=True))
+    assert {each["feature"]: each["importance"] for each in uses} == {
+        name: share for name, share in shares.items() if share
+    }
+    assert "auc" not in uses[0]
+    trees = forest.report(X, y, place).to_dict()["model"]["trees"]
+    frame = forest.permute_columns(X, y, place).to_frame().set_index("feature")
+    assert trees["n_permuted"] == 1000
+    for each in trees["uses"]:
+        assert each["auc"] == pytest.approx(frame.loc[each["feature"], "auc"])
+        assert each["lowest"][0] <= each["auc"] + 0.1
+        assert each["lowest"][0] <= each["highest"][0]
+    for text in ("loss of AUC", "1,000 training rows"):
+        assert text in forest.report(X, y, place).to_html()
+        assert text in forest.report(X, y, place).to_markdown()

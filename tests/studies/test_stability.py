@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from countables import countable, draw_cuts, make_literal
-from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier, stability_selection
+from icscm import (
+    ICSCMClassifier,
+    InvariantForestClassifier,
+    InvariantTreeClassifier,
+    SCMClassifier,
+    stability_selection,
+)
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, UnstableModelWarning
+from icscm.report.page import make_report
 from icscm.sources.memory import make_memory_source
 from icscm.studies.stability import draw_subsample
 from icscm.testing import check_count_source
@@ -219,11 +226,34 @@ def test_an_unstable_model_is_warned_of():
     assert found.model_frequency < 0.5
 
 
-def test_trees_are_rejected_in_a_sentence():
-    """A tree was taken, and failed with an AttributeError."""
-    data = make_conjunction(100, random_state=1)
-    with pytest.raises(IcscmError, match=r"needs an ICSCMClassifier or SCMClassifier, .*got Invar"):
-        stability_selection(InvariantTreeClassifier(), *data[:3])
+@pytest.mark.parametrize(
+    "learner",
+    [InvariantTreeClassifier(), InvariantForestClassifier(5, random_state=0)],
+    ids=["tree", "forest"],
+)
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_trees_and_forests_are_grown_on_each_subsample(learner):
+    """Only rules were taken; a tree once failed with an AttributeError."""
+    X, y, environments = make_table(np.random.default_rng(3), 1200)
+    found = stability_selection(learner, X, y, environments, n_resamples=4, random_state=5)
+    members = [np.flatnonzero(environments == k) for k in range(3)]
+    rng, counts = np.random.default_rng(5), dict.fromkeys(X.columns, 0)
+    for _ in range(4):
+        rows = draw_subsample(members, rng)
+        learner.fit(X.iloc[rows], y[rows], environments=environments[rows])
+        for name in learner.features_used_:
+            counts[name] += 1
+    assert found.feature_frequencies == {name: n / 4 for name, n in counts.items()}
+    learner.fit(X, y, environments=environments)
+    assert found.model == learner.model_
+    assert found.columns_frequency > 0
+    own = [each for each in found.models if each.is_own]
+    assert sum(each.frequency for each in found.models) == pytest.approx(1)
+    assert all(each.text.startswith(found.model.kind) for each in own)
+    if found.model.kind == "forest":
+        assert found.rule_frequencies == {}
+    text = make_report(learner, stability=found).to_dict()["stability"]["text"]
+    assert text.startswith("Of 4 random subsamples with half of the samples, ")
 
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")

@@ -50,12 +50,12 @@ PARAMETERS: Final = (
     *("probabilities", "n_estimators", "max_features", "resample", "missing", "n_jobs", "device"),
 )
 # Options besides these that only some models have.
-_ONLY_FOR: Final = {
-    **dict.fromkeys(("cv", "cv_scorer", "cv_folds", "stability"), ("icscm", "scm")),
-    "no_path": ("icscm", "scm", "tree"),
-}
+_ONLY_FOR: Final = {"no_path": ("icscm", "scm", "tree")}
 # Parameters that --cv can choose.
-_CHOSEN = ("p", "model_type", "alpha", "margin")
+_CHOSEN = (
+    *("p", "model_type", "alpha", "margin", "tolerance", "max_leaves", "min_samples_leaf"),
+    *("max_rules", "n_estimators", "max_features"),
+)
 
 # What trees and forests are for, by what is required to be homogeneous.
 _PURPOSES = {
@@ -180,7 +180,7 @@ def _fit_in_memory(
             cut = choose_threshold(learner, *table, **way)
         learner.model_ = replace(learner.model_, threshold=cut)
     n_halves, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns
-    is_brief = n_halves is None and options["model"] in _ONLY_FOR["stability"]
+    is_brief = n_halves is None and options["model"] in ("icscm", "scm")
     is_brief = is_brief and bool(learner.model_.rules) and n_cells <= MAX_BRIEF_CELLS
     if n_halves or is_brief:
         n = n_halves or N_BRIEF
@@ -189,6 +189,9 @@ def _fit_in_memory(
             halved = stability_selection(learner, *table, n, random_state=seed, **own)
         same = round(halved.columns_frequency * n)
         found |= {"n_returned": (same, n)} if is_brief else {"stability": halved}
+    if options["report"] is not None and options["model"] == "forest":
+        with progress.stage("Permuting columns"):
+            found["importances"] = learner.permute_columns(*table)
     if options["report"] is not None and not options["no_path"]:
         settings = learner.make_settings(countable)
         if getattr(learner, "tolerance_", None) is not None:
@@ -374,7 +377,7 @@ def make_grid(ctx: click.Context, learner: Any, options: Options) -> Grid:
             raise IcscmError(Parameter(name), " is for --cv, which names what to choose")
     for name in grid:
         if name not in learner.get_params(deep=False):
-            raise IcscmError(f"--cv {name}= is for --model icscm; the plain learner tests nothing")
+            raise IcscmError(f"--cv {name}= is not for --model {options['model']}")
         if is_given(ctx, name):
             option = name_option(Parameter(name))
             raise IcscmError(f"{option} sets {name} and --cv chooses it; give one of the two")

@@ -32,8 +32,12 @@ from icscm.tables.labels import check_several, warn_of_two
 if TYPE_CHECKING:
     import pandas
 
+    from icscm.report.importances import PermutationImportance
     from icscm.report.page import Report
     from icscm.report.path import Path
+
+# Rows of which a report permutes the columns: a forest predicts them some thirty times.
+MAX_PERMUTED = 3_000
 
 
 class BaseTreeClassifier(BaseRuleClassifier):
@@ -323,8 +327,8 @@ class InvariantForestClassifier(BaseTreeClassifier):
         `model_.calibration` has the intercept and slope used. None, and no calibration, where the
         predictions do not rank the labels out of bag, or separate them.
     out_of_bag_ : DataFrame
-        A row for each environment and one for all: samples that some tree was not grown on, and
-        accuracy, AUC and Brier score of those trees, calibrated, on them. With
+        A row for all samples, the first, and one for each environment: samples that some tree was
+        not grown on, and accuracy, AUC and Brier score of those trees, calibrated, on them. With
         `resample="environments"` every such tree never saw the environment.
     classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_,
     dropped_columns_
@@ -412,20 +416,49 @@ class InvariantForestClassifier(BaseTreeClassifier):
                 NothingFoundWarning,
             )
 
-    def report(self, *, data_name: str | None = None) -> Report:
+    def report(
+        self,
+        X: Any = None,
+        y: Any = None,
+        environments: Any = None,
+        *,
+        data_name: str | None = None,
+    ) -> Report:
         """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
 
         Parameters
         ----------
+        X, y, environments : optional
+            What the forest was fitted on. With them the report has permutation importances, on at
+            most 3,000 rows. The label and the environments have the names of their Series.
         data_name : str, optional
             The name of the data.
 
         Returns
         -------
         Report
-            Trees and the columns that they use, rejected columns, and out-of-bag errors.
+            Trees, importances of the columns, rejected columns, and out-of-bag errors.
         """
-        return self._make_report(None, None, data_name=data_name)
+        found = None if X is None else self.permute_columns(X, y, environments)
+        return self._make_report(y, environments, data_name=data_name, importances=found)
+
+    def permute_columns(self, X: Any, y: Any, environments: Any) -> PermutationImportance:
+        """Permutation importances for a report, on at most 3,000 rows.
+
+        Parameters
+        ----------
+        X, y, environments : as for `fit`
+            What the forest was fitted on.
+
+        Returns
+        -------
+        PermutationImportance
+            Of three permutations of each column.
+        """
+        from icscm.report.importances import permutation_importance  # only reports need it
+
+        size = {"n_repeats": 3, "max_rows": MAX_PERMUTED}
+        return permutation_importance(self, X, y, environments, **size)
 
     @property
     def feature_shares_(self) -> pandas.Series:
@@ -442,16 +475,18 @@ def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
     import pandas
     from sklearn.metrics import roc_auc_score
 
-    rows = {}
+    rows = []
     is_known = ~np.isnan(held_out.votes)
-    for k, name in enumerate(("all", *environments), start=-1):
+    for k in range(-1, len(environments)):  # all rows first; an environment may be called so
         own = is_known if k < 0 else is_known & (held_out.environments == k)
         labels, votes = held_out.labels[own], held_out.votes[own]
         is_mixed = len(np.unique(labels)) == 2
-        rows[name] = {
+        row = {
             "n": len(labels),
             "accuracy": float(((votes > 0.5) == labels).mean()) if len(labels) else np.nan,
             "auc": float(roc_auc_score(labels, votes)) if is_mixed else np.nan,
             "brier": float(((votes - labels) ** 2).mean()) if len(labels) else np.nan,
         }
-    return pandas.DataFrame.from_dict(rows, orient="index")
+        rows.append(row)
+    index = pandas.Index(["all", *environments], dtype=object, tupleize_cols=False)
+    return pandas.DataFrame(rows, index=index)

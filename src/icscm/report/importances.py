@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
-from icscm.formatting import count
+from icscm.formatting import as_text, count
 from icscm.parameters import allow, check_value
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, number_environments, take_environments
@@ -80,6 +80,27 @@ class PermutationImportance(DisplayMixin):
         feature = names.repeat(n).reset_index(drop=True)
         values = dict(zip(METRICS, means, strict=True))
         return pandas.DataFrame({"feature": feature, "environment": places, **values})
+
+    def describe(self, feature: str | int) -> dict[str, Any]:
+        """The losses of one feature as plain values, with the extreme environments of the AUC.
+
+        Parameters
+        ----------
+        feature : str or int
+            One of `features`.
+
+        Returns
+        -------
+        dict
+            `auc` and `log_loss`, and `lowest` and `highest`: the least and the largest loss of AUC
+            in an environment, and its name; None without two.
+        """
+        j = self.features.index(feature)
+        auc, log_loss = self.pooled[:, j].mean(axis=1).tolist()
+        means = self.by_environment[0, j].mean(axis=0).tolist()
+        known = [(v, as_text(e)) for v, e in zip(means, self.environments, strict=True) if v == v]
+        ends = [min(known), max(known)] if len(known) > 1 else [None, None]
+        return {"auc": auc, "log_loss": log_loss, "lowest": ends[0], "highest": ends[1]}
 
     def _display(self) -> Display:
         line = f"Losses with a column permuted within environments, {count(self.n_rows, 'row')}"

@@ -47,6 +47,7 @@ from icscm.model.splits import LeafCounts
 from icscm.parameters import get_spec
 from icscm.report import formatting
 from icscm.report.formatting import Names, Plain, count_samples
+from icscm.report.importances import PermutationImportance
 from icscm.report.path import CAUTION, Path, PathPoint
 from icscm.report.sections import leaves as of_leaves
 from icscm.report.sections.nodes import describe_nodes, walk_nodes
@@ -73,6 +74,7 @@ def make_summary(
     stability: Any = None,
     n_returned: tuple[int, int] | None = None,
     unvalidated: str = "validate(X, y, environments=...) measures it",
+    importances: PermutationImportance | None = None,
     commands: Mapping[str, str] | None = None,
     class_names: tuple[str, str] | None = None,
     words: Words = str,
@@ -83,7 +85,8 @@ def make_summary(
     columns and the classes; `dropped` gives columns that were not used, with the reason (by default
     those of the learner). `path` and `stability` are results of learning again; `n_returned` is in
     how many of so many subsamples a model of the same columns was found, `unvalidated` why there is
-    no performance in environments left out (`validation_` of the learner). `words` names parameters
+    no performance in environments left out (`validation_` of the learner). `importances` are those
+    of the columns of a forest on its training rows. `words` names parameters
     in suggestions, as in Python or as options of the command line, where `commands` learn a "tree"
     and make a "screen" of the same data.
     """
@@ -114,7 +117,7 @@ def make_summary(
         "about": ABOUT,
         "task": describe_task(learner, names, data_name, dropped, requirement),
         "headline": None,
-        "model": describe_model(learner, names, nodes, errors),
+        "model": describe_model(learner, names, nodes, errors, importances),
         "nodes": nodes,
         "leaves": leaves,
         "validation": {"reason": unvalidated, "lines": [], "pooled": {}}
@@ -186,7 +189,13 @@ def _describe_value(value: Any) -> Any:
     return as_text(plain) if isinstance(plain, str) else plain
 
 
-def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) -> Plain:
+def describe_model(
+    learner: Learner,
+    names: Names,
+    nodes: Plain,
+    errors: Plain,
+    importances: PermutationImportance | None = None,
+) -> Plain:
     """The model in words and numbers; rules with importances are those of a rule set."""
     model = learner.model_
     noun = str(model.kind) if model.kind in ("tree", "forest") else "rule"
@@ -218,7 +227,7 @@ def describe_model(learner: Learner, names: Names, nodes: Plain, errors: Plain) 
         "features": used,
         "simple_rules": [*map(str, model.simple_rules)] if is_chain else [],
         "rules": _describe_rules(learner) if is_chain else [],
-        "trees": _describe_trees(model) if is_forest else None,
+        "trees": _describe_trees(learner, importances) if is_forest else None,
         "discarded": discarded and _describe_discarded(discarded, errors, names),
         "shape": _describe_shape(getattr(learner, "shape_", None)),
     }
@@ -249,17 +258,19 @@ def _describe_rules(learner: Any) -> list[Plain]:
     ]
 
 
-def _describe_trees(model: Any) -> Plain:
-    """Number and sizes of the trees of a forest, and how many of them use each column."""
-    sizes = [len(tree.leaves) for tree in model.trees]
-    return {
-        "n_trees": len(sizes),
-        "n_leaves": [min(sizes), max(sizes)],
-        "uses": [
-            {"feature": format_name(feature), "n_trees": n, "share": n / len(sizes)}
-            for feature, n in model.count_uses().items()
-        ],
-    }
+def _describe_trees(learner: Any, permuted: PermutationImportance | None) -> Plain:
+    """Sizes of the trees of a forest; how many use each column, and its importances."""
+    model = learner.model_
+    sizes, uses = [len(tree.leaves) for tree in model.trees], model.count_uses()
+    shares, places = learner.feature_importances_, {r.feature: r.column for r in model.rules}
+    rows = []
+    for feature, n in sorted(uses.items(), key=lambda each: -shares[places[each[0]]]):
+        row = {"feature": format_name(feature), "n_trees": n, "share": n / len(sizes)}
+        row["importance"] = float(shares[places[feature]])
+        rows.append(row | ({} if permuted is None else permuted.describe(feature)))
+    found = {"n_trees": len(sizes), "n_leaves": [min(sizes), max(sizes)], "uses": rows}
+    text = write_text("importances", permuted=permuted)
+    return {**found, "n_permuted": permuted and permuted.n_rows, "text": text}
 
 
 def _describe_discarded(model: Any, errors: Plain, names: Names) -> Plain:
@@ -376,6 +387,9 @@ def describe_stability(learner: Learner, stability: Any) -> Plain:
     own, same = (round(found[f"{what}_frequency"] * n) for what in ("model", "columns"))
     text = f"Of {count(n, 'random subsample')} with half of the samples, {own:,} gave this model "
     text += f"and {same:,} one with the same columns."
+    if stability.model.kind == "forest":
+        text = f"Of {count(n, 'random subsample')} with half of the samples, {same:,} gave a "
+        text += "forest of the same columns."
     return {**found, "text": text}
 
 

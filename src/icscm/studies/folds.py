@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter
 from icscm.formatting import format_name, shorten_list
-from icscm.model.forest import describe_size
+from icscm.model.forest import Model, describe_size
 from icscm.model.splits import CHAINS
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import MemorySource, open_memory
@@ -255,14 +255,18 @@ def check_classifier(estimator: Any, what: str = "estimator") -> None:
 
 
 def describe_model(fitted: Any) -> str | None:
-    """The rules of a learner of ours, alone or last in a pipeline; the size of a tree or forest."""
+    """The model of a learner of ours, alone or last in a pipeline, in a line."""
     last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
-    if not hasattr(last, "fit_counts"):
-        return None
-    if last.model_.kind in CHAINS:
-        return str(last.model_)
-    used = shorten_list([format_name(each) for each in last.features_used_])
-    return f"{describe_size(last.model_)}{f' on {used}' if used else ''}"
+    return format_model(last.model_) if hasattr(last, "fit_counts") else None
+
+
+def format_model(model: Model) -> str:
+    """The rules of a rule set; the size of a tree or forest, and its columns."""
+    if model.kind in CHAINS:
+        return str(model)
+    features = dict.fromkeys(rule.feature for rule in model.rules)
+    used = shorten_list([format_name(each) for each in features])
+    return f"{describe_size(model)}{f' on {used}' if used else ''}"
 
 
 def name_scorers(scorers: Scorers) -> dict[str, Scorer]:

@@ -5,27 +5,30 @@ The table is binned once; each subsample is a selection of its rows.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.engine.bits import expand
 from icscm.engine.threads import count_threads, run_tasks
-from icscm.estimators.cover import SCMClassifier
-from icscm.exceptions import IcscmError, UnstableModelWarning, warn
+from icscm.estimators.base import BaseRuleClassifier
+from icscm.exceptions import IcscmError, IcscmWarning, UnstableModelWarning, warn
 from icscm.formatting import clip, count, format_name
+from icscm.model.forest import Forest, Model
 from icscm.model.saved import check_learner
-from icscm.model.tree import Tree
+from icscm.model.splits import CHAINS
 from icscm.parameters import allow, check_value
-from icscm.search.rules import find_model
 from icscm.sources.memory import MemorySource, open_memory
+from icscm.studies.folds import format_model
 from icscm.tables.labels import encode_environments, number_environments, take_environments
 
 Feature = str | int
@@ -43,7 +46,7 @@ class ResampledModel:
     Attributes
     ----------
     text, features : str, frozenset
-        The model, and the features that it uses.
+        The model, of a tree or forest its columns, and the features that it uses.
     frequency, is_own : float, bool
         Share of subsamples with this model, and whether it is the model of all samples.
     """
@@ -65,8 +68,9 @@ class StabilitySelection(DisplayMixin):
         each rule that was chosen at least once, the most frequent first.
     stable_features : list
         Features chosen in at least `threshold` of the subsamples, the most frequent first.
-    model, models : Tree, tuple of ResampledModel
-        The model of all samples, and those of the subsamples, the most frequent first.
+    model, models : Tree or Forest, tuple of ResampledModel
+        The model of all samples, and those of the subsamples, the most frequent first. Forests of
+        the same columns are one model, and have no rules here.
     n_resamples, threshold : int, float
         The parameters.
     mean_features, error_bound : float
@@ -77,7 +81,7 @@ class StabilitySelection(DisplayMixin):
     feature_frequencies: dict[Feature, float]
     rule_frequencies: dict[str, float]
     stable_features: list[Feature]
-    model: Tree
+    model: Model
     models: tuple[ResampledModel, ...]
     n_resamples: int
     threshold: float
@@ -130,7 +134,7 @@ def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
 
 
 def stability_selection(
-    estimator: SCMClassifier,
+    estimator: BaseRuleClassifier,
     X: Any,
     y: Any,
     environments: Any,
@@ -151,12 +155,13 @@ def stability_selection(
     learner is no worse than random guessing. It does not apply to children of the label, which
     are related to it.
 
-    Warns if the model of all samples is found in fewer than half of the subsamples.
+    Warns if the model of all samples is found in fewer than half of the subsamples; of trees and
+    forests, one of the same features.
 
     Parameters
     ----------
-    estimator : SCMClassifier or ICSCMClassifier
-        The learner; it is not changed.
+    estimator : SCMClassifier, ICSCMClassifier, InvariantTreeClassifier or InvariantForestClassifier
+        The learner; it is not changed. A forest chooses the features that any of its trees use.
     X, y, environments : as for `fit`
         The samples; environments may be None for an `SCMClassifier`.
     n_resamples : int, default=100
@@ -190,15 +195,11 @@ def stability_selection(
     ['A1', 'A2']
     """
     check_learner(estimator)
-    if not isinstance(estimator, SCMClassifier):
-        raise IcscmError(
-            "stability_selection needs an ICSCMClassifier or SCMClassifier, whose models are "
-            f"rules; got {type(estimator).__name__}"
-        )
     check_value("n_resamples", n_resamples, allow("int [1, inf)"))
     check_value("threshold", threshold, allow("float (0.5, 1]"))
     if environments is None and estimator.tests_invariance:
-        raise IcscmError("environments is None: ICSCMClassifier has nothing to test without them")
+        name = type(estimator).__name__
+        raise IcscmError(f"environments is None: {name} has nothing to test without them")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
     samples = open_memory(X, y, environments, groups=groups, preparation=estimator.prepare())
@@ -212,25 +213,33 @@ def stability_selection(
     units = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
     n_usable, n_threads = _count_usable(source, settings), count_threads(estimator.n_jobs)
 
-    def learn(drawn: NDArray[np.intp]) -> Tree | None:
+    def learn(part: MemorySource) -> Model:
+        """The model of some rows, binned as all are."""
+        fitted = clone(estimator).fit_counts(replace(samples, source=part))
+        model: Model = fitted.model_
+        return model
+
+    def learn_drawn(drawn: NDArray[np.intp]) -> Model | None:
         rows = drawn if groups is None else np.flatnonzero(np.isin(codes, drawn))
         part = source.take(rows, n_threads=1)
-        has_both = part.count_totals().any(axis=1).all()
-        return find_model(part, settings)[0] if has_both else None
+        return learn(part) if part.count_totals().any(axis=1).all() else None
 
     rng = np.random.default_rng(random_state)
     subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
-    models: list[Tree | None] = []
-    while some := list(islice(subsamples, n_threads)):  # not all at once: each takes memory
-        models += run_tasks(learn, some, n_threads)
-    own = find_model(source.start_again(), settings)[0]
+    models: list[Model | None] = []
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # of every subsample
+        while some := list(islice(subsamples, n_threads)):  # not all at once: each takes memory
+            models += run_tasks(learn_drawn, some, n_threads)
+        own = learn(source.start_again())
     names: Sequence[Feature] = samples.names or range(samples.n_features)
     found = _summarize(own, models, names, threshold, n_usable)
-    if found.model_frequency < 0.5:
-        n_own = round(found.model_frequency * n_resamples)
+    share = found.model_frequency if own.kind in CHAINS else found.columns_frequency
+    if share < 0.5:
+        text = str(own) if own.kind in CHAINS else f"one on the columns of the {own.kind}"
         warn(
-            f"The model of all samples ({clip(str(own), 200)}) was found in {n_own:,} of "
-            f"{count(n_resamples, 'random subsample')}; see models for the others.",
+            f"The model of all samples ({clip(text, 200)}) was found in "
+            f"{round(share * n_resamples):,} of {count(n_resamples, 'random subsample')}; see "
+            "models for the others.",
             UnstableModelWarning,
         )
     return found
@@ -249,13 +258,13 @@ def _count_usable(source: MemorySource, settings: Any) -> int:
         cube = expand(cube, source.candidates)
         n_values = (cube.counts.sum(axis=(2, 3)) > 0).sum(axis=1)
         usable.update(cube.features[n_values > 1].tolist())
-    weights = settings.feature_weights
+    weights = getattr(settings, "feature_weights", None)
     return len(usable) if weights is None else sum(bool(weights[j] > 0) for j in usable)
 
 
 def _summarize(
-    own: Tree,
-    models: Sequence[Tree | None],
+    own: Model,
+    models: Sequence[Model | None],
     names: Sequence[Feature],
     threshold: float,
     n_usable: int,
@@ -263,15 +272,17 @@ def _summarize(
     rules = [model.rules if model is not None else () for model in models]
     n_models = len(models)
     by_feature = Counter(feature for chosen in rules for feature in {r.feature for r in chosen})
-    by_rule = Counter(text for chosen in rules for text in dict.fromkeys(map(str, chosen)))
+    listed = [] if isinstance(own, Forest) else rules  # those of a forest are too many
+    by_rule = Counter(text for chosen in listed for text in dict.fromkeys(map(str, chosen)))
     frequencies = {name: by_feature[name] / n_models for name in names}
     mean_features = by_feature.total() / n_models
-    sets, own_set = [frozenset(each) for each in rules], frozenset(own.rules)
-    texts = {chosen: str(model) for chosen, model in zip(sets, models, strict=True)}
-    texts |= {own_set: str(own), frozenset[Any](): "no rule"}
+    sets: list[frozenset[Any]] = [_identify(model) for model in models]
+    own_set = _identify(own)
+    texts = {each: _name(model) for each, model in zip(sets, models, strict=True)}
+    texts |= {own_set: _name(own)}
     ranked = []
     for chosen, n in Counter(sets).most_common():
-        features = frozenset(rule.feature for rule in chosen)
+        features = frozenset(getattr(each, "feature", each) for each in chosen)
         ranked.append(ResampledModel(texts[chosen], features, n / n_models, chosen == own_set))
     return StabilitySelection(
         feature_frequencies=frequencies,
@@ -284,3 +295,16 @@ def _summarize(
         mean_features=mean_features,
         error_bound=mean_features**2 / ((2 * threshold - 1) * max(n_usable, 1)),
     )
+
+
+def _identify(model: Model | None) -> frozenset[Any]:
+    """The rules of a model, whatever their order; of a forest its columns."""
+    rules = () if model is None else model.rules
+    return frozenset(r.feature for r in rules) if isinstance(model, Forest) else frozenset(rules)
+
+
+def _name(model: Model | None) -> str:
+    """A model in a line."""
+    if model is None or not model.rules:
+        return "no rule"
+    return format_model(model)
