@@ -12,7 +12,7 @@ _HOMES = {
     "ICSCMClassifier": "icscm.estimators",
     "InvariantCausalPrediction": "icscm.estimators.icp",
     "TreeCausalPrediction": "icscm.estimators.icp",
-    "InvariantForestClassifier": "icscm.estimators.tree",
+    "InvariantForestClassifier": "icscm.estimators.forest",
     "InvariantTreeClassifier": "icscm.estimators.tree",
     "InvariantFeatureSelector": "icscm.estimators.selector",
     "Conjunction": "icscm.model.forest",
@@ -59,9 +59,10 @@ __all__ = [
 if TYPE_CHECKING:
     from icscm import datasets
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
+    from icscm.estimators.forest import InvariantForestClassifier
     from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
     from icscm.estimators.selector import InvariantFeatureSelector
-    from icscm.estimators.tree import InvariantForestClassifier, InvariantTreeClassifier
+    from icscm.estimators.tree import InvariantTreeClassifier
     from icscm.model.forest import Conjunction, Disjunction, Forest
     from icscm.model.saved import SavedModel, load
     from icscm.model.tree import Tree

@@ -182,7 +182,7 @@ def render_comparison(found: Comparison, facts: list[list[str]]) -> Iterator[Ren
     """Two tables, the rules, and the conclusions, below the facts about the data."""
     from icscm.report.page import render_template
     from icscm.report.terminal import render_blocks
-    from icscm.studies.comparison import format_score
+    from icscm.studies.candidates import format_score
 
     content = found.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
     return render_blocks(render_template("comparison.md", content))

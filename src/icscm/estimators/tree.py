@@ -1,43 +1,30 @@
-"""Trees and forests whose splits, or leaves, are homogeneous across environments."""
+"""Trees whose splits, or leaves, are homogeneous across environments; the base of forests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from scipy.special import logit
-from sklearn.utils import check_random_state
-
 from icscm import exceptions
 from icscm._constants import DEFAULT_TOLERANCES
-from icscm.engine.threads import count_threads
 from icscm.estimators.base import BaseRuleClassifier
-from icscm.exceptions import IcscmError, NothingFoundWarning, warn
-from icscm.model.forest import Forest
+from icscm.exceptions import NothingFoundWarning, warn
 from icscm.model.tree import Tree
 from icscm.parameters import document_parameters
 from icscm.search.columns import average_design
-from icscm.search.forest import ForestSettings, OutOfBag, find_forest
 from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
-from icscm.stats.calibration import Recalibration, fit_recalibration
 from icscm.stats.verdicts import Verdicts
 from icscm.tables.labels import check_several, warn_of_two
 
 if TYPE_CHECKING:
     import pandas
 
-    from icscm.report.importances import PermutationImportance
     from icscm.report.page import Report
     from icscm.report.path import Path
-
-# Rows of which a report permutes the columns: a forest predicts them some thirty times.
-MAX_PERMUTED = 3_000
 
 
 class BaseTreeClassifier(BaseRuleClassifier):
@@ -300,193 +287,3 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         for feature, values in self.trace_.list_importances().items():
             frame.loc[feature] = values
         return frame
-
-
-@document_parameters
-class InvariantForestClassifier(BaseTreeClassifier):
-    """A forest of trees of invariant columns, which predicts by their mean, calibrated.
-
-    Binned once, counted many times. Features are screened once, on all rows, as by
-    `InvariantTreeClassifier`; each tree is grown on some of the rows and of the features left. The
-    mean over trees is nearer to 1/2 than the rate of the label is. So its log odds are
-    calibrated on the rows that trees were not grown on: a slope common to all environments, and an
-    intercept that is the random-effects mean of the environments' own.
-
-    {parameters}
-
-    Attributes
-    ----------
-    model_ : Forest
-        The fitted trees: `model_.trees`.
-    trace_ : Trace
-        The screening of all features on all rows: which were rejected, and why.
-    tolerance_ : float or None
-        The tolerance used; None for a plain forest.
-    calibration_ : Recalibration or None
-        Slope, intercepts of the environments and their random-effects mean, out of bag;
-        `model_.calibration` has the intercept and slope used. None, and no calibration, where the
-        predictions do not rank the labels out of bag, or separate them.
-    out_of_bag_ : DataFrame
-        A row for all samples, the first, and one for each environment: samples that some tree was
-        not grown on, and accuracy, AUC and Brier score of those trees, calibrated, on them. With
-        `resample="environments"` every such tree never saw the environment.
-    classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_,
-    dropped_columns_
-        As in `InvariantTreeClassifier`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icscm import InvariantForestClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> clinic, age = rng.integers(0, 4, 2000), rng.integers(20, 90, 2000)
-    >>> ill = rng.random(2000) < np.where(age > 60, 0.8, 0.1)
-    >>> forest = InvariantForestClassifier(n_estimators=10, random_state=0)
-    >>> forest.fit(age.reshape(-1, 1), ill, environments=clinic).predict([[30], [80]])
-    array([False,  True])
-    """
-
-    model_: Forest
-    calibration_: Recalibration | None
-
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        invariance: str = "effect",
-        tolerance: float | str | None = "auto",
-        max_leaves: int = 64,
-        min_samples_leaf: float = 0.005,
-        max_features: float = 0.6,
-        resample: str = "rows",
-        max_thresholds: int | None = 50,
-        probabilities: str = "pooled",
-        n_jobs: int | None = None,
-        missing: str = "candidate",
-        keep_columns: Any = None,
-        random_state: Any = None,
-        device: str = "cpu",
-        min_replication: float = 0.25,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_features = max_features
-        self.resample = resample
-        self.random_state = random_state
-        shared = invariance, tolerance, max_leaves, min_samples_leaf, max_thresholds, probabilities
-        super().__init__(*shared, n_jobs, missing, keep_columns, device, min_replication)
-
-    def _learn(self, countable: Countable[Any]) -> None:
-        source = countable.source
-        if not hasattr(source, "draw"):
-            raise IcscmError(
-                "a forest draws rows, which these samples do not allow; fit it on a table in "
-                "memory or with fit_dataset, or grow one InvariantTreeClassifier"
-            )
-        if self.resample == "environments" and len(source.environments) < 3:
-            raise IcscmError(
-                "resample='environments' needs at least 3 environments, of which two are drawn; "
-                f"got {len(source.environments)}: use resample='rows'"
-            )
-        tree = self._make_settings(countable)
-        self._warn_of_environments(countable)
-        self.tolerance_ = tree.tolerance
-        settings = ForestSettings(
-            tree,
-            n_trees=self.n_estimators,
-            max_features=float(self.max_features),
-            resample=self.resample,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            n_threads=count_threads(self.n_jobs),
-        )
-        forest, self.trace_, held_out = find_forest(source, settings)
-        cells = held_out.labels, held_out.environments
-        found = fit_recalibration(*cells, logit(held_out.votes), len(source.environments))
-        self.calibration_ = found if found is not None and found.is_usable else None
-        if self.calibration_ is not None:
-            forest = replace(forest, calibration=self.calibration_.calibration)
-        self.model_ = forest
-        calibrated = replace(held_out, votes=forest.calibrate(held_out.votes))
-        self.out_of_bag_ = _score(calibrated, source.environments)
-
-    def _warn_of_findings(self) -> None:
-        super()._warn_of_findings()
-        if not any(tree.splits for tree in self.model_.trees):
-            warn(
-                "No tree has a split: the forest predicts the same for every sample. See trace_ "
-                "for what was rejected.",
-                NothingFoundWarning,
-            )
-
-    def report(
-        self,
-        X: Any = None,
-        y: Any = None,
-        environments: Any = None,
-        *,
-        data_name: str | None = None,
-    ) -> Report:
-        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
-
-        Parameters
-        ----------
-        X, y, environments : optional
-            What the forest was fitted on. With them the report has permutation importances, on at
-            most 3,000 rows. The label and the environments have the names of their Series.
-        data_name : str, optional
-            The name of the data.
-
-        Returns
-        -------
-        Report
-            Trees, importances of the columns, rejected columns, and out-of-bag errors.
-        """
-        found = None if X is None else self.permute_columns(X, y, environments)
-        return self._make_report(y, environments, data_name=data_name, importances=found)
-
-    def permute_columns(self, X: Any, y: Any, environments: Any) -> PermutationImportance:
-        """Permutation importances for a report, on at most 3,000 rows.
-
-        Parameters
-        ----------
-        X, y, environments : as for `fit`
-            What the forest was fitted on.
-
-        Returns
-        -------
-        PermutationImportance
-            Of three permutations of each column.
-        """
-        from icscm.report.importances import permutation_importance  # only reports need it
-
-        size = {"n_repeats": 3, "max_rows": MAX_PERMUTED}
-        return permutation_importance(self, X, y, environments, **size)
-
-    @property
-    def feature_shares_(self) -> pandas.Series:
-        """The share of the trees that use each feature, the most used first."""
-        import pandas
-
-        uses = self.model_.count_uses()  # the most used first
-        shares = {feature: n / len(self.model_.trees) for feature, n in uses.items()}
-        return pandas.Series(shares, dtype=float, name="share of trees")
-
-
-def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
-    """Out-of-bag scores, of all rows and of each environment."""
-    import pandas
-    from sklearn.metrics import roc_auc_score
-
-    rows = []
-    is_known = ~np.isnan(held_out.votes)
-    for k in range(-1, len(environments)):  # all rows first; an environment may be called so
-        own = is_known if k < 0 else is_known & (held_out.environments == k)
-        labels, votes = held_out.labels[own], held_out.votes[own]
-        is_mixed = len(np.unique(labels)) == 2
-        row = {
-            "n": len(labels),
-            "accuracy": float(((votes > 0.5) == labels).mean()) if len(labels) else np.nan,
-            "auc": float(roc_auc_score(labels, votes)) if is_mixed else np.nan,
-            "brier": float(((votes - labels) ** 2).mean()) if len(labels) else np.nan,
-        }
-        rows.append(row)
-    index = pandas.Index(["all", *environments], dtype=object, tupleize_cols=False)
-    return pandas.DataFrame(rows, index=index)

@@ -10,8 +10,10 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
-from icscm.estimators.tree import InvariantForestClassifier, InvariantTreeClassifier
+from icscm.estimators.forest import InvariantForestClassifier
+from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
+from icscm.formatting import count
 from icscm.io.naming import suggest
 from icscm.studies.folds import check_classifier
 from icscm.tables import columns
@@ -29,9 +31,9 @@ _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] 
 # The candidates that are compared where none are named; `ALL` names every one.
 DEFAULT = "icscm", "icscm-balanced", "invariant-tree", "invariant-forest", "logistic", "boosting"
 ALL = "all"
-# Seconds to fit a million cells, about, on two cores; of the others `OTHER_COST`.
-COSTS = {"forest": 8.0, "invariant-forest": 4.0, "boosting": 1.5, "invariant-tree": 1.0}
-OTHER_COST = 0.5
+# Seconds to fit a million cells, about, on two cores; of the others `_OTHER_COST`.
+_COSTS = {"forest": 8.0, "invariant-forest": 4.0, "boosting": 1.5, "invariant-tree": 1.0}
+_OTHER_COST = 0.5
 # Levels of a smaller share of the rows are pooled; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
 
@@ -93,6 +95,31 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
     boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     found["boosting"] = make_pipeline(TableReader(_RARE_IN_BOOSTING), boosting)
     return found
+
+
+def describe_plan(chosen: Mapping[str, Any], n_rows: int, n_places: int, cohort: Any) -> str:
+    """What will be fitted, and about how long that takes where the candidates are known."""
+    names, n_parts = [name for name in chosen if name != BASELINE], n_rows + n_places
+    parts = f"{count(n_rows, 'fold')} of rows, {count(n_places, 'part')} of environments"
+    text = f"Comparing {', '.join(names)}: {count(len(names) * n_parts, 'fit')} ({parts})"
+    seconds = sum(_COSTS.get(name, _OTHER_COST) for name in names) * n_parts / 1e6
+    seconds *= (
+        len(cohort.y)
+        * (columns.open_frame(cohort.X) if columns.is_frame(cohort.X) else cohort.X).shape[1]
+    )
+    return f"{text}, about {f'{seconds:.0f} s' if seconds < 90 else f'{seconds / 60:.0f} min'}"
+
+
+def format_score(name: str, value: float | None, ends: tuple[float, float] | None = None) -> str:
+    """A cell of a table: a score and, if given, its interval.
+
+    >>> format_score("auc", 0.8, (0.7, 0.9)), format_score("error", None)
+    ('0.800 (0.700-0.900)', '-')
+    """
+    form = ".1%" if name == "error" else ".2f" if name in ("slope", "intercept") else ".3f"
+    if value is None:
+        return "-"
+    return f"{value:{form}}" + (f" ({ends[0]:{form}}-{ends[1]:{form}})" if ends else "")
 
 
 class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -15,15 +15,13 @@ from scipy.special import stdtrit
 from icscm._types import IntArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
-from icscm.formatting import count
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import LINE, make_figure
 from icscm.report.texts import write_lines
 from icscm.studies import folds
-from icscm.studies.candidates import BASELINE, COSTS, OTHER_COST, choose_candidates
+from icscm.studies.candidates import BASELINE, choose_candidates, describe_plan, format_score
 from icscm.studies.folds import FoldResult, Scores
 from icscm.studies.scores import ALPHA, TITLES, Z, compute_variance
-from icscm.tables.columns import is_frame, open_frame
 from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
@@ -358,7 +356,7 @@ def compare(
     places = [[cohort.numbers == k for k in part] for part in parts]
     results: dict[str, list[FoldResult]] = {name: [] for name in chosen}
     show = stage or (lambda *_: nullcontext(lambda: None))
-    plan = _describe_plan(chosen, len(rows), len(places), cohort)
+    plan = describe_plan(chosen, len(rows), len(places), cohort)
     with (
         warnings.catch_warnings(action="ignore"),  # the scores of a fold describe its problems
         show(plan, len(chosen) * (len(rows) + len(places))) as advance,
@@ -393,34 +391,12 @@ def compare(
     )
 
 
-def _describe_plan(chosen: Mapping[str, Any], n_rows: int, n_places: int, cohort: Any) -> str:
-    """What will be fitted, and about how long that takes where the candidates are known."""
-    names, n_parts = [name for name in chosen if name != BASELINE], n_rows + n_places
-    parts = f"{count(n_rows, 'fold')} of rows, {count(n_places, 'part')} of environments"
-    text = f"Comparing {', '.join(names)}: {count(len(names) * n_parts, 'fit')} ({parts})"
-    seconds = sum(COSTS.get(name, OTHER_COST) for name in names) * n_parts / 1e6
-    seconds *= len(cohort.y) * (open_frame(cohort.X) if is_frame(cohort.X) else cohort.X).shape[1]
-    return f"{text}, about {f'{seconds:.0f} s' if seconds < 90 else f'{seconds / 60:.0f} min'}"
-
-
 def _score(found: FoldResult, test: folds.Cohort) -> FoldResult:
     """With the scores on some rows, without the fitted estimator."""
     if found.failure is not None:
         return found
     scores, is_wrong, _ = folds.score_classifier(found.fitted, test, _SCORERS)
     return found._replace(fitted=None, scores=scores, is_wrong=is_wrong)
-
-
-def format_score(name: str, value: float | None, ends: tuple[float, float] | None = None) -> str:
-    """A cell of a table: a score and, if given, its interval.
-
-    >>> format_score("auc", 0.8, (0.7, 0.9)), format_score("error", None)
-    ('0.800 (0.700-0.900)', '-')
-    """
-    form = ".1%" if name == "error" else ".2f" if name in ("slope", "intercept") else ".3f"
-    if value is None:
-        return "-"
-    return f"{value:{form}}" + (f" ({ends[0]:{form}}-{ends[1]:{form}})" if ends else "")
 
 
 def _summarize(
