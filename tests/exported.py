@@ -235,8 +235,7 @@ def rules_on(draw, columns):
         return ThresholdRule(position, name, value, is_positive, missing)
     others = draw(st.lists(VALUES[kind], max_size=3))
     levels = tuple(dict.fromkeys([value, *others]))
-    is_pooled = len(levels) > 1 or draw(st.booleans())
-    return CategoryRule(position, name, levels, is_positive, is_pooled, missing)
+    return CategoryRule(position, name, levels, is_positive, draw(st.booleans()), missing)
 
 
 def is_infinite(value):

@@ -150,10 +150,6 @@ BAD_DOCUMENTS = {
         change(*LEVELS, to=["yes", "yes"]),
         "model.splits[1].rule.levels names a level twice",
     ),
-    "levels_two": (
-        change(*LEVELS, to=["yes", "no"]),
-        "model.splits[1].rule.levels must hold one level where pooled is false",
-    ),
     "level_nan": (
         change(*LEVELS, to=[math.nan]),
         "model.splits[1].rule.levels[0] must be text, a finite number, true or false, got NaN",

@@ -86,7 +86,7 @@ class Binning:
         values = np.arange(len(self.find_edges(cut.feature)) + 1)
         if cut.cut == MISSINGNESS:
             satisfied = np.full(len(values), cut.negated)
-        elif cut.feature in self.levels:
+        elif self.find_layout(cut.feature).nominal:
             satisfied = (values == cut.cut) != cut.negated
         else:
             satisfied = (values > cut.cut) != cut.negated
@@ -99,7 +99,8 @@ def find_layout(feature: int, levels: Mapping[int, LevelBins], has_missing: Bool
     """How the bins of one feature are to be read."""
     bins = levels.get(feature)
     is_pair = bins is not None and bins.n_bins == 2
-    return Layout(bins is not None, is_pair, bool(has_missing[feature]))
+    is_nominal = bins is not None and not bins.is_ordered
+    return Layout(is_nominal, is_pair, bool(has_missing[feature]))
 
 
 @dataclass(frozen=True)

@@ -362,8 +362,6 @@ class _ModelReader:
         if feature.type not in types:
             _reject(f"{where} is a {kind} rule about {at}, of type {feature.type!r}")
         if isinstance(rule, CategoryRule):
-            if not rule.pooled and len(rule.levels) != 1:
-                _reject(f"{where}.levels must hold one level where pooled is false")
             level_kind, _ = sort_key(rule.levels[0])
             if self.level_kinds.setdefault(rule.column, level_kind) != level_kind:
                 _reject(f"{where}.levels are of another kind than an earlier rule's")

@@ -121,14 +121,16 @@ class ThresholdRule(Rule):
 class CategoryRule(Rule):
     """`x == level`, or `x != level` when `equal` is false.
 
-    With `pooled` the levels are those too rare for a rule of their own, which act as one. A level
-    not seen at fitting equals none.
+    With `pooled` the levels are those too rare for a rule of their own, which act as one; without,
+    several are those above a cut of an ordered category. A level not seen at fitting equals none.
 
     >>> rule = CategoryRule(column=0, name="smoker", levels=("yes",), equal=True)
     >>> print(rule, "|", rule.negate())
     smoker == yes | smoker != yes
     >>> print(CategoryRule(0, "code", ("V57", "V58"), equal=True, pooled=True, missing=False))
     code in 2 rare levels (missing: false)
+    >>> print(CategoryRule(0, "stage", ("III", "IV"), equal=True))
+    stage in {III, IV}
     """
 
     levels: tuple[Level, ...]
@@ -162,8 +164,11 @@ class CategoryRule(Rule):
         )
 
     def _format_condition(self) -> str:
+        verb = "in" if self.equal else "not in"
         if self.pooled:
-            return f"{'in' if self.equal else 'not in'} {count(len(self.levels), 'rare level')}"
+            return f"{verb} {count(len(self.levels), 'rare level')}"
+        if len(self.levels) > 1:
+            return f"{verb} {{{', '.join(map(format_level, self.levels))}}}"
         return f"{'==' if self.equal else '!='} {format_level(self.levels[0])}"
 
 

@@ -41,17 +41,23 @@ _CHECKED_CELLS = 2**18
 
 
 class LevelBins(NamedTuple):
-    """The levels of a category that have a bin of their own, then those that share the last."""
+    """The levels of a category that have a bin of their own, then those that share the last.
+
+    Of ordered levels a rule takes all above a cut.
+    """
 
     levels: tuple[Level, ...]
     pool: tuple[Level, ...] = ()
+    is_ordered: bool = False
 
     @property
     def n_bins(self) -> int:
         return len(self.levels) + bool(self.pool)
 
     def find_levels(self, number: int) -> tuple[Level, ...]:
-        """The levels of one bin."""
+        """The levels of one bin or, if they are ordered, those after it."""
+        if self.is_ordered:
+            return self.levels[number + 1 :]
         return (self.levels[number],) if number < len(self.levels) else self.pool
 
 
@@ -157,8 +163,10 @@ def _code_levels(
     number = np.full(len(column.levels) + 1, np.nan)  # the last entry stands for missing
     number[kept] = np.arange(len(kept))
     number[pool] = len(kept)
-    bins = LevelBins(tuple(column.levels[i] for i in kept), tuple(column.levels[i] for i in pool))
-    return number[codes], bins
+    own, shared = (tuple(column.levels[i] for i in part) for part in (kept, pool))
+    # two levels have one cut anyway, and those of a pool are not next to each other
+    is_ordered = column.is_ordered and len(kept) > 2 and not len(pool)
+    return number[codes], LevelBins(own, shared, is_ordered)
 
 
 def choose_levels(n_rows: IntArray, max_levels: int | None) -> tuple[Array, Array]:

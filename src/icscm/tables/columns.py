@@ -48,11 +48,12 @@ class Numbers:
 class Levels:
     """A column of categories: the number of each row's level, -1 where it is missing.
 
-    Levels are sorted, and each occurs.
+    Levels are sorted, or in the order that the table gives them, and each occurs.
     """
 
     codes: NDArray[np.int32]
     levels: tuple[Level, ...]
+    is_ordered: bool = False
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -65,7 +66,7 @@ class Levels:
 
     def take(self, rows: Array) -> Levels:
         """Some rows of it, and all levels."""
-        return Levels(self.codes[rows], self.levels)
+        return Levels(self.codes[rows], self.levels, self.is_ordered)
 
 
 @dataclass(frozen=True)
@@ -281,9 +282,11 @@ def _read_levels(array: pyarrow.Array) -> Levels:
         if found[i] is not None and found[i] == found[i]:
             groups.setdefault(sort_key(found[i]), []).append(i)
     rank = np.full(len(found) + 1, -1, dtype=np.int32)  # the last entry stands for missing
-    for number, key in enumerate(sorted(groups)):
+    is_ordered = bool(encoded.type.ordered)  # pandas' ordered categories, polars' Enum
+    keys = [*groups] if is_ordered else sorted(groups)
+    for number, key in enumerate(keys):
         rank[groups[key]] = number
-    return Levels(rank[codes], tuple(key[1] for key in sorted(groups)))
+    return Levels(rank[codes], tuple(key[1] for key in keys), is_ordered)
 
 
 def sort_key(level: Level) -> tuple[str, Level]:

@@ -1,0 +1,81 @@
+"""Ordered categories are split by their order, as whole numbers in that order would be."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icscm import InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
+from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.saved import load, make_saved_model
+
+STAGES = ["IV", "II", "unknown", "I", "III"]  # no order that sorting gives
+LEARNERS = [
+    SCMClassifier(max_rules=3),
+    SCMClassifier(max_rules=3, model_type="disjunction", missing="separate"),
+    InvariantTreeClassifier(tolerance=None, max_leaves=5, min_samples_leaf=1),
+    InvariantForestClassifier(tolerance=None, n_estimators=2, random_state=0, min_samples_leaf=1),
+]
+
+
+def make_ordered(codes):
+    return pd.Categorical.from_codes(codes, STAGES, ordered=True)
+
+
+def translate(rule, present):
+    """The rule on the names of stages, from that on their numbers."""
+    if rule.name != "stage" or not isinstance(rule, ThresholdRule):
+        return rule
+    above = tuple(STAGES[code] for code in present if code > rule.threshold)
+    return CategoryRule(rule.column, rule.name, above, rule.above, missing=rule.missing)
+
+
+CODES = st.lists(st.sampled_from([-1, 0, 1, 2, 3, 4]), min_size=12, max_size=40)
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=40, deadline=None)
+@given(CODES, st.randoms(use_true_random=False), st.sampled_from(LEARNERS), st.booleans())
+def test_the_model_is_that_of_numbers(codes, rng, learner, is_polars):
+    present = sorted({*codes} - {-1})
+    if len(present) < 3:
+        return
+    other = [rng.randrange(3) for _ in codes]
+    y = np.array([int(code + rng.randrange(4) > 3) for code in codes])
+    if len({*y.tolist()}) < 2:
+        return
+    numbers = pd.DataFrame({"stage": [float(c) if c >= 0 else None for c in codes], "x": other})
+    frame = pd.DataFrame({"stage": make_ordered(codes), "x": other})
+    if is_polars:
+        stages = pl.Series([None if code < 0 else STAGES[code] for code in codes])
+        frame = pl.DataFrame({"stage": stages.cast(pl.Enum(STAGES)), "x": other})
+    expected = learner.fit(numbers, y).model_
+    found = learner.fit(frame, y).model_
+    assert found == expected.replace_rules(lambda rule: translate(rule, present))
+    assert found.predict_proba(frame).tolist() == expected.predict_proba(numbers).tolist()
+
+
+def test_an_ordered_category_reads_saves_and_meets_new_levels(tmp_path):
+    codes = np.arange(200) % 5
+    frame = pd.DataFrame({"stage": make_ordered(codes)})
+    learner = SCMClassifier().fit(frame, codes >= 3)
+    assert str(learner.model_) == "stage in {I, III}"
+    assert not any(isinstance(rule, MissingRule) for rule in learner.rules_)
+    learner.save(tmp_path / "model.json")
+    saved = load(tmp_path / "model.json")
+    assert saved == make_saved_model(learner)
+    new = pd.DataFrame({"stage": ["III", "IV", "V", "I"]})  # as text, and one never seen
+    assert saved.predict(new).tolist() == [True, False, False, True]
+
+
+def test_two_levels_and_pools_are_as_without_an_order():
+    codes = np.arange(200) % 2
+    frame = pd.DataFrame({"stage": make_ordered(codes)})
+    (rule,) = SCMClassifier(keep_columns="all").fit(frame, codes == 1).rules_
+    assert str(rule) == "stage == II"
+    codes = np.arange(200) % 5
+    frame = pd.DataFrame({"stage": make_ordered(codes)})
+    (rule,) = SCMClassifier(max_thresholds=2).fit(frame, codes > 1).rules_
+    assert str(rule) == "stage in 3 rare levels"
