@@ -96,9 +96,7 @@ def format_exactly(value: float) -> str:
 
 
 # Text that cannot be taken for a number, for what surrounds it, or for nothing.
-_PLAIN_LEVEL = re.compile(
-    r"(?!(true|false|missing|nan|inf)$)[^\W\d][\w.+/ -]*(?<! )", re.IGNORECASE
-)
+_PLAIN_LEVEL = re.compile(r"(?i)(?!(true|false|missing|nan|inf)$)[^\W\d][\w.+/ -]*(?<! )")
 
 
 def format_level(level: str | float | bool) -> str:

@@ -150,10 +150,8 @@ def _describe(error: Exception) -> str:
         return error.render(name_option)
     if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
-    return (
-        f"something unforeseen happened ({type(error).__name__}: {error}); run it again with "
-        "--debug and report the traceback"
-    )
+    what = f"something unforeseen happened ({type(error).__name__}: {error})"
+    return f"{what}; run it again with --debug and report the traceback"
 
 
 def _make_printer() -> Callable[..., None]:

@@ -85,10 +85,8 @@ class Source:
         """Download a file into the data folder, unless a copy with the right checksum is there."""
         target = home / file.path
         if file.url is None:
-            raise IcscmError(
-                f"{self.name!r} cannot be downloaded by a program; get it from {self.page} and "
-                f"save it as {str(target)!r}"
-            )
+            what = f"{self.name!r} cannot be downloaded by a program; get it from {self.page}"
+            raise IcscmError(f"{what} and save it as {str(target)!r}")
         try:
             pooch = importlib.import_module("pooch")
             pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)

@@ -106,9 +106,8 @@ class ClusterPatterns:
         negatives, p = (np.bincount(at, each, len(keys)) for each in self.counts[inside].T)
         n, environment = negatives + p, np.searchsorted(self.starts, keys % n_clusters, "right") - 1
         cells = np.ravel_multi_index((keys // n_clusters, environment), shape)
-        sums = [
-            np.bincount(cells, each, n_parts * shape[1]) for each in (n > 0, n * n, n * p, p * p)
-        ]
+        products = n > 0, n * n, n * p, p * p
+        sums = [np.bincount(cells, each, n_parts * shape[1]) for each in products]
         return np.stack(sums, axis=1).astype(COUNT_DTYPE).reshape(*shape, 4)
 
 

@@ -225,9 +225,8 @@ def _find_one(texts: Any, form: TextFormat) -> int:
 
 
 def _find_padded(texts: Any) -> Any:
-    return compute.and_(
-        compute.starts_with(texts, "0"), compute.greater(compute.binary_length(texts), 1)
-    )
+    is_long = compute.greater(compute.binary_length(texts), 1)
+    return compute.and_(compute.starts_with(texts, "0"), is_long)
 
 
 def _convert(texts: Any, kind: Any, form: TextFormat) -> Any:

@@ -67,10 +67,8 @@ def check_names(names: Sequence[str], where: object) -> None:
         raise IcscmError(f"{where} has no columns")
     twice = [repr(name) for name, n in Counter(names).items() if n > 1]
     if twice:
-        raise IcscmError(
-            f"{where} has several columns called {shorten_list(twice)}; rename them: rules refer "
-            "to columns by name"
-        )
+        what = f"{where} has several columns called {shorten_list(twice)}"
+        raise IcscmError(f"{what}; rename them: rules refer to columns by name")
 
 
 def check_same_names(first: Sequence[str], other: Sequence[str], where: object, at: object) -> None:

@@ -111,10 +111,7 @@ def open_memory(
     """
     config = preparation or BinningConfig()
     if is_dask(X):
-        raise IcscmError(
-            "X is a Dask collection, which only fit and predict take; bring it into memory "
-            "with X.compute() if it fits"
-        )
+        raise IcscmError("X is a Dask collection, which only fit and predict take; use X.compute()")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
     if sample_weight is not None and frequency_weight is not None:

@@ -116,10 +116,8 @@ def open_frame(X: Any) -> nw.DataFrame[Any]:
         return nw.from_native(X, eager_only=True)
     except nw.exceptions.DuplicateError as error:
         twice = ", ".join(str(error).partition("\n- ")[2].split("\n- "))
-        raise IcscmError(
-            f"the table has more than one column of the same name ({twice}); names must differ, "
-            "since rules go by them"
-        ) from None
+        what = f"the table has more than one column of the same name ({twice})"
+        raise IcscmError(f"{what}; rename them, since rules go by names") from None
 
 
 def count_rows(X: Any) -> int:

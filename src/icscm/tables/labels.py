@@ -46,10 +46,8 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
     try:
         classes = np.sort(np.asarray(found))
     except TypeError:
-        raise IcscmError(
-            f"y mixes labels that cannot be ordered, {found[0]!r} and {found[1]!r}; "
-            "use labels of one kind"
-        ) from None
+        what = f"y mixes labels that cannot be ordered, {found[0]!r} and {found[1]!r}"
+        raise IcscmError(f"{what}; use labels of one kind") from None
     is_second = np.array([label == classes[1] for label in found], dtype=np.int64)
     return is_second[codes], classes if dtype is None else classes.astype(dtype)
 

@@ -240,10 +240,8 @@ def read_lines(
             if name in wanted:
                 cells = values.split(b"\t")
                 if len(cells) != len(samples) or not {*cells} <= {b"0", b"1"}:
-                    raise IcscmError(
-                        f"{path}: the line of {wanted[name]!r} does not hold 0 or 1 for each of "
-                        f"the {len(samples):,} genomes"
-                    )
+                    what = f"{path}: the line of {wanted[name]!r} does not hold 0 or 1 for each"
+                    raise IcscmError(f"{what} of the {len(samples):,} genomes")
                 found[wanted[name]] = np.array(cells) == b"1"
     return samples, found
 

@@ -212,10 +212,8 @@ class BitFile:
         except ValueError:
             self._reject("its footer is none that packing writes")
         if footer is None:
-            raise IcscmError(
-                f"{self.path} is of another schema than {SCHEMA}, the one that this version knows; "
-                "pack the table again"
-            )
+            what = f"{self.path} is of another schema than {SCHEMA}, which this version knows"
+            raise IcscmError(f"{what}; pack the table again")
         return footer
 
     def _map(self, name: str, dtype: Any) -> Array:

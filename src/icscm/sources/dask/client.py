@@ -74,15 +74,10 @@ def merge_tasks(
 
 NO_PACKAGE = "the Dask scheduler or a worker cannot import icscm; install the same version on all"
 # Messages for the errors of a cluster, by their names: they need no import then.
-_CANCELLED = (
-    "the Dask scheduler cancelled what was asked of it, or is gone; see whether it still runs, and "
-    "fit again"
-)
+_CANCELLED = "the Dask scheduler cancelled the work, or is gone; see whether it still runs"
 _FAILURES = {
-    "KilledWorker": "workers died again and again over the same task, most likely for lack of "
-    "memory; make the partitions smaller or give the workers more",
-    "ClosedClientError": "the Dask client was closed in the middle of the work; see whether its "
-    "scheduler still runs",
+    "KilledWorker": "workers died again and again over the same task; make the partitions smaller",
+    "ClosedClientError": "the Dask client was closed; see whether its scheduler still runs",
     "CommClosedError": "the connection to the Dask scheduler was lost; see whether it still runs",
     "FutureCancelledError": _CANCELLED,
     "CancelledError": _CANCELLED,
@@ -129,10 +124,7 @@ def check_cluster() -> None:
     if client is None:
         return
     if client.status != "running":
-        raise IcscmError(
-            f"the Dask client is {client.status}; connect to a running scheduler, or close the "
-            "client to use this machine alone"
-        )
+        raise IcscmError(f"the Dask client is {client.status}; connect to a running scheduler")
     # resolve_name is part of Python: it also runs where this package is not installed
     question = (resolve_name, "icscm:__version__")
     with explain_failures():
@@ -142,10 +134,8 @@ def check_cluster() -> None:
         if isinstance(version, Exception):
             raise IcscmError(f"{NO_PACKAGE} ({address}: {version})") from version
         if version != __version__:
-            raise IcscmError(
-                f"icscm is {version} at the Dask {address}, and {__version__} here; install the "
-                "same version everywhere"
-            )
+            where = f"{version} at the Dask {address}, and {__version__} here"
+            raise IcscmError(f"icscm is {where}; install the same version everywhere")
 
 
 @contextmanager
@@ -180,10 +170,8 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
         try:
             client = Client(cluster, timeout=PATIENCE)
         except (OSError, ValueError) as error:
-            raise IcscmError(
-                f"no Dask scheduler answers at {address}; start one with `dask scheduler`, or "
-                f"check the address ({error})"
-            ) from error
+            what = f"no Dask scheduler answers at {address}; check the address ({error})"
+            raise IcscmError(what) from error
         with client:
             yield client
 

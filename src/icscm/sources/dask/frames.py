@@ -162,10 +162,8 @@ def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], 
         if hasattr(X, "chunks"):
             advice = f"call {what} = {what}.rechunk((X.chunks[0],))"
         if values.npartitions != len(pieces):
-            raise IcscmError(
-                f"{what} has {values.npartitions} partitions and X has {len(pieces)}; they must be "
-                f"cut at the same rows: {advice}"
-            )
+            why = f"{what} has {values.npartitions} partitions and X has {len(pieces)}"
+            raise IcscmError(f"{why}; they must be cut at the same rows: {advice}")
         cuts, wanted = _find_cuts(values), _find_cuts(X)
         if type(cuts) is type(wanted) and cuts != wanted:
             raise IcscmError(f"{what} and X are not cut at the same rows: {advice}")

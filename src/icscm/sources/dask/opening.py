@@ -345,10 +345,8 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
     # else missing values would turn whole numbers into others
     array = np.asarray(values, dtype=object) if is_extension else np.asarray(values)
     if len(array) != n_rows:
-        raise IcscmError(
-            f"{what} has {len(array):,} rows in partition {number}, where X has {n_rows:,}; they "
-            "must be cut at the same rows"
-        )
+        why = f"{what} has {len(array):,} rows in partition {number}, where X has {n_rows:,}"
+        raise IcscmError(f"{why}; they must be cut at the same rows")
     try:
         codes, found = pandas.factorize(array)
     except TypeError:
