@@ -31,10 +31,8 @@ def find_data_home(data_home: PathLike | None) -> Path:
     """The folder with the raw files: the one given, or that of the environment variable."""
     chosen = os.environ.get(DATA_VARIABLE) if data_home is None else data_home
     if not chosen:
-        raise IcscmError(
-            "the folder of raw data files is not known; pass data_home or set the environment "
-            f"variable {DATA_VARIABLE}"
-        )
+        why = "the folder of raw data files is not known"
+        raise IcscmError(f"{why}; pass data_home or set the environment variable {DATA_VARIABLE}")
     return Path(chosen).expanduser()
 
 

@@ -236,10 +236,8 @@ def read_state(
     first = source.read(path, ["SERIALNO"], nrows=1)
     number = first["SERIALNO"].iloc[0] if len(first) else "none"
     if not str(number).startswith("2018"):
-        raise IcscmError(
-            f"{str(path)!r} is not of 2018: its first household number is {number}; expected the "
-            "American Community Survey's 1-Year file of 2018"
-        )
+        why = f"{str(path)!r} is not of 2018: its first household number is {number}"
+        raise IcscmError(f"{why}; expected the American Community Survey's 1-Year file of 2018")
     return source.read(path, columns)
 
 

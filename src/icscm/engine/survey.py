@@ -299,10 +299,8 @@ def _if_all_differ(values: dict[Hashable, Level | None]) -> Copied:
 def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> Survey:
     """The survey of the rows of both."""
     if len(a.columns) != len(b.columns):
-        raise IcscmError(
-            f"one piece of the data has {len(a.columns)} columns, another {len(b.columns)}; all "
-            "pieces must have the same columns"
-        )
+        why = f"one piece of the data has {len(a.columns)} columns, another {len(b.columns)}"
+        raise IcscmError(f"{why}; all pieces must have the same columns")
     # types of a piece without rows are unknown, as in an empty text file
     if a.n_rows == 0 or b.n_rows == 0:
         return b if a.n_rows == 0 else a
@@ -341,10 +339,8 @@ def _join_kinds(a: ColumnSurvey, b: ColumnSurvey, name: str) -> str:
         return a.kind
     if NO_LEVELS in (a.kind, b.kind) and a.is_category and b.is_category:
         return b.kind if a.kind == NO_LEVELS else a.kind
-    raise IcscmError(
-        f"{name} holds {a.kind} in one piece of the data and {b.kind} in another; give it "
-        "one type in all of them, or drop it"
-    )
+    why = f"{name} holds {a.kind} in one piece of the data and {b.kind} in another"
+    raise IcscmError(f"{why}; give it one type in all of them, or drop it")
 
 
 def _merge_copied(a: Copied, b: Copied) -> Copied:

@@ -281,10 +281,8 @@ def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: obj
         is_comma = wanted == NUMBER and form.decimal == "." and re.match(_COMMA_FRACTION, example)
         hint = f"this means missing (--na {escape_controls(repr(example))})"
         hint = "its decimals have commas (--decimal ,)" if is_comma else hint
-        raise IcscmError(
-            f"column {name!r} of {where} held {wanted}s at fitting and holds {example!r} now; "
-            f"mend it, or say that {hint}"
-        )
+        why = f"column {name!r} of {where} held {wanted}s at fitting and holds {example!r} now"
+        raise IcscmError(f"{why}; mend it, or say that {hint}")
 
 
 # --- missing values of typed tables ---------------------------------------------

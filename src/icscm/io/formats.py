@@ -251,10 +251,8 @@ def _find_member(path: Path, wanted: str | None) -> Source:
         return Source(path, tables[0], find_kind(tables[0]), tables[0])
     if len(members) == 1:
         return Source(path, members[0], "text", members[0])
-    raise IcscmError(
-        f"{path} holds {len(members)} files ({shorten_list(members)}); name the one to read with "
-        "--member"
-    )
+    why = f"{path} holds {len(members)} files ({shorten_list(members)})"
+    raise IcscmError(f"{why}; name the one to read with --member")
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:

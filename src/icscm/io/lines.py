@@ -66,10 +66,8 @@ def open_lines(source: Source, form: TextFormat) -> Lines:
     names = [name.strip() or f"column {i}" for i, name in enumerate(cells, start=1)]
     check_names(names, source)
     if all(re.match(NUMBER_PATTERN, name) for name in names):
-        raise IcscmError(
-            f"the first line of {source} holds numbers, not names; add a header line that names "
-            "the columns"
-        )
+        why = f"the first line of {source} holds numbers, not names"
+        raise IcscmError(f"{why}; add a header line that names the columns")
     return Lines(
         source,
         form,

@@ -145,10 +145,8 @@ def make_roles(
     if roles.group in (target, *places):
         raise IcscmError(f"--group is {roles.group!r}, target or environment; name another column")
     if not places and (roles.exclude_environment or roles.merge_environments):
-        raise IcscmError(
-            "--exclude-environment and --merge-environments need a column of environments; name "
-            "it with --environment"
-        )
+        why = "--exclude-environment and --merge-environments need a column of environments"
+        raise IcscmError(f"{why}; name it with --environment")
     if len(places) > 1 and roles.environment in names:
         raise IcscmError(f"{where} has a column {roles.environment!r} already; name it alone")
     return roles
@@ -306,10 +304,8 @@ def find_labelling(
         if n_missing == n_rows:
             raise IcscmError(f"the {role} {name!r} is missing in every row")
         if n_missing and not roles.drop_missing:
-            raise IcscmError(
-                f"the {role} {name!r} is missing in {n_missing:,} of {n_rows:,} rows; fill it "
-                "in, or leave these rows out with --drop-missing"
-            )
+            why = f"the {role} {name!r} is missing in {n_missing:,} of {n_rows:,} rows"
+            raise IcscmError(f"{why}; fill it in, or leave these rows out with --drop-missing")
     n_dropped = sum(n for key, n in kept.items() if None in key)
     if n_dropped == n_rows:
         raise IcscmError(f"no row has both the target {roles.target!r} and {roles.environment!r}")

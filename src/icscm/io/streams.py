@@ -111,10 +111,8 @@ def open_table(
             return TextFiles(sources, form, types or {})
         reader = _open_binary(sources, Path(data))
     else:
-        raise IcscmError(
-            "data must be the path of a file or folder, or a pyarrow Dataset; got "
-            f"{type(data).__name__}"
-        )
+        why = "data must be the path of a file or folder, or a pyarrow Dataset"
+        raise IcscmError(f"{why}; got {type(data).__name__}")
     check_names(reader.names, data)
     return ChangedReader(reader, partial(cells.drop_missing, form=form)) if form.na else reader
 

@@ -243,10 +243,8 @@ def take_environments(X: Any, environments: Any, what: str = "environments") -> 
     if not is_frame(X) and not (is_lazy and hasattr(X, "columns")):
         if names is environments:  # labels
             return X, environments
-        raise IcscmError(
-            f"{what}={environments!r} names a column, and X has no names; give a DataFrame, "
-            "or one label for each row"
-        )
+        why = f"{what}={environments!r} names a column, and X has no names"
+        raise IcscmError(f"{why}; give a DataFrame, or one label for each row")
     known = list(X.columns) if is_lazy else list_names(X)
     absent = [name for name in names if name not in known]
     if names is environments:
@@ -291,10 +289,8 @@ def number_environments(
 def check_several(labels: Sequence[Any]) -> None:
     """Raise unless there are environments to compare."""
     if len(labels) < 2:
-        raise IcscmError(
-            f"environments holds a single environment, {labels[0]!r}; invariance needs at least "
-            "two to compare"
-        )
+        why = f"environments holds a single environment, {labels[0]!r}"
+        raise IcscmError(f"{why}; invariance needs at least two to compare")
 
 
 def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[Any]) -> None:

@@ -74,10 +74,8 @@ def read_table(X: Any) -> ParsedTable:
         if isinstance(X, np.ndarray) and X.dtype.kind == "O":  # each column may be of another kind
             every = [columns.read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
             return ParsedTable(X, every, len(X))
-        raise IcscmError(
-            "X holds text, and an array or list has one kind of values for all columns; give a "
-            "DataFrame, which keeps text and numbers apart"
-        ) from None
+        why = "X holds text, and an array or list has one kind of values for all columns"
+        raise IcscmError(f"{why}; give a DataFrame, which keeps text and numbers apart") from None
     if getattr(X, "dtype", None) == np.bool_:
         return ParsedTable(array.view(np.bool_), array, len(array), is_presence=True)
     return ParsedTable(array, array, len(array))

@@ -263,10 +263,8 @@ def _add_lines(
         if len(cells) != n:
             raise IcscmError(f"{where} has {len(cells)} values, but the header names {n} genomes")
         column = next(j for j, cell in enumerate(cells) if cell not in ("0", "1"))
-        raise IcscmError(
-            f"{where}, column {column + 2} ({samples[column]!r}) holds {cells[column]!r}; "
-            "a table of presence and absence holds 0 and 1"
-        )
+        why = f"{where}, column {column + 2} ({samples[column]!r}) holds {cells[column]!r}"
+        raise IcscmError(f"{why}; a table of presence and absence holds 0 and 1")
     if n_lines:
         names = names[: ends[n_lines - 1]]
         try:
@@ -366,10 +364,8 @@ class BitWriter:
                 self._names.seek(start)
                 names.append(self._names.read(int(ends[feature]) - start))
             if names[0] == names[1]:
-                raise IcscmError(
-                    f"{names[0].decode(errors='replace')!r} names more than one feature; names "
-                    "must differ, since rules go by them"
-                )
+                why = f"{names[0].decode(errors='replace')!r} names more than one feature"
+                raise IcscmError(f"{why}; names must differ, since rules go by them")
 
 
 def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], None]) -> None:

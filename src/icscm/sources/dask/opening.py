@@ -352,10 +352,8 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
     except TypeError:
         raise make_unhashable_error(what) from None
     if len(found) > MAX_GROUPS:
-        raise IcscmError(
-            f"{what} holds {len(found):,} different labels in partition {number}; "
-            f"{MAX_GROUPS:,} are the most that can be told apart"
-        )
+        why = f"{what} holds {len(found):,} different labels in partition {number}"
+        raise IcscmError(f"{why}; {MAX_GROUPS:,} are the most that can be told apart")
     return Groups(codes, pandas.Index(found).tolist()), int((codes < 0).sum())
 
 
