@@ -253,10 +253,8 @@ def check_weights(
         weights = full
     numbers = _read_numbers(weights)
     if numbers.shape != (n_features,):
-        raise IcscmError(
-            f"feature_weights must hold one weight for each of the {n_features} features, "
-            f"got shape {numbers.shape}"
-        )
+        why = f"feature_weights must hold one weight for each of the {n_features} features"
+        raise IcscmError(f"{why}, got shape {numbers.shape}")
     if not (np.isfinite(numbers) & (numbers >= 0)).all():
         raise IcscmError("feature_weights must be finite and not negative (0 excludes a feature)")
     return numbers

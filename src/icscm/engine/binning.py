@@ -308,10 +308,8 @@ def _choose_from(survey: Survey, table: CodedTable, j: int, sample: Mapping[int,
         return np.empty(0)
     if column.is_category:
         if column.values is None:
-            raise IcscmError(
-                f"{name_columns([j], table.names)} has more than {MAX_SURVEYED_LEVELS:,} levels, "
-                "too many to read from pieces; drop it, or group its levels"
-            )
+            why = f"{name_columns([j], table.names)} has more than {MAX_SURVEYED_LEVELS:,} levels"
+            raise IcscmError(f"{why}, too many to read from pieces; drop it, or group its levels")
         return np.arange(table.levels[j].n_bins - 1)
     if column.values is not None:
         return np.array(sorted(column.values)[:-1], dtype=survey.dtype)

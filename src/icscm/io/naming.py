@@ -74,10 +74,9 @@ def check_names(names: Sequence[str], where: object) -> None:
 def check_same_names(first: Sequence[str], other: Sequence[str], where: object, at: object) -> None:
     """Raise unless two files have the same columns, in whatever order."""
     if different := sorted({*first} ^ {*other}):
-        raise IcscmError(
-            f"{at} has not the same columns as {where}: they differ in "
-            f"{shorten_list([repr(name) for name in different])}; all files must have the same"
-        )
+        names = shorten_list([repr(name) for name in different])
+        why = f"{at} has not the same columns as {where}: they differ in {names}"
+        raise IcscmError(f"{why}; all files must have the same")
 
 
 def read_environments(rows: Any, columns: Sequence[str]) -> Any:

@@ -196,10 +196,8 @@ def read_samples(
         environments[:] = table.column(roles.environment).to_pylist()
         n_distinct, n_rows = len(set(environments.tolist())), len(environments)
         if n_rows >= 20 and n_distinct > n_rows / 2:
-            raise IcscmError(
-                f"the environment {roles.environment!r} has {n_distinct:,} values in {n_rows:,} "
-                "rows; name a column that many rows share, such as hospital or year"
-            )
+            why = f"the environment {roles.environment!r} has {n_distinct:,} values in {n_rows:,}"
+            raise IcscmError(f"{why} rows; name a column that many share, such as hospital or year")
     groups = None if roles.group is None else read_groups(table, roles.group)
     return Samples(
         X=table.select(chosen),

@@ -169,10 +169,8 @@ class Countable(Generic[Source]):
                     "; open them with preparation=learner.prepare(), or give the learner its value",
                 )
         if self._learners:
-            raise IcscmError(
-                f"these samples were learned from before, by {self._learners[0]}, and rows have "
-                "left them; open them again for each learner"
-            )
+            why = f"these samples were learned from before, by {self._learners[0]}, and rows left"
+            raise IcscmError(f"{why} them; open them again for each learner")
         self._learners.append(learner)
 
     def __enter__(self) -> Self:

@@ -104,12 +104,9 @@ class CodedTable:
         """Raise if anything is missing (`missing="error"`)."""
         columns = np.flatnonzero(self.find_missing()).tolist()
         if columns:
-            raise IcscmError(
-                Parameter("X"),
-                f" contains NaN or other missing values in {name_columns(columns, self.names)}; "
-                "fill them in, or let rules decide with ",
-                Parameter("missing", "candidate"),
-            )
+            why = f" contains NaN or other missing values in {name_columns(columns, self.names)}"
+            advice = "; fill them in, or let rules decide with ", Parameter("missing", "candidate")
+            raise IcscmError(Parameter("X"), why, *advice)
 
 
 def code_mixed(
@@ -285,11 +282,8 @@ def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> Code
             by_reason.setdefault(why, []).append(j)
     listed = "; ".join(f"{name_columns(by_reason[why], table.names)} ({why})" for why in by_reason)
     if sum(map(len, by_reason.values())) == table.n_columns:
-        raise IcscmError(
-            Parameter("X"),
-            f" has no column to make rules of: {listed}. Give other columns, or keep these with ",
-            Parameter("keep_columns", "all"),
-        )
+        advice = ". Give other columns, or keep these with ", Parameter("keep_columns", "all")
+        raise IcscmError(Parameter("X"), f" has no column to make rules of: {listed}", *advice)
     if listed:
         what = f"Dropped: {listed}. Name columns in keep_columns to keep them."
         warn(what, LeftOutWarning)

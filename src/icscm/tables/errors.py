@@ -46,11 +46,9 @@ def reject_infinity(
 
 def make_rounded_error(columns: str) -> RoundedError:
     """Whole numbers that float64 would round."""
-    return RoundedError(
-        Parameter("X"),
-        f" holds integers beyond 2**53 in {columns}, which would be rounded beside columns of "
-        "other kinds; rescale them, drop them, or give them as text",
-    )
+    why = f" holds integers beyond 2**53 in {columns}, which would be rounded beside columns of "
+    advice = "other kinds; rescale them, drop them, or give them as text"
+    return RoundedError(Parameter("X"), why, advice)
 
 
 def make_missing_error(what: str, where: str, *, is_label: bool) -> IcscmError:

@@ -120,10 +120,8 @@ def read_weights(weights: Any, n_rows: int, what: str, *, whole: bool = False) -
     """Weights of the rows, checked: finite numbers, 0 or more, `whole` ones if they are counts."""
     given = np.asarray(weights)
     if given.shape != (n_rows,):
-        raise IcscmError(
-            f"{what} must hold one weight for each of the {n_rows} rows of X, got "
-            f"shape {given.shape}"
-        )
+        why = f"{what} must hold one weight for each of the {n_rows} rows of X"
+        raise IcscmError(f"{why}, got shape {given.shape}")
     numbers = np.full(given.shape, np.nan)  # also of text that looks like numbers
     if given.dtype.kind in "biufO":
         with suppress(TypeError, ValueError):

@@ -207,11 +207,8 @@ def check_rows(
             reject_infinity(column.values[:, np.newaxis], [feature])
         missing = column.missing if isinstance(column, Numbers | Levels) else None
         if missing is not None and not allow_missing:
-            raise IcscmError(
-                Parameter("X"),
-                f" is missing {int(missing.sum()):,} values in column {feature!r}; fill them "
-                "in or drop these rows",
-            )
+            why = f" is missing {int(missing.sum()):,} values in column {feature!r}"
+            raise IcscmError(Parameter("X"), why, "; fill them in or drop these rows")
     return rows
 
 
@@ -266,7 +263,5 @@ def _check_positions(X: Any) -> None:
     names = [str(name) for name in getattr(X, "columns", ())]
     ordered = [str(j) for j in range(len(names))]
     if {*names} == {*ordered} and names != ordered:
-        raise IcscmError(
-            f"X's columns are numbered but not in order ({shorten_list(names)}), and the model "
-            "goes by their positions; put them in order"
-        )
+        why = f"X's columns are numbered but not in order ({shorten_list(names)})"
+        raise IcscmError(f"{why}, and the model goes by their positions; put them in order")

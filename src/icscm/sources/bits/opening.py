@@ -275,10 +275,9 @@ def read_patterns(path: Path, genomes: Sequence[Any]) -> pyarrow.Table:
     store = open_store(path)
     rows, names = _find_genomes(store, genomes), store.names
     if len(rows) * store.n_patterns > _MAX_READ_CELLS:
-        raise IcscmError(
-            f"{path} has {store.n_patterns:,} patterns of {len(rows):,} genomes, too many to read "
-            f"into memory (at most {_MAX_READ_CELLS:,} cells); pack fewer features"
-        )
+        why = f"{path} has {store.n_patterns:,} patterns of {len(rows):,} genomes, too many to read"
+        advice = f"(at most {_MAX_READ_CELLS:,} cells); pack fewer features"
+        raise IcscmError(f"{why} into memory {advice}")
     words = store.read_words(slice(0, store.n_patterns)).view(np.uint8)
     present = np.unpackbits(words, axis=1, bitorder="little")[:, rows]
     first = store.copies.describe(slice(0, store.n_patterns))[0].tolist()

@@ -207,10 +207,8 @@ def _read_header(
         raise IcscmError(f"{path} is not a text file in UTF-8") from None
     samples = header[1:]
     if not samples:
-        raise IcscmError(
-            f"{path} does not begin with a line of genome names, set apart by tabs; is it a table "
-            "of presence and absence (.Rtab, .tsv), or is another --delimiter to be named?"
-        )
+        why = f"{path} does not begin with a line of genome names, set apart by tabs; is it a table"
+        raise IcscmError(f"{why} of presence and absence, or is another --delimiter to be named?")
     if "" in samples:
         raise IcscmError(f"{path}: column {samples.index('') + 2} of the header has no name")
     return samples, cut

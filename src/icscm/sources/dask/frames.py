@@ -152,10 +152,8 @@ def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], 
     columns: dict[str, Sequence[Any]] = {"environments": [None] * len(pieces)}
     for what, values in given.items() if environments is not None else [("y", y)]:
         if not is_dask(values):
-            raise IcscmError(
-                f"X is a Dask collection and {what} is not; give {what} as a Dask series or array "
-                "with the same partitions, such as a column of the same Dask DataFrame"
-            )
+            advice = f"give {what} as a Dask series or array with the same partitions"
+            raise IcscmError(f"X is a Dask collection and {what} is not; {advice}")
         if values.ndim != 1:
             raise IcscmError(f"{what} must be one column of labels, not a table")
         advice = f"take {what} from the same Dask DataFrame, or repartition it as X is"
@@ -175,10 +173,8 @@ def list_pieces(collection: Any) -> list[Delayed]:
     """The partitions of a collection, each a delayed task."""
     if hasattr(collection, "chunks"):
         if collection.ndim == 2 and collection.numblocks[1] > 1:
-            raise IcscmError(
-                f"the columns of X are cut into {collection.numblocks[1]} chunks, and rows must be "
-                "whole; call X = X.rechunk({1: -1}) first"
-            )
+            why = f"the columns of X are cut into {collection.numblocks[1]} chunks"
+            raise IcscmError(f"{why}, and rows must be whole; call X = X.rechunk({{1: -1}}) first")
         return list(np.ravel(collection.to_delayed()))
     # reads only the columns that are used, and stops there: Dask would also join small files, as
     # many as the columns allow, and so cut y at other rows than X

@@ -192,11 +192,9 @@ def open_files(
     """
     asked = preparation or BinningConfig()
     if asked.max_thresholds is None or asked.max_thresholds >= MAX_NARROW_BINS:
-        raise IcscmError(
-            "files are binned to one byte a value: ",
-            Parameter("max_thresholds"),
-            f" must be at most {MAX_NARROW_BINS - 1} here; got {asked.max_thresholds!r}",
-        )
+        why = f" must be at most {MAX_NARROW_BINS - 1} here; got {asked.max_thresholds!r}"
+        name = Parameter("max_thresholds")
+        raise IcscmError("files are binned to one byte a value: ", name, why)
     reader, n_threads = open_table(data, text), count_threads(asked.n_jobs)
     special = {"target": target, "environments": environments, "groups": groups}
     names = _choose_features(reader.schema.names, special, columns)
@@ -349,11 +347,9 @@ def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
     usable = [j for j in range(binned.n_features) if j not in table.dropped and n_bins[j] > 1]
     wide = [j for j in usable if n_bins[j] > MAX_NARROW_BINS]
     if wide:
-        raise IcscmError(
-            f"files are binned to one byte a value, and {name_columns(wide, table.names)} would "
-            f"need {n_bins[wide].max()} bins; use a smaller ",
-            Parameter("max_thresholds"),
-        )
+        why = f"files are binned to one byte a value, and {name_columns(wide, table.names)} would "
+        advice = f"need {n_bins[wide].max()} bins; use a smaller ", Parameter("max_thresholds")
+        raise IcscmError(why, *advice)
     return sorted(usable, key=lambda j: (binned.find_layout(j), j))
 
 

@@ -71,10 +71,8 @@ def parse_size(size: int | str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(size))
     n_bytes = int(float(found[1]) * _UNITS.get(found[2].upper(), 0)) if found else 0
     if n_bytes == 0:
-        raise IcscmError(
-            Parameter("max_memory"),
-            f" must be a number of bytes, or a size such as '2GiB' or '500MB'; got {size!r}",
-        )
+        why = f" must be a number of bytes, or a size such as '2GiB' or '500MB'; got {size!r}"
+        raise IcscmError(Parameter("max_memory"), why)
     return n_bytes
 
 
@@ -95,12 +93,9 @@ class Budget:
         row_bytes = 4 * 8 * n_columns
         if share < _LEAST_BATCH_ROWS * row_bytes:
             least = used + reader.estimate_bytes() + _SEARCH_BYTES + 2**10 * row_bytes
-            raise IcscmError(
-                Parameter("max_memory", max_memory),
-                f" is too little: the process takes {used / 1e6:,.0f} MB before it "
-                f"reads anything, and reading and searching {n_columns:,} columns more; allow at "
-                f"least {least / 1e6:,.0f} MB",
-            )
+            why = f" is too little: the process takes {used / 1e6:,.0f} MB before it reads anything"
+            why += f", and reading and searching {n_columns:,} columns more; allow at least "
+            raise IcscmError(Parameter("max_memory", max_memory), why, f"{least / 1e6:,.0f} MB")
         return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
 
     def check_rows(self, n_rows: int, *, has_groups: bool = False) -> None:
