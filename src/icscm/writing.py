@@ -133,10 +133,8 @@ def _describe_full(error: OSError, path: Path, n_bytes: int | None, file: IO[byt
     if error.errno == errno.ENOSPC:  # not a quota or a limit on file sizes
         room += shutil.disk_usage(folder).free
     needed = format_size(n_bytes) if n_bytes else f"more than {format_size(room)}"
-    return (
-        f"the disk is full: {path} needs {needed}, and nothing was written; free space in "
-        f"{folder}, or choose another folder"
-    )
+    why = f"the disk is full: {path} needs {needed}, and nothing was written"
+    return f"{why}; free space in {folder}, or choose another folder"
 
 
 def format_size(n_bytes: int) -> str:

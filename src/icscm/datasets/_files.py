@@ -73,10 +73,8 @@ class Source:
         """The path of a file that has to be there."""
         path = file.find(home)
         if path is None:
-            raise IcscmError(
-                f"{str(home / file.path)!r} was not found; it is a file of {self.name!r} "
-                f"({self.citation}), available from {file.url or self.page}"
-            )
+            why = f"{str(home / file.path)!r} was not found; it is a file of {self.name!r}"
+            raise IcscmError(f"{why} ({self.citation}), available from {file.url or self.page}")
         return path
 
     def download(self, file: RawFile, home: Path) -> Path:
@@ -93,10 +91,8 @@ class Source:
                 "downloads need the package pooch; install it with pip install 'icscm[data]'"
             ) from None
         except (OSError, ValueError) as error:
-            raise IcscmError(
-                f"could not download {file.url}: {_describe(error)}; try again later, or save the "
-                f"file by hand as {str(target)!r}"
-            ) from error
+            why = f"could not download {file.url}: {_describe(error)}; try again later, or save the"
+            raise IcscmError(f"{why} file by hand as {str(target)!r}") from error
         return target
 
     @contextmanager
@@ -115,10 +111,9 @@ class Source:
         except IcscmError:
             raise
         except _DAMAGE as error:
-            raise IcscmError(
-                f"{str(path)!r} is damaged or cannot be read ({_describe(error)}); expected the "
-                f"file of {self.name!r} as published at {self.page}; download it again"
-            ) from error
+            why = f"{str(path)!r} is damaged or cannot be read ({_describe(error)})"
+            expected = f"expected the file of {self.name!r} as published at {self.page}"
+            raise IcscmError(f"{why}; {expected}; download it again") from error
 
     def read(
         self, path: Path, columns: Sequence[str], suffix: str = ".csv", **options: Any
@@ -138,11 +133,9 @@ def match_columns(table: pd.DataFrame, wanted: Sequence[str], path: Path) -> dic
     by_lower = {str(name).strip().lower(): name for name in table}
     missing = [name for name in wanted if name.lower() not in by_lower]
     if missing:
-        raise IcscmError(
-            f"{str(path)!r} lacks {len(missing)} of the {len(wanted)} expected columns: "
-            f"{shorten_list([repr(name) for name in missing])}; it may be of another year or "
-            "edition"
-        )
+        names = shorten_list([repr(name) for name in missing])
+        why = f"{str(path)!r} lacks {len(missing)} of the {len(wanted)} expected columns: {names}"
+        raise IcscmError(f"{why}; it may be of another year or edition")
     return {name: by_lower[name.lower()] for name in wanted}
 
 

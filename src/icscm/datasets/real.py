@@ -158,10 +158,9 @@ def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
         with source.open(path) as stream:
             table = pd.read_csv(stream, header=None, na_values="?", skipinitialspace=True)
             if table.shape[1] != len(columns):
-                raise IcscmError(
-                    f"{str(path)!r} has {table.shape[1]} columns; expected the {len(columns)} of "
-                    f"UCI's processed heart disease data: {', '.join(columns)}"
-                )
+                why = f"{str(path)!r} has {table.shape[1]} columns; expected the {len(columns)} of"
+                names = ", ".join(columns)
+                raise IcscmError(f"{why} UCI's processed heart disease data: {names}")
             if table[0].iloc[0] == "age":  # copies may have a header, UCI's files have none
                 table = table.iloc[1:]
             hospital = path.name.split(".")[1]

@@ -315,16 +315,13 @@ def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> S
 def _merge_columns(
     a: ColumnSurvey, b: ColumnSurvey, most_values: int | None, name: str
 ) -> ColumnSurvey:
-    merged = ColumnSurvey(
-        _join_kinds(a, b, name),
-        a.n_missing + b.n_missing,
-        None,
-        None if a.dtype is None or b.dtype is None else np.result_type(a.dtype, b.dtype),
-        min((each.lowest for each in (a, b) if each.lowest is not None), default=None),
-        max((each.highest for each in (a, b) if each.highest is not None), default=None),
-        a.is_whole and b.is_whole,
-        copied=(_merge_copied(a.copied[0], b.copied[0]), _merge_copied(a.copied[1], b.copied[1])),
-    )
+    kind, is_whole = _join_kinds(a, b, name), a.is_whole and b.is_whole
+    dtype = None if a.dtype is None or b.dtype is None else np.result_type(a.dtype, b.dtype)
+    low = min((each.lowest for each in (a, b) if each.lowest is not None), default=None)
+    high = max((each.highest for each in (a, b) if each.highest is not None), default=None)
+    copied = _merge_copied(a.copied[0], b.copied[0]), _merge_copied(a.copied[1], b.copied[1])
+    facts = a.n_missing + b.n_missing, None, dtype, low, high, is_whole
+    merged = ColumnSurvey(kind, *facts, copied=copied)
     if a.values is not None and b.values is not None:
         return _limit_values(replace(merged, values=_add_counts(a.values, b.values)), most_values)
     one, other = _sample_values(a), _sample_values(b)

@@ -54,10 +54,8 @@ def open_lines(source: Source, form: TextFormat) -> Lines:
                 raise IcscmError(f"{source} is empty")
             n_blank += not first.strip()
         if "\0" in first:
-            raise IcscmError(
-                f"{source} holds NUL characters, so it is no text: a damaged file, a copy that was "
-                "broken off, or text in another encoding (--encoding utf-16)"
-            )
+            why = f"{source} holds NUL characters, so it is no text: a damaged file, a broken copy"
+            raise IcscmError(f"{why}, or text in another encoding (--encoding utf-16)")
         if len(first) >= _MAX_HEADER:
             raise IcscmError(f"{source} has no end of line in its first {_MAX_HEADER:,} characters")
         seen = [first, *(lines.readline(_MAX_HEADER) for _ in range(_N_LINES_SEEN))]
@@ -68,16 +66,9 @@ def open_lines(source: Source, form: TextFormat) -> Lines:
     if all(re.match(NUMBER_PATTERN, name) for name in names):
         why = f"the first line of {source} holds numbers, not names"
         raise IcscmError(f"{why}; add a header line that names the columns")
-    return Lines(
-        source,
-        form,
-        delimiter,
-        names,
-        n_blank + 1,
-        longest=max(len(line.encode(errors="replace")) for line in seen),
-        has_commas=delimiter != "," and any(re.search(r"\d,\d", line) for line in seen[1:]),
-        is_empty=not seen[1],
-    )
+    longest = max(len(line.encode(errors="replace")) for line in seen)
+    commas = delimiter != "," and any(re.search(r"\d,\d", line) for line in seen[1:])
+    return Lines(source, form, delimiter, names, n_blank + 1, longest, commas, is_empty=not seen[1])
 
 
 def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
@@ -148,25 +139,16 @@ class Lines:
     def _parse(
         self, columns: Sequence[str], block: int, n_skipped: int = 0, *, use_threads: bool = True
     ) -> Iterator[pyarrow.RecordBatch]:
-        read = pyarrow.csv.ReadOptions(
-            column_names=self.names,
-            skip_rows_after_names=self.n_header,
-            encoding=self.form.encoding,
-            use_threads=use_threads,
-            block_size=block,
-        )
-        parse = pyarrow.csv.ParseOptions(
-            delimiter=self.delimiter,
-            newlines_in_values=True,
-            # in a single column an empty line is a missing value
-            ignore_empty_lines=len(self.names) > 1,
-        )
-        convert = pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(self.names, pyarrow.string()),
-            include_columns=list(dict.fromkeys(columns)),
-            null_values=[""],  # other texts that mean missing are counted as they are taken out
-            strings_can_be_null=True,
-        )
+        how = {"encoding": self.form.encoding, "use_threads": use_threads, "block_size": block}
+        read = pyarrow.csv.ReadOptions(skip_rows_after_names=self.n_header, **how)
+        read.column_names = self.names
+        parse = pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        # in a single column an empty line is a missing value
+        parse.ignore_empty_lines = len(self.names) > 1
+        # other texts that mean missing are counted as they are taken out
+        convert = pyarrow.csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+        convert.column_types = dict.fromkeys(self.names, pyarrow.string())
+        convert.include_columns = list(dict.fromkeys(columns))
         try:  # where threads cannot be started, pyarrow's reader would wait for them for ever
             mmap.mmap(-1, _ROOM + 4 * block).close()
         except OSError as error:

@@ -309,8 +309,6 @@ def _join_schemas(schemas: Mapping[str, pyarrow.Schema]) -> pyarrow.Schema:
             if pyarrow.types.is_null(known):
                 joined[field.name] = field.type
             elif known != field.type and not pyarrow.types.is_null(field.type):
-                raise IcscmError(
-                    f"column {field.name!r} is {field.type} in {path} and {known} in the files "
-                    "before it; write it as one type in all of them, or leave it out"
-                )
+                why = f"column {field.name!r} is {field.type} in {path} and {known} in the files"
+                raise IcscmError(f"{why} before it; write it as one type in all, or leave it out")
     return pyarrow.schema(list(joined.items()))

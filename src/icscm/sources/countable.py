@@ -161,16 +161,14 @@ class Countable(Generic[Source]):
         for name in _BINNING_SETTINGS if self.is_binned else ("device",):
             opened, wanted = getattr(self.config, name), getattr(config, name)
             if opened is not wanted and not _are_same(name, opened, wanted):
-                raise IcscmError(
-                    f"{learner} has ",
-                    Parameter(name, wanted),
-                    ", and these samples were opened with ",
-                    Parameter(name, opened),
-                    "; open them with preparation=learner.prepare(), or give the learner its value",
-                )
+                why = Parameter(name, wanted), ", and these samples were opened with "
+                advice = "; open them with preparation=learner.prepare(), or give it that value"
+                raise IcscmError(f"{learner} has ", *why, Parameter(name, opened), advice)
         if self._learners:
-            why = f"these samples were learned from before, by {self._learners[0]}, and rows left"
-            raise IcscmError(f"{why} them; open them again for each learner")
+            before = (
+                f"these samples were learned from before, by {self._learners[0]}, and rows left"
+            )
+            raise IcscmError(f"{before} them; open them again for each learner")
         self._learners.append(learner)
 
     def __enter__(self) -> Self:

@@ -216,10 +216,8 @@ def make_memory_source(
         stores = place(stores, rows, device)
     notes = [SAMPLED] if isinstance(candidates, Binning) and candidates.sampled else []
     if unit > 1:
-        notes.append(
-            f"Rows have weights. Counts are in units of weight, of which a row has {unit:.1f} on "
-            "average; tests and intervals are for the effective number of rows."
-        )
+        note = f"Rows have weights. Counts are in units of weight, of which a row has {unit:.1f} on"
+        notes.append(f"{note} average; tests and intervals are for the effective number of rows.")
     info = SourceInfo(candidates, classes, environment_labels, notes)
     clusters = None
     if groups is not None:

@@ -414,10 +414,8 @@ def _check_column(column: Column, binning: Binning, j: int) -> Column:
         wanted = "categories" if is_category else "numbers"
         raise IcscmError(f"column {name!r} was agreed to hold {wanted} and does not")
     if column.missing is not None and not binning.has_missing[j]:
-        raise IcscmError(
-            f"column {name!r} is missing in {int(column.missing.sum()):,} rows, which was not "
-            "agreed; name it in make_agreement(missing=...)"
-        )
+        why = f"column {name!r} is missing in {int(column.missing.sum()):,} rows"
+        raise IcscmError(f"{why}, which was not agreed; name it in make_agreement(missing=...)")
     if isinstance(column, Levels):
         known = {sort_key(level) for level in binning.levels[j].levels}
         unknown = [level for level in column.levels if sort_key(level) not in known]

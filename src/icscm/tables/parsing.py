@@ -104,10 +104,8 @@ def check_table(estimator: BaseEstimator, X: Any) -> Array:
         known = {name for name in types if types[name].is_numeric() or types[name] == nw.Boolean}
         others = [f"{name!r} ({types[name]})" for name in types if name not in known]
         if others:
-            raise HoldsTextError(
-                f"X has columns that are neither numbers nor booleans: {shorten_list(others)}; "
-                "encode them as numbers or drop them"
-            )
+            why = f"X has columns that are neither numbers nor booleans: {shorten_list(others)}"
+            raise HoldsTextError(f"{why}; encode them as numbers or drop them")
     table = _read_numbers(X, partial(validate_data, estimator), types)
     if not are_finite(table):
         reject_infinity(table, getattr(estimator, "feature_names_in_", None), allow_missing=False)
@@ -224,10 +222,8 @@ def _read_rows(
         if given & known or (known and not used):
             absent = [repr(name) for name in used if name not in given]
             if absent:
-                raise IcscmError(
-                    f"X lacks column{'s' * (len(absent) > 1)} {shorten_list(absent)}, which the "
-                    "model uses; columns go by their names, in any order"
-                )
+                why = f"X lacks column{'s' * (len(absent) > 1)} {shorten_list(absent)}, which the"
+                raise IcscmError(f"{why} model uses; columns go by their names, in any order")
             return X
         _check_positions(X)
         if not known:

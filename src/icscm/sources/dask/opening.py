@@ -306,10 +306,9 @@ class Reader:
             return [read_array(array[:, j], f"column {j}") for j in range(X.shape[1])], len(X)
         if tuple(X.columns) != self.columns:
             found, wanted = [repr(name) for name in X.columns], [repr(n) for n in self.columns]
-            raise IcscmError(
-                f"partition {number} of X has the columns {shorten_list(found)}, where "
-                f"{shorten_list(wanted)} were expected; all partitions must have the same"
-            )
+            why = f"partition {number} of X has the columns {shorten_list(found)}"
+            expected = f"{shorten_list(wanted)} were expected; all partitions must have the same"
+            raise IcscmError(f"{why}, where {expected}")
         frame = open_frame(X)
         return [read_series(frame[:, j]) for j in range(len(self.columns))], len(X)
 

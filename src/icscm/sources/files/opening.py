@@ -280,11 +280,8 @@ def _survey(
 
     The rows of least hash come last: they are the sample, unless rows have copies.
     """
-    readers = {
-        role: GroupReader(name, role.rstrip("s"), _MOST_VALUES[role])
-        for role, name in roles.items()
-        if name is not None
-    }
+    given = {role: name for role, name in roles.items() if name is not None}
+    readers = {r: GroupReader(n, r.rstrip("s"), _MOST_VALUES[r]) for r, n in given.items()}
     survey: Survey | None = None
     hashes: list[Hashes] = []
     least: SampledRows | None = None
