@@ -187,7 +187,5 @@ def datasets(data: Path | None) -> None:
 @click.argument("ignored", nargs=-1, type=click.UNPROCESSED)
 def reproduce(ignored: tuple[str, ...]) -> None:  # noqa: ARG001
     """Point to the reproduction of the paper, which is no longer part of the package."""
-    raise IcscmError(
-        "icscm reproduce was removed; run `make paper` in a checkout of the source repository to "
-        "reproduce the paper's tables and figures"
-    )
+    where = "run `make paper` in a checkout of the source repository"
+    raise IcscmError(f"icscm reproduce was removed; {where}")

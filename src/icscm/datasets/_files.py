@@ -187,10 +187,9 @@ def check_states(states: Sequence[str]) -> list[str]:
     chosen = [str(state).upper() for state in ([states] if isinstance(states, str) else states)]
     unknown = [state for state in chosen if state not in STATES]
     if unknown or not chosen:
-        raise IcscmError(
-            "states must be two-letter codes of US states, such as ['ME', 'VT']; got "
-            + (", ".join(map(repr, unknown)) if unknown else "none")
-        )
+        got = ", ".join(map(repr, unknown)) or "none"
+        what = "states must be two-letter codes of US states, such as ['ME', 'VT']"
+        raise IcscmError(f"{what}; got {got}")
     return list(dict.fromkeys(chosen))
 
 

@@ -159,10 +159,8 @@ def survey_piece(
 ) -> Survey:
     """Survey all columns of some rows; `names` are for errors."""
     most_values = None if max_thresholds is None else max_thresholds + 1
-    groups = [
-        None if each is None or n_rows == 0 else (each, each.find_first())
-        for each in (labels, environments)
-    ]
+    given = (labels, environments) if n_rows else (None, None)
+    groups = [None if each is None else (each, each.find_first()) for each in given]
 
     def survey_column(j: int) -> ColumnSurvey:
         column = columns[j]

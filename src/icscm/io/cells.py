@@ -266,11 +266,9 @@ def warn_of_commas(table: pyarrow.Table, where: object) -> None:
             n = compute.sum(compute.match_substring_regex(array, _COMMA_FRACTION)).as_py()
             found += [repr(name)] * (n >= _NEARLY_ALL * n_present)
     if found:
-        warn(
-            f"{where} seems to hold numbers with decimal commas, which are taken for text, in "
-            f"{shorten_list(found)}; read them as numbers with --decimal , (decimal=',')",
-            IcscmWarning,
-        )
+        what = f"{where} seems to hold numbers with decimal commas, which are taken for text, in "
+        advice = "; read them as numbers with --decimal , (decimal=',')"
+        warn(f"{what}{shorten_list(found)}{advice}", IcscmWarning)
 
 
 def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: object) -> None:

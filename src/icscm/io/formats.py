@@ -280,10 +280,9 @@ def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterat
         if is_short_of_memory(error):  # which the file cannot help
             raise MemoryError(str(error)) from error
         if encoding and (isinstance(error, UnicodeError) or "UTF8" in str(error)):
-            raise IcscmError(
-                f"{what} is not {encoding} text; save it as UTF-8, or name its encoding "
-                "(--encoding cp1252 is that of older Windows programs)"
-            ) from error
+            advice = "name its encoding (--encoding cp1252 is that of older Windows programs)"
+            why = f"{what} is not {encoding} text; save it as UTF-8, or {advice}"
+            raise IcscmError(why) from error
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         manner = f" as {kind.capitalize()}" if kind else ""
         raise IcscmError(f"{what} cannot be read{manner}: {reason}") from error

@@ -171,8 +171,7 @@ class Lines:
             if found := re.match(_BAD_ROW, str(error)):
                 number, expected, actual = (int(each or 0) for each in found.groups())
                 below = f"row {number - self.n_header:,} below the header"
-                raise IcscmError(
-                    f"{below if number else 'a row'} of {self.source} has {actual} fields where "
-                    f"the header has {expected} (delimiter {self.delimiter!r}); mend it, or "
-                    "quote fields that hold the delimiter"
-                ) from None
+                where = f"{below if number else 'a row'} of {self.source}"
+                why = f"the header has {expected} (delimiter {self.delimiter!r}); mend it, or quote"
+                what = f"{where} has {actual} fields where {why} fields that hold the delimiter"
+                raise IcscmError(what) from None

@@ -213,11 +213,9 @@ def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) ->
     try:
         return convert()
     except Exception as error:  # pyarrow, pandas and polars raise many kinds
-        what = (
-            "mixes kinds of values, such as text and numbers, or holds objects; make it one kind"
-            if native == "object"
-            else f"is of type {native}, which cannot be read; convert it"
-        )
+        what = f"is of type {native}, which cannot be read; convert it"
+        if native == "object":
+            what = "mixes kinds of values, such as text and numbers, or holds objects; make it one"
         raise IcscmError(f"column {series.name!r} {what}, or drop it") from error
 
 

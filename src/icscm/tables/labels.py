@@ -311,11 +311,8 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
 def warn_of_two(labels: Sequence[Any]) -> None:
     """Warn where there are two environments only."""
     if len(labels) == 2:
-        warn(
-            "Two environments show one difference only: a shortcut that both share is not "
-            "rejected. Use three or more.",
-            exceptions.FewEnvironmentsWarning,
-        )
+        what = "Two environments show one difference only: a shortcut that both share is not "
+        warn(f"{what}rejected. Use three or more.", exceptions.FewEnvironmentsWarning)
 
 
 def _as_one_dimensional(environments: Any, what: str) -> Any:
