@@ -215,7 +215,7 @@ def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) ->
     except Exception as error:  # pyarrow, pandas and polars raise many kinds
         what = f"is of type {native}, which cannot be read; convert it"
         if native == "object":
-            what = "mixes kinds of values, such as text and numbers, or holds objects; make it one"
+            what = "mixes kinds of values, such as text and numbers, or holds objects; use one kind"
         raise IcscmError(f"column {series.name!r} {what}, or drop it") from error
 
 
