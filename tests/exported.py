@@ -90,8 +90,8 @@ OPERATORS = {
 def run_json(text, columns):
     """All that it takes to run the JSON export in another language."""
     model = json.loads(text)
-    follow = {"tree": follow_tree, "forest": follow_forest}
-    each = follow[model["format"].removeprefix("icscm-decision-")]
+    follow = {"tree": follow_tree, "forest": follow_forest, "score": follow_score}
+    each = follow[model["format"].rpartition("-")[2]]
     return [each(model, row) for row in list_rows(columns)]
 
 
@@ -135,6 +135,12 @@ def follow_tree(model, row):
     verdict = probability > 0.5 if cut is None else probability >= cut
     text = f"{name_missing([model], row)}mean of {n_leaves} leaves"
     return model["classes"][verdict], probability, text
+
+
+def follow_score(model, row):
+    columns = ([each["points"] for each in terms if holds(each, row)] for terms in model["columns"])
+    total = sum(points[0] for points in columns if points)
+    return model["classes"][total >= model["cut"]], model["risks"][total], f"total of {total}"
 
 
 def follow_forest(model, row):

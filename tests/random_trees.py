@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from icscm.model.forest import Forest
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.score import Score, Term
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
 
@@ -62,6 +63,17 @@ def trees(draw, rules, *, max_splits=8, n_environments=2):
     asked = draw(st.lists(rules, max_size=max_splits))
     rng = draw(st.randoms(use_true_random=False))
     return make_tree(asked, rng, n_environments=n_environments, balanced=draw(st.booleans()))
+
+
+@st.composite
+def scores(draw, rules, *, max_terms=8, n_environments=2):
+    """Scores over rules that a strategy gives, those of a column together."""
+    asked = sorted(draw(st.lists(rules, max_size=max_terms)), key=lambda rule: rule.column)
+    terms = tuple(Term(rule, draw(st.integers(0, 9))) for rule in asked)
+    leaf = tuple((draw(st.integers(0, 99)),) * n_environments for _ in range(2))
+    score = Score(terms, draw(st.floats(-5, 5)), draw(st.floats(0, 2)), (), (leaf,))
+    bounds = tuple(each for each in (1, 4) if each <= score.max_total)
+    return replace(score, bounds=bounds, leaves=(leaf,) * (len(bounds) + 1))
 
 
 def forests(rules, *, max_trees=4, **options):

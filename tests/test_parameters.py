@@ -15,6 +15,7 @@ LEARNERS = [
     icscm.ICSCMClassifier,
     icscm.InvariantTreeClassifier,
     icscm.InvariantForestClassifier,
+    icscm.InvariantScoreClassifier,
     icscm.InvariantCausalPrediction,
     icscm.TreeCausalPrediction,
     icscm.InvariantFeatureSelector,

@@ -14,11 +14,13 @@ _HOMES = {
     "TreeCausalPrediction": "icscm.estimators.icp",
     "InvariantForestClassifier": "icscm.estimators.forest",
     "InvariantTreeClassifier": "icscm.estimators.tree",
+    "InvariantScoreClassifier": "icscm.estimators.score",
     "InvariantFeatureSelector": "icscm.estimators.selector",
     "Conjunction": "icscm.model.forest",
     "Disjunction": "icscm.model.forest",
     "Tree": "icscm.model.tree",
     "Forest": "icscm.model.forest",
+    "Score": "icscm.model.score",
     "load": "icscm.model.saved",
     "SavedModel": "icscm.model.saved",
     "evaluate": "icscm.studies.evaluation",
@@ -39,9 +41,11 @@ __all__ = [
     "InvariantCausalPrediction",
     "InvariantFeatureSelector",
     "InvariantForestClassifier",
+    "InvariantScoreClassifier",
     "InvariantTreeClassifier",
     "SCMClassifier",
     "SavedModel",
+    "Score",
     "Tree",
     "TreeCausalPrediction",
     "__version__",
@@ -61,10 +65,12 @@ if TYPE_CHECKING:
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
     from icscm.estimators.forest import InvariantForestClassifier
     from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
+    from icscm.estimators.score import InvariantScoreClassifier
     from icscm.estimators.selector import InvariantFeatureSelector
     from icscm.estimators.tree import InvariantTreeClassifier
     from icscm.model.forest import Conjunction, Disjunction, Forest
     from icscm.model.saved import SavedModel, load
+    from icscm.model.score import Score
     from icscm.model.tree import Tree
     from icscm.report.importances import permutation_importance
     from icscm.studies.comparison import compare

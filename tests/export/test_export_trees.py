@@ -26,7 +26,7 @@ from icscm.model.forest import Forest
 from icscm.model.parsing import Feature
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.tree import Tree
-from random_trees import calibrated, forests, make_chain, make_tree, number_leaves, trees
+from random_trees import calibrated, forests, make_chain, make_tree, number_leaves, scores, trees
 from saved_samples import make_saved, make_saved_tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
@@ -61,6 +61,15 @@ def test_trees_agree_on_random_tables(engines, case):
 def test_forests_agree_on_random_tables(engines, case):
     """Sums are taken in one order everywhere, so that not even the last bit differs."""
     assert_exports_agree(engines, *case)
+
+
+@settings(SLOW, max_examples=40)
+@given(cases(lambda *a, **k: scores(*a, **k) | calibrated(scores(*a, **k))))
+def test_scores_agree_on_random_tables(engines, case):
+    """Risks are a table in every language: no exp is taken, and not even the last bit differs."""
+    assert_exports_agree(engines, *case)
+    text = export_model(case[0], "text")
+    assert all(line.isprintable() for line in text.split("\n"))
 
 
 @settings(SLOW, max_examples=30)

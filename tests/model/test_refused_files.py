@@ -65,7 +65,8 @@ BAD_DOCUMENTS = {
     ),
     "model_kind": (
         change("model", "kind", to="list"),
-        "model.kind must be one of 'conjunction', 'disjunction', 'tree', 'forest', got \"list\"",
+        "model.kind must be one of 'conjunction', 'disjunction', 'tree', 'forest', 'score', "
+        'got "list"',
     ),
     "rules_object": (
         change("model", "splits", to={}),

@@ -147,7 +147,7 @@ def test_unknown_kinds():
     assert_says(IcscmError, sentence, make_rule, {"kind": "eval"})
     sentence = f"unknown kind of rule None; this version knows {known}"
     assert_says(IcscmError, sentence, make_rule, {})
-    known = "['conjunction', 'disjunction', 'forest', 'tree']"
+    known = "['conjunction', 'disjunction', 'forest', 'score', 'tree']"
     sentence = f"unknown kind of model 'list'; this version knows {known}"
     assert_says(IcscmError, sentence, make_model, {"kind": "list"})
 
@@ -205,8 +205,8 @@ def test_frozen_counts():
 
 def test_only_learners():
     sentence = (
-        "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier or "
-        "InvariantForestClassifier; got dict"
+        "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier, "
+        "InvariantForestClassifier or InvariantScoreClassifier; got dict"
     )
     assert_says(IcscmError, sentence, check_learner, {})
     assert_says(IcscmError, sentence, check_fitted, {})

@@ -40,13 +40,14 @@ MODELS: Final = {
     "scm": "SCMClassifier",
     "tree": "InvariantTreeClassifier",
     "forest": "InvariantForestClassifier",
+    "score": "InvariantScoreClassifier",
 }
 
 PARAMETERS: Final = (
     *("model_type", "p", "alpha", "max_rules", "max_thresholds", "test", "stop", "pruning"),
     *("search", "min_samples_leaf", "min_replication", "min_utility", "criterion", "margin"),
     *("margin_on", "correction", "evidence", "conclusion", "n_candidates", "invariance"),
-    *("tolerance", "max_leaves"),
+    *("tolerance", "max_leaves", "max_terms", "max_points"),
     *("probabilities", "n_estimators", "max_features", "resample", "missing", "n_jobs", "device"),
 )
 # Options besides these that only some models have.
@@ -84,12 +85,13 @@ _MAX_LEVELS = 1_000
 @add_options("max_memory", "temp_dir", "dask", "workers", *shared.LABELS, *shared.READING)
 @click.pass_context
 def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
-    """Learn a rule, a tree or a forest from a table.
+    """Learn a rule, a tree, a forest or a points score from a table.
 
     Numbers give rules such as age > 63, text and booleans smoker == yes; missing values are
     handled by the rule itself. The rule, its performance in environments left out and the search
     are printed; --out keeps the model, --report a page to read and to hand on. Where one rule
-    predicts too little, --model tree grows a tree of such rules, --model forest many.
+    predicts too little, --model tree grows a tree of such rules, --model forest many;
+    --model score gives points to a few columns.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
     - for CSV from standard input. A folder of Parquet or CSV files, or a file too large for memory,
@@ -192,7 +194,7 @@ def _fit_in_memory(
     if options["report"] is not None and options["model"] == "forest":
         with progress.stage("Permuting columns"):
             found["importances"] = learner.permute_columns(*table)
-    if options["report"] is not None and not options["no_path"]:
+    if options["report"] is not None and not options["no_path"] and options["model"] != "score":
         settings = learner.make_settings(countable)
         if getattr(learner, "tolerance_", None) is not None:
             found["path"] = compute_tolerance_path(countable.source, settings)
@@ -354,7 +356,7 @@ def make_learner(ctx: click.Context, data: Path, options: Options) -> Any:
         )
     if settings.get("margin_on") == "odds_ratio":
         settings.setdefault("margin", 1.5)
-    if model == "forest":
+    if model in ("forest", "score"):
         settings["random_state"] = options["random_state"]
     if model in ("icscm", "scm") and choose_route(data, options) != DASK:
         is_searched = any("type=" in each for each in options["cv"])

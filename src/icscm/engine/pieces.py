@@ -178,7 +178,8 @@ class Piece:
             for block in split_evenly(len(own), n_blocks) if len(own) else ():
                 sums: Array = np.zeros((block.stop - block.start, *shape))
                 for each, feature in zip(sums, own[block].tolist(), strict=True):
-                    _kernels.add_values(store.find_codes(feature), environments, values, each)
+                    codes = self.rows.take(store.find_codes(feature))
+                    _kernels.add_values(codes, environments, values, each)
                 yield CountCube(own[block], sums, store.layout)
 
     def find_store(self, feature: int) -> Store | None:

@@ -22,6 +22,7 @@ from icscm.model.parsing import NUMBER, Label
 from icscm.model.routes import name_feature
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
+from icscm.model.score import Score
 from icscm.model.splits import CHAINS, count_labels
 from icscm.model.tree import Tree
 from icscm.tables.columns import Level
@@ -97,8 +98,8 @@ def find_absent(saved: SavedModel) -> Absent | None:
     return Absent(texts, tuple(find_numbers(na)), is_text) if texts else None
 
 
-def make_leaves(saved: SavedModel, model: Tree) -> list[Leaf]:
-    """The leaves of a tree, in their order."""
+def make_leaves(saved: SavedModel, model: Tree | Score) -> list[Leaf]:
+    """The leaves of a tree, or classes of totals of a score, in their order."""
     labels = [saved.classes[int(verdict)] for verdict in model.leaf_verdicts]
     counts = [count_labels(leaf) for leaf in model.leaves]
     parts = labels, model.leaf_probabilities().tolist(), model.leaf_texts, counts
@@ -129,13 +130,24 @@ def list_unsure(model: Model) -> list[tuple[Rule, str]]:
 
 
 def list_trees(model: Model) -> tuple[Tree, ...]:
-    """The trees of a forest, or the one that the model is."""
+    """The trees of a forest, or the one that the model is; a score has none."""
+    if isinstance(model, Score):
+        return ()
     return (model,) if isinstance(model, Tree) else model.trees
+
+
+def list_points(saved: SavedModel, model: Score) -> list[list[tuple[Condition, int]]]:
+    """Of each column its conditions and their points; the first that is true counts."""
+    return [
+        [(make_condition(rule, saved), points) for rule, points in terms]
+        for terms in model.list_columns()
+    ]
 
 
 def describe_origin(saved: SavedModel) -> str:
     """The version that learned the model, and from how many samples."""
-    sizes = [sum(sum(map(sum, leaf)) for leaf in tree.leaves) for tree in list_trees(saved.model)]
+    models = list_trees(saved.model) or (saved.model,)
+    sizes = [sum(sum(map(sum, leaf)) for leaf in getattr(each, "leaves", ())) for each in models]
     origin = f"Learned by icscm {escape_controls(saved.version)} from {max(sizes):,} samples"
     if isinstance(saved.model, Forest):
         origin += " for each tree" if len(set(sizes)) == 1 else " at most for each tree"
@@ -161,7 +173,7 @@ SCHEMA: Final = 2
 
 
 def make_json(saved: SavedModel) -> str:
-    """The splits and leaves, for a program in any language."""
+    """The splits and leaves, or points and risks, for a program in any language."""
     trees: list[dict[str, Any]] = []
     for tree in list_trees(saved.model):
         splits = [
@@ -172,16 +184,24 @@ def make_json(saved: SavedModel) -> str:
         leaves = [asdict(leaf) for leaf in make_leaves(saved, tree)]
         trees.append({"splits": make_plain(splits), "leaves": make_plain(leaves)})
     is_forest = isinstance(saved.model, Forest)
-    content: dict[str, Any] = {"trees": trees} if is_forest else trees[0]
     model = saved.model
+    content: dict[str, Any] = {"trees": trees} if is_forest else {}
+    if isinstance(model, Score):
+        columns = [
+            [asdict(condition) | {"points": points} for condition, points in terms]
+            for terms in list_points(saved, model)
+        ]
+        risks = model.compute_risks().tolist()
+        content = {"columns": make_plain(columns), "risks": risks, "cut": model.cut}
+    content = content or trees[0]
     if isinstance(model, Forest) and model.is_moved:  # leaves of a tree have theirs
         content |= {"calibration": model.calibration, "cut": model.find_cut()}
     elif model.threshold is not None:
         content["threshold"] = model.threshold
     how_to_read = fill_template("how_to_read.txt", saved, is_forest=is_forest, model=model)
-    absent = find_absent(saved)
+    absent, shape = find_absent(saved), "forest" if is_forest else "tree"
     document = {
-        "format": f"icscm-decision-{'forest' if is_forest else 'tree'}",
+        "format": "icscm-score" if isinstance(model, Score) else f"icscm-decision-{shape}",
         "schema": SCHEMA,
         "version": saved.version,
         "how_to_read": " ".join(how_to_read.split()),
@@ -197,17 +217,17 @@ def make_json(saved: SavedModel) -> str:
 
 
 def make_text(saved: SavedModel) -> str:
-    """The rule or tree with tables of its leaves; of a forest a summary."""
+    """The rule, tree or score with tables of its leaves; of a forest a summary."""
     model, (negative, positive) = saved.model, map(format_level, saved.classes)
     leaves, by_environment = [], []
-    if isinstance(model, Tree):
+    if not isinstance(model, Forest):
         rows = [["decided by", "predicts", f"probability of {positive}", negative, positive]]
         for leaf in make_leaves(saved, model):
             counts = (f"{count:,}" for count in leaf.training_samples)
             predicts, probability = format_level(leaf.prediction), f"{leaf.probability:.4f}"
             rows.append([leaf.decided_by, predicts, probability, *counts])
         leaves = align(rows, n_text=2)
-    if isinstance(model, Tree) and saved.environments is not None:
+    if not isinstance(model, Forest) and saved.environments is not None:
         lines = [["environment", *map(formatting.as_text, saved.environments)]]
         for number, (negatives, positives) in enumerate(model.leaves, start=1):
             pairs = zip(negatives, positives, strict=True)
@@ -247,6 +267,10 @@ def make_python(saved: SavedModel) -> str:
         shares = zip(tree.splits, tree.shares, strict=True)
         splits = [(numbers[s.rule], s.if_true, s.if_false, share) for s, share in shares]
         trees.append((splits, make_leaves(saved, tree)))
+    columns = [
+        [(numbers[rule], points) for rule, points in terms]
+        for terms in (model.list_columns() if isinstance(model, Score) else ())
+    ]
     lines = str(saved).replace("\n", "\n    ")
     return fill_template(
         "model.py.txt",
@@ -261,6 +285,7 @@ def make_python(saved: SavedModel) -> str:
         rules=zip(rules, readers, strict=True),
         unsure=[(r.feature, readers[numbers[r]], name) for r, name in list_unsure(model)],
         trees=trees,
+        columns=columns,
         model=model,
         is_forest=isinstance(model, Forest),
         n_trees=count(len(trees), "tree"),

@@ -16,6 +16,7 @@ from icscm.formatting import count, escape_controls, format_exactly, format_leve
 from icscm.model.forest import Forest
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.saved import SavedModel, get_table_settings
+from icscm.model.score import Score
 from icscm.model.tree import Tree
 from icscm.tables.columns import Level
 
@@ -54,6 +55,8 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     texts = [escape_controls(_quote_text(each)) for each in absent.texts] if absent else []
     if isinstance(model, Forest):
         columns = _make_forest_columns(saved, model, absent)
+    elif isinstance(model, Score):
+        columns = _make_score_columns(saved, model, absent)
     else:
         columns = _make_tree_columns(saved, model, absent)
     return documents.fill_template(
@@ -173,6 +176,25 @@ def _make_mean(saved: SavedModel, tree: Tree, absent: Absent | None) -> tuple[st
         nodes[number] = n_symbols, mean, n_leaves
     _, probability, n_leaves = nodes[0] if nodes else leaves[0]
     return probability, n_leaves
+
+
+def _make_score_columns(saved: SavedModel, model: Score, absent: Absent | None) -> dict[str, str]:
+    """The three columns from the total of points; risks are a table, since not all SQL has exp."""
+    cases = []
+    for terms in documents.list_points(saved, model):
+        whens = [(_write_condition(each, absent), _Case((), {"": str(n)})) for each, n in terms]
+        cases.append(_Case(whens, {"": "0"}).write("", "    "))
+    total = f"({_add(cases) or 0})"
+    risks = "\n".join(
+        f"    WHEN {n} THEN {format_sql_number(risk)}"
+        for n, risk in enumerate(model.compute_risks().tolist())
+    )
+    negative, positive = map(_quote_label, saved.classes)
+    return {
+        "prediction": f"CASE WHEN {total} >= {model.cut} THEN {positive} ELSE {negative} END",
+        "probability": f"CASE {total}\n{risks}\n  END",
+        "decided_by": f"'total of ' || CAST({total} AS VARCHAR)",
+    }
 
 
 @dataclass(frozen=True)

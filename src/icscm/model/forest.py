@@ -17,6 +17,7 @@ from icscm.formatting import count, format_name, shorten_list
 from icscm.model.calibration import CalibratedModel, take_fields
 from icscm.model.routes import name_unseen, read_columns
 from icscm.model.rules import Rule, make_rule
+from icscm.model.score import Score, Term
 from icscm.model.splits import CHAINS, LeafCounts, Split, freeze_counts, sum_leaves
 from icscm.model.tree import Decisions, Tree, make_chain
 from icscm.tables.columns import count_rows
@@ -196,9 +197,9 @@ class Forest(CalibratedModel):
         return Display(line[0].upper() + line[1:], ("feature", ">trees", ">splits"), rows)
 
 
-Model = Tree | Forest
+Model = Tree | Forest | Score
 
-KINDS: Final = (*CHAINS, "tree", Forest.kind)
+KINDS: Final = (*CHAINS, "tree", Forest.kind, Score.kind)
 
 
 def make_model(fields: dict[str, Any]) -> Model:
@@ -216,6 +217,11 @@ def make_model(fields: dict[str, Any]) -> Model:
         trees = [make_model(tree) for tree in fields["trees"]]
         own = (tree for tree in trees if isinstance(tree, Tree))
         return Forest(tuple(own), **take_fields(fields))
+    if kind == Score.kind:
+        terms = (Term(make_rule(each["rule"]), each["points"]) for each in fields["terms"])
+        own_fields = fields["intercept"], fields["scale"], tuple(fields["bounds"])
+        own_leaves = freeze_counts(fields["leaves"])
+        return Score(tuple(terms), *own_fields, own_leaves, **take_fields(fields))
     splits = (Split(**each | {"rule": make_rule(each["rule"])}) for each in fields["splits"])
     leaves = freeze_counts(fields["leaves"])
     return Tree(tuple(splits), leaves, kind, fields["balanced"], **take_fields(fields))
@@ -228,7 +234,7 @@ def describe_size(model: Model) -> str:
     >>> describe_size(make_chain("conjunction", (), (((3, 1), (2, 2)),)))
     'conjunction of 0 rules'
     """
-    what = {"tree": "split", "forest": "tree"}.get(model.kind, "rule")
+    what = {"tree": "split", "forest": "tree", "score": "column"}.get(model.kind, "rule")
     return f"{model.kind} of {count(len(model), what)}"
 
 

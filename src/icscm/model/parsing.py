@@ -19,7 +19,8 @@ from icscm.formatting import MAX_WHOLE, escape_controls
 from icscm.model.calibration import take_fields
 from icscm.model.forest import KINDS, Forest, Model
 from icscm.model.rules import CategoryRule, Rule, make_rule
-from icscm.model.splits import Split, make_chain_splits
+from icscm.model.score import MAX_TOTAL, Score, Term
+from icscm.model.splits import LeafCounts, Split, make_chain_splits
 from icscm.model.tree import Tree
 from icscm.tables.columns import sort_key
 
@@ -315,7 +316,10 @@ class _ModelReader:
     level_kinds: dict[int, str] = field(default_factory=dict)
 
     def read_model(self, value: Any, where: str) -> Model:
-        if _read_kind(value, where, KINDS) != Forest.kind:
+        kind = _read_kind(value, where, KINDS)
+        if kind == Score.kind:
+            return self.read_score(value, where)
+        if kind != Forest.kind:
             return self.read_tree(value, where, KINDS)
         trees = _list(self.read_tree, most=MAX_TREES)
         try:
@@ -338,15 +342,33 @@ class _ModelReader:
             fields = _object(_CALIBRATION, kind=_TEXT, **parts)(value, where)
             splits = tuple(Split(**each) for each in fields["splits"])
             balanced = fields["balanced"]
-        leaf = _list(_list(_whole(0, MAX_COUNT), exactly=self.n_environments), exactly=2)
-        leaves = _list(leaf, exactly=len(splits) + 1)(value["leaves"], f"{where}.leaves")
-        n_samples = sum(sum(map(sum, leaf)) for leaf in leaves)
-        if n_samples > MAX_COUNT:
-            _reject(f"{where}.leaves count {n_samples:,} samples in all, more than 64 bits hold")
+        leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(splits) + 1)
         try:
             return Tree(splits, leaves, kind, balanced, **take_fields(fields))
         except IcscmError as error:  # splits that form no tree
             _reject(f"{where} is not a valid {kind}: {error}")
+
+    def read_leaves(self, value: Any, where: str, n_leaves: int) -> tuple[LeafCounts, ...]:
+        leaf = _list(_list(_whole(0, MAX_COUNT), exactly=self.n_environments), exactly=2)
+        leaves: tuple[LeafCounts, ...] = _list(leaf, exactly=n_leaves)(value, where)
+        n_samples = sum(sum(map(sum, leaf)) for leaf in leaves)
+        if n_samples > MAX_COUNT:
+            _reject(f"{where} count {n_samples:,} samples in all, more than 64 bits hold")
+        return leaves
+
+    def read_score(self, value: Any, where: str) -> Score:
+        term = _object(rule=self.read_rule, points=_whole(0, MAX_TOTAL))
+        bounds = _list(_whole(1, MAX_TOTAL), most=MAX_TOTAL)
+        parts = {"terms": _list(term, most=MAX_RULES), "bounds": bounds, "leaves": _LIST}
+        numbers = dict.fromkeys(("intercept", "scale"), _NUMBER)
+        fields = _object(_CALIBRATION, kind=_TEXT, **numbers, **parts)(value, where)
+        terms = tuple(Term(**each) for each in fields["terms"])
+        leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(fields["bounds"]) + 1)
+        try:
+            own = float(fields["intercept"]), float(fields["scale"]), fields["bounds"], leaves
+            return Score(terms, *own, **take_fields(fields))
+        except IcscmError as error:
+            _reject(f"{where} is not a valid score: {error}")
 
     def read_rule(self, value: Any, where: str) -> Rule:
         if not self.features:  # a model of a packed store names the columns of its rules only

@@ -416,8 +416,8 @@ def check_learner(estimator: Any) -> None:
     """Raise unless it is a learner of this package: others do not learn from counts."""
     if not hasattr(estimator, "fit_counts"):
         raise IcscmError(
-            "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier or "
-            f"InvariantForestClassifier; got {type(estimator).__name__}"
+            "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier, "
+            f"InvariantForestClassifier or InvariantScoreClassifier; got {type(estimator).__name__}"
         )
 
 

@@ -60,8 +60,8 @@ def draw_model(
     drawn = [each["environment"] for each in largest]
     per_environment = _LOOSE if len(drawn) <= _N_LOOSE else _DENSE
     row = max(_LEAST_ROW, _ROW_REST + len(drawn) * per_environment)
-    tree_width = max(node["x"] for node in nodes) + _RIGHT + _LEAF_WIDTH
-    is_drawable = len(leaves) <= _MAX_LEAVES and tree_width <= _MAX_WIDTH
+    tree_width = max((node["x"] for node in nodes), default=0) + _RIGHT + _LEAF_WIDTH
+    is_drawable = bool(nodes) and len(leaves) <= _MAX_LEAVES and tree_width <= _MAX_WIDTH
     tree_width = tree_width if is_drawable else _WORDS_WIDTH
     aside = _NAMES_WIDTH if len(drawn) > 1 else _EDGE
     height = row * len(leaves)

@@ -198,13 +198,15 @@ def describe_model(
 ) -> Plain:
     """The model in words and numbers; rules with importances are those of a rule set."""
     model = learner.model_
-    noun = str(model.kind) if model.kind in ("tree", "forest") else "rule"
+    noun = str(model.kind) if model.kind in ("tree", "forest", "score") else "rule"
     is_chain, is_forest = noun == "rule", noun == "forest"
     used = [each["feature"] for each in nodes["importances"] or ()]
-    if is_chain or is_forest:
+    if noun != "tree":
         used = [format_name(each) for each in learner.features_used_]
     has_missing = any(getattr(rule, "missing", None) is not None for rule in model.rules)
     name = f"forest of {count(len(model.trees), 'tree')}" if is_forest else ""
+    rows = model.list_rows() if noun == "score" else ()
+    name = name or (str(model).partition("\n")[0] if rows else "")
     if model.kind == "tree":
         on = f" on {formatting.format_features(used)}" if used else ""
         name = f"tree of {count(len(model.leaves), 'leaf')}{on}"
@@ -228,6 +230,8 @@ def describe_model(
         "simple_rules": [*map(str, model.simple_rules)] if is_chain else [],
         "rules": _describe_rules(learner) if is_chain else [],
         "trees": _describe_trees(learner, importances) if is_forest else None,
+        "points": [row._asdict() for row in rows],
+        "risks": model.compute_risks().tolist() if rows else [],
         "discarded": discarded and _describe_discarded(discarded, errors, names),
         "shape": _describe_shape(getattr(learner, "shape_", None)),
     }

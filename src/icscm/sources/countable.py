@@ -19,7 +19,7 @@ from icscm.engine import clusters
 from icscm.engine.binning import describe_survey, find_suspicious_surveyed
 from icscm.engine.clusters import ClusterPatterns, Clusters
 from icscm.engine.counts import BinnedRule, CountCube, CountSource, Judge, PatternTable, SourceInfo
-from icscm.engine.pieces import BinnedSplit, NodeRows, Piece, find_leaves
+from icscm.engine.pieces import BinnedSplit, NodeRows, Piece, find_leaves, number_patterns
 from icscm.engine.stores import Rows, Store
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
@@ -235,6 +235,19 @@ class StoredSource:
         assert self.groups is not None
         codes = self.piece.rows.take(self.groups.codes)
         return clusters.square_sums(labels - p[leaves, environments], codes, self.groups.starts)
+
+    def sum_residuals(
+        self, rules: Sequence[BinnedRule], p: FloatArray, features: IntArray
+    ) -> Iterator[CountCube]:
+        """Sums of label - p, and of p (1 - p), by (feature, bin, 2, environment).
+
+        p (pattern, environment) is for the patterns that `count_patterns` finds.
+        """
+        labels, environments = self.list_cells()
+        truths = [~self.piece.find_covered(self.piece.rows, rule) for rule in rules]
+        own = p[number_patterns(truths, len(labels))[1], environments]
+        values = np.column_stack((labels - own, own * (1.0 - own)))
+        return self.piece.sum_values(values, environments, features)
 
     def list_cells(self) -> tuple[IntArray, IntArray]:
         """Number of the label and of the environment of each sorted row."""

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.estimators.forest import InvariantForestClassifier
+from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import count
@@ -33,6 +34,7 @@ DEFAULT = "icscm", "icscm-balanced", "invariant-tree", "invariant-forest", "logi
 ALL = "all"
 # Seconds to fit a million cells, about, on two cores; of the others `_OTHER_COST`.
 _COSTS = {"forest": 8.0, "invariant-forest": 4.0, "boosting": 1.5, "invariant-tree": 1.0}
+_COSTS["score"] = 30.0  # of the screen, mostly
 _OTHER_COST = 0.5
 # Levels of a smaller share of the rows are pooled; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
@@ -80,6 +82,7 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
             found[name + end] = learner(**settings, **own, model_type=kind)
     found["invariant-tree"] = InvariantTreeClassifier(**own)
     found["invariant-forest"] = InvariantForestClassifier(**own, random_state=0)
+    found["score"] = InvariantScoreClassifier(**own, random_state=0)
 
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32)

@@ -1,0 +1,353 @@
+"""Points scores: whole points for each column, and a risk for each total."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+import numpy as np
+from scipy.special import expit
+
+from icscm._repr import Display, align
+from icscm._types import BoolArray, FloatArray, IntArray
+from icscm.exceptions import IcscmError
+from icscm.formatting import count, format_name, format_number, shorten_list
+from icscm.model.calibration import CalibratedModel
+from icscm.model.routes import read_columns
+from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
+from icscm.model.splits import LeafCounts, sum_leaves
+from icscm.model.tree import Decisions, Tree
+from icscm.tables.columns import count_rows
+
+# Totals in a line of the table of risks.
+_N_TOTALS: Final = 10
+# Of points, so that no file can ask for a table of risks that memory does not hold.
+MAX_TOTAL: Final = 10_000
+
+
+class Term(NamedTuple):
+    """Points of the samples for which the rule is the first of its column that is true."""
+
+    rule: Rule
+    points: int
+
+
+class PointsRow(NamedTuple):
+    """A row of the printed table: the column, its value or values, and their points."""
+
+    column: str
+    value: str
+    points: int
+
+
+@dataclass(frozen=True, repr=False)
+class Score(CalibratedModel):
+    """Whole points for the values of some columns; their total gives the risk.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        Rules and their points, the terms of a column together. Of each column the first rule that
+        is true counts.
+    intercept, scale : float
+        Log odds of the positive label at 0 points in a new environment, and what a point adds.
+    bounds : tuple of int
+        The least total of each class of totals but the first.
+    leaves : tuple of counts by (label, environment)
+        Training samples of each class of totals.
+    calibration, threshold
+        As in `CalibratedModel`; the raw probability is expit(intercept + scale * total).
+
+    Examples
+    --------
+    >>> from icscm.model.rules import ThresholdRule
+    >>> from icscm.model.score import Score, Term
+    >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
+    >>> terms = Term(rule, 2), Term(rule.negate(), 0)
+    >>> print(Score(terms, -2.0, 1.0, (1,), (((5, 6), (0, 1)), ((1, 2), (3, 4)))))
+    score of 1 column, 0 to 2 points
+    column  value  points
+    age     > 63        2
+            <= 63       0
+    total   0      1      2
+    risk    11.9%  26.9%  50.0%
+    """
+
+    terms: tuple[Term, ...]
+    intercept: float
+    scale: float
+    bounds: tuple[int, ...]
+    leaves: tuple[LeafCounts, ...]
+
+    kind: ClassVar[str] = "score"
+    is_chain: ClassVar[bool] = False
+    # exact from classes, since no class holds totals of two verdicts
+    count_contrary: ClassVar[Any] = Tree.count_contrary
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (math.isfinite(self.intercept) and 0 <= self.scale <= MAX_TOTAL):
+            raise IcscmError("intercept and scale must be finite, and the scale not below 0")
+        if len(self.leaves) != len(self.bounds) + 1 or [*self.bounds] != sorted({*self.bounds}):
+            raise IcscmError("bounds of the classes of totals must rise, and each class has counts")
+        if not max(self.bounds, default=0) <= self.max_total <= MAX_TOTAL:
+            raise IcscmError(
+                f"totals, and bounds of their classes, are at most {MAX_TOTAL:,} points"
+            )
+
+    def predict(self, X: Any) -> BoolArray:
+        """Whether the positive label is the more likely one for each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of bool, of shape (n_samples,)
+            Whether the risk exceeds 1/2, or reaches the threshold.
+        """
+        is_positive: BoolArray = self.decide(X).prediction
+        return is_positive
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Risk of each row: the probability of the positive label in a new environment.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of float, of shape (n_samples,)
+            Between 0 and 1, both excluded.
+        """
+        return self.decide(X).probability
+
+    def decide(self, X: Any) -> Decisions:
+        """Prediction, risk and total of points for each row, in one pass.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        Decisions
+            A tuple of three arrays: `prediction`, `probability`, `decided_by`.
+        """
+        totals = self.add_points(X)
+        texts = np.array([f"total of {n}" for n in range(self.max_total + 1)], dtype=object)
+        return Decisions(totals >= self.cut, self.compute_risks()[totals], texts[totals])
+
+    def add_points(self, X: Any) -> IntArray:
+        """The total of points of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of int, of shape (n_samples,)
+            From 0 to `max_total`.
+        """
+        totals = np.zeros(count_rows(X), dtype=np.int64)
+        columns, _ = read_columns(X, self.rules)
+        for terms in self.list_columns():
+            column = columns[terms[0].rule.feature]
+            truths = [rule.judge(column) for rule, _ in terms]
+            totals += np.select(truths, [points for _, points in terms], 0)
+        return totals
+
+    def find_leaves(self, X: Any) -> IntArray:
+        """Number of the class of totals that each row falls in.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of int, of shape (n_samples,)
+            From 0, as in `leaves`.
+        """
+        return np.searchsorted(self.bounds, self.add_points(X), side="right")
+
+    # --- content --------------------------------------------------------------------------------
+
+    def list_columns(self) -> Iterator[list[Term]]:
+        """The terms of each column.
+
+        Yields
+        ------
+        list of Term
+            In their order: the first that is true counts.
+        """
+        for _, terms in groupby(self.terms, lambda term: term.rule.feature):
+            yield [*terms]
+
+    @property
+    def max_total(self) -> int:
+        """The largest total of points."""
+        return sum(max(points for _, points in terms) for terms in self.list_columns())
+
+    def compute_risks(self) -> FloatArray:
+        """The risk of each total, calibrated.
+
+        Returns
+        -------
+        array of float
+            From 0 points to `max_total`.
+        """
+        raw: FloatArray = expit(self.intercept + self.scale * np.arange(self.max_total + 1))
+        return self.calibrate(raw.clip(1e-9, 1.0 - 1e-9))
+
+    @property
+    def cut(self) -> int:
+        """The least total that is predicted positive; `max_total` + 1 where none is."""
+        return int((~self.is_positive(self.compute_risks())).sum())
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of the terms."""
+        return tuple(rule for rule, _ in self.terms)
+
+    def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
+        """The same score with each rule changed.
+
+        Parameters
+        ----------
+        change : callable
+            From a rule to another.
+
+        Returns
+        -------
+        Score
+            With the same points.
+        """
+        return replace(self, terms=tuple(Term(change(rule), points) for rule, points in self.terms))
+
+    def make_baseline(self) -> Tree:
+        """The majority-class baseline.
+
+        Returns
+        -------
+        Tree
+            One leaf, in which the more likely class is predicted.
+        """
+        return Tree((), (sum_leaves(self.leaves),))
+
+    @property
+    def leaf_texts(self) -> tuple[str, ...]:
+        """The totals of each class: `4 to 6 points`."""
+        lows, highs = (0, *self.bounds), (*(each - 1 for each in self.bounds), self.max_total)
+        pairs = zip(lows, highs, strict=True)
+        return tuple(f"{a} to {b} points" if a < b else count(a, "point") for a, b in pairs)
+
+    def leaf_probabilities(self) -> FloatArray:
+        """The risk in the middle of each class of totals.
+
+        Returns
+        -------
+        array of float
+            One for each class.
+        """
+        edges, risks = np.array([0, *self.bounds, self.max_total + 1]), self.compute_risks()
+        middles: FloatArray = risks[(edges[:-1] + edges[1:] - 1) // 2]
+        return middles
+
+    @property
+    def leaf_verdicts(self) -> BoolArray:
+        """Whether the samples of each class are predicted positive."""
+        return self.is_positive(self.leaf_probabilities())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain values.
+
+        Returns
+        -------
+        dict
+            What `make_model` turns back into this model.
+        """
+        fields = {
+            "kind": self.kind,
+            "terms": [{"rule": rule.to_dict(), "points": points} for rule, points in self.terms],
+            "intercept": self.intercept,
+            "scale": self.scale,
+            "bounds": [*self.bounds],
+            "leaves": [[list(row) for row in leaf] for leaf in self.leaves],
+        }
+        return fields | self._list_fields()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.list_columns())
+
+    # --- text -----------------------------------------------------------------------------------
+
+    def list_rows(self) -> list[PointsRow]:
+        """The table of points as it is printed.
+
+        Returns
+        -------
+        list of PointsRow
+            Values in ascending order, levels with the same points in one row, missing ones last.
+        """
+        rows = []
+        for terms in self.list_columns():
+            found: dict[Any, list[str]] = {}
+            for place, (rule, points) in reversed([*enumerate(terms)]):
+                is_level = isinstance(rule, CategoryRule) and rule.equal
+                text = _describe_values(rule, terms[place - 1].rule if place else None)
+                found.setdefault((points, is_level or place), []).insert(0, text)
+            name = format_name(terms[0].rule.feature)
+            rows += [PointsRow(name, shorten_list(each), key[0]) for key, each in found.items()]
+        return rows
+
+    def __str__(self) -> str:
+        line, columns, _ = self._display()
+        if not self.terms:
+            return line
+        rows = [(*row[:2], str(row.points)) for row in self.list_rows()]
+        repeated = {k for k in range(1, len(rows)) if rows[k][0] == rows[k - 1][0]}
+        shown = [("" if k in repeated else a, b, c) for k, (a, b, c) in enumerate(rows)]
+        risks, lines = self.compute_risks().tolist(), []
+        for start in range(0, len(risks), _N_TOTALS):
+            part = risks[start : start + _N_TOTALS]
+            totals = map(str, range(start, start + len(part)))
+            lines += align([["total", *totals], ["risk", *(f"{p:.1%}" for p in part)]], n_text=1)
+        head = [each.removeprefix(">") for each in columns]
+        return "\n".join([line, *align([head, *shown], n_text=2), *lines])
+
+    def _display(self) -> Display:
+        """A row for each value of a column and for each class of totals."""
+        if not self.terms:
+            return Display(
+                f"no term was found (risk {self.compute_risks()[0]:.1%} for every sample)"
+            )
+        rows = [(*row[:2], str(row.points)) for row in self.list_rows()]
+        risks, edges = self.compute_risks(), (0, *self.bounds, self.max_total + 1)
+        for text, low, end in zip(self.leaf_texts, edges[:-1], edges[1:], strict=True):
+            rows.append(("total", text, f"risk {risks[low]:.1%} to {risks[end - 1]:.1%}"))
+        line = f"score of {count(len(self), 'column')}, 0 to {count(self.max_total, 'point')}"
+        return Display(line, ("column", "value", ">points"), rows)
+
+
+def _describe_values(rule: Rule, above: Rule | None) -> str:
+    """The values of a row: `> 50 to 60`, a level, `other`, `missing`."""
+    if isinstance(rule, MissingRule):
+        return "missing"
+    if isinstance(rule, CategoryRule):
+        return rule._format_condition().removeprefix("== ") if rule.equal else "other"
+    text = rule._format_condition()
+    if isinstance(rule, ThresholdRule) and rule.above and isinstance(above, ThresholdRule):
+        text += f" to {format_number(above.threshold)}"
+    return text

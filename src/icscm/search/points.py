@@ -1,0 +1,289 @@
+"""A points score from counts: terms one by one, then whole points for all of them.
+
+    log odds of a row in environment e  =  intercept_e + sum of the effects of its true terms
+
+A term is a set of bins of one column: values above a threshold, or some levels of a category. Given
+the terms so far, the residuals g and hessians h of all rows, summed by (feature, bin, environment),
+tell what each further term would add: one Newton step of its effect, beside new intercepts. The
+best is added, as long as it explains more than chance; then each term may be exchanged. All else
+needs the counts of the patterns of true terms only, and at last the counts of the totals:
+
+    terms   --count_patterns-->   (pattern, label, environment)   --Newton-->   effects
+    effects times a factor, rounded, each moved by 1 while that lowers the log loss   -->   points
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
+from icscm.engine.counts import MISSINGNESS, BinnedRule, CountSource, Cut, Layout, PatternTable
+from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.score import Score, Term
+from icscm.model.splits import freeze_counts
+from icscm.stats.heterogeneity import pool_effects
+from icscm.stats.splits import find_quantile
+
+# Precision of the prior of an effect, around 0, and of an intercept, around the environment's rate.
+_RIDGE: Final = 1.0
+_OF_INTERCEPT: Final = 0.1
+_MAX_STEPS: Final = 50
+# Log loss that the exchange of a term must gain, and how many are made at most.
+_LEAST_GAIN: Final = 0.5
+_MAX_EXCHANGES: Final = 5
+# Rounds in which all points are moved, at most.
+_MAX_ROUNDS: Final = 20
+# Missing values of a column from which on they have points of their own, not those of the mean.
+_FEW: Final = 20
+# Classes of totals, as equal in size as totals allow.
+_N_CLASSES: Final = 8
+
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """What the search of a score needs besides the counts.
+
+    `features` may be used; `least` is the least information of a term, its hessian within
+    environments. With groups of rows, chance explains `design` times as much.
+    """
+
+    features: IntArray
+    max_terms: int = 12
+    max_points: int = 5
+    least: float = 1.0
+    design: float = 1.0
+
+
+class Fit(NamedTuple):
+    """Log odds of the environments and of the terms, probabilities (pattern, environment), loss."""
+
+    intercepts: FloatArray
+    effects: FloatArray
+    p: FloatArray
+    loss: float
+
+
+def fit_effects(terms: Array, counts: CountArray, ridge: float = _RIDGE) -> Fit:
+    """Common effects and intercepts of the environments, by Newton's method.
+
+    `terms` is (pattern, term), `counts` (pattern, label, environment); the log loss is summed.
+    """
+    x, n, positives = terms.astype(float), counts.sum(axis=1), counts[:, 1]
+    start = logit((positives.sum(axis=0) + 0.5) / (n.sum(axis=0) + 1.0))
+    a, b, prior = start, np.zeros(x.shape[1]), ridge * np.eye(x.shape[1])
+    for _ in range(_MAX_STEPS):
+        p = expit((x @ b)[:, np.newaxis] + a)
+        g, h = positives - n * p, n * p * (1.0 - p)
+        g_a, h_a = g.sum(axis=0) - _OF_INTERCEPT * (a - start), h.sum(axis=0) + _OF_INTERCEPT
+        mixed = x.T @ h
+        information = (x * h.sum(axis=1, keepdims=True)).T @ x + prior - (mixed / h_a) @ mixed.T
+        slope = x.T @ g.sum(axis=1) - ridge * b - mixed @ (g_a / h_a)
+        step = np.linalg.solve(information, slope).clip(-1.0, 1.0)
+        shift = ((g_a - step @ mixed) / h_a).clip(-2.0, 2.0)
+        a, b = a + shift, b + step
+        if max(np.abs(shift).max(), np.abs(step).max(initial=0.0)) < 1e-7:
+            break
+    log_odds = (x @ b)[:, np.newaxis] + a
+    losses = counts[:, 0] * np.logaddexp(0, log_odds) + positives * np.logaddexp(0, -log_odds)
+    return Fit(a, b, expit(log_odds), round(float(losses.sum()), DEVIANCE_DECIMALS))
+
+
+# --- terms ----------------------------------------------------------------------------------------
+
+
+def find_terms(source: Any, settings: ScoreSettings) -> list[BinnedRule]:
+    """The terms of a score: the best is added, again and again, then each may be exchanged."""
+    terms: list[BinnedRule] = []
+    chance = settings.design * find_quantile(CHANCE_LEVEL, 1)
+    while len(terms) < settings.max_terms:
+        gain, best = _find_best(source, settings, terms)
+        if best is None or gain <= chance:
+            break
+        terms.append(best)
+    for _ in range(_MAX_EXCHANGES):
+        loss = _fit_terms(source, terms).loss - _LEAST_GAIN
+        for place in range(len(terms)):
+            others = [*terms[:place], *terms[place + 1 :]]
+            _, best = _find_best(source, settings, others)
+            if best is not None and _fit_terms(source, [*others, best]).loss < loss:
+                terms = [*others, best]
+                break
+        else:
+            break
+    return terms
+
+
+def _fit_terms(source: CountSource, terms: Sequence[BinnedRule]) -> Fit:
+    table = source.count_patterns(terms)
+    return fit_effects(table.patterns, table.counts)
+
+
+def _find_best(
+    source: Any, settings: ScoreSettings, terms: Sequence[BinnedRule]
+) -> tuple[float, BinnedRule | None]:
+    """The term that explains most beside the others, of equals the first; what it explains."""
+    best: tuple[float, BinnedRule | None] = 0.0, None
+    used = {(each.feature, each.satisfied.tobytes()) for each in terms}
+    cubes = [*source.sum_residuals(terms, _fit_terms(source, terms).p, settings.features)]
+    places = [(feature, k, cube) for cube in cubes for k, feature in enumerate(cube.features)]
+    for feature, k, cube in sorted(places, key=lambda each: each[0]):
+        n_bins = int(source.candidates.count_bins(np.array([feature]))[0])
+        g, h = cube.counts[k, :n_bins].swapaxes(0, 1)
+        sets = list_sets(cube.layout, g.sum(axis=1), h.sum(axis=1))
+        is_used = [(feature, each.tobytes()) in used for each in sets]
+        gains = np.where(is_used, 0.0, _compute_gains(sets, g, h, settings.least))
+        if len(gains) and (gain := float(gains.max())) > best[0]:
+            best = gain, BinnedRule(int(feature), sets[int(gains.argmax())])
+    return best
+
+
+def list_sets(layout: Layout, g: FloatArray, h: FloatArray) -> BoolArray:
+    """The terms (term, bin) of a column, as sets of bins.
+
+    Values above each threshold; each level of a category, and levels with the largest residuals.
+    Missing values are a term of their own.
+    """
+    bins, first = np.arange(len(g)), int(layout.has_missing)
+    sets = bins == bins[first:, np.newaxis]
+    if not layout.nominal:
+        sets = bins > bins[first:-1, np.newaxis]
+    elif len(sets) > 3:
+        shrunken = np.where(bins < first, -np.inf, g / (h + 5.0))
+        place = np.argsort(np.argsort(shrunken, kind="stable"), kind="stable")
+        sets = np.vstack((sets, place > bins[first + 1 : -2, np.newaxis]))
+    return np.vstack((sets, bins == 0)) if first else sets
+
+
+def _compute_gains(sets: BoolArray, g: FloatArray, h: FloatArray, least: float) -> FloatArray:
+    """Deviance that each term explains in one Newton step; 0 with too little information."""
+    weights, totals = sets @ h, np.maximum(h.sum(axis=0), 1e-9)
+    information = (weights - weights**2 / totals).sum(axis=1)
+    slope = (sets @ g - weights * (g.sum(axis=0) / totals)).sum(axis=1)
+    gains: FloatArray = np.where(information >= least, slope**2 / (information + _RIDGE), 0.0)
+    return gains.round(DEVIANCE_DECIMALS)
+
+
+# --- points ---------------------------------------------------------------------------------------
+
+
+def find_points(table: PatternTable, max_points: int) -> IntArray:
+    """Whole points of the terms: effects times the best factor, each then moved by 1."""
+    effects = fit_effects(table.patterns, table.counts).effects
+    factors = np.arange(2, 2 * max_points + 1) / 2 / max(np.abs(effects).max(initial=0.0), 1e-9)
+    tried: list[IntArray] = [np.rint(effects * each).astype(np.int64) for each in factors]
+    losses = [fit_totals(*count_totals(table, points)).loss for points in tried]
+    points, loss = tried[int(np.argmin(losses))], min(losses)
+    for _ in range(_MAX_ROUNDS):
+        before = loss
+        for step in (*np.eye(len(points), dtype=np.int64), *-np.eye(len(points), dtype=np.int64)):
+            moved = points + step
+            own = fit_totals(*count_totals(table, moved)).loss
+            if np.abs(moved).max() <= max_points and own < loss:
+                points, loss = moved, own
+        if loss == before:
+            break
+    return points
+
+
+def count_totals(table: PatternTable, points: IntArray) -> tuple[IntArray, CountArray]:
+    """The totals that occur, ascending, and their samples (total, label, environment)."""
+    totals, places = np.unique(table.patterns @ points, return_inverse=True)
+    counts = np.zeros((len(totals), *table.counts.shape[1:]), dtype=np.int64)
+    np.add.at(counts, places, table.counts)
+    return totals, counts
+
+
+def fit_totals(totals: IntArray, counts: CountArray) -> Fit:
+    """The common effect of a point, and the intercepts of the environments."""
+    return fit_effects(totals[:, np.newaxis], counts, 1e-6)
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+def find_score(source: Any, settings: ScoreSettings) -> Score:
+    """The model: terms, points, and the risk of each total."""
+    terms = _add_missing(source, find_terms(source, settings))
+    table = source.count_patterns(terms)
+    points = find_points(table, settings.max_points)
+    rows, lowest = list[Term](), 0
+    for feature, sizes in _count_bins(source, terms).items():
+        own = [place for place, each in enumerate(terms) if each.feature == feature]
+        by_bin = points[own] @ np.array([terms[place].satisfied for place in own])
+        first = int(source.candidates.find_layout(feature).has_missing)
+        values, weights = by_bin[first:], sizes[first:]
+        mean = round(float(np.average(values, weights=weights)))
+        missing = int(by_bin[0]) if first and sizes[0] >= _FEW else mean
+        points[own[-1]] += first * (missing - by_bin[0])  # the last term is that of missing values
+        lowest += (least := min(missing, int(values.min())))
+        rows += _make_terms(source, feature, values - least, weights, missing - least)
+    totals, counts = count_totals(table, points)
+    return make_score(rows, totals - lowest, counts)
+
+
+def _add_missing(source: CountSource, terms: Sequence[BinnedRule]) -> list[BinnedRule]:
+    """The terms, and last one of missing values for each column that has any."""
+    missing = {}
+    for each in terms:
+        if source.candidates.find_layout(each.feature).has_missing:
+            missing[each.feature] = BinnedRule(each.feature, np.arange(len(each.satisfied)) == 0)
+    is_one = [each.feature in missing and bool(each.satisfied[0]) for each in terms]
+    others = [each for each, is_missing in zip(terms, is_one, strict=True) if not is_missing]
+    return [*others, *missing.values()]
+
+
+def _count_bins(source: CountSource, terms: Sequence[BinnedRule]) -> dict[int, CountArray]:
+    """Samples by bin, of the columns of some terms, in their order."""
+    n_bins = {each.feature: len(each.satisfied) for each in terms}
+    found = {}
+    for cube in source.count_node(()) if terms else ():
+        for feature, counts in zip(cube.features.tolist(), cube.counts, strict=True):
+            if feature in n_bins:
+                found[feature] = counts.sum(axis=(1, 2))[: n_bins[feature]]
+    return {feature: found[feature] for feature in n_bins}
+
+
+def _make_terms(
+    source: CountSource, feature: int, points: IntArray, sizes: CountArray, missing: int
+) -> Iterator[Term]:
+    """The rows of a column in the model, of which the first that is true decides.
+
+    Missing values, then thresholds from the highest down, or levels; at last all other values.
+    """
+    make, values = source.candidates.make_rule, points.tolist()
+    rule = make(Cut(feature, MISSINGNESS, False))
+    if isinstance(rule, MissingRule):  # a presence or absence is never missing
+        yield Term(rule, missing)
+    if source.candidates.find_layout(feature).nominal:
+        other = int(np.bincount(points, sizes).argmax())  # of levels not seen, as of most samples
+        changes = [(cut, own) for cut, own in enumerate(values) if own != other]
+    else:
+        steps = [k for k in range(len(values) - 1) if values[k] != values[k + 1]]
+        changes, other = [(k, values[k + 1]) for k in reversed(steps)], values[0]
+    rules = [(make(Cut(feature, cut, False)), own) for cut, own in changes]
+    rules += [(rules[-1][0].negate(), other)] if rules else []
+    for rule, own in rules:  # false for missing values, which have their own row
+        if isinstance(rule, ThresholdRule | CategoryRule):
+            rule = replace(rule, missing=False)
+        yield Term(rule, own)
+
+
+def make_score(terms: Sequence[Term], totals: IntArray, counts: CountArray) -> Score:
+    """The risk of each total, the same effect in all environments, and classes of totals."""
+    found, sizes = fit_totals(totals, counts), counts.sum(axis=1)
+    weights = (sizes * found.p * (1.0 - found.p)).sum(axis=0)
+    pooled = pool_effects(found.intercepts, np.maximum(weights, 1e-9) ** -0.5)
+    scale, intercept = max(float(found.effects[0]), 0.0), float(found.intercepts[0])
+    intercept = intercept if pooled is None else pooled.mean
+    before = np.cumsum(sizes.sum(axis=1)) - sizes.sum(axis=1)
+    number = _N_CLASSES * before // sizes.sum() + 2 * _N_CLASSES * (intercept + scale * totals > 0)
+    bounds = totals[1:][np.diff(number) > 0]
+    leaves = np.zeros((len(bounds) + 1, *counts.shape[1:]), dtype=np.int64)
+    np.add.at(leaves, np.searchsorted(bounds, totals, side="right"), counts)
+    return Score(tuple(terms), intercept, scale, tuple(bounds.tolist()), freeze_counts(leaves))

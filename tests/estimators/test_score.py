@@ -1,0 +1,160 @@
+"""A points score: what it learns, prints, saves, and does with missing values and shortcuts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from icscm import InvariantScoreClassifier, load
+from icscm.exceptions import IcscmError, NothingFoundWarning
+from icscm.model.saved import make_saved_model
+
+pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.NoEnvironmentsWarning")
+
+
+@parametrize_with_checks(
+    [InvariantScoreClassifier(random_state=0, n_jobs=1)],
+    expected_failed_checks=lambda _: {
+        "check_sample_weight_equivalence_on_dense_data": "weights are units of rows",
+        "check_sample_weight_equivalence_on_sparse_data": "weights are units of rows",
+    },
+)
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def make_visits(n=2_400, seed=0):
+    """Age, sex and job act alike at all sites; the code is reversed at the last one."""
+    rng = np.random.default_rng(seed)
+    site, age = rng.integers(0, 4, n), rng.integers(20, 90, n).astype(float)
+    sex, job = rng.choice(["f", "m"], n), rng.choice(list("abcdef"), n)
+    odds = -3 + 1.2 * (age > 50) + 1.2 * (age > 70) + 0.9 * (sex == "m") + np.isin(job, ["a", "b"])
+    ill = rng.random(n) < 1 / (1 + np.exp(-odds - 0.3 * site))
+    code = ill ^ (rng.random(n) < np.array([0.02, 0.1, 0.25, 0.95])[site])
+    age[rng.random(n) < 0.1] = np.nan
+    X = pd.DataFrame({"age": age, "sex": sex, "job": job, "code": code.astype(int)})
+    return X, np.where(ill, "yes", "no"), np.array(["n", "e", "s", "w"])[site]
+
+
+@pytest.fixture(scope="module")
+def visits():
+    X, y, places = make_visits()
+    learner = InvariantScoreClassifier(random_state=0, n_jobs=1).fit(X, y, environments=places)
+    return learner, X, y, places
+
+
+def test_a_reversing_shortcut_gets_no_points(visits):
+    learner, X, y, _ = visits
+    assert {*learner.features_used_} == {"age", "sex", "job"}
+    assert [each.rule.feature for each in learner.trace_.rejected_columns] == ["code"]
+    screen = learner.screen_.set_index("column")
+    assert screen.loc["code", "verdict"] == "rejected"
+    assert screen.loc["code", "rule"] == "code > 0"
+    assert roc_auc_score(y, learner.predict_proba(X)[:, 1]) > 0.7
+
+
+def test_points_are_whole_and_the_table_is_complete(visits):
+    model = visits[0].model_
+    rows = {(row.column, row.value): row.points for row in model.list_rows()}
+    assert rows["sex", "other"] == 0 < rows["sex", "m"]
+    others = pd.concat([visits[1][:1]] * 3).assign(job=["c", "a", "b"])
+    assert model.add_points(others).argmin() == 0
+    assert min(points for (column, _), points in rows.items() if column == "age") == 0
+    assert ("age", "missing") in rows
+    risks = model.compute_risks()
+    assert (np.diff(risks) > 0).all()
+    assert len(risks) == model.max_total + 1
+    text = str(model)
+    assert all(f"{risk:.1%}" in text for risk in risks)
+    assert "<td" in model._repr_html_()
+
+
+def test_counts_of_classes_are_those_of_the_training_rows(visits):
+    learner, X, y, places = visits
+    leaves = learner.model_.find_leaves(X)
+    for number, counts in enumerate(learner.model_.leaves):
+        for label, row in zip(("no", "yes"), counts, strict=True):
+            found = [((leaves == number) & (y == label) & (places == e)).sum() for e in "ensw"]
+            assert found == [row[learner.environments_.index(e)] for e in "ensw"]
+
+
+def test_a_missing_value_is_not_the_low_side(visits):
+    """A missing age had the points of the youngest; no sex was missing in training."""
+    learner, X, *_ = visits
+    rows = pd.concat([X[:1]] * 3, ignore_index=True)
+    rows["age"] = [25.0, np.nan, 85.0]
+    low, missing, high = learner.model_.add_points(rows)
+    assert low < missing < high
+    rows["age"], rows["sex"] = 60.0, pd.Series(["f", None, "m"], dtype=object)
+    low, missing, high = learner.model_.add_points(rows)
+    assert low <= missing <= high
+
+
+def test_names_of_environments_do_not_matter(visits):
+    learner, X, y, places = visits
+    names = {"n": "z", "e": "a", "s": "m", "w": "k"}
+    again = clone(learner).fit(X, y, environments=[names[each] for each in places])
+    assert again.model_.terms == learner.model_.terms
+    assert again.model_.scale == pytest.approx(learner.model_.scale)
+    assert again.model_.intercept == pytest.approx(learner.model_.intercept)
+
+
+def test_saved_and_loaded(visits, tmp_path):
+    learner, X, *_ = visits
+    learner.save(tmp_path / "score.json")
+    saved = load(tmp_path / "score.json")
+    assert saved.model == learner.model_
+    assert (saved.predict(X) == learner.predict(X)).all()
+    assert {*saved.explain(X)} <= {f"total of {n}" for n in range(learner.model_.max_total + 1)}
+    assert make_saved_model(learner) == saved
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ('"points": 0', '"points": -1', "points must be a whole number from 0 to 10000"),
+        ('"points": 0', '"points": 10000', "totals, and bounds of their classes, are at"),
+        ('"scale": ', '"scale": -', "the scale not below 0"),
+        ('"bounds": [', '"bounds": [9999, ', "bounds of the classes|entries instead of"),
+    ],
+)
+def test_damaged_files_are_rejected(visits, tmp_path, old, new, match):
+    text = make_saved_model(visits[0]).to_json()
+    assert old in text
+    (tmp_path / "damaged.json").write_text(text.replace(old, new, 1))
+    with pytest.raises(IcscmError, match=match):
+        load(tmp_path / "damaged.json")
+
+
+def test_files_give_the_same_score(visits, tmp_path):
+    """Residuals are summed by the source, so that rows need not be in memory."""
+    learner, X, y, places = visits
+    X.assign(y=y, place=places).to_parquet(tmp_path / "visits.parquet")
+    plain = clone(learner).set_params(tolerance=None)
+    again = clone(plain).fit_dataset(tmp_path / "visits.parquet", "y", "place")
+    assert again.model_ == plain.fit(X, y, environments=places).model_
+
+
+def test_report_shows_points_first_and_the_figure_is_drawn(visits):
+    learner = visits[0]
+    report = learner.report()
+    text = report.to_markdown()
+    assert 0 < text.index("## Points") < text.index("## Leaves")
+    assert "| sex | m |" in text
+    assert report.to_dict()["model"]["risks"] == learner.model_.compute_risks().tolist()
+    assert "Risk of each total" in report.to_html()
+    assert learner.plot().axes
+    assert {"new_low", "new_high"} <= {*learner.describe_leaves()}
+
+
+def test_no_column_gets_points(visits):
+    _, _, y, places = visits
+    X = np.random.default_rng(0).integers(0, 2, (len(y), 1))
+    with pytest.warns(NothingFoundWarning, match="No column got points"):
+        learner = InvariantScoreClassifier(tolerance=None).fit(X, y, environments=places)
+    assert str(learner.model_).startswith("no term was found")
+    assert len(np.unique(learner.predict_proba(X))) == 2
+    assert "No column got points" in learner.report().to_markdown()

@@ -1,0 +1,114 @@
+"""The search of a score: its sums against rows, its log loss against a literal one, its points."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from icscm.engine.counts import PatternTable
+from icscm.search.points import (
+    ScoreSettings,
+    count_totals,
+    find_points,
+    find_score,
+    find_terms,
+    fit_effects,
+    fit_totals,
+    list_sets,
+)
+from icscm.sources.memory import make_memory_source
+
+
+def compute_loss_literally(table, effects, intercepts):
+    """Row by row: the logarithm of the probability of each label."""
+    loss = 0.0
+    for pattern, counts in zip(table.patterns, table.counts, strict=True):
+        for label, place in product(range(2), range(counts.shape[1])):
+            p = expit(intercepts[place] + sum(effects[pattern]))
+            loss -= counts[label, place] * np.log(p if label else 1 - p)
+    return loss
+
+
+@st.composite
+def pattern_tables(draw, n_terms=2, n_environments=2):
+    patterns = np.array([*product([False, True], repeat=n_terms)])
+    shape = len(patterns), 2, n_environments
+    n_cells = int(np.prod(shape))
+    cells = st.lists(st.integers(1, 60), min_size=n_cells, max_size=n_cells)
+    return PatternTable(patterns, np.array(draw(cells)).reshape(shape))
+
+
+@settings(max_examples=30, deadline=None)
+@given(pattern_tables())
+def test_effects_have_the_least_log_loss(table):
+    """Newton's method against a general optimiser of the literal log loss."""
+    found = fit_effects(table.patterns, table.counts, 1e-6)
+    assert found.loss == pytest.approx(
+        compute_loss_literally(table, found.effects, found.intercepts), abs=1e-4
+    )
+    best = minimize(lambda x: compute_loss_literally(table, x[:2], x[2:]), np.zeros(4))
+    assert found.loss <= best.fun + 0.05  # the weak prior of the intercepts
+
+
+@settings(max_examples=15, deadline=None)
+@given(pattern_tables(n_terms=3))
+def test_points_are_nearly_those_of_an_exhaustive_search(table):
+    """Of all 7^3 scores of at most 3 points a term, none has a log loss lower by 1 %."""
+    found = fit_totals(*count_totals(table, find_points(table, 3))).loss
+    every = (np.array(each) for each in product(range(-3, 4), repeat=3))
+    assert found <= 1.01 * min(fit_totals(*count_totals(table, each)).loss for each in every)
+
+
+def make_source(n=600, seed=0, order=None):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (n, 3)).astype(float)
+    X[rng.random(n) < 0.1, 0] = np.nan
+    places = rng.integers(0, 3, n)
+    y = rng.random(n) < expit(-1 + 1.5 * (X[:, 0] > 2) + (X[:, 1] > 3) + 0.5 * places)
+    order = np.arange(n) if order is None else order
+    rows = X[order], y[order].astype(int), places[order]
+    return make_memory_source(*rows, environment_labels=list("abc")), rows
+
+
+def test_sums_of_residuals_are_those_of_the_rows():
+    source, (X, y, places) = make_source()
+    rules = find_terms(source, ScoreSettings(np.arange(3), max_terms=2))
+    assert len(rules) == 2
+    p = np.random.default_rng(1).random((len(source.count_patterns(rules).patterns), 3))
+    lows = [np.flatnonzero(rule.satisfied)[0] - (rule.feature == 0) for rule in rules]
+    truths = [X[:, rule.feature] >= low for rule, low in zip(rules, lows, strict=True)]
+    patterns = [[*row] for row in source.count_patterns(rules).patterns.tolist()]
+    for part in (source, source.take(np.arange(0, 600, 2))):  # codes of a part are those of all
+        rows = slice(None) if part is source else slice(None, None, 2)
+        group = [patterns.index([*each]) for each in np.array(truths).T[rows].tolist()]
+        own, site = p[group, places[rows]], places[rows]
+        (cube,) = [c for c in part.sum_residuals(rules, p, np.array([1])) if len(c.features)]
+        for level, place in product(range(6), range(3)):
+            at = (X[rows, 1] == level) & (site == place)
+            sums = (y[rows] - own)[at].sum(), (own * (1 - own))[at].sum()
+            assert cube.counts[0, level, :, place] == pytest.approx(sums)
+
+
+def test_the_order_of_rows_does_not_matter():
+    shuffled = np.random.default_rng(1).permutation(600)
+    first, second = (
+        find_score(make_source(order=order)[0], ScoreSettings(np.arange(3)))
+        for order in (None, shuffled)
+    )
+    assert (first.terms, first.bounds, first.leaves) == (second.terms, second.bounds, second.leaves)
+    assert (first.intercept, first.scale) == pytest.approx((second.intercept, second.scale))
+    assert first.terms
+
+
+def test_levels_are_tried_alone_and_by_their_residuals():
+    """Of levels a, b, c, d with residuals 3, 1, 2, 0: each; b, c and a; missing values."""
+    from icscm.engine.counts import Layout
+
+    g = np.array([9.0, 3.0, 1.0, 2.0, 0.0])
+    sets = list_sets(Layout(nominal=True, has_missing=True), g, np.ones(5)).astype(int).tolist()
+    assert sets[:4] == np.eye(5, dtype=int)[1:].tolist()
+    assert sets[4:] == [[0, 1, 0, 1, 0], [1, 0, 0, 0, 0]]
