@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags, Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icscm import exceptions
-from icscm._types import Array, FloatArray
+from icscm._types import Array
 from icscm.engine.pieces import make_level_counts
 from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count
@@ -78,14 +78,6 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
 
     # the parameter for finer thresholds
     _finer: ClassVar[str] = "max_levels"
-
-    parents_: tuple[str | int, ...] | None
-    accepted_sets_: dict[tuple[str | int, ...], float]
-    bic_: dict[tuple[str | int, ...], float]
-    p_values_: FloatArray
-    n_sets_tested_: int
-    environments_: tuple[Any, ...]
-    n_features_in_: int
 
     def __init__(
         self,

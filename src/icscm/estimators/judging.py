@@ -148,9 +148,8 @@ class Judge:
     def measure_variation(self, columns: IntArray, scores: FloatArray) -> FloatArray:
         """Variance of the scores between the bins of each of some columns."""
         found = np.zeros(len(columns))
-        for cube in self._sum(
-            np.column_stack((scores - scores.mean(), np.ones(len(scores)))), columns
-        ):
+        values = np.column_stack((scores - scores.mean(), np.ones(len(scores))))
+        for cube in self._sum(values, columns):
             sums = cube.counts.sum(axis=3)
             between = (sums[:, :, 0] ** 2 / np.maximum(sums[:, :, 1], 1.0)).sum(axis=1)
             found[np.searchsorted(columns, cube.features)] = between

@@ -312,10 +312,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     @property
     def rejected_(self) -> list[Any]:
         """The columns rejected, in the order in which they were."""
-        order = self.screen_[self.screen_["verdict"] == "rejected"].sort_values(
-            "round", kind="stable"
-        )
-        return list(order["column"])
+        rejected = self.screen_[self.screen_["verdict"] == "rejected"]
+        return list(rejected.sort_values("round", kind="stable")["column"])
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)

@@ -124,9 +124,8 @@ class PathPoint:
     @property
     def rate_heterogeneity(self) -> float:
         """Dependence of the label on the environment in all leaves: their G statistics."""
-        return float(
-            compute_rate_heterogeneity(np.array(self.model.leaves, dtype=np.int64))[0].sum()
-        )
+        statistics, _ = compute_rate_heterogeneity(np.array(self.model.leaves, dtype=np.int64))
+        return float(statistics.sum())
 
     @property
     def varies(self) -> float:

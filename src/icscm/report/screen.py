@@ -67,12 +67,9 @@ def make_screen_report(
     """A report on a fitted `InvariantFeatureSelector`."""
     environments = selector.environments_ or ()
     known = selector.screen_["verdict"].map(_ORDER.index)
-    ordered = selector.screen_.assign(
-        order=known, number=selector.screen_["round"].where(known == 0)
-    )
-    ordered = ordered.sort_values(
-        ["order", "number", "share"], ascending=[True, True, False], kind="stable"
-    )
+    number, by = selector.screen_["round"].where(known == 0), ["order", "number", "share"]
+    ordered = selector.screen_.assign(order=known, number=number)
+    ordered = ordered.sort_values(by, ascending=[True, True, False], kind="stable")
     columns = [_describe_column(row, selector.effects_) for row in ordered.to_dict("records")]
     if path is None and environments:
         frames = selector.screen_, selector.rounds_

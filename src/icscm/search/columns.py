@@ -117,11 +117,8 @@ class ColumnScreen:
         found = {}
         for number, feature in enumerate(known.features.tolist()):
             if replication[feature] < least:
-                alike = list_alike(known.locate(number), candidates, _MAX_COPIES)
-                found[feature] = [
-                    RejectedColumn(rule, "unreplicated", 0, replication[feature])
-                    for rule in map(candidates.make_rule, alike)
-                ]
+                fields = "unreplicated", 0, replication[feature]
+                found[feature] = self._record(known.locate(number), *fields)
         return found
 
     def _describe(self, judged: _Judged, at: int, number: int) -> list[RejectedColumn]:
@@ -130,9 +127,13 @@ class ColumnScreen:
         extremes = find_extreme_environments(known) or ()
         share, p_value = float(judged.shares[at]), float(f"{judged.p_values[at]:.3g}")
         lowest, highest = ((self._source.environments[k], effects[k]) for k in extremes)
-        alike = list_alike(judged.cuts[at], self._source.candidates, _MAX_COPIES)
-        rules = map(self._source.candidates.make_rule, alike)
         fields = "heterogeneous", number, None, share, p_value, lowest, highest
+        return self._record(judged.cuts[at], *fields)
+
+    def _record(self, cut: Cut, *fields: Any) -> list[RejectedColumn]:
+        """A rejected column and its copies, as the trace has them."""
+        candidates = self._source.candidates
+        rules = map(candidates.make_rule, list_alike(cut, candidates, _MAX_COPIES))
         return [RejectedColumn(rule, *fields) for rule in rules]
 
     def _judge(self, banned: Iterable[int]) -> _Judged:

@@ -173,15 +173,11 @@ def find_invariant_sets(
         largest[feature] = p_values[(sets != feature).all(axis=1)].max()
     bics: list[float] = []
     # counted again: the walk drops strata that a test does not need
-    for batch in _make_batches(_count_strata(counts, each) for each in accepted if scored):
+    tables, shape = map(counts.count, accepted if scored else ()), (2, counts.n_environments, -1)
+    for batch in _make_batches(each.reshape(shape).transpose(2, 0, 1) for each in tables):
         bics += compute_bic(batch).tolist()
     found = accepted, find_shared(accepted), largest, len(sets)
     return InvariantSets(*found, dict(zip(accepted, bics, strict=scored)))
-
-
-def _count_strata(counts: LevelCounts, features: Sequence[int]) -> CountArray:
-    """The table (stratum, label, environment) of one set."""
-    return counts.count(features).reshape(2, counts.n_environments, -1).transpose(2, 0, 1)
 
 
 def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -> None:
