@@ -60,7 +60,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     rules are not tried.
     """
     view = ConjunctionView(source, settings)
-    screened, n_tried, n_beyond = _screen(view, settings)
+    screened, n_tried, n_beyond = _screen(view)
     rules = [view.make_rule(each.cut) for each in screened]
     binned, wide, narrow = _list_forms(source, [view.make_binned_rule(e.cut) for e in screened])
     patterns = view.count_patterns(binned)
@@ -91,9 +91,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     passed = zip(rules, statistics, _compute_p_values(statistics, n_tried).tolist(), strict=True)
     return model, make_trace(
         source,
-        _make_steps(
-            view, settings, [screened[i] for i in kept], leaves, verdicts, n_tried, patterns, places
-        ),
+        _make_steps(view, [screened[i] for i in kept], leaves, verdicts, n_tried, patterns, places),
         notes=(*source.notes, untested) if untested else tuple(source.notes),
         verdicts=verdicts,
         stop_reason=reason,
@@ -142,18 +140,18 @@ class _Association(NamedTuple):
     alike: Sequence[Cut] = ()
 
 
-def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Association], int, int]:
+def _screen(view: ConjunctionView) -> tuple[list[_Association], int, int]:
     """The best rule of each feature that is significantly associated with the label.
 
     At most `n_candidates`, strongest first; those that cover the same samples are one, which the
     first of them stands for. And the number of rules tried, by which Bonferroni's correction
     multiplies the p-values, and how many passed besides.
     """
-    samples = view.flip(view.source.count_totals())
+    settings, samples = view.settings, view.flip(view.source.count_totals())
     found: list[_Association] = []
     n_tried = 0
     for leaves in view.leaf_tables():
-        statistics = _associate(view, leaves, samples, settings)
+        statistics = _associate(view, leaves, samples)
         n_tried += leaves.count(statistics > 0)
         best = leaves.find_best(statistics)
         # more rules will be tried, but what is not significant now will never be
@@ -179,15 +177,13 @@ def _screen(view: ConjunctionView, settings: Settings) -> tuple[list[_Associatio
     return screened, n_tried, len(found)
 
 
-def _associate(
-    view: ConjunctionView, leaves: LeafTables, samples: CountArray, settings: Settings
-) -> FloatArray:
+def _associate(view: ConjunctionView, leaves: LeafTables, samples: CountArray) -> FloatArray:
     """Pearson's statistic of each rule against the label.
 
     0 for rules that point the wrong way (their leaf is more positive than the rest): of a rule
     and its negation one does, so each cut counts once.
     """
-    leaf = leaves.tables.sum(axis=2)
+    settings, leaf = view.settings, leaves.tables.sum(axis=2)
     rest = samples.sum(axis=1) - leaf
     points_right = rest[:, 1] * leaf.sum(axis=1) > leaf[:, 1] * rest.sum(axis=1)
     n_least = np.minimum(leaf.sum(axis=1), rest.sum(axis=1))
@@ -212,7 +208,6 @@ def _compute_p_values(statistics: Sequence[float] | FloatArray, n_tried: int) ->
 
 def _make_steps(
     view: ConjunctionView,
-    settings: Settings,
     chosen: Sequence[_Association],
     leaves: CountArray,
     verdicts: Sequence[Verdict],
@@ -222,7 +217,8 @@ def _make_steps(
 ) -> Iterator[Step]:
     """The model's rules as steps, with the leaf of each and the samples uncovered after it."""
     samples = view.flip(view.source.count_totals())
-    utility = make_utility(settings.p, settings.feature_weights, int(samples.sum()))
+    p, weights = view.settings.p, view.settings.feature_weights
+    utility = make_utility(p, weights, int(samples.sum()))
     for number, each in enumerate(chosen):
         uncovered = leaves[number + 1 :].sum(axis=0)
         both = np.stack((uncovered, leaves[: number + 1].sum(axis=0)))

@@ -17,7 +17,7 @@ from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.clusters import EVERY_ROW
 from icscm.engine.counts import CountCube, CountSource, Cut
-from icscm.model.splits import freeze_counts
+from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.search.records import Candidate, Rejection
 from icscm.search.settings import ConjunctionView, Settings, make_screen_query
 from icscm.search.trace import Scan, Step, Trace, make_trace
@@ -91,8 +91,11 @@ class Growth:
         #: the design effect of the uncovered samples
         self._effects: FloatArray | None = None
 
-    def run(self) -> tuple[list[Cut], Trace]:
-        """Add rules until there is a reason to stop (Algorithm 2; Algorithm 1 without a test)."""
+    def run(self) -> tuple[list[Cut], tuple[LeafCounts, ...], Trace]:
+        """Add rules until there is a reason to stop (Algorithm 2; Algorithm 1 without a test).
+
+        The cuts, their leaves and that of the uncovered samples, and the trace.
+        """
         settings, view = self._settings, self.view
         cuts: list[Cut] = []
         nodes: list[Scan] = []
@@ -129,7 +132,9 @@ class Growth:
             nodes.append(step)
         level = None if settings.test is None else settings.alpha
         decided = {"stop_reason": reason, "alpha": level, "criterion": settings.make_criterion()}
-        return cuts, make_trace(view.source, nodes, **decided)
+        covered = (each.chosen.covered for each in nodes if isinstance(each, Step))
+        leaves = (*covered, freeze_counts(view.flip(self._uncovered)))
+        return cuts, leaves, make_trace(view.source, nodes, **decided)
 
     def _find_reason_to_stop(self, n_steps: int) -> str | None:
         """Criterion (ii) and the two bounds of the loop; the first rule is always tried."""

@@ -53,7 +53,7 @@ def find_model(
         gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
         if gain < Fraction(str(settings.min_utility)):
             found, model = model, model.make_baseline()
-            verdicts = make_leaf_verdicts(ConjunctionView(source, settings), (), model, settings)
+            verdicts = make_leaf_verdicts(ConjunctionView(source, settings), (), model, None)
             trace = replace(trace, verdicts=verdicts, discarded=found)
     effects = [each.design_effect for each in trace.verdicts if each.design_effect is not None]
     if effects:
@@ -88,12 +88,9 @@ def learn(
 ) -> tuple[Tree, Trace]:
     """Learn a model by the greedy search, and prune it; the trace has no p-values yet."""
     growth = Growth(source, settings, shared)
-    cuts, trace = growth.run()
-    view = growth.view
+    view, (cuts, leaves, trace) = growth.view, growth.run()
     rules = tuple(view.make_rule(cut) for cut in cuts)
     kept, steps = list(range(len(rules))), trace.steps
-    uncovered = steps[-1].uncovered if steps else freeze_counts(source.count_totals())
-    leaves = (*(step.chosen.covered for step in steps), uncovered)
     model = make_chain(settings.model_type, rules, leaves)
     if settings.pruning and settings.test is not None and rules:
         patterns = view.count_patterns([view.make_binned_rule(cut) for cut in cuts])
@@ -104,16 +101,12 @@ def learn(
         trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
         model = pruned
     levels = [*(steps[i].cutoff for i in kept), None]
-    verdicts = make_leaf_verdicts(view, [cuts[i] for i in kept], model, settings, levels)
+    verdicts = make_leaf_verdicts(view, [cuts[i] for i in kept], model, levels)
     return model, replace(trace, verdicts=verdicts)
 
 
 def make_leaf_verdicts(
-    view: ConjunctionView,
-    cuts: Sequence[Cut],
-    model: Tree,
-    settings: Settings,
-    levels: Sequence[float | None] | None = None,
+    view: ConjunctionView, cuts: Sequence[Cut], model: Tree, levels: Sequence[float | None] | None
 ) -> tuple[Verdict, ...]:
     """The verdicts on the leaves of a model of these cuts."""
     effects = None
@@ -121,7 +114,7 @@ def make_leaf_verdicts(
         patterns = view.count_patterns([view.make_binned_rule(cut) for cut in cuts])
         numbers = patterns.find_leaves(range(len(cuts)))
         effects = patterns.measure_effects(numbers, np.array(model.leaves))
-    return settings.make_verdicts(model.leaves, levels, effects=effects)
+    return view.settings.make_verdicts(model.leaves, levels, effects=effects)
 
 
 # --- pruning ------------------------------------------------------------------

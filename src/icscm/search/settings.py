@@ -109,7 +109,7 @@ class ConjunctionView:
     """
 
     def __init__(self, source: CountSource, settings: Settings) -> None:
-        self.source = source
+        self.source, self.settings = source, settings
         self.inverted = settings.model_type == "disjunction"
         self._sides = (self.inverted,) if settings.missing == "separate" else EITHER_SIDE
         self._expanded = settings.feature_weights is not None

@@ -21,7 +21,6 @@ import numpy as np
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.counts import CountSource
 from icscm.engine.pieces import BinnedSplit
-from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree
 from icscm.search.columns import ColumnScreen
 from icscm.search.greedy import Growth
@@ -115,14 +114,12 @@ def _assign_folds(
 def _grow_chain(part: CountSource, settings: Settings) -> tuple[list[BinnedSplit], FloatArray]:
     """The splits of a chain, and the probability of each of its leaves."""
     growth = Growth(part, settings)
-    cuts, trace = growth.run()
+    cuts, leaves, _ = growth.run()
     last, make = len(cuts) - 1, growth.view.make_binned_rule
     splits = [
         BinnedSplit(make(cut), i + 1 if i < last else ~(i + 1), ~i) for i, cut in enumerate(cuts)
     ]
-    leaves = [step.chosen.covered for step in trace.steps]
-    uncovered = trace.steps[-1].uncovered if cuts else freeze_counts(part.count_totals())
-    counts = np.array([*leaves, uncovered]).sum(axis=2)
+    counts = np.array(leaves).sum(axis=2)
     return splits, (counts[:, 1] + 1.0) / (counts.sum(axis=1) + 2.0)
 
 
