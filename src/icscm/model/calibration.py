@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 from icscm._repr import DisplayMixin
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
+from icscm.model.splits import CHAINS
 
 # Intercept and slope that change nothing.
 IDENTITY: Final = (0.0, 1.0)
@@ -61,6 +62,17 @@ class CalibratedModel(DisplayMixin):
     def is_moved(self) -> bool:
         """Whether another raw probability than 1/2 divides the classes."""
         return self.is_calibrated or self.threshold is not None
+
+    @property
+    def decision_threshold(self) -> float | None:
+        """The probability that divides the classes; None where rules do."""
+        is_chain = getattr(self, "kind", None) in CHAINS
+        return self.threshold or (None if is_chain else 0.5)
+
+    @property
+    def at_threshold(self) -> str:
+        """The cut as words after a prediction; empty where rules decide."""
+        return "" if (t := self.decision_threshold) is None else f" at threshold {t:.3g}"
 
     def calibrate(self, raw: FloatArray) -> FloatArray:
         """Calibrated probabilities.

@@ -220,6 +220,7 @@ def describe_model(
         "name": name or str(model),
         "text": str(model),
         "sentence": sentence,
+        "at_threshold": model.at_threshold,
         "missing": formatting.MISSING if has_missing else None,
         "balanced": getattr(model, "balanced", False),
         "threshold": model.threshold,

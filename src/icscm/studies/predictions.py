@@ -72,7 +72,7 @@ def predict_rows(
         bare = own.make_baseline()
         majority, rate = int(bare.leaf_verdicts[0]), float(bare.leaf_probabilities()[0])
         name = as_text(own) if own.kind in CHAINS else describe_size(own)
-        cut = own.threshold or (None if own.kind in CHAINS else 0.5)
+        cut = own.decision_threshold
     elif cut is not None:
         if probability is None:
             raise IcscmError(Parameter("threshold"), f" needs probabilities; {name} has none")
