@@ -266,3 +266,17 @@ def test_a_model_of_rules_names_no_threshold_unless_it_has_one(rows):
     saved = make_saved_model(learner)
     moved = replace(saved, model=replace(saved.model, threshold=0.05))
     assert "Error at threshold 0.05: " in evaluate(moved, X, y).headline
+
+
+def test_a_leaf_predicts_at_a_named_threshold():
+    """A leaf with 33 % mortality "predicts negative", as if that were known of its patients."""
+    X, y, e = make_rows(3, 3_000, -2.0)
+    learner = InvariantTreeClassifier().fit(X, y, environments=e)
+    report = learner.report()
+    for text in (report.to_html(), report.to_markdown()):
+        assert "predicts label = 0 at threshold 0.5" in text
+        assert text.count("redicts label = 0") == text.count("redicts label = 0 at threshold 0.5")
+    assert "rates from " in report.summary["model"]["sentence"]
+    assert report.summary["model"]["sentence"].endswith(" at threshold 0.5.")
+    learner.model_ = replace(learner.model_, threshold=0.25)
+    assert "predicts label = 1 at threshold 0.25" in learner.report().to_html()
