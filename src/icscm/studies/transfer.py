@@ -140,7 +140,8 @@ class Validation(DisplayMixin):
         """
         pooled = {name: each and asdict(each) for name, each in self.pooled.items()}
         titles = {name: METRICS.get(name, name) for name in pooled}
-        found = {"titles": titles, "environments": [*map(asdict, self.held_out)], "pooled": pooled}
+        places = [{**asdict(e), "environment": as_text(e.environment)} for e in self.held_out]
+        found = {"titles": titles, "environments": places, "pooled": pooled}
         plain: Plain = make_plain(found, str)
         return {"lines": write_lines("validation", found=plain), **plain}
 
