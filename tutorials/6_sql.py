@@ -49,7 +49,8 @@ print(model.model_)
 # One ``SELECT``. It adds three columns: the class, the probability of the positive one, and which
 # rule decided. The probability is that of the leaf in training, as two counts. Every condition has
 # a branch for missing values, so that the result does not depend on how a database compares with
-# NULL.
+# NULL. Where a value is missing that never was at fitting, the second part of COALESCE is the mean
+# of both sides of a rule.
 
 sql = run("icscm export model.json --to sql --table admissions")
 print(sql)

@@ -189,7 +189,7 @@ class Tree(CalibratedModel):
         """
         covers_when = self.covers_when if self.is_chain else None
         leaves = routes.find_leaves(self.splits, columns, n_rows, covers_when)
-        if not any(rule.is_unsure and rule.feature in unseen for rule in self.rules):
+        if not unseen or not any(r.is_unsure and r.feature in unseen for r in self.rules):
             return leaves, routes.NO_BLEND
         rates = self.leaf_probabilities()
         return leaves, routes.blend(self.splits, self.shares, rates, columns, unseen)
