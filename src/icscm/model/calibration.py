@@ -139,12 +139,9 @@ class CalibratedModel(DisplayMixin):
 
     def _list_fields(self) -> dict[str, Any]:
         """Calibration and threshold for `to_dict`, where they are not the default."""
-        fields: dict[str, Any] = {}
-        if self.is_calibrated:
-            fields["calibration"] = list(self.calibration)
-        if self.threshold is not None:
-            fields["threshold"] = self.threshold
-        return fields
+        calibration = list(self.calibration) if self.is_calibrated else None
+        fields = {"calibration": calibration, "threshold": self.threshold}
+        return {key: value for key, value in fields.items() if value is not None}
 
 
 def take_fields(fields: dict[str, Any]) -> dict[str, Any]:
