@@ -87,9 +87,7 @@ class Source:
             pooch = importlib.import_module("pooch")
             pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)
         except ImportError:
-            raise IcscmError(
-                "downloads need the package pooch; install it with pip install 'icscm[data]'"
-            ) from None
+            raise IcscmError("downloads need pooch: pip install 'icscm[data]'") from None
         except (OSError, ValueError) as error:
             why = f"could not download {file.url}: {_describe(error)}; try again later, or save the"
             raise IcscmError(f"{why} file by hand as {str(target)!r}") from error

@@ -199,11 +199,9 @@ def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
     pieces = list_pieces(X)
     sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(pieces)
     parts = map_tasks("predict", partial(predict_partition, method, like), pieces)
-    arrays = [
-        dask.array.from_delayed(part, (size, *like.shape[1:]), like.dtype)
-        for part, size in zip(parts, sizes, strict=True)
-    ]
-    return dask.array.concatenate(arrays, allow_unknown_chunksizes=True)
+    shapes = [(size, *like.shape[1:]) for size in sizes]
+    arrays = map(partial(dask.array.from_delayed, dtype=like.dtype), parts, shapes)
+    return dask.array.concatenate([*arrays], allow_unknown_chunksizes=True)
 
 
 def predict_partition(method: Callable[[Any], Array], like: Array, X: Any) -> Array:
