@@ -124,7 +124,7 @@ def test_mixed_tables_of_any_kind():
 
 def test_every_candidate_has_a_name_and_can_be_fitted(data):
     names = [name for name in make_candidates() if name != "boosting"]
-    assert len(names) == 16
+    assert len(names) == 17
     assert {*DEFAULT} <= {*names, "boosting"}
     found = compare(*data[:3], names, n_folds=2)
     assert [each.name for each in found.candidates] == names
