@@ -227,7 +227,7 @@ def read_values(source: Any) -> dict[int, Any]:
                 columns[feature] = pandas.Categorical.from_codes(codes, levels)
                 continue
             rules = map(source.candidates.make_rule, cuts[:-1])
-            edges = [float(getattr(rule, "threshold", 0)) for rule in rules] or [0.0]
+            edges = [float(getattr(r, "threshold", k)) for k, r in enumerate(rules)] or [0.0]
             values = np.array([*edges, max(2 * edges[-1], edges[-1] + 1.0), np.nan])
             columns[feature] = values[codes]
             store.release()

@@ -231,8 +231,8 @@ def describe_model(
         "simple_rules": [*map(str, model.simple_rules)] if is_chain else [],
         "rules": _describe_rules(learner) if is_chain else [],
         "trees": _describe_trees(learner, importances) if is_forest else None,
-        "points": [row._asdict() for row in rows],
-        "risks": model.compute_risks().tolist() if rows else [],
+        **({"points": [row._asdict() for row in rows]} if rows else {}),
+        **({"risks": model.compute_risks().tolist()} if rows else {}),
         "discarded": discarded and _describe_discarded(discarded, errors, names),
         "shape": _describe_shape(getattr(learner, "shape_", None)),
     }
