@@ -90,7 +90,21 @@ def test_a_missing_value_is_not_the_low_side(visits):
     assert low < missing < high
     rows["age"], rows["sex"] = 60.0, pd.Series(["f", None, "m"], dtype=object)
     low, missing, high = learner.model_.add_points(rows)
-    assert low <= missing <= high
+    assert low < missing <= high
+
+
+def test_numbers_and_missingness_are_recorded_where_rejected():
+    """A rejected column of numbers raised IndexError: it has one threshold fewer than bins."""
+    rng = np.random.default_rng(0)
+    site, age = rng.integers(0, 4, 1_200), rng.integers(20, 90, 1_200)
+    ill = rng.random(1_200) < np.where(age > 60, 0.8, 0.2)
+    level = rng.normal(size=1_200) + np.where(site == 3, -3, 3) * ill
+    X = pd.DataFrame({"age": age, "level": level})
+    learner = InvariantScoreClassifier(random_state=0, n_jobs=1).fit(X, ill, environments=site)
+    (rejected,) = learner.trace_.rejected_columns
+    assert rejected.rule.feature == "level"
+    assert str(rejected.rule) == learner.screen_.set_index("column").loc["level", "rule"]
+    assert learner.features_used_ == ["age"]
 
 
 def test_names_of_environments_do_not_matter(visits):

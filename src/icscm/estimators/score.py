@@ -236,8 +236,10 @@ def read_values(source: Any) -> dict[int, Any]:
 
 def _record(source: Any, feature: int, row: dict[str, Any]) -> RejectedColumn:
     """What the trace has of a rejected column: the rule of the screen, share and effects."""
-    make, n_bins = source.candidates.make_rule, source.candidates.count_bins(np.array([feature]))
-    places = product(range(-1, int(n_bins[0]) - 1), (False, True), (False, True))
+    make, layout = source.candidates.make_rule, source.candidates.find_layout(feature)
+    n_bins = int(source.candidates.count_bins(np.array([feature]))[0]) - layout.has_missing
+    n_cuts = n_bins if layout.nominal else n_bins - 1
+    places = product(range(-1, n_cuts), (False, True), (False, True))
     rules = {str(rule): rule for rule in (make(Cut(feature, *each)) for each in places)}
     rule = rules.get(row["rule"], make(Cut(feature, 0, False)))
     if row["round"] == 0:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -218,7 +219,7 @@ def find_score(source: Any, settings: ScoreSettings) -> Score:
         by_bin = points[own] @ np.array([terms[place].satisfied for place in own])
         first = int(source.candidates.find_layout(feature).has_missing)
         values, weights = by_bin[first:], sizes[first:]
-        mean = round(float(np.average(values, weights=weights)))
+        mean = ceil(round(float(np.average(values, weights=weights)), 9))
         missing = int(by_bin[0]) if first and sizes[0] >= _FEW else mean
         points[own[-1]] += first * (missing - by_bin[0])  # the last term is that of missing values
         lowest += (least := min(missing, int(values.min())))
