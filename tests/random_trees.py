@@ -1,12 +1,13 @@
 """Trees and forests of any shape over given rules, and what they say of a row, told literally."""
 
 from dataclasses import replace
+from itertools import accumulate
 
 from hypothesis import strategies as st
 
 from icscm.model.forest import Forest
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.score import Score, Term
+from icscm.model.score import Score, Term, find_max_total
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
 
@@ -71,9 +72,11 @@ def scores(draw, rules, *, max_terms=8, n_environments=2):
     asked = sorted(draw(st.lists(rules, max_size=max_terms)), key=lambda rule: rule.column)
     terms = tuple(Term(rule, draw(st.integers(0, 9))) for rule in asked)
     leaf = tuple((draw(st.integers(0, 99)),) * n_environments for _ in range(2))
-    score = Score(terms, draw(st.floats(-5, 5)), draw(st.floats(0, 2)), (), (leaf,))
-    bounds = tuple(each for each in (1, 4) if each <= score.max_total)
-    return replace(score, bounds=bounds, leaves=(leaf,) * (len(bounds) + 1))
+    highest = find_max_total(terms)
+    steps = draw(st.lists(st.floats(0, 2), min_size=highest + 1, max_size=highest + 1))
+    log_odds = tuple(accumulate(steps, initial=draw(st.floats(-5, 5))))[1:]
+    bounds = tuple(each for each in (1, 4) if each <= highest)
+    return Score(terms, log_odds, bounds, (leaf,) * (len(bounds) + 1))
 
 
 def forests(rules, *, max_trees=4, **options):

@@ -112,8 +112,7 @@ def test_names_of_environments_do_not_matter(visits):
     names = {"n": "z", "e": "a", "s": "m", "w": "k"}
     again = clone(learner).fit(X, y, environments=[names[each] for each in places])
     assert again.model_.terms == learner.model_.terms
-    assert again.model_.scale == pytest.approx(learner.model_.scale)
-    assert again.model_.intercept == pytest.approx(learner.model_.intercept)
+    assert again.model_.log_odds == pytest.approx(learner.model_.log_odds)
 
 
 def test_saved_and_loaded(visits, tmp_path):
@@ -131,7 +130,7 @@ def test_saved_and_loaded(visits, tmp_path):
     [
         ('"points": 0', '"points": -1', "points must be a whole number from 0 to 10000"),
         ('"points": 0', '"points": 10000', "totals, and bounds of their classes, are at"),
-        ('"scale": ', '"scale": -', "the scale not below 0"),
+        ('"log_odds": [', '"log_odds": [99.0, ', "a number for each total, and must not fall"),
         ('"bounds": [', '"bounds": [9999, ', "bounds of the classes|entries instead of"),
     ],
 )

@@ -219,7 +219,7 @@ def make_model(fields: dict[str, Any]) -> Model:
         return Forest(tuple(own), **take_fields(fields))
     if kind == Score.kind:
         terms = (Term(make_rule(each["rule"]), each["points"]) for each in fields["terms"])
-        own_fields = fields["intercept"], fields["scale"], tuple(fields["bounds"])
+        own_fields = tuple(fields["log_odds"]), tuple(fields["bounds"])
         own_leaves = freeze_counts(fields["leaves"])
         return Score(tuple(terms), *own_fields, own_leaves, **take_fields(fields))
     splits = (Split(**each | {"rule": make_rule(each["rule"])}) for each in fields["splits"])

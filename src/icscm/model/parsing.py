@@ -360,13 +360,13 @@ class _ModelReader:
         term = _object(rule=self.read_rule, points=_whole(0, MAX_TOTAL))
         bounds = _list(_whole(1, MAX_TOTAL), most=MAX_TOTAL)
         parts = {"terms": _list(term, most=MAX_RULES), "bounds": bounds, "leaves": _LIST}
-        numbers = dict.fromkeys(("intercept", "scale"), _NUMBER)
-        fields = _object(_CALIBRATION, kind=_TEXT, **numbers, **parts)(value, where)
+        parts["log_odds"] = _list(_NUMBER, most=MAX_TOTAL + 1)
+        fields = _object(_CALIBRATION, kind=_TEXT, **parts)(value, where)
         terms = tuple(Term(**each) for each in fields["terms"])
         leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(fields["bounds"]) + 1)
         try:
-            own = float(fields["intercept"]), float(fields["scale"]), fields["bounds"], leaves
-            return Score(terms, *own, **take_fields(fields))
+            log_odds = tuple(map(float, fields["log_odds"]))
+            return Score(terms, log_odds, fields["bounds"], leaves, **take_fields(fields))
         except IcscmError as error:
             _reject(f"{where} is not a valid score: {error}")
 

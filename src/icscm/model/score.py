@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar, Final, NamedTuple, Self
@@ -43,6 +42,12 @@ class PointsRow(NamedTuple):
     points: int
 
 
+def find_max_total(terms: Sequence[Term]) -> int:
+    """The largest total of points: of each column, whose terms stand together, the most."""
+    columns = groupby(terms, lambda term: term.rule.feature)
+    return sum(max(points for _, points in own) for _, own in columns)
+
+
 @dataclass(frozen=True, repr=False)
 class Score(CalibratedModel):
     """Whole points for the values of some columns; their total gives the risk.
@@ -52,14 +57,14 @@ class Score(CalibratedModel):
     terms : tuple of Term
         Rules and their points, the terms of a column together. Of each column the first rule that
         is true counts.
-    intercept, scale : float
-        Log odds of the positive label at 0 points in a new environment, and what a point adds.
+    log_odds : tuple of float
+        Of each total, in a new environment; they do not fall.
     bounds : tuple of int
         The least total of each class of totals but the first.
     leaves : tuple of counts by (label, environment)
         Training samples of each class of totals.
     calibration, threshold
-        As in `CalibratedModel`; the raw probability is expit(intercept + scale * total).
+        As in `CalibratedModel`; the raw probability is expit(log_odds[total]).
 
     Examples
     --------
@@ -67,7 +72,7 @@ class Score(CalibratedModel):
     >>> from icscm.model.score import Score, Term
     >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)
     >>> terms = Term(rule, 2), Term(rule.negate(), 0)
-    >>> print(Score(terms, -2.0, 1.0, (1,), (((5, 6), (0, 1)), ((1, 2), (3, 4)))))
+    >>> print(Score(terms, (-2.0, -1.0, 0.0), (1,), (((5, 6), (0, 1)), ((1, 2), (3, 4)))))
     score of 1 column, 0 to 2 points
     column  value  points
     age     > 63        2
@@ -77,8 +82,7 @@ class Score(CalibratedModel):
     """
 
     terms: tuple[Term, ...]
-    intercept: float
-    scale: float
+    log_odds: tuple[float, ...]
     bounds: tuple[int, ...]
     leaves: tuple[LeafCounts, ...]
 
@@ -89,14 +93,17 @@ class Score(CalibratedModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (math.isfinite(self.intercept) and 0 <= self.scale <= MAX_TOTAL):
-            raise IcscmError("intercept and scale must be finite, and the scale not below 0")
-        if len(self.leaves) != len(self.bounds) + 1 or [*self.bounds] != sorted({*self.bounds}):
-            raise IcscmError("bounds of the classes of totals must rise, and each class has counts")
         if not max(self.bounds, default=0) <= self.max_total <= MAX_TOTAL:
             raise IcscmError(
                 f"totals, and bounds of their classes, are at most {MAX_TOTAL:,} points"
             )
+        rises = np.diff(self.log_odds)
+        if len(self.log_odds) != self.max_total + 1 or not (
+            np.isfinite(self.log_odds).all() and (rises >= 0).all()
+        ):
+            raise IcscmError("log_odds must have a number for each total, and must not fall")
+        if len(self.leaves) != len(self.bounds) + 1 or [*self.bounds] != sorted({*self.bounds}):
+            raise IcscmError("bounds of the classes of totals must rise, and each class has counts")
 
     def predict(self, X: Any) -> BoolArray:
         """Whether the positive label is the more likely one for each row.
@@ -198,7 +205,7 @@ class Score(CalibratedModel):
     @property
     def max_total(self) -> int:
         """The largest total of points."""
-        return sum(max(points for _, points in terms) for terms in self.list_columns())
+        return find_max_total(self.terms)
 
     def compute_risks(self) -> FloatArray:
         """The risk of each total, calibrated.
@@ -208,7 +215,7 @@ class Score(CalibratedModel):
         array of float
             From 0 points to `max_total`.
         """
-        raw: FloatArray = expit(self.intercept + self.scale * np.arange(self.max_total + 1))
+        raw: FloatArray = expit(np.array(self.log_odds))
         return self.calibrate(raw.clip(1e-9, 1.0 - 1e-9))
 
     @property
@@ -281,8 +288,7 @@ class Score(CalibratedModel):
         fields = {
             "kind": self.kind,
             "terms": [{"rule": rule.to_dict(), "points": points} for rule, points in self.terms],
-            "intercept": self.intercept,
-            "scale": self.scale,
+            "log_odds": [*self.log_odds],
             "bounds": [*self.bounds],
             "leaves": [[list(row) for row in leaf] for leaf in self.leaves],
         }

@@ -21,12 +21,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.isotonic import isotonic_regression
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, BinnedRule, CountSource, Cut, Layout, PatternTable
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.score import Score, Term
+from icscm.model.score import Score, Term, find_max_total
 from icscm.model.splits import freeze_counts
 from icscm.stats.heterogeneity import pool_effects
 from icscm.stats.splits import find_quantile
@@ -276,15 +277,37 @@ def _make_terms(
 
 
 def make_score(terms: Sequence[Term], totals: IntArray, counts: CountArray) -> Score:
-    """The risk of each total, the same effect in all environments, and classes of totals."""
-    found, sizes = fit_totals(totals, counts), counts.sum(axis=1)
-    weights = (sizes * found.p * (1.0 - found.p)).sum(axis=0)
-    pooled = pool_effects(found.intercepts, np.maximum(weights, 1e-9) ** -0.5)
-    scale, intercept = max(float(found.effects[0]), 0.0), float(found.intercepts[0])
-    intercept = intercept if pooled is None else pooled.mean
-    before = np.cumsum(sizes.sum(axis=1)) - sizes.sum(axis=1)
-    number = _N_CLASSES * before // sizes.sum() + 2 * _N_CLASSES * (intercept + scale * totals > 0)
+    """The risk of each total, the same in all environments but for a shift, and classes."""
+    sizes, highest = counts.sum(axis=(1, 2)), find_max_total(terms)
+    log_odds = find_log_odds(totals, counts, highest)
+    before = np.cumsum(sizes) - sizes
+    number = _N_CLASSES * before // sizes.sum() + 2 * _N_CLASSES * (log_odds[totals] > 0)
     bounds = totals[1:][np.diff(number) > 0]
     leaves = np.zeros((len(bounds) + 1, *counts.shape[1:]), dtype=np.int64)
     np.add.at(leaves, np.searchsorted(bounds, totals, side="right"), counts)
-    return Score(tuple(terms), intercept, scale, tuple(bounds.tolist()), freeze_counts(leaves))
+    own = tuple(log_odds.tolist()), tuple(bounds.tolist()), freeze_counts(leaves)
+    return Score(tuple(terms), *own)
+
+
+def find_log_odds(totals: IntArray, counts: CountArray, highest: int) -> FloatArray:
+    """Log odds in a new environment for all totals up to the highest; they never fall.
+
+    A line, or a parabola where it fits better than by chance: the effects of columns need not add
+    up.
+    """
+    n, every = counts.sum(axis=1), np.arange(highest + 1.0)
+    sizes = np.bincount(totals, n.sum(axis=1), highest + 1)
+    middle = float(np.average(every, weights=sizes))
+    spread = float(np.average((every - middle) ** 2, weights=sizes)) ** 0.5 or 1.0
+    shape = ((every - middle) / spread)[:, np.newaxis] ** [1, 2]
+    found = fit_effects(shape[totals, :1], counts, 1e-6)
+    if len(totals) > 2:
+        curved = fit_effects(shape[totals], counts, 1e-6)
+        if 2.0 * (found.loss - curved.loss) > find_quantile(CHANCE_LEVEL, 1):
+            found = curved
+    weights = (n * found.p * (1.0 - found.p)).sum(axis=0)
+    pooled = pool_effects(found.intercepts, np.maximum(weights, 1e-9) ** -0.5)
+    intercept = float(found.intercepts[0]) if pooled is None else pooled.mean
+    curve = intercept + shape[:, : len(found.effects)] @ found.effects
+    log_odds: FloatArray = isotonic_regression(curve, sample_weight=sizes + 1e-9)
+    return np.maximum.accumulate(log_odds)  # against falls by rounding
