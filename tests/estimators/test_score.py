@@ -107,6 +107,19 @@ def test_numbers_and_missingness_are_recorded_where_rejected():
     assert learner.features_used_ == ["age"]
 
 
+def test_only_missing_values_differ():
+    """The points of present values were lost where all of them have the same."""
+    rng = np.random.default_rng(0)
+    site, weight = rng.integers(0, 3, 1_500), rng.choice(["low", "high"], 1_500).astype(object)
+    weight[rng.random(1_500) < 0.5] = None
+    ill = rng.random(1_500) < np.where(pd.isna(weight), 0.1, 0.7)
+    X = pd.DataFrame({"weight": weight})
+    model = InvariantScoreClassifier(random_state=0, n_jobs=1).fit(X, ill, environments=site).model_
+    present, missing = model.add_points(pd.DataFrame({"weight": ["low", None]}, dtype=object))
+    assert missing == 0 < present
+    assert model.predict_proba(X)[~pd.isna(weight)] == pytest.approx(0.7, abs=0.05)
+
+
 def test_names_of_environments_do_not_matter(visits):
     learner, X, y, places = visits
     names = {"n": "z", "e": "a", "s": "m", "w": "k"}

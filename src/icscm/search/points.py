@@ -269,7 +269,7 @@ def _make_terms(
         steps = [k for k in range(len(values) - 1) if values[k] != values[k + 1]]
         changes, other = [(k, values[k + 1]) for k in reversed(steps)], values[0]
     rules = [(make(Cut(feature, cut, False)), own) for cut, own in changes]
-    rules += [(rules[-1][0].negate(), other)] if rules else []
+    rules += [((rules[-1][0] if rules else rule).negate(), other)]
     for rule, own in rules:  # false for missing values, which have their own row
         if isinstance(rule, ThresholdRule | CategoryRule):
             rule = replace(rule, missing=False)
