@@ -127,9 +127,15 @@ def test_every_option_reaches_the_learner(folder, tmp_path):
     [
         ("--model tree --alpha 0.1", "--alpha is for --model icscm, not for tree"),
         ("--max-leaves 3", "--max-leaves is for --model tree or forest, not for icscm"),
-        ("--model scm --tolerance 0.1", "--tolerance is for --model tree or forest, not for scm"),
+        (
+            "--model scm --tolerance 0.1",
+            "--tolerance is for --model tree, forest or score, not for scm",
+        ),
         ("--model scm --alpha 0.1", "--alpha is for --model icscm, not for scm"),
-        ("--model scm --min-samples-leaf 3", "is for --model icscm, tree or forest, not for"),
+        (
+            "--model scm --min-samples-leaf 3",
+            "is for --model icscm, tree, forest or score, not for",
+        ),
         ("--model tree --n-estimators 3", "--n-estimators is for --model forest, not for tree"),
         ("--model tree --model-type disjunction", "--model-type is for --model icscm or scm"),
         ("--model tree --cv 0.5,1", "--cv p= is not for --model tree"),

@@ -201,6 +201,8 @@ def test_a_tree_in_words():
         "age <= 63                   no                    0.2083  18    4\n\n"
         "Each sample is in one of these leaves. The probability is\n"
         "(samples of yes + 1) / (samples + 2).\n\n"
+        "Where a value is missing that never was at fitting, both sides of the rule count, by "
+        "their samples.\n\n"
         "Samples of yes / all samples, by environment and line of the table above:\n\n"
         "environment    north    south\n"
         "line 1       30 / 31  40 / 42\n"

@@ -226,10 +226,10 @@ def test_many_environments_are_held_out_in_ten_parts():
     assert found.environments == tuple(range(12))
     left_out = [{*range(12)} - each for each in seen[2:]]
     assert sorted(left_out, key=min) == [{0, 10}, {1, 11}, *({k} for k in range(2, 10))]
-    alone = leave_one_environment_out(GaussianNB(), X, y, places)
+    alone = leave_one_environment_out(GaussianNB(), X, y, places, ["error"])
     for k in range(2, 10):
         own = found.candidates[1].by_environment[k]
-        assert own["error"] == pytest.approx(alone.held_out[k].error)
+        assert own["error"] == pytest.approx(alone.held_out[k].scores["error"].value)
 
 
 def test_environments_of_the_same_text_stay_apart(data):
@@ -334,7 +334,7 @@ def test_trees_and_forests_among_the_candidates(data):
     assert tree.model.startswith("tree of 3 splits on ")  # a line, where a tree prints as several
     assert forest.model.startswith("forest of 5 trees on ")
     for each in (tree, forest):
-        elsewhere = leave_one_environment_out(own[each.name], *data[:3], each.environments)
+        elsewhere = leave_one_environment_out(own[each.name], *data[:3], list(each.environments))
         assert each.environments == pytest.approx(elsewhere.mean_scores)
         assert elsewhere.to_frame()["model"].str.startswith(each.name).all()
 

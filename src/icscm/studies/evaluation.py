@@ -324,6 +324,6 @@ def _measure(found: Predicted, label: Any, rows: BoolArray, cuts: FloatArray | N
 
 
 def _get_name(values: Any) -> str | None:
-    """The name of a Series, or None."""
-    name = getattr(values, "name", None)
+    """The name of a Series or of a column, or None."""
+    name = values if isinstance(values, str) else getattr(values, "name", None)
     return None if name is None or callable(name) else str(name)
