@@ -303,7 +303,7 @@ def test_many_environments_stay_readable(here):
     frame = make_clinics(8000)
     frame["site"] = [f"Hospital of the very long name number {i % 60}" for i in range(len(frame))]
     frame.to_csv("clinics.csv", index=False)
-    done = run(*FIT, "--out", "m.json")
+    done = run(*FIT, "--out", "m.json", "--no-validation")
     assert re.search("lowest +highest +invariant", done.stdout)
     assert "icscm show --all have all" in " ".join(done.stdout.split())
     assert "and 50 more; --all shows them" in run("show", "m.json").stdout
@@ -548,7 +548,7 @@ def test_raw_diabetes_table(here):
     done = run(
         "fit", "diabetes.csv", "--target", "readmitted", "--positive", "<30", "--positive", ">30",
         "--environment", "admission_source_id", "--na", "?", "--out", "m.json",
-        "--report", "r.html", "--max-rules", "3",
+        "--report", "r.html", "--max-rules", "3", "--no-validation",
     )  # fmt: skip
     assert "99,493 rows, 44 columns to learn from" in done.stdout
     assert "17, by admission_source_id" in done.stdout

@@ -71,7 +71,7 @@ _PURPOSES = {
 _ELSEWHERE = "is chosen on rows in memory; give a number or costs=1:10, or a table that fits"
 
 # Seconds up to which the performance in environments left out is measured unasked.
-_MAX_SECONDS = 60
+_MAX_SECONDS = 20
 # Levels of a category up to which the model file lists them, so that new ones can be reported.
 _MAX_LEVELS = 1_000
 
