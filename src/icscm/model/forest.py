@@ -31,7 +31,7 @@ class Forest(CalibratedModel):
     ----------
     trees : tuple of Tree
         At least one.
-    calibration, threshold
+    calibration, threshold : pair of floats, float or None
         As in `CalibratedModel`; the raw probability is the mean.
 
     Examples

@@ -63,7 +63,7 @@ class Score(CalibratedModel):
         The least total of each class of totals but the first.
     leaves : tuple of counts by (label, environment)
         Training samples of each class of totals.
-    calibration, threshold
+    calibration, threshold : pair of floats, float or None
         As in `CalibratedModel`; the raw probability is expit(log_odds[total]).
 
     Examples

@@ -51,7 +51,7 @@ class Tree(CalibratedModel):
     balanced : bool, default=False
         Whether a leaf's probability is the mean over its environments, each with equal weight,
         instead of over its samples.
-    calibration, threshold
+    calibration, threshold : pair of floats, float or None
         As in `CalibratedModel`. Probabilities and verdicts of leaves follow them.
 
     Examples
