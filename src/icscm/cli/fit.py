@@ -127,7 +127,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
             labels = learn_elsewhere(learner, route, data, options)
         if threshold is not None:
             learner.model_ = replace(learner.model_, threshold=threshold)
-        found["unvalidated"] = "that needs a table in memory"
+        needed = "that needs a table in memory"
+        found["unvalidated"] = "--no-validation" if options["no_validation"] else needed
     path = found.pop("path", None)
     names = found | {
         "data_name": name_data(data),
