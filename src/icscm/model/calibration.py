@@ -8,14 +8,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scipy.special import expit, logit
 
 from icscm._repr import DisplayMixin
-from icscm._types import BoolArray, FloatArray
+from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
-from icscm.model.splits import CHAINS
 
 # Intercept and slope that change nothing.
 IDENTITY: Final = (0.0, 1.0)
@@ -23,6 +22,17 @@ IDENTITY: Final = (0.0, 1.0)
 # Of intercept and slope: log odds of float64 stay within 37, so exp() never overflows.
 MAX_INTERCEPT: Final = 100.0
 MAX_SLOPE: Final = 10.0
+
+
+class Decisions(NamedTuple):
+    """Prediction, probability and what decided for each row; exports return the same columns.
+
+    The prediction of a tree or forest is whether the label is positive.
+    """
+
+    prediction: Array
+    probability: FloatArray
+    decided_by: Array
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,6 +63,45 @@ class CalibratedModel(DisplayMixin):
                 f"threshold is a probability between 0 and 1, both excluded; got {self.threshold}"
             )
 
+    def decide(self, X: Any) -> Decisions:
+        """Prediction, probability and what decided for each row; each kind of model has its own."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> BoolArray:
+        """Whether each row is predicted positive.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of bool, of shape (n_samples,)
+            Whether the probability exceeds 1/2, or reaches the threshold.
+        """
+        return self.decide(X).prediction
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of the positive label for each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The features.
+
+        Returns
+        -------
+        array of float, of shape (n_samples,)
+            Between 0 and 1, both excluded.
+        """
+        return self.decide(X).probability
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether it is a conjunction or a disjunction."""
+        return False
+
     @property
     def is_calibrated(self) -> bool:
         """Whether probabilities are other than the raw ones."""
@@ -66,8 +115,7 @@ class CalibratedModel(DisplayMixin):
     @property
     def decision_threshold(self) -> float | None:
         """The probability that divides the classes; None where rules do."""
-        is_chain = getattr(self, "kind", None) in CHAINS
-        return self.threshold or (None if is_chain else 0.5)
+        return self.threshold or (None if self.is_chain else 0.5)
 
     @property
     def at_threshold(self) -> str:

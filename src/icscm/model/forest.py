@@ -11,15 +11,14 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from icscm._repr import Display
-from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, shorten_list
-from icscm.model.calibration import CalibratedModel, take_fields
+from icscm.model.calibration import CalibratedModel, Decisions, take_fields
 from icscm.model.routes import name_unseen, read_columns
 from icscm.model.rules import Rule, make_rule
 from icscm.model.score import Score, Term
 from icscm.model.splits import CHAINS, LeafCounts, Split, freeze_counts, sum_leaves
-from icscm.model.tree import Decisions, Tree, make_chain
+from icscm.model.tree import Tree, make_chain
 from icscm.tables.columns import count_rows
 
 
@@ -54,37 +53,6 @@ class Forest(CalibratedModel):
         super().__post_init__()
         if not self.trees:
             raise IcscmError("a forest has at least one tree")
-
-    def predict(self, X: Any) -> BoolArray:
-        """Whether the positive label is the more likely one for each row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The features.
-
-        Returns
-        -------
-        array of bool, of shape (n_samples,)
-            Whether the probability exceeds 1/2, or reaches the threshold.
-        """
-        is_positive: BoolArray = self.decide(X).prediction
-        return is_positive
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of the positive label for each row: the mean over trees, calibrated.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The features.
-
-        Returns
-        -------
-        array of float, of shape (n_samples,)
-            Between 0 and 1, both excluded.
-        """
-        return self.decide(X).probability
 
     def decide(self, X: Any) -> Decisions:
         """Prediction, probability and number of positive votes for each row, in one pass.

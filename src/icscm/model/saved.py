@@ -18,11 +18,11 @@ from icscm._version import __version__
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import escape_controls, format_json, make_plain
 from icscm.model import parsing, recalibration
+from icscm.model.calibration import Decisions
 from icscm.model.forest import Forest, Model, make_model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
 from icscm.model.splits import LeafCounts
 from icscm.model.thresholds import find_threshold, read_threshold
-from icscm.model.tree import Decisions
 from icscm.tables.columns import count_rows, is_frame, list_names
 from icscm.tables.labels import check_labels
 from icscm.tables.parsing import check_rows

@@ -14,11 +14,11 @@ from icscm._repr import Display, align
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, format_number, shorten_list
-from icscm.model.calibration import CalibratedModel
+from icscm.model.calibration import CalibratedModel, Decisions
 from icscm.model.routes import read_columns
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.splits import LeafCounts, sum_leaves
-from icscm.model.tree import Decisions, Tree
+from icscm.model.tree import Tree
 from icscm.tables.columns import count_rows
 
 # Totals in a line of the table of risks.
@@ -75,10 +75,10 @@ class Score(CalibratedModel):
     >>> print(Score(terms, (-2.0, -1.0, 0.0), (1,), (((5, 6), (0, 1)), ((1, 2), (3, 4)))))
     score of 1 column, 0 to 2 points
     column  value  points
-    age     > 63        2
-            <= 63       0
-    total   0      1      2
-    risk    11.9%  26.9%  50.0%
+    age     <= 63       0
+            > 63        2
+    total      0      1      2
+    risk   11.9%  26.9%  50.0%
     """
 
     terms: tuple[Term, ...]
@@ -87,7 +87,6 @@ class Score(CalibratedModel):
     leaves: tuple[LeafCounts, ...]
 
     kind: ClassVar[str] = "score"
-    is_chain: ClassVar[bool] = False
     # exact from classes, since no class holds totals of two verdicts
     count_contrary: ClassVar[Any] = Tree.count_contrary
 
@@ -104,37 +103,6 @@ class Score(CalibratedModel):
             raise IcscmError("log_odds must have a number for each total, and must not fall")
         if len(self.leaves) != len(self.bounds) + 1 or [*self.bounds] != sorted({*self.bounds}):
             raise IcscmError("bounds of the classes of totals must rise, and each class has counts")
-
-    def predict(self, X: Any) -> BoolArray:
-        """Whether the positive label is the more likely one for each row.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The features.
-
-        Returns
-        -------
-        array of bool, of shape (n_samples,)
-            Whether the risk exceeds 1/2, or reaches the threshold.
-        """
-        is_positive: BoolArray = self.decide(X).prediction
-        return is_positive
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Risk of each row: the probability of the positive label in a new environment.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The features.
-
-        Returns
-        -------
-        array of float, of shape (n_samples,)
-            Between 0 and 1, both excluded.
-        """
-        return self.decide(X).probability
 
     def decide(self, X: Any) -> Decisions:
         """Prediction, risk and total of points for each row, in one pass.

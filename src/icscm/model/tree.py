@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm._repr import Display
-from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
 from icscm.model import routes
 from icscm.model import splits as tree_splits
-from icscm.model.calibration import IDENTITY, CalibratedModel
+from icscm.model.calibration import IDENTITY, CalibratedModel, Decisions
 from icscm.model.routes import Blend, Columns, Unseen
 from icscm.model.rules import Rule, simplify
 from icscm.model.splits import CHAINS, LeafCounts, Node, Split, count_labels, format_counts, walk
 from icscm.tables.columns import count_rows
-
-
-class Decisions(NamedTuple):
-    """Prediction, probability and what decided for each row; exports return the same columns.
-
-    The prediction of a tree or forest is whether the label is positive.
-    """
-
-    prediction: Array
-    probability: FloatArray
-    decided_by: Array
 
 
 @dataclass(frozen=True, repr=False)

@@ -117,13 +117,18 @@ class Cohort(NamedTuple):
 
     def check_environments(self, estimator: Any, what: str | Parameter) -> None:
         """Raise where too few environments would remain to learn from without one of them."""
-        least = 3 if getattr(estimator, "tests_invariance", False) else 2
+        least = find_least_environments(estimator)
         if len(self.labels) < least:
             raise IcscmError(
                 what,
                 f" needs at least {least} environments for {type(estimator).__name__}, so that "
                 f"{least - 1} remain to learn from; got {len(self.labels)}",
             )
+
+
+def find_least_environments(estimator: Any) -> int:
+    """Of how many environments one can be left out: to test invariance two must remain."""
+    return 3 if getattr(estimator, "tests_invariance", False) else 2
 
 
 def make_cohort(

@@ -43,6 +43,7 @@ from scipy.stats import binomtest, rankdata
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.clusters import number_clusters, square_sums
+from icscm.model.recalibration import fit_line
 from icscm.model.tree import Tree
 from icscm.report.formatting import describe_rates
 from icscm.stats.criteria import adjust_holm
@@ -204,35 +205,18 @@ def score_calibration(
     intercept = _bound_coefficient(shift, one, is_positive, expit(shift + x), groups)
     if positive.min() >= negative.max() or negative.min() >= positive.max():
         return intercept, None
-    spread = x.std()
-    design = np.column_stack((one, (x - x.mean()) / spread))
-    found = _fit_logistic(design, is_positive)
-    design[:, 1] *= spread
-    of_slope = found[1] / spread, design, is_positive, expit(design @ (found / (1, spread)))
-    return intercept, _bound_coefficient(*of_slope, groups)
+    spread, centred = x.std(), x - x.mean()
+    line = fit_line(centred / spread, is_positive, np.zeros(len(x), dtype=np.intp), 1)
+    if line is None:
+        return intercept, None
+    slope, p = line[0] / spread, expit(line[1][0] + line[0] / spread * centred)
+    design = np.column_stack((one, centred))
+    return intercept, _bound_coefficient(slope, design, is_positive, p, groups)
 
 
 def _clip(p: FloatArray) -> FloatArray:
     """As scikit-learn does: probabilities of 0 and 1 become the nearest that have a logarithm."""
     return np.clip(p, np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps)
-
-
-def _fit_logistic(design: FloatArray, y: BoolArray) -> FloatArray:
-    """Coefficients by Newton's method, with steps halved until the likelihood grows."""
-
-    def measure(beta: FloatArray) -> float:
-        return float(design[y].sum(axis=0) @ beta - np.logaddexp(0, design @ beta).sum())
-
-    beta: FloatArray = np.zeros(design.shape[1])
-    for _ in range(50):
-        p = expit(design @ beta)
-        step = np.linalg.solve(design.T * (p * (1 - p)) @ design, design.T @ (y - p))
-        while measure(beta + step) < measure(beta) and abs(step).max() > 1e-9:
-            step = step / 2
-        beta = beta + step
-        if abs(step).max() <= 1e-9 * (1 + abs(beta).max()):
-            break
-    return beta
 
 
 def _bound_coefficient(

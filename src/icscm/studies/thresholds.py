@@ -9,7 +9,12 @@ import numpy as np
 
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.thresholds import find_threshold, read_threshold
-from icscm.studies.folds import check_classifier, fit_and_score, make_cohort
+from icscm.studies.folds import (
+    check_classifier,
+    find_least_environments,
+    fit_and_score,
+    make_cohort,
+)
 from icscm.studies.tuning import N_FOLDS, assign_folds
 
 
@@ -67,8 +72,8 @@ def choose_threshold(
         return criterion
     check_classifier(estimator)
     cohort = make_cohort(X, y, environments, groups, may_lack=True)
-    least = 3 if getattr(estimator, "tests_invariance", False) else 2
-    kind = "environments" if len(cohort.labels) >= least else "rows"
+    is_enough = len(cohort.labels) >= find_least_environments(estimator)
+    kind = "environments" if is_enough else "rows"
     fold_of = assign_folds(estimator, cohort, kind, N_FOLDS, seed)
     probability = np.empty(len(cohort.y))
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
