@@ -22,7 +22,7 @@ PAGES = {
     **dict.fromkeys(("sharper", "parents", "guarantee"), "sharper.md"),
     "transfer": "transfer.md",
     **dict.fromkeys(("screen", "screen-levels", "screen-shifts"), "screen-study.md"),
-    **dict.fromkeys(("clones", "levels"), "choices/groups.md"),
+    **dict.fromkeys(("clones", "levels"), "guide/groups.md"),
     "more-parents": "sharper.md",
     "intervals": "new-environments.md",
 }

@@ -26,8 +26,8 @@ def test_the_readme_and_the_first_pages_are_run():
 
 
 def test_the_guides_and_the_questions_are_run():
-    guides = (ROOT / "docs" / "choices").glob("*.md")
-    names = {f"docs/choices/{guide.name}" for guide in guides if guide.stem != "index"}
+    guides = (ROOT / "docs" / "guide").glob("*.md")
+    names = {f"docs/guide/{guide.name}" for guide in guides if guide.stem != "index"}
     assert len(names) >= 10
     assert {"docs/faq.md", *names} <= set(PAGES)
 
@@ -70,7 +70,7 @@ def test_figures_are_there_and_small(name):
         assert (PAGES[name].parent / target).stat().st_size < 150_000
 
 
-def test_the_picture_of_choices_is_up_to_date():
+def test_the_picture_of_estimators_is_up_to_date():
     """If this fails: make screens."""
     writer = load_writer("write_which_estimator")
     assert writer.PICTURE.read_text(encoding="utf-8") == writer.make_picture()
