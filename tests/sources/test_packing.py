@@ -55,13 +55,7 @@ def test_what_was_packed_is_there(tmp_path, monkeypatch, n_samples, end, last_en
 def test_compressed_tables_and_matrices_give_the_same_store(tmp_path):
     X = np.random.default_rng(0).integers(0, 2, size=(70, 300))
     names = [f"unité {j}" for j in range(300)]
-    seen = []
-    pack_table(
-        write_table(tmp_path / "t.tsv.gz", X, names=names),
-        tmp_path / "a.bits",
-        progress=lambda done, total: seen.append(done / total),
-    )
-    assert seen[-1] == 1
+    pack_table(write_table(tmp_path / "t.tsv.gz", X, names=names), tmp_path / "a.bits")
     samples = [f"g{i}" for i in range(70)]
     for k, form in enumerate((X, X.astype(bool), X.astype(float).T.copy().T, sp.coo_array(X))):
         pack_matrix(form, tmp_path / f"{k}.bits", names=names, samples=samples)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -138,27 +135,15 @@ def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
     return found.apply(table), found.keep_misread(misread, ())
 
 
-@contextmanager
-def open_packed(data: Path, options: Options) -> Iterator[Path]:
-    """A packed store, or that of a table of genomes, which is packed for the time being."""
-    from icscm.sources.bits.packing import pack_table
-
-    with TemporaryDirectory() as folder:
-        store = data
-        if data.suffix.lower() != shared.BITS:
-            store = Path(folder) / f"packed{shared.BITS}"
-            pack_table(data, store, delimiter=shared.read_delimiter(options["delimiter"]))
-        yield store
-
-
 def read_genes(data: Path, options: Options) -> Samples:
     """The genes of the genomes that --labels names, in memory."""
     from icscm.sources.bits.opening import read_patterns
+    from icscm.sources.bits.packing import open_packed
 
     samples = shared.read_labelled(options["labels"], {**options, "only": (), "drop": ()})
     column = options["sample_column"] or next(iter(samples.X.column_names), "")
     check_columns([column], samples.X.column_names, describe_path(options["labels"]))
-    with open_packed(data, options) as store:
+    with open_packed(data, shared.read_delimiter(options["delimiter"])) as store:
         X = read_patterns(store, samples.X.column(column).to_pylist())
     names = X.column_names, samples, options["drop"], options["only"], str(data)
     return replace(samples, X=X.select(io_roles.choose_features(*names)))

@@ -12,7 +12,7 @@ import click
 from icscm.cli import shared
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all, print_written
 from icscm.cli.group import main, name_option
-from icscm.cli.routes import open_packed, read_genes, read_labels
+from icscm.cli.routes import read_genes, read_labels
 from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options, read_labelled
 from icscm.formatting import as_text, dump_json, format_name
 from icscm.io.formats import describe_path, disarm_formulas, write_table
@@ -78,14 +78,13 @@ def check(
 def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp, Roles]:
     """Of a packed store, or of a table that is packed for the time being."""
     from icscm.sources.bits.opening import open_bits
+    from icscm.sources.bits.packing import open_packed
     from icscm.studies.checkup import check_presence
 
     table, labels = read_labels(options)
     roles, column = (labels.target, labels.environment), options["sample_column"]
-    with (
-        open_packed(data, options) as store,
-        open_bits(store, table, *roles, sample_column=column) as countable,
-    ):
+    with open_packed(data, shared.read_delimiter(options["delimiter"])) as store:
+        countable = open_bits(store, table, *roles, sample_column=column)
         return check_presence(countable, alpha=alpha, words=name_option), labels
 
 

@@ -38,7 +38,7 @@ from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.exceptions import IcscmError, reject_unknown
 from icscm.formatting import shorten_list
-from icscm.sources.bits.packing import read_lines
+from icscm.sources.bits.packing import open_packed
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
 from icscm.sources.countable import BinningConfig, Countable, StoredSource
 from icscm.sources.gpu.card import choose_card
@@ -266,18 +266,17 @@ def _find_genomes(store: BitFile, names: Sequence[Any]) -> list[int]:
     return [place[name] for name in genomes]
 
 
-def read_patterns(path: Path, genomes: Sequence[Any]) -> pyarrow.Table:
+def read_patterns(store: BitFile, genomes: Sequence[Any]) -> pyarrow.Table:
     """All features of a packed store in some genomes, 0 or 1.
 
     Features that are present in the same genomes of the store are one column, with the name of
     the first.
     """
-    store = open_store(path)
     rows, names = _find_genomes(store, genomes), store.names
     if len(rows) * store.n_patterns > _MAX_READ_CELLS:
-        why = f"{path} has {store.n_patterns:,} patterns of {len(rows):,} genomes, too many to read"
+        why = f"{store.path} has {store.n_patterns:,} patterns of {len(rows):,} genomes, too many"
         advice = f"(at most {_MAX_READ_CELLS:,} cells); pack fewer features"
-        raise IcscmError(f"{why} into memory {advice}")
+        raise IcscmError(f"{why} to read into memory {advice}")
     words = store.read_words(slice(0, store.n_patterns)).view(np.uint8)
     present = np.unpackbits(words, axis=1, bitorder="little")[:, rows]
     first = store.copies.describe(slice(0, store.n_patterns))[0].tolist()
@@ -309,16 +308,12 @@ def read_genomes(
     IcscmError
         If the file cannot be read, or lacks a gene.
     """
-    path = Path(path)
-    if path.suffix.lower() == ".bits":
-        store = open_store(path)
+    with open_packed(Path(path), delimiter) as store:
         if store.names is None:
             raise IcscmError(f"{path} holds no names of features, by which the model goes")
-        genomes, numbers = store.samples, zip(genes, map(store.names.find, genes), strict=True)
-        words = {gene: store.read_feature(n) for gene, n in numbers if n is not None}
-        found = {gene: unpack(own, len(genomes)) for gene, own in words.items()}
-    else:
-        genomes, found = read_lines(path, genes, delimiter)
-    reject_unknown(genes, found, f"{path} has no ", after=", which the model needs")
-    columns = {"genome": pyarrow.array(genomes)}
-    return pyarrow.table(columns | {gene: pyarrow.array(found[gene]) for gene in genes})
+        numbers = {gene: store.names.find(gene) for gene in genes}
+        known = {gene: n for gene, n in numbers.items() if n is not None}
+        reject_unknown(genes, known, f"{path} has no ", after=", which the model needs")
+        words = {gene: store.read_feature(n) for gene, n in known.items()}
+        found = {gene: unpack(own, len(store.samples)) for gene, own in words.items()}
+        return pyarrow.table({"genome": store.samples, **found})

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
 
 import numpy as np
@@ -27,7 +27,14 @@ from icscm.engine.bits import PatternNumbers, make_copies, set_bits
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.bits import store as bitfile
-from icscm.sources.bits.store import BLOCK_PATTERNS, add_to_sums, check_samples, count_words
+from icscm.sources.bits.store import (
+    BLOCK_PATTERNS,
+    BitFile,
+    add_to_sums,
+    check_samples,
+    count_words,
+    open_store,
+)
 from icscm.writing import check_free, write_whole
 
 # Bytes of text parsed at a time.
@@ -40,12 +47,7 @@ _NO_NAMES, _NO_ENDS = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
 
 
 def pack_table(
-    path: str | Path,
-    out: str | Path,
-    *,
-    delimiter: str | None = None,
-    force: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    path: str | Path, out: str | Path, *, delimiter: str | None = None, force: bool = False
 ) -> None:
     """Pack a table of 0 and 1 into a store of bits.
 
@@ -64,8 +66,6 @@ def pack_table(
         number of blanks and tabs.
     force : bool
         Whether a file of that name may be replaced.
-    progress : callable, optional
-        Called with the number of bytes read so far and the size of the file.
 
     Raises
     ------
@@ -87,9 +87,9 @@ def pack_table(
     """
     path, out = Path(path), Path(out)
     check_free(out, force=force)
-    with _clear_errors(path), _open_table(path) as file:
+    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    with _clear_errors(path), opened(path, "rb") as file:
         samples, cut = _read_header(path, file, delimiter)
-        size, raw = path.stat().st_size, getattr(file, "fileobj", file)  # as it is compressed
 
         def fill(writer: BitWriter) -> None:
             n_read, any_lines = 1, False  # lines of the file so far: the header
@@ -98,8 +98,6 @@ def pack_table(
                 text = cut(chunk if chunk.endswith(b"\n") else chunk + b"\n")
                 any_lines |= _add_lines(text, samples, writer, path, n_read)
                 n_read += text.count(b"\n")
-                if progress is not None:
-                    progress(raw.tell(), size)
             if not any_lines:
                 raise IcscmError(f"{path} has a header and no other line; there is nothing to pack")
 
@@ -175,6 +173,19 @@ def pack_matrix(
 
 
 @contextmanager
+def open_packed(path: Path, delimiter: str | None = None) -> Iterator[BitFile]:
+    """A packed store, or that of a table of genomes, which is packed for the time being."""
+    with TemporaryDirectory() as folder:
+        is_packed = path.suffix.lower() == ".bits"
+        packed = path if is_packed else Path(folder, "packed.bits")
+        if not is_packed:
+            pack_table(path, packed, delimiter=delimiter)
+        store = open_store(packed)
+        store.path = path  # for errors
+        yield store
+
+
+@contextmanager
 def _clear_errors(path: Path) -> Iterator[None]:
     """Turn errors of the system into one clear sentence."""
     try:
@@ -185,11 +196,6 @@ def _clear_errors(path: Path) -> Iterator[None]:
         raise IcscmError("a name holds half a character, which UTF-8 has not; rename it") from None
     except (EOFError, zlib.error):
         raise IcscmError(f"{path} is damaged: its compressed data end too early") from None
-
-
-def _open_table(path: Path) -> Any:
-    """The text of a table, as a file."""
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def _read_header(
@@ -223,25 +229,6 @@ def _choose_cut(delimiter: bytes) -> Callable[[bytes], bytes]:
         return lambda text: blanks.sub(b"\t", ends.sub(b"", text))
     tabs = bytes.maketrans(delimiter, b"\t")
     return lambda text: text.translate(tabs, b'"')
-
-
-def read_lines(
-    path: Path, names: Sequence[str], delimiter: str | None = None
-) -> tuple[list[str], dict[str, Array]]:
-    """The genomes of a table, and which of them have each of some features."""
-    wanted = {name.encode("utf-8", "surrogatepass"): name for name in names}
-    found: dict[str, Array] = {}
-    with _clear_errors(path), _open_table(path) as file:
-        samples, cut = _read_header(path, file, delimiter)
-        for line in file:
-            name, _, values = cut(line).rstrip(b"\r\n").partition(b"\t")
-            if name in wanted:
-                cells = values.split(b"\t")
-                if len(cells) != len(samples) or not {*cells} <= {b"0", b"1"}:
-                    what = f"{path}: the line of {wanted[name]!r} does not hold 0 or 1 for each"
-                    raise IcscmError(f"{what} of the {len(samples):,} genomes")
-                found[wanted[name]] = np.array(cells) == b"1"
-    return samples, found
 
 
 def _add_lines(
