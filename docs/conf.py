@@ -18,6 +18,9 @@ os.environ["COLUMNS"] = "80"
 matplotlib.use("agg")
 
 from check_docstrings import find_function, is_ours  # noqa: E402
+from docutils import nodes  # noqa: E402
+from docutils.utils.math import MathError, latex2mathml  # noqa: E402
+from sphinx.util.logging import getLogger  # noqa: E402
 
 from icscm import __version__  # noqa: E402
 
@@ -43,7 +46,7 @@ suppress_warnings = [
     "myst.header",  # pages that scripts write skip a level of headings
 ]
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "fieldlist"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # numpydoc tells the types, in words
@@ -74,6 +77,7 @@ sphinx_gallery_conf = {
     "parallel": True,
 }
 
+html_math_renderer = "mathml"  # below: formulas are shown without a script and without a network
 html_theme = "pydata_sphinx_theme"
 html_title = "icscm"
 html_static_path = ["_static"]
@@ -122,7 +126,20 @@ def skip_foreign(_: Any, what: str, __: str, member: Any, *___: Any) -> bool | N
     return None
 
 
+def write_formula(translator: Any, node: nodes.math | nodes.math_block) -> None:
+    """A formula as MathML, which browsers draw themselves."""
+    is_block = isinstance(node, nodes.math_block)
+    try:
+        formula = latex2mathml.tex2mathml(node.astext(), as_block=is_block)
+    except MathError as error:
+        getLogger("formulas").warning("%s", error, location=node)
+        raise nodes.SkipNode from error
+    translator.body.append(f'<div class="formula">{formula}</div>' if is_block else formula)
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("source-read", link_pages)
     app.connect("autodoc-skip-member", skip_foreign)
