@@ -29,6 +29,7 @@ from icscm._constants import CHANCE_LEVEL
 from icscm._types import Array, FloatArray, IntArray
 from icscm.engine.clusters import square_sums
 from icscm.engine.counts import CountCube, Cut
+from icscm.model.recalibration import fit_line
 from icscm.sources.memory import MemorySource
 from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.heterogeneity import (
@@ -42,7 +43,6 @@ from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_quantile
 
 QUESTIONS: Final = ("residual", "contribution", "total")
-_MAX_ROUNDS: Final = 50
 # Contributions that are compared jointly, and what is added to their information.
 _MAX_JOINT: Final = 30
 _NEXT_TO_NOTHING: Final = 1e-3
@@ -95,32 +95,17 @@ def combine_scores(
 ) -> tuple[FloatArray, FloatArray]:
     """Slopes of the learners' scores (row, learner), and an intercept for each environment.
 
-    A logistic regression by Newton's method. A learner whose slope would be below 0 is left out.
+    A learner whose slope would be below 0 is left out.
     """
     active = list(range(scores.shape[1]))
     while True:
-        own = scores[:, active]
-        slopes, intercepts = np.full(len(active), 1.0 / len(active)), np.zeros(n_environments)
-        for _ in range(_MAX_ROUNDS):
-            p = expit(own @ slopes + intercepts[environments])
-            g, h = labels - p, p * (1.0 - p)
-            g_e, h_e = (np.bincount(environments, each, n_environments) for each in (g, h))
-            h_e = np.maximum(h_e, 1e-9)
-            mixed = np.column_stack(
-                [np.bincount(environments, h * each, n_environments) for each in own.T]
-            )
-            information = (own * h[:, np.newaxis]).T @ own - (mixed / h_e[:, np.newaxis]).T @ mixed
-            information += 1e-9 * np.eye(len(active))
-            step = np.linalg.solve(information, own.T @ g - mixed.T @ (g_e / h_e)).clip(-0.5, 0.5)
-            shift = ((g_e - mixed @ step) / h_e).clip(-2.0, 2.0)
-            slopes, intercepts = slopes + step, intercepts + shift
-            if max(np.abs(step).max(), np.abs(shift).max()) < 1e-7:
-                break
-        if len(active) == 1 or slopes.min() >= 0:
-            every = np.zeros(scores.shape[1])
-            every[active] = slopes
-            return every, intercepts
-        active.pop(int(slopes.argmin()))
+        line = fit_line(scores[:, active], labels, environments, n_environments, ridge=1e-9)
+        assert line is not None
+        if len(active) == 1 or line[0].min() >= 0:
+            slopes = np.zeros(scores.shape[1])
+            slopes[active] = line[0]
+            return slopes, line[1]
+        active.pop(int(line[0].argmin()))
 
 
 class Judge:

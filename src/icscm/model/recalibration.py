@@ -73,7 +73,7 @@ def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
     intercept, slope = estimate * SITE_SPREAD**2 / (SITE_SPREAD**2 + error**2), 1.0
     if min(y.sum(), len(y) - y.sum()) >= MIN_FOR_SLOPE:
         line = fit_line(log_odds, y, np.zeros(len(y), dtype=np.intp), 1)
-        slope, intercept = (line[0], float(line[1][0])) if line else (slope, intercept)
+        slope, intercept = (float(line[0][0]), float(line[1][0])) if line else (slope, intercept)
     ends = estimate - _Z * error, estimate + _Z * error
     return Shift(intercept, slope, estimate, error, *ends, float(np.mean(y)), len(y))
 
@@ -85,29 +85,32 @@ def _predict(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def fit_line(
-    x: FloatArray, y: Array, places: Array, n_places: int
-) -> tuple[float, FloatArray, FloatArray] | None:
-    """A slope, an intercept for each place and its information, by Newton's method from (0, 1).
+    x: FloatArray, y: Array, places: Array, n_places: int, ridge: float = 0.0
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Slopes of x (row, column), an intercept for each place and its information.
 
-    Each step solves for the slope with the intercepts profiled out, so that its cost does not grow
-    with the number of places. None where there is no slope: one value of x in each place, or
-    labels that are separated by it.
+    Newton's method, from slopes that sum to 1. Each step solves for the slopes with the intercepts
+    profiled out, so that its cost does not grow with the number of places. None where slopes are
+    not determined: one value of x in each place, or labels that are separated by it; a `ridge`, the
+    precision of slopes around 0, determines them.
     """
-    intercepts, slope = np.zeros(n_places), 1.0
+    x = np.atleast_2d(x.T).T
+    intercepts, slopes = np.zeros(n_places), np.full(x.shape[1], 1.0 / x.shape[1])
     for _ in range(_MAX_STEPS):
-        p, weight = _predict(intercepts[places] + slope * x)
-        summed = y - p, weight, weight * x
-        g, h, cross = (np.bincount(places, each, n_places).astype(float) for each in summed)
+        p, weight = _predict(intercepts[places] + x @ slopes)
+        summed = [np.bincount(places, each, n_places) for each in (y - p, weight, *(x.T * weight))]
+        g, h, *cross = np.array(summed, dtype=np.float64)
         h = np.where(h > 0, h, 1.0)
-        curvature = float(weight @ (x * x) - (cross**2 / h).sum())
-        if curvature <= 1e-9 * len(x):
+        information = (x.T * weight) @ x - (cross / h) @ np.transpose(cross)
+        if not ridge and np.linalg.eigvalsh(information)[0] <= 1e-9 * len(x):
             return None
-        step = float(np.clip(((y - p) @ x - (cross * g / h).sum()) / curvature, -1.0, 1.0))
-        steps = np.clip((g - cross * step) / h, -1.0, 1.0)
-        slope, intercepts = slope + step, intercepts + steps
-        if max(abs(step), np.abs(steps).max()) < 1e-10:
+        slope = x.T @ (y - p) - cross @ (g / h) - ridge * slopes
+        step = np.linalg.solve(information + ridge * np.eye(len(slopes)), slope).clip(-1.0, 1.0)
+        steps = ((g - step @ cross) / h).clip(-1.0, 1.0)
+        slopes, intercepts = slopes + step, intercepts + steps
+        if max(np.abs(step).max(), np.abs(steps).max()) < 1e-10:
             break
-    return slope, intercepts, h
+    return slopes, intercepts, h
 
 
 def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> Shift:

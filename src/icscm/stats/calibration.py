@@ -64,8 +64,8 @@ def fit_recalibration(
     line = fit_line(log_odds[own], labels[own], environments[own], n_environments)
     if line is None:
         return None
-    slope, intercepts, information = line
+    (slope,), intercepts, information = line
     errors = np.where(both, 1.0 / np.sqrt(information), np.nan)
     intercepts = np.where(both, intercepts, np.nan)
     pooled = pool_effects(intercepts, errors)
-    return None if pooled is None else Recalibration(slope, intercepts, errors, pooled)
+    return None if pooled is None else Recalibration(float(slope), intercepts, errors, pooled)

@@ -209,7 +209,8 @@ def score_calibration(
     line = fit_line(centred / spread, is_positive, np.zeros(len(x), dtype=np.intp), 1)
     if line is None:
         return intercept, None
-    slope, p = line[0] / spread, expit(line[1][0] + line[0] / spread * centred)
+    slope = float(line[0][0]) / spread
+    p = expit(line[1][0] + slope * centred)
     design = np.column_stack((one, centred))
     return intercept, _bound_coefficient(slope, design, is_positive, p, groups)
 
