@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import pandas
 import pytest
 from click.testing import CliRunner
 
@@ -33,6 +34,38 @@ def test_import_is_quick_silent_and_lazy():
     )
     assert done.stdout == "[]\n"
     assert done.stderr == ""
+
+
+UNUSED = (
+    "sklearn",
+    "numba",
+    "matplotlib",
+    "scipy.stats",
+    "scipy.sparse",
+    "joblib",
+    "pyarrow.dataset",
+)
+
+
+@pytest.mark.parametrize("command", ["show", "export --to sql", "predict"])
+def test_commands_on_a_model_file_import_little(command, tmp_path):
+    """They took 2.5 to 3.2 s, most of it the import of scikit-learn, which none of them uses."""
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": ["u", "v", "u", "v"]})
+    model, table = tmp_path / "model.json", tmp_path / "new.csv"
+    SCMClassifier().fit(frame, [0, 0, 1, 1]).save(model)
+    frame.to_csv(table, index=False)
+    name, *more = command.split()
+    words = [name, model, *([table] if name == "predict" else []), *more]
+    absent = UNUSED if name == "show" else (*UNUSED, "scipy.special")
+    done = run_python(
+        "import sys\n"
+        "from icscm.cli import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        f"print([each for each in {absent} if each in sys.modules])",
+        *words,
+    )
+    assert done.stdout.endswith("\n[]\n")
+    assert len(done.stdout) > 20
 
 
 USE_A_SAVED_MODEL = """

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from icscm._constants import BINARY_LOOK_ROWS, MIN_LANES, MIN_THREADED_CELLS, WORD_DTYPE
+from icscm._lazy import is_sparse
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.binning import Binning, ColumnPlan
@@ -199,7 +199,7 @@ def pack_binary(
 
     Identical columns share one place in the store.
     """
-    if not issparse(table.values):  # a quick check of the first rows, which most tables fail
+    if not is_sparse(table.values):  # a quick check of the first rows, which most tables fail
         first = table.values[:BINARY_LOOK_ROWS]
         if table.levels or table.dropped or not ((first == 0) | (first == 1)).all():
             return None
@@ -226,7 +226,7 @@ def set_bits(X: Any, bit_position: Array, words: Array, n_threads: int) -> bool:
     False if X holds other values than 0 and 1.
     """
     inputs: tuple[Any, ...]
-    if issparse(X):
+    if is_sparse(X):
         if not X.has_canonical_format:  # entries may be listed twice, and are added up
             X = X.copy()
             X.sum_duplicates()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
-
-from joblib.parallel import get_active_backend
 
 from icscm._constants import CODED_ROWS, COLUMN_GROUP
 
@@ -26,8 +25,10 @@ def count_threads(n_jobs: int | None) -> int:
     (3, True)
     """
     if n_jobs is None:
-        backend, n_wanted = get_active_backend()
-        n_jobs = 1 if backend.nesting_level else n_wanted or -1
+        n_jobs, parallel = -1, sys.modules.get("joblib.parallel")
+        if parallel is not None:  # without joblib there is neither
+            backend, n_wanted = parallel.get_active_backend()
+            n_jobs = 1 if backend.nesting_level else n_wanted or -1
     find_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return n_jobs if n_jobs > 0 else max(1, len(find_cores(0)) + 1 + n_jobs)
 

@@ -8,6 +8,7 @@ ours, which infers types from all rows of all files in a first pass. The scanner
 from __future__ import annotations
 
 import io
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow
-import pyarrow.dataset
 import pyarrow.feather
 from pyarrow.parquet import ParquetFile
 
+from icscm._lazy import arrow_dataset
 from icscm.exceptions import IcscmError
 from icscm.io import cells
 from icscm.io.formats import Source, TextFormat, describe_path, find_sources, translate_errors
@@ -101,7 +102,7 @@ def open_table(
     if hasattr(data, "estimate_bytes"):
         opened: TableReader = data
         return opened
-    if isinstance(data, pyarrow.dataset.Dataset):
+    if "pyarrow.dataset" in sys.modules and isinstance(data, arrow_dataset.Dataset):
         reader: TableReader = DatasetReader(data, "the dataset")
     elif isinstance(data, str | Path) and "://" in str(data):
         reader = _open_dataset(str(data), data, partitioning="hive")
@@ -131,14 +132,14 @@ def _open_binary(sources: Sequence[Source], path: Path) -> TableReader:
         return ParquetFiles(files)
     # folders such as country=fr hold a column
     layout = {"partitioning": "hive", "partition_base_dir": str(path)} if is_partitioned else {}
-    checked = pyarrow.dataset.ParquetFileFormat(page_checksum_verification=True)
+    checked = arrow_dataset.ParquetFileFormat(page_checksum_verification=True)
     form = checked if first.kind == "parquet" else "feather"
     return _open_dataset([*files], path, kind=first.kind, format=form, **layout)
 
 
 def _open_dataset(files: Any, where: object, kind: str = "", **options: Any) -> DatasetReader:
     with translate_errors(where, kind=kind):
-        return DatasetReader(pyarrow.dataset.dataset(files, **options), where, kind)
+        return DatasetReader(arrow_dataset.dataset(files, **options), where, kind)
 
 
 class ParquetFiles:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from scipy.special import expit, logit
-
+from icscm._lazy import special
 from icscm._repr import DisplayMixin
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
@@ -138,7 +137,7 @@ class CalibratedModel(DisplayMixin):
         if not self.is_calibrated:
             return raw
         intercept, slope = self.calibration
-        probability: FloatArray = expit(intercept + slope * logit(raw))
+        probability: FloatArray = special.expit(intercept + slope * special.logit(raw))
         return probability
 
     def is_positive(self, probability: FloatArray) -> BoolArray:

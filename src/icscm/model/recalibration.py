@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit, logit
 
+from icscm._lazy import optimize, special
 from icscm._types import Array, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.tables.labels import code_known
@@ -68,7 +67,7 @@ def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
         p, weight = _predict(shift + log_odds)
         return float((y - p).sum() + (weight @ (1.0 - 2.0 * p)) / (2.0 * weight.sum()))
 
-    estimate = float(brentq(measure, *_BOUNDS))
+    estimate = float(optimize.brentq(measure, *_BOUNDS))
     error = float(_predict(estimate + log_odds)[1].sum() ** -0.5)
     intercept, slope = estimate * SITE_SPREAD**2 / (SITE_SPREAD**2 + error**2), 1.0
     if min(y.sum(), len(y) - y.sum()) >= MIN_FOR_SLOPE:
@@ -80,8 +79,8 @@ def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
 
 def _predict(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Probabilities p and p (1 - p), which is above 0 even where p is rounded to 1."""
-    p: FloatArray = expit(log_odds)
-    return p, p * expit(-log_odds)
+    p: FloatArray = special.expit(log_odds)
+    return p, p * special.expit(-log_odds)
 
 
 def fit_line(
@@ -122,9 +121,11 @@ def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> S
     if not 0 < prevalence < 1:
         raise IcscmError(f"prevalence is between 0 and 1, both excluded; got {prevalence}")
     if log_odds is None:
-        shift = float(logit(prevalence) - logit(rate))
+        shift = float(special.logit(prevalence) - special.logit(rate))
         return Shift(shift, 1.0, shift, None, None, None, prevalence, 0)
-    shift = float(brentq(lambda a: expit(a + log_odds).mean() - prevalence, *_BOUNDS))
+    shift = float(
+        optimize.brentq(lambda a: special.expit(a + log_odds).mean() - prevalence, *_BOUNDS)
+    )
     p, weight = _predict(shift + log_odds)
     error = float(p.std() / np.sqrt(len(p)) / weight.mean())
     ends = shift - _Z * error, shift + _Z * error
@@ -138,7 +139,7 @@ def move(saved: Any, X: Any, y: Any, prevalence: float | None) -> tuple[Any, Shi
             "recalibrate takes labelled rows of the site, recalibrate(X, y), or its base rate, "
             "recalibrate(prevalence=0.12), with unlabelled rows X or without"
         )
-    log_odds = np.empty(0) if X is None else logit(saved.decide(X).probability)
+    log_odds = np.empty(0) if X is None else special.logit(saved.decide(X).probability)
     n_labels = len(log_odds) if y is None else len(y)
     if X is not None and (not n_labels or n_labels != len(log_odds)):
         raise IcscmError(

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
+from icscm._lazy import validation
 from icscm._types import Array, FloatArray
 from icscm._version import __version__
 from icscm.exceptions import IcscmError, Parameter
@@ -252,7 +251,7 @@ class SavedModel:
     def _validate(self, X: Any, *, skip_check_array: bool = False, **options: Any) -> Any:
         """As scikit-learn's `validate_data`, for columns that go by position."""
         try:
-            table = X if skip_check_array else check_array(X, input_name="X", **options)
+            table = X if skip_check_array else validation.check_array(X, input_name="X", **options)
         except ValueError as error:
             raise IcscmError(str(error)) from None
         n_columns = len(list_names(X)) if is_frame(X) else table.shape[1]
@@ -424,7 +423,7 @@ def check_learner(estimator: Any) -> None:
 def check_fitted(learner: Any) -> None:
     """Raise unless it is a fitted learner of this package."""
     check_learner(learner)
-    check_is_fitted(learner, "model_")
+    validation.check_is_fitted(learner, "model_")
 
 
 def make_saved_model(learner: Learner) -> SavedModel:

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit
 
+from icscm._lazy import special
 from icscm._repr import Display, align
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError
@@ -183,7 +183,7 @@ class Score(CalibratedModel):
         array of float
             From 0 points to `max_total`.
         """
-        raw: FloatArray = expit(np.array(self.log_odds))
+        raw: FloatArray = special.expit(np.array(self.log_odds))
         return self.calibrate(raw.clip(1e-9, 1.0 - 1e-9))
 
     @property

@@ -8,9 +8,9 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
+from icscm._lazy import special
 from icscm.formatting import as_text, count, format_number
 from icscm.model.splits import LeafCounts
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, compute_wilson

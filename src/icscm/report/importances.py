@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import hstack, issparse
-from scipy.stats import rankdata
 
+from icscm._lazy import is_sparse, sparse, stats
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
@@ -198,8 +197,10 @@ def _permute(X: Any, column: int, order: Array) -> Any:
     if is_frame(X):
         frame = open_frame(X)
         return frame.with_columns(frame[:, column][order.tolist()]).to_native()
-    if issparse(X):
-        return hstack([X[:, :column], X[order][:, [column]], X[:, column + 1 :]], format="csr")
+    if is_sparse(X):
+        return sparse.hstack(
+            [X[:, :column], X[order][:, [column]], X[:, column + 1 :]], format="csr"
+        )
     changed = X.copy()
     changed[:, column] = X[order, column]
     return changed
@@ -209,6 +210,6 @@ def _score(is_positive: BoolArray, p: FloatArray) -> tuple[float, float]:
     """Minus the AUC, NaN where a class is absent, and the log loss."""
     n, n_positive = len(p), int(is_positive.sum())
     n_pairs = n_positive * (n - n_positive)
-    above = rankdata(p)[is_positive].sum() - n_positive * (n_positive + 1) / 2
+    above = stats.rankdata(p)[is_positive].sum() - n_positive * (n_positive + 1) / 2
     right = np.clip(np.where(is_positive, p, 1 - p), np.finfo(np.float64).eps, 1)
     return -above / n_pairs if n_pairs else np.nan, float(-np.log(right).mean())

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from icscm._constants import CHANCE_LEVEL, MAX_EQUIVALENT_RULES
+from icscm._lazy import special
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.engine.counts import BinnedRule, CountSource, Cut
 from icscm.formatting import count

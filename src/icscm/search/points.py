@@ -20,10 +20,9 @@ from math import ceil
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
-from sklearn.isotonic import isotonic_regression
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
+from icscm._lazy import isotonic, special
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, BinnedRule, CountSource, Cut, Layout, PatternTable
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
@@ -77,10 +76,10 @@ def fit_effects(terms: Array, counts: CountArray, ridge: float = _RIDGE) -> Fit:
     `terms` is (pattern, term), `counts` (pattern, label, environment); the log loss is summed.
     """
     x, n, positives = terms.astype(float), counts.sum(axis=1), counts[:, 1]
-    start = logit((positives.sum(axis=0) + 0.5) / (n.sum(axis=0) + 1.0))
+    start = special.logit((positives.sum(axis=0) + 0.5) / (n.sum(axis=0) + 1.0))
     a, b, prior = start, np.zeros(x.shape[1]), ridge * np.eye(x.shape[1])
     for _ in range(_MAX_STEPS):
-        p = expit((x @ b)[:, np.newaxis] + a)
+        p = special.expit((x @ b)[:, np.newaxis] + a)
         g, h = positives - n * p, n * p * (1.0 - p)
         g_a, h_a = g.sum(axis=0) - _OF_INTERCEPT * (a - start), h.sum(axis=0) + _OF_INTERCEPT
         mixed = x.T @ h
@@ -93,7 +92,7 @@ def fit_effects(terms: Array, counts: CountArray, ridge: float = _RIDGE) -> Fit:
             break
     log_odds = (x @ b)[:, np.newaxis] + a
     losses = counts[:, 0] * np.logaddexp(0, log_odds) + positives * np.logaddexp(0, -log_odds)
-    return Fit(a, b, expit(log_odds), round(float(losses.sum()), DEVIANCE_DECIMALS))
+    return Fit(a, b, special.expit(log_odds), round(float(losses.sum()), DEVIANCE_DECIMALS))
 
 
 # --- terms ----------------------------------------------------------------------------------------
@@ -309,5 +308,5 @@ def find_log_odds(totals: IntArray, counts: CountArray, highest: int) -> FloatAr
     pooled = pool_effects(found.intercepts, np.maximum(weights, 1e-9) ** -0.5)
     intercept = float(found.intercepts[0]) if pooled is None else pooled.mean
     curve = intercept + shape[:, : len(found.effects)] @ found.effects
-    log_odds: FloatArray = isotonic_regression(curve, sample_weight=sizes + 1e-9)
+    log_odds: FloatArray = isotonic.isotonic_regression(curve, sample_weight=sizes + 1e-9)
     return np.maximum.accumulate(log_odds)  # against falls by rounding

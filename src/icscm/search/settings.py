@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from icscm._constants import DEFAULT_MARGIN, MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
+from icscm._lazy import special
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.engine.bits import expand, list_alike
 from icscm.engine.clusters import ClusterPatterns

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import issparse
 
+from icscm._lazy import is_sparse
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
@@ -201,7 +201,7 @@ def make_memory_source(
     n_threads = count_threads(n_jobs)
     candidates: CandidateMap
     stores: Sequence[Store]
-    if not (isinstance(X, CodedTable | np.ndarray) or issparse(X)):
+    if not (isinstance(X, CodedTable | np.ndarray) or is_sparse(X)):
         assert max_thresholds is not None
         candidates, stores = X.encode(position, rows, max_thresholds, n_threads)
     else:
@@ -209,7 +209,7 @@ def make_memory_source(
         packed = pack_binary(table, position, rows, n_threads)
         if packed is not None:
             candidates, stores = packed[0], [packed[1]]
-        elif issparse(table.values):
+        elif is_sparse(table.values):
             raise NotBinaryError("X is sparse and holds other values than 0 and 1; make it dense")
         else:
             candidates, stores = encode(table, position, rows, max_thresholds, n_threads)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import special
 
 from icscm._constants import CHANCE_LEVEL
+from icscm._lazy import special
 from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, find_independent
 from icscm.stats.verdicts import deflate, find_shown

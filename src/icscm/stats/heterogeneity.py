@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, stdtrit
 
+from icscm._lazy import special
 from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.stats.independence import compute_upper_tail
 
@@ -148,7 +148,7 @@ def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffe
     scatter = float((weights * (effects - mean) ** 2).sum()) / max(dof, 1)
     squares = tau_squared + variance, max(scatter, 1.0) * variance
     for i, (n, square) in enumerate(zip((dof - 1, dof), squares, strict=True)):
-        reach = float(stdtrit(max(n, 1), 0.975)) * square**0.5
+        reach = float(special.stdtrit(max(n, 1), 0.975)) * square**0.5
         ends[i] = (mean - reach, mean + reach) if n > 0 else None
     return PooledEffect(mean, variance**0.5, tau_squared**0.5, *ends)
 
@@ -202,13 +202,13 @@ def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
     both = (positives > 0) & (positives < sizes.sum(axis=0))
     intercepts = np.where(both, 0.0, np.where(positives > 0, 30.0, -30.0))
     for _ in range(_MAX_ROUNDS):
-        p = expit(log_odds[:, np.newaxis] + intercepts)
+        p = special.expit(log_odds[:, np.newaxis] + intercepts)
         slope = np.maximum((sizes * p * (1.0 - p)).sum(axis=0), 1e-12)
         step = np.where(both, (positives - (sizes * p).sum(axis=0)) / slope, 0.0).clip(-2.0, 2.0)
         intercepts = intercepts + step
         if np.abs(step).max(initial=0.0) < 1e-10:
             break
-    fitted: FloatArray = expit(log_odds[:, np.newaxis] + intercepts)
+    fitted: FloatArray = special.expit(log_odds[:, np.newaxis] + intercepts)
     return fitted
 
 
@@ -219,7 +219,7 @@ def predict_leaves(leaves: CountArray) -> FloatArray:
     each environment.
     """
     by_label = leaves.sum(axis=2) + 0.5
-    return fit_intercepts(logit(by_label[:, 1] / by_label.sum(axis=1)), leaves)
+    return fit_intercepts(special.logit(by_label[:, 1] / by_label.sum(axis=1)), leaves)
 
 
 def compute_explained(labels: CountArray, probabilities: FloatArray) -> float:

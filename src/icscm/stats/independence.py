@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from icscm._constants import COUNT_DTYPE, P_VALUE_SLACK
+from icscm._lazy import special
 from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.stats import _kernels

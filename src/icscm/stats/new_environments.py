@@ -38,8 +38,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin
 from icscm._types import CountArray, FloatArray
 from icscm.exceptions import IcscmError

@@ -17,9 +17,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy.special import chdtri
-from scipy.stats import chi2
 
+from icscm._lazy import special
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.stats import _kernels
 from icscm.stats.independence import GTest
@@ -106,12 +105,12 @@ def compute_rate_heterogeneity(nodes: CountArray) -> tuple[FloatArray, IntArray]
 @lru_cache(maxsize=4096)
 def find_quantile(level: float, dof: int) -> float:
     """The value that a chi-squared statistic exceeds with this probability; 0 without freedom."""
-    return float(chi2.isf(level, dof)) if dof > 0 else 0.0
+    return float(special.chdtri(dof, level)) if dof > 0 else 0.0
 
 
 def find_quantiles(level: float, most: int) -> FloatArray:
     """The same for 0 to so many degrees of freedom; without any nothing is beyond chance."""
-    quantiles: FloatArray = chdtri(np.arange(most + 1), level)
+    quantiles: FloatArray = special.chdtri(np.arange(most + 1), level)
     quantiles[0] = np.inf
     return quantiles
 

@@ -37,7 +37,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from icscm._constants import (
     MAX_PAIRED,
@@ -46,6 +45,7 @@ from icscm._constants import (
     VERDICT_CONFIDENCE,
     VERDICT_POWER,
 )
+from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.stats.independence import (

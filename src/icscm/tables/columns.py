@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
+from icscm._lazy import is_sparse, nw
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError
 
@@ -150,7 +149,7 @@ def list_names(X: Any) -> list[str]:
 
 def read_column(X: Any, position: int, name: str | None) -> Column:
     """One column: by name where the table has names and one is given, else by position."""
-    if issparse(X):
+    if is_sparse(X):
         return read_array(X[:, [position]].toarray().ravel(), f"column {position}")
     if not is_frame(X):
         values = bring(X[:, position]) if is_on_card(X) else np.asarray(X)[:, position]

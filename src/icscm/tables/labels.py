@@ -8,13 +8,11 @@ from datetime import date
 from numbers import Real
 from typing import Any, NoReturn
 
-import narwhals as nw
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d
 
 from icscm import exceptions
 from icscm._constants import JOINT, LARGEST_EXACT, ROW_DTYPE, SPARSE_ENVIRONMENT
+from icscm._lazy import multiclass, nw, validation
 from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, reject_unknown, warn
 from icscm.formatting import format_number, shorten_list
@@ -39,7 +37,7 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
     elif isinstance(getattr(y, "dtype", None), pandas.api.extensions.ExtensionDtype):
         y = np.asarray(y, dtype=object)  # else missing values would turn integers to floats
     if not isinstance(y, np.ndarray) or y.ndim != 1 or y.dtype.kind not in "biuf":
-        y = column_or_1d(y, warn=True)
+        y = validation.column_or_1d(y, warn=True)
     codes, found = number_groups(y, n_rows, rows, "y")
     if len(found) != 2 or (found.dtype.kind == "f" and not np.isfinite(found).all()):
         _reject_labels(y if rows is None else y[rows], found)
@@ -94,12 +92,12 @@ def _reject_labels(y: Array, found: Array) -> NoReturn:
         raise IcscmError(f"y holds one class only, {found.tolist()[0]!r}; learning needs two")
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise IcscmError("y contains infinity; labels must be two distinct finite values")
-    check_classification_targets(y)
+    multiclass.check_classification_targets(y)
     listed = shorten_list([repr(label) for label in found.tolist()])
     raise IcscmError(
         "Only binary classification is supported. The type of the target is "
-        f"{type_of_target(y)} with {len(found)} classes ({listed}); merge them into two, such as "
-        f"y == {found.tolist()[0]!r}, or fit one model per class"
+        f"{multiclass.type_of_target(y)} with {len(found)} classes ({listed}); merge them into "
+        f"two, such as y == {found.tolist()[0]!r}, or fit one model per class"
     )
 
 

@@ -7,15 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, validate_data
 
 from icscm._constants import LARGEST_EXACT
+from icscm._lazy import is_sparse, nw, validation
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
@@ -24,12 +21,18 @@ from icscm.tables.coded import CodedTable, are_finite, code_mixed
 from icscm.tables.columns import Column, Levels, Numbers
 from icscm.tables.errors import RoundedError, make_rounded_error, name_columns, reject_infinity
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 Validate = Callable[..., Any]
 
 _SPARSE_FORMATS = ("csr", "csc")
 _UNEVEN = "the rows of X differ in length; give each the same columns"
+
+
 # As `validate_data` of an estimator, which would also note the number and names of the columns.
-_validate: Validate = partial(check_array, estimator="icscm", input_name="X")
+def _validate(X: Any, **options: Any) -> Any:
+    return validation.check_array(X, estimator="icscm", input_name="X", **options)
 
 
 class HoldsTextError(IcscmError):
@@ -65,7 +68,7 @@ def read_table(X: Any) -> ParsedTable:
     X = columns.bring(X)
     if columns.is_frame(X):
         return _read_frame(columns.open_frame(X))
-    if issparse(X):
+    if is_sparse(X):
         matrix = _validate(X, accept_sparse=_SPARSE_FORMATS, ensure_all_finite=False)
         return ParsedTable(matrix, matrix, matrix.shape[0], is_presence=True)
     try:
@@ -106,7 +109,7 @@ def check_table(estimator: BaseEstimator, X: Any) -> Array:
         if others:
             why = f"X has columns that are neither numbers nor booleans: {shorten_list(others)}"
             raise HoldsTextError(f"{why}; encode them as numbers or drop them")
-    table = _read_numbers(X, partial(validate_data, estimator), types)
+    table = _read_numbers(X, partial(validation.validate_data, estimator), types)
     if not are_finite(table):
         reject_infinity(table, getattr(estimator, "feature_names_in_", None), allow_missing=False)
     return table
@@ -229,7 +232,7 @@ def _read_rows(
         if not known:
             validate(X, skip_check_array=True)
             return X
-    if issparse(X):
+    if is_sparse(X):
         return validate(X, accept_sparse=_SPARSE_FORMATS, ensure_all_finite=False)
     if columns.is_on_card(X):
         X = columns.open_on_card(X)  # columns come here one by one

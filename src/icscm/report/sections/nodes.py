@@ -8,9 +8,9 @@ from math import exp, sqrt
 from typing import Any, Final
 
 import numpy as np
-from scipy import special
 
 from icscm._constants import VERDICT_CONFIDENCE
+from icscm._lazy import special
 from icscm.formatting import format_name
 from icscm.model.saved import Learner
 from icscm.model.splits import LeafCounts

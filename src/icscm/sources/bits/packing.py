@@ -18,9 +18,9 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from icscm._constants import ROW_DTYPE, WORD_DTYPE
+from icscm._lazy import is_sparse
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.bits import PatternNumbers, make_copies, set_bits
@@ -152,7 +152,7 @@ def pack_matrix(
     for what, named, n in (("names", names, n_features), ("samples", samples, n_samples)):
         if named is not None and len(named) != n:
             raise IcscmError(f"{what} must be {n:,}, as in the matrix; got {len(named):,}")
-    if issparse(X):
+    if is_sparse(X):
         matrix = X if X.format in ("csr", "csc") else X.tocsr()
     else:
         matrix = np.asarray(X)

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import special
 
+from icscm._lazy import special
 from icscm._types import Array, IntArray
 from icscm.engine.counts import ORDERED, CountCube, Layout, ScreenQuery, Shortlist
 from icscm.engine.stores import Rows, Store
