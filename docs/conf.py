@@ -46,7 +46,10 @@ suppress_warnings = [
     "myst.header",  # pages that scripts write skip a level of headings
 ]
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_enable_extensions = [
+    *("attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist", "substitution"),
+]
+myst_substitutions = {"version": __version__}
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # numpydoc tells the types, in words
