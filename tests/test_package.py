@@ -1,10 +1,12 @@
 """The package as a whole: importing, compiling, running, documenting."""
 
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas
 import pytest
@@ -66,6 +68,15 @@ def test_commands_on_a_model_file_import_little(command, tmp_path):
     )
     assert done.stdout.endswith("\n[]\n")
     assert len(done.stdout) > 20
+
+
+def test_the_stub_lists_the_public_names():
+    """Type checkers read `__init__.pyi`, Python reads `__init__.py`: one must not lack a name."""
+    stub = Path(icscm.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    listed = re.findall(r"^from ([\w.]+) import (\w+) as \2$", stub, re.MULTILINE)
+    assert sorted(name for _, name in listed) == sorted(icscm.__all__)
+    for home, name in listed:
+        assert getattr(importlib.import_module(home), name) is getattr(icscm, name)
 
 
 USE_A_SAVED_MODEL = """

@@ -1,12 +1,12 @@
 """Invariant Causal Set Covering Machines: short rules that hold in every environment."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from icscm._version import __version__
+from icscm._version import __version__ as __version__
 
 # Where each public name lives. They are loaded when first used, so that `import icscm`
-# takes no time and `icscm --help` answers at once.
+# takes no time and `icscm --help` answers at once. Type checkers and editors read `__init__.pyi`.
 _HOMES = {
     "SCMClassifier": "icscm.estimators",
     "ICSCMClassifier": "icscm.estimators",
@@ -33,51 +33,7 @@ _HOMES = {
     "datasets": "icscm.datasets",
 }
 
-__all__ = [
-    "Conjunction",
-    "Disjunction",
-    "Forest",
-    "ICSCMClassifier",
-    "InvariantCausalPrediction",
-    "InvariantFeatureSelector",
-    "InvariantForestClassifier",
-    "InvariantScoreClassifier",
-    "InvariantTreeClassifier",
-    "SCMClassifier",
-    "SavedModel",
-    "Score",
-    "Tree",
-    "TreeCausalPrediction",
-    "__version__",
-    "choose_threshold",
-    "compare",
-    "datasets",
-    "evaluate",
-    "leave_one_environment_out",
-    "load",
-    "permutation_importance",
-    "stability_selection",
-    "tolerance_path",
-]
-
-if TYPE_CHECKING:
-    from icscm import datasets
-    from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
-    from icscm.estimators.forest import InvariantForestClassifier
-    from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
-    from icscm.estimators.score import InvariantScoreClassifier
-    from icscm.estimators.selector import InvariantFeatureSelector
-    from icscm.estimators.tree import InvariantTreeClassifier
-    from icscm.model.forest import Conjunction, Disjunction, Forest
-    from icscm.model.saved import SavedModel, load
-    from icscm.model.score import Score
-    from icscm.model.tree import Tree
-    from icscm.report.importances import permutation_importance
-    from icscm.studies.comparison import compare
-    from icscm.studies.evaluation import evaluate
-    from icscm.studies.stability import stability_selection
-    from icscm.studies.thresholds import choose_threshold
-    from icscm.studies.transfer import leave_one_environment_out, tolerance_path
+__all__ = [*sorted(_HOMES), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -23,8 +23,9 @@ from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
 from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
-from icscm.tables.coded import CodedTable, code_mixed, find_suspicious
+from icscm.tables.coded import CodedTable, find_suspicious
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_numbers
+from icscm.tables.parsing import ParsedTable
 
 SAMPLE = 60
 
@@ -115,7 +116,7 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     if survey.is_exact:
         in_memory = CodedTable(np.column_stack([each.values for each in columns]))
     else:
-        in_memory = code_mixed(columns, n_rows, None, max_thresholds, None)
+        in_memory = ParsedTable(None, columns, n_rows).code(max_thresholds, None)
     whole = np.array([pa.types.is_integer(each.type) for each in arrays])
     if n_rows < IDENTIFIER_ROWS and not survey.is_exact and "id" in kinds:
         with pytest.raises(IcscmError, match=r"2\*\*53"):  # in small tables nothing is left out

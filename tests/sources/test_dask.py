@@ -594,7 +594,7 @@ def test_folders_are_read_by_the_workers(client, tmp_path, kind):
     with client.as_current():
         fitted = ICSCMClassifier().fit_counts(open_dask_files(tmp_path, "y", "e"))
     assert str(fitted.model_) == str(expected.model_)
-    with pytest.raises(IcscmError, match="has no column 'z'; it has 'smoker'"):
+    with pytest.raises(IcscmError, match="has no column 'z'; there are 'smoker'"):
         open_dask_files(tmp_path, "z")
     with pytest.raises(IcscmError, match=r"cannot read .* as Parquet or CSV"):
         open_dask_files(tmp_path / "none", "y")

@@ -223,7 +223,7 @@ def test_many_blocks_of_columns(path, table, monkeypatch):
     make = mapped.make_mapped_source
     monkeypatch.setattr(
         "icscm.sources.files.source.make_mapped_source",
-        lambda *args, **options: make(*args, **{**options, "block_bytes": 1}),
+        lambda info, features, file, _, device: make(info, features, file, 1, device),
     )
     found = ICSCMClassifier().fit_dataset(path, **OPTIONS)
     in_memory = ICSCMClassifier().fit(

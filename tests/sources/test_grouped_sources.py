@@ -42,7 +42,7 @@ def test_files(visits, tmp_path, ending):
     wanted = fit_in_memory(visits)
     assert found.trace_ == wanted.trace_
     assert found.verdicts_[0].design_effect > 1.5
-    with pytest.raises(IcscmError, match="environments and groups are both 'site'"):
+    with pytest.raises(IcscmError, match="'site' is named twice among target"):
         ICSCMClassifier().fit_dataset(path, "ill", "site", groups="site")
 
 

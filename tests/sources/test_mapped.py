@@ -72,14 +72,8 @@ def test_counts_equal_those_in_memory(made, block_bytes):
     _, rows = sort_rows(labels, environments, len(environment_labels))
     file = CodeFile(len(stored), rows)
     fill(file, codes, labels * len(environment_labels) + environments, rng)
-    source = make_mapped_source(
-        SourceInfo(binned, (0, 1), environment_labels),
-        stored,
-        file,
-        rows,
-        n_threads=1,
-        block_bytes=block_bytes,
-    )
+    info = SourceInfo(binned, (0, 1), environment_labels)
+    source = make_mapped_source(info, stored, file, block_bytes)
     check_any_nodes(source, memory, binned.n_features, rng)
     check_count_source(source, memory, draw_cuts(binned, rng))
     close_source(source, file)

@@ -351,24 +351,20 @@ def recalibrate(
     if prevalence is not None and (options["target"] or options["positive"]):
         raise IcscmError("with --prevalence no outcome is read: leave out --target and --positive")
     check_outputs([out], force=options["force"], inputs=[model, *([data] if data else [])])
-    saved, progress, rows = load(model), Progress(quiet=quiet), (None, None)
+    saved, progress = load(model), Progress(quiet=quiet)
+    rows: tuple[Any, Any] = (None, None)
     if data is not None:
         with progress.stage(f"Reading {describe_path(data)}"):
-            rows = _read_site(saved, data, options, is_labelled=prevalence is None)
+            own = options | {"environment": None, "group": None, "keep_columns": ()}
+            if prevalence is None:
+                rows = _read_rows(saved, data, own)[:2]
+            else:
+                rows = _read_table(saved, data, own)[0], None
     moved = saved.recalibrate(*rows, prevalence=prevalence)
     write_text(out, moved.to_json())
     console = make_console(stderr=out == STDOUT)
     console.print(str(Shift(**moved.settings["recalibration"])))
     print_written(console, out)
-
-
-def _read_site(saved: SavedModel, data: Path, options: Options, *, is_labelled: bool) -> Any:
-    """The rows of a site and, if they are labelled, their classes."""
-    own = options | {"environment": None, "group": None, "keep_columns": ()}
-    if not is_labelled:
-        return _read_table(saved, data, own)[0], None
-    table, y, *_ = _read_rows(saved, data, own)
-    return table, y
 
 
 def _read_rows(

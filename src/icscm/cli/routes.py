@@ -135,8 +135,10 @@ def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
     return found.apply(table), found.keep_misread(misread, ())
 
 
-def read_genes(data: Path, options: Options) -> Samples:
-    """The genes of the genomes that --labels names, in memory."""
+def read_samples(data: Path, options: Options) -> Samples:
+    """A table with its labels or, of genomes, the genes of those that --labels names."""
+    if not shared.check_labels(data, options["labels"], shared.GENOME_ENDINGS):
+        return shared.read_labelled(data, options)
     from icscm.sources.bits.opening import read_patterns
     from icscm.sources.bits.packing import open_packed
 

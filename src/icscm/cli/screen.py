@@ -18,7 +18,7 @@ from icscm.cli.console import (
     print_written,
 )
 from icscm.cli.group import main
-from icscm.cli.routes import read_genes
+from icscm.cli.routes import read_samples
 from icscm.cli.shared import COLUMNS, FILE, LABELS, READING, Options, add_options
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
@@ -69,8 +69,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
-        is_genomes = shared.check_labels(data, options["labels"], shared.GENOME_ENDINGS)
-        samples = (read_genes if is_genomes else shared.read_labelled)(data, options)
+        samples = read_samples(data, options)
     kept = shared.find_kept(samples.X.column_names, options, "the table")
     cohort = make_cohort(samples.X.to_pandas(), samples.y, samples.environments)
     cohort, dropped = drop_columns(cohort, kept)

@@ -12,7 +12,7 @@ import click
 from icscm.cli import shared
 from icscm.cli.console import Progress, list_data_facts, make_console, print_all, print_written
 from icscm.cli.group import main, name_option
-from icscm.cli.routes import read_genes, read_labels
+from icscm.cli.routes import read_labels, read_samples
 from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options, read_labelled
 from icscm.formatting import as_text, dump_json, format_name
 from icscm.io.formats import describe_path, disarm_formulas, write_table
@@ -145,8 +145,7 @@ def compare(
     choose_candidates(names)
     progress = Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
-        is_genomes = shared.check_labels(data, options["labels"], shared.GENOME_ENDINGS)
-        samples = (read_genes if is_genomes else read_labelled)(data, options)
+        samples = read_samples(data, options)
     settings = {name: options[name] for name in ("n_folds", "min_rows", "min_positives")}
     settings |= {"keep_columns": samples.asked_for or None, "seed": options["random_state"]}
     settings["groups"] = samples.groups

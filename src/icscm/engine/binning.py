@@ -239,7 +239,6 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
     Dates are dropped already, and whole numbers that float64 would round: those can only be
     identifiers, else they are an error.
     """
-    most_levels = None if survey.most_values is None else survey.most_values - 1
     levels: dict[int, LevelBins] = {}
     dropped: dict[int, str] = {}
     for j, column in enumerate(survey.columns):
@@ -249,7 +248,7 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
             n_rows = column.values or {}  # nothing where they are too many, see `_choose_from`
             found = sorted(n_rows, key=sort_key)
             in_order = np.array([n_rows[level] for level in found])
-            kept, pool = coded.choose_levels(in_order, most_levels)
+            kept, pool = coded.choose_levels(in_order, survey.max_thresholds)
             levels[j] = LevelBins(tuple(found[i] for i in kept), tuple(found[i] for i in pool))
         elif column.is_large and not survey.is_exact:
             if not column.gather_facts(survey.n_rows).is_numbering():
@@ -291,7 +290,7 @@ def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Arr
     `sample` holds, for each of `find_sampled`'s columns, its values in the sampled rows, in any
     order; NaN where missing.
     """
-    most = None if survey.most_values is None else survey.most_values - 1
+    most = survey.max_thresholds
     any_sampled = is_sampled(survey.n_rows) and bool(find_sampled(survey, table))
     if any_sampled and (most is None or most >= MAX_NARROW_BINS):
         why = f" would need all values of a column at once; use at most {MAX_NARROW_BINS - 1}"
@@ -313,9 +312,7 @@ def _choose_from(survey: Survey, table: CodedTable, j: int, sample: Mapping[int,
         return np.arange(table.levels[j].n_bins - 1)
     if column.values is not None:
         return np.array(sorted(column.values)[:-1], dtype=survey.dtype)
-    assert survey.most_values is not None  # else `values` are all there are
-    most = survey.most_values - 1
-    (edges,), is_few, highest = choose_edges(np.sort(sample[j])[np.newaxis], most)
+    (edges,), is_few, highest = choose_edges(np.sort(sample[j])[np.newaxis], survey.max_thresholds)
     if is_few[0] and len(sample[j]):  # of a column of many: as `ColumnPlan.cut_unknown_as`
-        edges = extend_edges(edges, highest[0], column.highest, most)
+        edges = extend_edges(edges, highest[0], column.highest, survey.max_thresholds)
     return edges

@@ -125,11 +125,11 @@ class ColumnSurvey:
 class Survey:
     """What is known of some rows: of each column, and how many rows each group has.
 
-    `most_values` are the distinct values that thresholds can tell apart, None meaning any number.
+    `max_thresholds` tell one more distinct value apart; None means any number.
     """
 
     n_rows: int
-    most_values: int | None
+    max_thresholds: int | None
     columns: tuple[ColumnSurvey, ...]
     labels: Mapping[Hashable, int]
     environments: Mapping[Hashable, int]
@@ -158,7 +158,6 @@ def survey_piece(
     n_threads: int = 1,
 ) -> Survey:
     """Survey all columns of some rows; `names` are for errors."""
-    most_values = None if max_thresholds is None else max_thresholds + 1
     given = (labels, environments) if n_rows else (None, None)
     groups = [None if each is None else (each, each.find_first()) for each in given]
 
@@ -169,7 +168,7 @@ def survey_piece(
         if isinstance(column, Levels):
             found = _survey_levels(column)
         else:
-            found = _survey_numbers(column, most_values)
+            found = _survey_numbers(column, max_thresholds)
         if np.inf in (found.highest, -(found.lowest or 0)):
             raise make_infinity_error(name_columns([j], names))
         of_label, of_environment = (_find_copied(column, each) for each in groups)
@@ -177,10 +176,10 @@ def survey_piece(
 
     surveyed = tuple(run_in_parts(survey_column, range(len(columns)), n_threads))
     by_environment = {} if environments is None else environments.count_rows()
-    return Survey(n_rows, most_values, surveyed, labels.count_rows(), by_environment)
+    return Survey(n_rows, max_thresholds, surveyed, labels.count_rows(), by_environment)
 
 
-def _survey_numbers(column: Numbers, most_values: int | None) -> ColumnSurvey:
+def _survey_numbers(column: Numbers, max_thresholds: int | None) -> ColumnSurvey:
     values = as_plain_numbers(column.values)
     present = values if column.missing is None else values[~column.missing]
     kind = WHOLE_NUMBERS if values.dtype.kind in "iu" else OTHER_NUMBERS
@@ -189,20 +188,21 @@ def _survey_numbers(column: Numbers, most_values: int | None) -> ColumnSurvey:
         (np.abs(some) >= LARGEST_EXACT).any() or (some != np.floor(some)).any()
         for some in (present[:SUSPICION_ROWS], present)  # nearly all fail in the first rows
     )
-    found, n_missing = _tally(present, most_values), len(values) - len(present)
+    found, n_missing = _tally(present, max_thresholds), len(values) - len(present)
     low, high = (present.min().item(), present.max().item()) if len(present) else (None, None)
     samples = _sample_numbers(present) if is_whole and found is None else None
     return ColumnSurvey(kind, n_missing, found, values.dtype, low, high, is_whole, samples)
 
 
-def _tally(present: Array, most_values: int | None) -> dict[Level, int] | None:
+def _tally(present: Array, max_thresholds: int | None) -> dict[Level, int] | None:
     """The rows of each value; None if there are too many values."""
-    if most_values is None:
+    if max_thresholds is None:
         found, n_rows = np.unique(present, return_counts=True)
     else:
-        found, n_rows = np.zeros(most_values, present.dtype), np.zeros(most_values, np.int64)
+        most = max_thresholds + 1
+        found, n_rows = np.zeros(most, present.dtype), np.zeros(most, np.int64)
         n_found = _kernels.tally_values(present, found, n_rows)
-        if n_found > most_values:
+        if n_found > most:
             return None
         found, n_rows = found[:n_found], n_rows[:n_found]
     return dict(zip(found.tolist(), n_rows.tolist(), strict=True))
@@ -216,10 +216,10 @@ def _survey_levels(column: Levels) -> ColumnSurvey:
     return _limit_values(ColumnSurvey(kind, n_rows[0], levels), None)
 
 
-def _limit_values(column: ColumnSurvey, most_values: int | None) -> ColumnSurvey:
+def _limit_values(column: ColumnSurvey, max_thresholds: int | None) -> ColumnSurvey:
     """A sample in the place of values that are too many to keep."""
-    most = most_values if column.is_number else MAX_SURVEYED_LEVELS
-    if column.values is None or most is None or len(column.values) <= most:
+    most = max_thresholds if column.is_number else MAX_SURVEYED_LEVELS - 1
+    if column.values is None or most is None or len(column.values) <= most + 1:
         return column
     return replace(column, values=None, samples=_sample_values(column))
 
@@ -303,15 +303,15 @@ def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> S
     if a.n_rows == 0 or b.n_rows == 0:
         return b if a.n_rows == 0 else a
     merged = tuple(
-        _merge_columns(one, other, a.most_values, name_columns([j], names))
+        _merge_columns(one, other, a.max_thresholds, name_columns([j], names))
         for j, (one, other) in enumerate(zip(a.columns, b.columns, strict=True))
     )
     groups = _add_counts(a.labels, b.labels), _add_counts(a.environments, b.environments)
-    return Survey(a.n_rows + b.n_rows, a.most_values, merged, *groups)
+    return Survey(a.n_rows + b.n_rows, a.max_thresholds, merged, *groups)
 
 
 def _merge_columns(
-    a: ColumnSurvey, b: ColumnSurvey, most_values: int | None, name: str
+    a: ColumnSurvey, b: ColumnSurvey, max_thresholds: int | None, name: str
 ) -> ColumnSurvey:
     kind, is_whole = _join_kinds(a, b, name), a.is_whole and b.is_whole
     dtype = None if a.dtype is None or b.dtype is None else np.result_type(a.dtype, b.dtype)
@@ -321,7 +321,8 @@ def _merge_columns(
     facts = a.n_missing + b.n_missing, None, dtype, low, high, is_whole
     merged = ColumnSurvey(kind, *facts, copied=copied)
     if a.values is not None and b.values is not None:
-        return _limit_values(replace(merged, values=_add_counts(a.values, b.values)), most_values)
+        values = _add_counts(a.values, b.values)
+        return _limit_values(replace(merged, values=values), max_thresholds)
     one, other = _sample_values(a), _sample_values(b)
     if one is None or other is None:  # there are fractions
         return merged

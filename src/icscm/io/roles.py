@@ -192,8 +192,7 @@ def read_samples(
     table = roles.apply(table)
     environments = None
     if roles.environment is not None:
-        environments = np.empty(len(table), dtype=object)
-        environments[:] = table.column(roles.environment).to_pylist()
+        environments = np.fromiter(table.column(roles.environment).to_pylist(), dtype=object)
         n_distinct, n_rows = len(set(environments.tolist())), len(environments)
         if n_rows >= 20 and n_distinct > n_rows / 2:
             why = f"the environment {roles.environment!r} has {n_distinct:,} values in {n_rows:,}"

@@ -301,15 +301,12 @@ def _select(schema: pyarrow.Schema, columns: Sequence[str]) -> pyarrow.Schema:
 
 def _join_schemas(schemas: Mapping[str, pyarrow.Schema]) -> pyarrow.Schema:
     """The schema of all files; raise unless they have the same columns of the same types."""
-    (first, start), *others = schemas.items()
-    joined = {field.name: field.type for field in start}
+    (first, joined), *others = schemas.items()
     for path, schema in others:
-        check_same_names(start.names, schema.names, first, path)
-        for field in schema:
-            known = joined[field.name]
-            if pyarrow.types.is_null(known):
-                joined[field.name] = field.type
-            elif known != field.type and not pyarrow.types.is_null(field.type):
-                why = f"column {field.name!r} is {field.type} in {path} and {known} in the files"
-                raise IcscmError(f"{why} before it; write it as one type in all, or leave it out")
-    return pyarrow.schema(list(joined.items()))
+        check_same_names(joined.names, schema.names, first, path)
+        try:
+            joined = pyarrow.unify_schemas([joined, schema])
+        except pyarrow.ArrowException as error:
+            why = f"{path} does not go with the files before it: {error}"
+            raise IcscmError(f"{why}; write it as one type in all, or leave it out") from None
+    return joined

@@ -179,12 +179,12 @@ class Countable(Generic[Source]):
 
 
 def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
-    """The stores of one source, moved to `device`."""
-    if device == "cpu":
-        return stores
-    from icscm.sources.gpu.stores import move_stores  # needs CuPy
+    """The stores of one source where `device` wants them."""
+    from icscm.sources.gpu.card import choose_card  # later: few have a card
+    from icscm.sources.gpu.stores import put_on_card
 
-    return move_stores(stores, rows, device)
+    card = choose_card(device, sum(store.n_bytes for store in stores))
+    return stores if card is None else [put_on_card(card, store, rows) for store in stores]
 
 
 class StoredSource:

@@ -19,7 +19,7 @@ from icscm.engine.stores import Store, sort_rows
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, StoredSource, place
-from icscm.tables.coded import CodedTable, drop_suspicious, find_missing
+from icscm.tables.coded import CodedTable, find_missing
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.labels import (
     check_labels,
@@ -163,9 +163,8 @@ def _count(
         if config.missing == "error" and given.whole is not None:  # before columns are dropped
             table = replace(table, has_missing=find_missing(table.values, table.names))
             table.reject_missing()
-        columns = given.content if isinstance(given.content, list) else ()
-        groups = labels, environments, rows
-        binned = drop_suspicious(table, columns, given.whole, *groups, config.keep_columns)
+        checked = labels, environments, rows, config.keep_columns
+        binned = given.drop_suspicious(table, *checked)
         table = replace(binned, values=np.empty((0, table.n_columns), dtype=table.values.dtype))
     else:
         binned = given if rows is None else given.take(rows)

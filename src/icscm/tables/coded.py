@@ -25,8 +25,8 @@ import numpy as np
 from icscm import _constants as limits
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, reject_unknown, warn
-from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, read_numbers
-from icscm.tables.errors import make_rounded_error, name_columns, reject_infinity
+from icscm.tables.columns import Level, Levels
+from icscm.tables.errors import name_columns, reject_infinity
 
 # Why a column is dropped. The words complete "column 'x' is ...".
 IDENTIFIER = "different in nearly every row, as an identifier is"
@@ -109,27 +109,6 @@ class CodedTable:
             raise IcscmError(Parameter("X"), why, *advice)
 
 
-def code_mixed(
-    columns: Sequence[Column],
-    n_rows: int,
-    names: tuple[str, ...] | None,
-    max_levels: int | None,
-    rows: Array | None,
-) -> CodedTable:
-    """Columns of any kinds; `rows` are those that count, None meaning each once."""
-    values = np.zeros((n_rows if rows is None else len(rows), len(columns)), order="F")
-    levels: dict[int, LevelBins] = {}
-    dropped: dict[int, str] = {}
-    for j, column in enumerate(columns):
-        if isinstance(column, Dates):
-            dropped[j] = DATES
-        elif isinstance(column, Levels):
-            values[:, j], levels[j] = _code_levels(column, max_levels, rows)
-        else:
-            values[:, j] = read_numbers(column if rows is None else column.take(rows))
-    return CodedTable(values, names, levels, find_missing(values, names), dropped)
-
-
 def are_finite(values: Array) -> bool:
     """A quick check: if True, all numbers are finite; False may be a false alarm."""
     with np.errstate(over="ignore", invalid="ignore"):  # a sum is the fastest
@@ -151,9 +130,10 @@ def find_missing(values: Array, names: Sequence[str] | None) -> BoolArray:
     return found
 
 
-def _code_levels(
+def code_levels(
     column: Levels, max_levels: int | None, rows: Array | None
 ) -> tuple[FloatArray, LevelBins]:
+    """The number of each row's level, NaN where it is missing, and the levels."""
     codes = column.codes if rows is None else column.codes[rows]
     n_rows = np.bincount(codes[codes >= 0], minlength=len(column.levels))
     kept, pool = choose_levels(n_rows, max_levels)
@@ -236,38 +216,6 @@ def find_reasons(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -
     order = (LABEL_COPY, ENVIRONMENT_COPY)  # all others last
     rank = {why: order.index(why) if why in order else len(order) for why in reasons.values()}
     return {**dropped, **dict(sorted(reasons.items(), key=lambda each: rank[each[1]]))}
-
-
-def drop_suspicious(
-    table: CodedTable,
-    columns: Sequence[Column],
-    whole: BoolArray | None,
-    labels: IntArray,
-    environments: IntArray,
-    rows: Array | None,
-    keep: Any,
-) -> CodedTable:
-    """Drop columns that no rule should be made of, with a warning, unless the user keeps them.
-
-    `columns` are those that were coded, if they were of several kinds. `whole` says which hold
-    whole numbers by their type; None for arrays, which come from users who prepared them and are
-    taken as they are. Rows that count several times are checked once.
-    """
-    for j, column in enumerate(columns):
-        # whole numbers that float64 would round, beside other kinds: identifiers, or an error
-        if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
-            continue
-        if (np.abs(table.values[:, j]) >= limits.LARGEST_EXACT).any():  # NaN is not
-            present = column.values if column.missing is None else column.values[~column.missing]
-            if not gather_number_facts(present).is_numbering():
-                raise make_rounded_error(name_columns([j], table.names))
-            table = replace(table, dropped={**table.dropped, j: IDENTIFIER})
-    if whole is None:
-        return table
-    once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
-    checked = replace(table, values=table.values[once])
-    found = find_suspicious(checked, labels[once], environments[once], whole)
-    return drop_columns(table, found, keep)
 
 
 def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:

@@ -324,14 +324,10 @@ def _as_one_dimensional(environments: Any, what: str) -> Any:
             return environments
         raise IcscmError(f"{what} must be one-dimensional, got the shape {environments.shape}")
     try:
-        labels = list(environments)
+        return np.fromiter(environments, dtype=object)
     except TypeError:
         kind = type(environments).__name__
         raise IcscmError(f"{what} must hold one label per row, got {kind}") from None
-    values = np.empty(len(labels), dtype=object)
-    for i, label in enumerate(labels):
-        values[i] = label
-    return values
 
 
 def _sort(labels: list[Any]) -> list[int]:

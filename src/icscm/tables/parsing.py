@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,12 @@ import numpy as np
 
 from icscm._constants import LARGEST_EXACT
 from icscm._lazy import is_sparse, nw, validation
-from icscm._types import Array, BoolArray
+from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
-from icscm.tables import columns
-from icscm.tables.coded import CodedTable, are_finite, code_mixed
-from icscm.tables.columns import Column, Levels, Numbers
+from icscm.tables import coded, columns
+from icscm.tables.coded import CodedTable, are_finite
+from icscm.tables.columns import Column, Dates, Levels, Numbers
 from icscm.tables.errors import RoundedError, make_rounded_error, name_columns, reject_infinity
 
 if TYPE_CHECKING:
@@ -57,10 +57,48 @@ class ParsedTable:
 
     def code(self, max_levels: int | None, rows: Array | None) -> CodedTable:
         """Numbers only; `rows` are those that count, None meaning each once."""
-        if isinstance(self.content, list):
-            return code_mixed(self.content, self.n_rows, self.names, max_levels, rows)
-        values = self.content if rows is None else self.content[rows]
-        return CodedTable(values, self.names, is_presence=self.is_presence)
+        if not isinstance(self.content, list):
+            values = self.content if rows is None else self.content[rows]
+            return CodedTable(values, self.names, is_presence=self.is_presence)
+        n_rows = self.n_rows if rows is None else len(rows)
+        values = np.zeros((n_rows, len(self.content)), order="F")
+        levels: dict[int, coded.LevelBins] = {}
+        dropped: dict[int, str] = {}
+        for j, column in enumerate(self.content):
+            if isinstance(column, Dates):
+                dropped[j] = coded.DATES
+            elif isinstance(column, Levels):
+                values[:, j], levels[j] = coded.code_levels(column, max_levels, rows)
+            else:
+                own = column if rows is None else column.take(rows)
+                values[:, j] = columns.read_numbers(own)
+        missing = coded.find_missing(values, self.names)
+        return CodedTable(values, self.names, levels, missing, dropped)
+
+    def drop_suspicious(
+        self, table: CodedTable, labels: IntArray, places: IntArray, rows: Array | None, keep: Any
+    ) -> CodedTable:
+        """Drop columns that no rule should be made of, with a warning, unless the user keeps them.
+
+        `table` is what `code` returned for these `rows`, of which the labels and environments are
+        given. Rows that count several times are checked once.
+        """
+        for j, column in enumerate(self.content) if isinstance(self.content, list) else ():
+            # whole numbers that float64 would round, beside other kinds: identifiers, or an error
+            if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
+                continue
+            if (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
+                absent = column.missing
+                present = column.values if absent is None else column.values[~absent]
+                if not coded.gather_number_facts(present).is_numbering():
+                    raise make_rounded_error(name_columns([j], table.names))
+                table = replace(table, dropped={**table.dropped, j: coded.IDENTIFIER})
+        if self.whole is None:
+            return table
+        once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
+        checked = replace(table, values=table.values[once])
+        found = coded.find_suspicious(checked, labels[once], places[once], self.whole)
+        return coded.drop_columns(table, found, keep)
 
 
 def read_table(X: Any) -> ParsedTable:

@@ -37,7 +37,7 @@ from icscm.engine.counts import ORDERED, CountCube, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads, run_ahead, split_evenly
 from icscm.exceptions import IcscmError, reject_unknown
-from icscm.formatting import shorten_list
+from icscm.io.naming import check_columns
 from icscm.sources.bits.packing import open_packed
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
 from icscm.sources.countable import BinningConfig, Countable, StoredSource
@@ -230,9 +230,8 @@ def open_bits(
     store = bits if isinstance(bits, BitFile) else open_store(bits)
     frame, names = open_frame(labels), list_names(labels)
     sample_column = names[0] if sample_column is None else sample_column
-    for name in (target, environments, groups, sample_column):
-        if name is not None and name not in names:
-            raise IcscmError(f"the labels have no column {name!r}; they have {shorten_list(names)}")
+    roles = target, environments, groups, sample_column
+    check_columns([name for name in roles if name is not None], names, "the table of labels")
     rows = _find_genomes(store, frame[sample_column].to_list())
     codes, classes = check_labels(frame[target].to_native(), len(rows))
     column = None if environments is None else frame[environments].to_native()

@@ -33,9 +33,10 @@ from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
 from icscm.engine.sampling import Sample, SampledRows, hash_piece
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
-from icscm.exceptions import IcscmError, Parameter, reject_unknown
+from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat, translate_errors
+from icscm.io.naming import check_columns
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
 from icscm.sources.dask.client import DaskSource, check_cluster, compute, map_tasks, merge_tasks
 from icscm.sources.dask.frames import align_partitions, read_folder
@@ -218,8 +219,7 @@ def open_dask_files(
     with translate_errors(path):  # workers read: only here it is known which file
         frame = read_folder(path, text)
         wanted = [target] if environments is None else [target, environments]
-        found = shorten_list([repr(name) for name in frame.columns])
-        reject_unknown(wanted, frame.columns, f"{path} has no column ", after=f"; it has {found}")
+        check_columns(wanted, list(frame.columns), str(path))
         places = None if environments is None else frame[environments]
         X, y = frame.drop(columns=wanted), frame[target]
         return open_dask(X, y, places, preparation=preparation)

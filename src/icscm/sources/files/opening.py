@@ -11,6 +11,7 @@ in memory: thresholds depend on the rows only, not on how they are stored.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from icscm.engine.threads import count_threads, read_ahead, run_in_parts
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
 from icscm.io.formats import TextFormat
-from icscm.io.naming import is_index
+from icscm.io.naming import check_columns, is_index
 from icscm.io.streams import TableReader, open_table
 from icscm.sources import countable
 from icscm.sources.countable import BinningConfig, Countable
@@ -221,9 +222,8 @@ def open_files(
         stack.callback(codes.close)
         _write_codes(file, codes, PieceCoder(binned, features), segments)
         info = SourceInfo(binned, classes.tolist(), places, [countable.SAMPLED] * binned.sampled)
-        how: dict[str, Any] = {"n_threads": n_threads, "block_bytes": budget.share}
-        how["groups"] = clusters
-        source = mapped.make_mapped_source(info, features, codes, rows, asked.device, **how)
+        source = mapped.make_mapped_source(info, features, codes, budget.share, asked.device)
+        source.groups = clusters
         stack.pop_all()
     close, has_environments = partial(mapped.close_source, source, codes), environments is not None
     return Countable(source, table, names, classes, len(names), has_environments, close, asked)
@@ -233,24 +233,14 @@ def _choose_features(
     found: Sequence[str], roles: Mapping[str, str | None], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
     """The names of the columns to make rules of, among those found."""
-    special: dict[str, str] = {}
-    for role, name in roles.items():
-        if name is None:
-            continue
-        if name not in found:
-            names = shorten_list([repr(each) for each in found])
-            raise IcscmError(f"{role}={name!r} is no column of the data, which has {names}")
-        if name in special:
-            raise IcscmError(f"{special[name]} and {role} are both {name!r}; name two columns")
-        special[name] = role
+    special = [name for name in roles.values() if name is not None]
     chosen = [name for name in found if name not in special and not is_index(name)]
     chosen = chosen if columns is None else list(columns)
-    what, wrong = "what the data does not have", [name for name in chosen if name not in found]
-    if not wrong and columns is not None:
-        what = "the target, the environments, the groups, or a column twice"
-        wrong = [name for name in chosen if name in special or chosen.count(name) > 1]
-    if wrong:
-        raise IcscmError(f"columns names {what}: {shorten_list([repr(name) for name in wrong])}")
+    check_columns([*special, *chosen], found, "the data")
+    twice = [repr(name) for name, n in Counter([*special, *chosen]).items() if n > 1]
+    if twice:
+        why = f"{shorten_list(twice)} is named twice among target, environments, groups and columns"
+        raise IcscmError(f"{why}; a column has one role")
     if not chosen:
         raise IcscmError("the data has no column to make rules of beside target and environments")
     return tuple(chosen)

@@ -34,7 +34,6 @@ import numpy as np
 from icscm._constants import CODE_DTYPE, ROW_DTYPE
 from icscm._types import Array, CountArray, Hashes, IntArray
 from icscm.engine import sampling
-from icscm.engine.clusters import Clusters
 from icscm.engine.counts import SourceInfo
 from icscm.engine.sampling import Sample, has_copies, is_sampled, mix_copies
 from icscm.engine.stores import CodeStore, Rows
@@ -210,7 +209,7 @@ class CodeFile:
     def __init__(
         self, n_features: int, rows: Rows, folder: str | Path | None = None, n_threads: int = 1
     ) -> None:
-        self._n_threads = n_threads
+        self.rows, self.n_threads = rows, n_threads
         #: where the next row of each segment goes
         self._next = rows.bounds[:-1].copy()
         n_cells = n_features * len(rows)
@@ -227,7 +226,7 @@ class CodeFile:
         spans = np.stack((ends - sizes, ends, self._next, self._next + sizes), axis=1)
         present = spans[sizes > 0].tolist()
         for feature, ordered in enumerate(
-            run_ahead(methodcaller("take", order), codes, self._n_threads)
+            run_ahead(methodcaller("take", order), codes, self.n_threads)
         ):
             for start, stop, first, last in present:
                 self.codes[feature, first:last] = ordered[start:stop]
@@ -265,30 +264,22 @@ class MappedStore(CodeStore):
 
 
 def make_mapped_source(
-    info: SourceInfo,
-    features: Sequence[int],
-    file: CodeFile,
-    rows: Rows,
-    device: str = "cpu",
-    *,
-    n_threads: int,
-    block_bytes: int,
-    groups: Clusters | None = None,
+    info: SourceInfo, features: Sequence[int], file: CodeFile, block_bytes: int, device: str = "cpu"
 ) -> StoredSource:
     """Make a filled file countable: `features` are those in it, neighbours of one layout.
 
     A row takes a few bytes of memory: its number, while in play.
     """
     layouts = [info.candidates.find_layout(feature) for feature in features]
-    numbers = np.array(features, dtype=np.int64)
+    numbers, rows = np.array(features, dtype=np.int64), file.rows
     stores = []
     for layout in dict.fromkeys(layouts):
         first = layouts.index(layout)
         alike = slice(first, first + layouts.count(layout))
         n_bins = int(info.candidates.count_bins(numbers[alike]).max())
-        own = numbers[alike], file.codes[alike], n_bins, rows, n_threads, layout
+        own = numbers[alike], file.codes[alike], n_bins, rows, file.n_threads, layout
         stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
-    return StoredSource(info, place(stores, rows, device), rows, groups=groups)
+    return StoredSource(info, place(stores, rows, device), rows)
 
 
 def close_source(source: StoredSource, file: CodeFile) -> None:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._lazy import special
 from icscm._types import Array, IntArray
 from icscm.engine.counts import ORDERED, CountCube, Layout, ScreenQuery, Shortlist
 from icscm.engine.stores import Rows, Store
+from icscm.engine.threads import split_evenly
 from icscm.exceptions import IcscmError, Parameter
 from icscm.sources.gpu import launching
-from icscm.sources.gpu.launching import DeviceQuery, Key, Segments
+from icscm.sources.gpu.launching import (
+    CHUNK_BITS,
+    DeviceQuery,
+    Key,
+    Segments,
+    count_chunks,
+    find_tiles,
+)
 
 # Bytes of columns from which a search on the card is the faster one.
 _WORTH_SENDING = 2**27
@@ -162,35 +172,87 @@ class Screened(NamedTuple):
         return n_ties
 
 
-class CardStore(Store, Protocol):
-    """A store on the card, which also screens candidates: see `icscm.engine.counts.Judge`.
+@dataclass(eq=False)
+class CardBits(Store):
+    """Two-valued columns on the card, which also screens candidates: see `engine.counts.Judge`.
 
-    Its columns are two-valued features, or the cuts of binned features; `n_alike` is how many
-    identical features each stands for.
+    `words` are uint32 (feature, word), a bit a sample in the order of the sorted rows, 16 bytes at
+    a time; `n_alike` is how many identical features each stands for.
     """
 
     card: Card
-    n_alike: Any
-    segments: Segments
-    layout: Layout
+    features: IntArray
+    words: Any
+    rows: Rows
+    layout: Layout = ORDERED
+    n_alike: Any = None
+    n_bins: int = 2
+    n_threads: int = 1
 
-    def __len__(self) -> int: ...
+    def __post_init__(self) -> None:
+        self.n_alike = None if self.n_alike is None else self.card.send(self.n_alike)
+        self._set_in_play(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.words.nbytes)
+
+    def find_codes(self, feature: int) -> Array:
+        at = np.searchsorted(self.features, [feature])
+        (words,) = self.card.bring(self.take(at))
+        return np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.rows)]
+
+    def _set_in_play(self, rows: Rows) -> None:
+        bits = np.zeros(count_chunks(len(self.rows)) * CHUNK_BITS, dtype=np.uint8)
+        bits[slice(len(rows)) if rows.index is None else rows.index] = 1
+        mask = np.packbits(bits, bitorder="little").view(np.uint32)
+        bounds, tiles = self.rows.bounds.astype(np.int32), find_tiles(self.rows)
+        self.segments = self.make_segments(rows, mask, bounds, tiles)
+        self._in_play = np.diff(rows.bounds)
 
     def take(self, columns: Any) -> Any:
         """What is judged of some columns, a slice or an array, on the card."""
+        return self.card.take(self.words, columns)
 
     def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
         """Code the two rules on each of some columns."""
+        self.card.kernels.judge_bits(words, self.segments, query, *out)
+
+    def count(self, columns: Any) -> Any:
+        """Ones in play of some columns, by segment; on the card."""
+        return self._count(self.take(columns))
+
+    def _count(self, words: Any) -> Any:
+        out = self.card.xp.empty((len(words), len(self._in_play)), dtype=np.int32)
+        self.card.kernels.count_bits(words, self.segments, out)
+        return out
+
+    def counts(self) -> Iterator[CountCube]:
+        with translate_card_errors():
+            for part, words in self.parts(max(1, BLOCK_CELLS // (2 * len(self._in_play)))):
+                yield self._make_cube(part, words)
+
+    def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
+        """The counts of some columns, for the search."""
+        n_cells = len(columns) * 2 * len(self._in_play)
+        for block in split_evenly(len(columns), -(-n_cells // BLOCK_CELLS)):
+            yield self._make_cube(columns[block], self.take(columns[block]))
+
+    def _make_cube(self, columns: Any, words: Any) -> CountCube:
+        ones = self.card.bring(self._count(words)).astype(COUNT_DTYPE)
+        cube = np.stack((self._in_play - ones, ones), axis=1)
+        n_alike = None
+        if self.n_alike is not None:
+            n_alike = self.card.bring(self.card.take(self.n_alike, columns))
+        counts = cube.reshape(len(cube), 2, 2, -1)
+        return CountCube(self.features[columns], counts, self.layout, n_alike)
 
     def widen(self, columns: IntArray) -> IntArray:
         """These, and all others that the search will see with them."""
         return columns
-
-    def count(self, columns: Any) -> Array:
-        """Ones in play of some columns, by segment; on the card."""
-
-    def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
-        """The counts of some columns, for the search."""
 
     def _can_judge(self) -> bool:
         return self.layout == ORDERED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -11,13 +10,13 @@ import numpy as np
 
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._types import Array, CountArray, IntArray
-from icscm.engine.counts import ORDERED, CountCube, Layout
+from icscm.engine.counts import CountCube
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import count_threads, run_tasks, split_evenly
 from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu import card as cards
-from icscm.sources.gpu.card import Card, CardStore, translate_card_errors
-from icscm.sources.gpu.launching import CHUNK_BITS, DeviceQuery, count_chunks, find_tiles
+from icscm.sources.gpu.card import Card, CardBits, translate_card_errors
+from icscm.sources.gpu.launching import DeviceQuery, count_chunks
 
 # Bytes on one way at a time.
 _SENT_BYTES = 2**27
@@ -114,81 +113,6 @@ class Sender:
 _MOST_JUDGED = 2**28
 
 
-@dataclass(eq=False)
-class CardBits(CardStore):
-    """Two-valued columns, a bit a sample in the order of the sorted rows.
-
-    `words` are uint32 (feature, word) on the card, 16 bytes at a time; `n_alike` is how many
-    identical features each stands for.
-    """
-
-    card: Card
-    features: IntArray
-    words: Any
-    rows: Rows
-    layout: Layout = ORDERED
-    n_alike: Any = None
-    n_threads: int = 1
-    n_bins: int = 2
-
-    def __post_init__(self) -> None:
-        self.n_alike = None if self.n_alike is None else self.card.send(self.n_alike)
-        self._set_in_play(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.features)
-
-    @property
-    def n_bytes(self) -> int:
-        return int(self.words.nbytes)
-
-    def find_codes(self, feature: int) -> Array:
-        at = np.searchsorted(self.features, [feature])
-        (words,) = self.card.bring(self.take(at))
-        return np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.rows)]
-
-    def _set_in_play(self, rows: Rows) -> None:
-        bits = np.zeros(count_chunks(len(self.rows)) * CHUNK_BITS, dtype=np.uint8)
-        bits[slice(len(rows)) if rows.index is None else rows.index] = 1
-        mask = np.packbits(bits, bitorder="little").view(np.uint32)
-        bounds, tiles = self.rows.bounds.astype(np.int32), find_tiles(self.rows)
-        self.segments = self.make_segments(rows, mask, bounds, tiles)
-        self._in_play = np.diff(rows.bounds)
-
-    def take(self, columns: Any) -> Any:
-        return self.card.take(self.words, columns)
-
-    def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
-        self.card.kernels.judge_bits(words, self.segments, query, *out)
-
-    def count(self, columns: Any) -> Any:
-        return self._count(self.take(columns))
-
-    def _count(self, words: Any) -> Any:
-        out = self.card.xp.empty((len(words), len(self._in_play)), dtype=np.int32)
-        self.card.kernels.count_bits(words, self.segments, out)
-        return out
-
-    def counts(self) -> Iterator[CountCube]:
-        with translate_card_errors():
-            for part, words in self.parts(max(1, BLOCK_CELLS // (2 * len(self._in_play)))):
-                yield self._make_cube(part, words)
-
-    def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
-        n_cells = len(columns) * 2 * len(self._in_play)
-        for block in split_evenly(len(columns), -(-n_cells // BLOCK_CELLS)):
-            yield self._make_cube(columns[block], self.take(columns[block]))
-
-    def _make_cube(self, columns: Any, words: Any) -> CountCube:
-        ones = self.card.bring(self._count(words)).astype(COUNT_DTYPE)
-        cube = np.stack((self._in_play - ones, ones), axis=1)
-        n_alike = None
-        if self.n_alike is not None:
-            n_alike = self.card.bring(self.card.take(self.n_alike, columns))
-        counts = cube.reshape(len(cube), 2, 2, -1)
-        return CountCube(self.features[columns], counts, self.layout, n_alike)
-
-
 class StreamedBits(CardBits):
     """Columns that are too many for the card: `words` is the `Sender` that sends them on demand."""
 
@@ -205,31 +129,14 @@ class StreamedBits(CardBits):
         return self.words.send(columns)
 
 
-@dataclass(eq=False)
-class CardCodes(CardStore):
-    """Columns as bin numbers, uint8 (feature, row) on the card, in the order of the sorted rows.
+class CardCodes(CardBits):
+    """Columns as bin numbers: `words` are uint8 (feature, row), in the order of the sorted rows.
 
     For judging, each cut of a feature is a column of its own: the ones lie above it.
     """
 
-    card: Card
-    features: IntArray
-    codes: Any
-    n_bins: int
-    rows: Rows
-    layout: Layout
-    n_threads: int = 1
-    n_alike: None = None
-
-    def __post_init__(self) -> None:
-        self._set_in_play(self.rows)
-
-    @property
-    def n_bytes(self) -> int:
-        return int(self.codes.nbytes)
-
     def find_codes(self, feature: int) -> Array:
-        return self.card.bring(self.codes[int(np.searchsorted(self.features, feature))])
+        return self.card.bring(self.words[int(np.searchsorted(self.features, feature))])
 
     def _set_in_play(self, rows: Rows) -> None:
         self._bounds = self.card.send(rows.bounds)
@@ -247,7 +154,7 @@ class CardCodes(CardStore):
     def _count(self, block: slice) -> Any:
         shape = block.stop - block.start, self.n_bins, self._n_segments
         out = self.card.xp.empty(shape, dtype=np.int32)
-        self.card.kernels.count_codes(self.codes[block], self._index, self._bounds, out)
+        self.card.kernels.count_codes(self.words[block], self._index, self._bounds, out)
         return out
 
     def _make_cube(self, block: Any, found: Any) -> CountCube:
@@ -298,12 +205,6 @@ class CardCodes(CardStore):
 _SENT_EACH_SECOND = 8e9
 
 
-def move_stores(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
-    """The stores of one source where `device` wants them."""
-    card = cards.choose_card(device, sum(store.n_bytes for store in stores))
-    return stores if card is None else [put_on_card(card, store, rows) for store in stores]
-
-
 def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
     """The same columns on the card; those of more than 256 bins stay where they are."""
     if isinstance(store, BitStore):
@@ -313,8 +214,8 @@ def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
         cards.check_room(card, store.codes.nbytes)
         with translate_card_errors():
-            own = store.features, card.send(store.codes), store.n_bins, rows, store.layout
-            return CardCodes(card, *own)
+            own = store.features, card.send(store.codes), rows, store.layout
+            return CardCodes(card, *own, n_bins=store.n_bins)
     return store
 
 

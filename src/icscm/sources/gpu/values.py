@@ -111,8 +111,8 @@ class CardValues:
                 codes = card.take(codes, np.flatnonzero(kept))
             if kept.any():
                 layout = binning.find_layout(int(own.columns[0]), {}, self.has_missing)
-                sizes = int(n_edges[kept].max()) + 1, rows, layout
-                stores.append(CardCodes(card, own.columns[kept], codes, *sizes))
+                kept_ones, n_bins = own.columns[kept], int(n_edges[kept].max()) + 1
+                stores.append(CardCodes(card, kept_ones, codes, rows, layout, n_bins=n_bins))
         return stores, np.sort(np.concatenate(surprised))
 
 

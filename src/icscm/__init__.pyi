@@ -1,0 +1,26 @@
+"""The public names for type checkers; `__init__.py` loads them when they are first used."""
+
+from icscm import datasets as datasets
+from icscm._version import __version__ as __version__
+from icscm.estimators.cover import ICSCMClassifier as ICSCMClassifier
+from icscm.estimators.cover import SCMClassifier as SCMClassifier
+from icscm.estimators.forest import InvariantForestClassifier as InvariantForestClassifier
+from icscm.estimators.icp import InvariantCausalPrediction as InvariantCausalPrediction
+from icscm.estimators.icp import TreeCausalPrediction as TreeCausalPrediction
+from icscm.estimators.score import InvariantScoreClassifier as InvariantScoreClassifier
+from icscm.estimators.selector import InvariantFeatureSelector as InvariantFeatureSelector
+from icscm.estimators.tree import InvariantTreeClassifier as InvariantTreeClassifier
+from icscm.model.forest import Conjunction as Conjunction
+from icscm.model.forest import Disjunction as Disjunction
+from icscm.model.forest import Forest as Forest
+from icscm.model.saved import SavedModel as SavedModel
+from icscm.model.saved import load as load
+from icscm.model.score import Score as Score
+from icscm.model.tree import Tree as Tree
+from icscm.report.importances import permutation_importance as permutation_importance
+from icscm.studies.comparison import compare as compare
+from icscm.studies.evaluation import evaluate as evaluate
+from icscm.studies.stability import stability_selection as stability_selection
+from icscm.studies.thresholds import choose_threshold as choose_threshold
+from icscm.studies.transfer import leave_one_environment_out as leave_one_environment_out
+from icscm.studies.transfer import tolerance_path as tolerance_path
