@@ -140,7 +140,11 @@ def follow_tree(model, row):
 def follow_score(model, row):
     columns = ([each["points"] for each in terms if holds(each, row)] for terms in model["columns"])
     total = sum(points[0] for points in columns if points)
-    return model["classes"][total >= model["cut"]], model["risks"][total], f"total of {total}"
+    conditions = [each for terms in model["columns"] for each in terms]
+    named = dict.fromkeys(e["column"] for e in conditions if e["operator"] == "is missing")
+    lacking = ", ".join(name_feature(name) for name in named if row[name] is None)
+    text = f"{lacking} missing: " * bool(lacking) + f"total of {total}"
+    return model["classes"][total >= model["cut"]], model["risks"][total], text
 
 
 def follow_forest(model, row):

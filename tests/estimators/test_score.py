@@ -1,13 +1,17 @@
 """A points score: what it learns, prints, saves, and does with missing values and shortcuts."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm import InvariantScoreClassifier, load
+from icscm.cli.models import render_saved
 from icscm.exceptions import IcscmError, NothingFoundWarning
 from icscm.model.saved import make_saved_model
 
@@ -134,7 +138,10 @@ def test_saved_and_loaded(visits, tmp_path):
     saved = load(tmp_path / "score.json")
     assert saved.model == learner.model_
     assert (saved.predict(X) == learner.predict(X)).all()
-    assert {*saved.explain(X)} <= {f"total of {n}" for n in range(learner.model_.max_total + 1)}
+    whole = X["age"].notna().to_numpy()
+    totals = {f"total of {n}" for n in range(learner.model_.max_total + 1)}
+    assert {*saved.explain(X[whole])} <= totals
+    assert {*saved.explain(X[~whole])} <= {f"age missing: {each}" for each in totals}
     assert make_saved_model(learner) == saved
 
 
@@ -174,6 +181,25 @@ def test_report_shows_points_first_and_the_figure_is_drawn(visits):
     assert "Risk of each total" in report.to_html()
     assert learner.plot().axes
     assert {"new_low", "new_high"} <= {*learner.describe_leaves()}
+
+
+def test_texts_are_about_scores(visits):
+    """Reports of scores told the effect of each split, and `icscm show` promised trees."""
+    learner = visits[0]
+    text = learner.report().to_markdown()
+    assert "The effect of each column on the odds" in text
+    assert "split" not in text
+    saved = make_saved_model(learner)
+    short, whole = (print_plainly(render_saved(saved, most)) for most in (3, None))
+    assert "--all shows the classes of totals by environment" in short
+    assert f"Leaf {len(learner.model_.leaves)}: " in whole
+    assert "tree" not in short + whole
+
+
+def print_plainly(blocks):
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(*blocks)
+    return console.export_text()
 
 
 def test_no_column_gets_points(visits):

@@ -11,18 +11,18 @@ from scipy.special import expit
 from sklearn import set_config
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm import InvariantFeatureSelector
 from icscm.estimators.crossfit import _score_drawn
 from icscm.estimators.judging import Judge, combine_scores, measure_slopes
-from icscm.estimators.learners import TableClassifier, make_estimator
+from icscm.estimators.learners import LevelEncoder, TableClassifier, make_estimator
 from icscm.exceptions import (
     FewEnvironmentsWarning,
     IcscmError,
@@ -404,3 +404,29 @@ def test_columns_are_drawn_alike_in_all_tables(kind):
             own[:, j] = own[order, j]
             slow.append(own @ np.arange(1.0, 6.0))
     assert np.allclose(found[:, 0], np.concatenate(slow))
+
+
+def test_levels_are_numbered_as_by_scikit_learn():
+    """Numbers of levels were made by `OrdinalEncoder`, twice, for most of the time of a screen."""
+    rng = np.random.default_rng(0)
+    levels = np.array([f"l{k}" for k in range(300)])
+    rare = pd.Categorical(levels[rng.integers(0, 300, 4_000) ** 2 // 300])
+    text = pd.Series(rng.choice(["b", "a", "c"], 4_000), dtype=object).replace("c", np.nan)
+    X = pd.DataFrame({"x": rng.normal(size=4_000), "rare": rare, "text": text})
+    coder = OrdinalEncoder(
+        max_categories=250,
+        handle_unknown="use_encoded_value",
+        unknown_value=np.nan,
+        encoded_missing_value=np.nan,
+    )
+    wanted = coder.fit(X[:2_000][["rare", "text"]]).transform(X[["rare", "text"]])
+    encoder = LevelEncoder(np.array([False, True, True])).fit(X[:2_000])
+    np.testing.assert_array_equal(encoder.transform(X), np.c_[wanted, X["x"]])
+    boosting = HistGradientBoostingClassifier(
+        max_iter=80, categorical_features=[0, 1], early_stopping=False, random_state=0
+    )
+    labels = np.random.default_rng(1).random(2_000) < 0.5
+    boosting.fit(np.c_[wanted, X["x"]][:2_000], labels)
+    learner = TableClassifier("hgb", 0).fit(X[:2_000], labels)
+    expected = boosting.predict_proba(np.c_[wanted, X["x"]])
+    np.testing.assert_array_equal(learner.predict_proba(X), expected)

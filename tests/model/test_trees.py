@@ -402,3 +402,9 @@ def test_a_tree_without_a_split_names_its_rate():
 def test_the_size_of_a_forest():
     tree = make_chain([ThresholdRule(0, "age", 3, above=True)])
     assert describe_size(Forest((tree, tree))) == "forest of 2 trees"
+
+
+def test_a_tree_says_at_which_threshold_it_predicts():
+    """`-> negative` beside 33.3% did not say that the threshold was not 1/2."""
+    text = str(replace(TREE, threshold=0.2))
+    assert "(predicts positive from a probability of 0.2 on)" in text.splitlines()[0]

@@ -69,10 +69,9 @@ def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
 
 def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType]:
     """A model file, up to so many environments of each leaf; None is all, and all leaves."""
-    from icscm.model.forest import describe_size
+    from icscm.model.forest import Forest, describe_size
     from icscm.model.saved import get_table_settings, list_used
     from icscm.model.splits import CHAINS
-    from icscm.model.tree import Tree
     from icscm.report.formatting import make_names
     from icscm.report.page import render_template
     from icscm.report.sections.leaves import describe_errors, describe_leaves
@@ -83,10 +82,10 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
     names = make_names(saved.environments or ("all",), saved.classes)
     size, facts = describe_size(model), []
     leaves: list[Any] = []
-    if isinstance(model, Tree):
+    if not isinstance(model, Forest):
         leaves = describe_leaves(model, names)
         described = {
-            "noun": "rule" if is_chain else "tree",
+            "noun": "rule" if is_chain else model.kind,
             "text": str(model),
             "name": size,
             "n_rules": len(model.rules),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from threadpoolctl import threadpool_limits
 
 from icscm._types import Array, FloatArray
 from icscm.tables.columns import is_frame, open_frame, take_columns
 
 # Boosting takes at most 255 levels of a category; rarer ones are pooled.
-_MAX_LEVELS = 250
+_MAX_LEVELS = 249
 # Cells of a table that threads pay for.
 _MIN_THREADED = 1_000_000
 
@@ -41,6 +41,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._is_text = _find_text(X)
         with limit_threads(X.size):
             self.pipeline_ = self._make_pipeline().fit(X, y)
+        if self.kind == "hgb":  # its own codes are the same, and take as long as predicting
+            self.pipeline_[-1]._preprocessor = None
         self.classes_ = self.pipeline_.classes_
         return self
 
@@ -68,7 +70,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.impute import SimpleImputer
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+        from sklearn.preprocessing import OneHotEncoder, StandardScaler
         from sklearn.tree import DecisionTreeClassifier
 
         seed, text, numbers = self.random_state, self._is_text, np.flatnonzero(~self._is_text)
@@ -80,13 +82,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ]
             encode = ColumnTransformer(encoders)
             return make_pipeline(encode, LogisticRegression(max_iter=300, random_state=seed))
-        codes = OrdinalEncoder(
-            max_categories=_MAX_LEVELS,
-            handle_unknown="use_encoded_value",
-            unknown_value=np.nan,
-            encoded_missing_value=np.nan,
-        )
-        encode = ColumnTransformer([("text", codes, text), ("numbers", "passthrough", numbers)])
+        encode = LevelEncoder(text)
         if self.kind == "tree":
             tree = DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=20, random_state=seed)
             return make_pipeline(encode, tree)
@@ -95,6 +91,43 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_iter=80, categorical_features=first, early_stopping=False, random_state=seed
         )
         return make_pipeline(encode, boosting)
+
+
+class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Numbers of the levels of text columns, which come first, and the other columns as they are.
+
+    What scikit-learn's `OrdinalEncoder` gives, in a fraction of the time for categories of pandas.
+    """
+
+    def __init__(self, is_text: Array) -> None:
+        self.is_text = is_text
+
+    def fit(self, X: Any, _y: Any = None) -> Self:
+        """Number the levels in their order; rare ones, where there are many, share the last."""
+        import pandas
+
+        self.levels_, self.numbers_ = [], []
+        for j in np.flatnonzero(self.is_text):
+            counts = pandas.DataFrame(X).iloc[:, j].astype(object).value_counts().sort_index()
+            is_rare = np.ones(len(counts), dtype=np.bool_)
+            is_rare[np.argsort(counts.to_numpy(), kind="stable")[-_MAX_LEVELS:]] = False
+            numbers = np.where(is_rare, _MAX_LEVELS, np.cumsum(~is_rare) - 1)
+            self.levels_.append(counts.index)
+            self.numbers_.append(np.append(numbers, np.nan))  # -1: missing, or not seen in fit
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Numbers of shape (row, column)."""
+        import pandas
+
+        frame, text = pandas.DataFrame(X), np.flatnonzero(self.is_text)
+        table: FloatArray = np.empty(frame.shape)
+        for place, j in enumerate(text):
+            codes = pandas.Categorical(frame.iloc[:, j], categories=self.levels_[place]).codes
+            table[:, place] = self.numbers_[place][codes]
+        others = frame.iloc[:, np.flatnonzero(~self.is_text)]
+        table[:, len(text) :] = others.to_numpy(dtype=float, na_value=np.nan)
+        return table
 
 
 def _find_text(X: Any) -> Array:

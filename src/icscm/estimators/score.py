@@ -156,7 +156,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         source, names = countable.source, countable.names
         table = read_values(source)
         labels, environments = source.list_cells()
-        selector = InvariantFeatureSelector(
+        selector = _Screen(
             tolerance=self.tolerance or 0.0,
             min_replication=self.min_replication,
             n_jobs=self.n_jobs,
@@ -204,6 +204,10 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             The table of points, the risk of each class of totals, and rejected columns.
         """
         return self._make_report(None, None, data_name=data_name)
+
+
+class _Screen(InvariantFeatureSelector):
+    _refits = False
 
 
 def read_values(source: Any) -> dict[int, Any]:

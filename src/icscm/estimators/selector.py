@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -100,6 +100,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     array([ True, False])
     """
 
+    _refits: ClassVar[bool] = True  # whether `fit` makes `estimator_`
+
     def __init__(
         self,
         estimator: Any = None,
@@ -165,8 +167,9 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
                 warn_of_sparse(source.count_totals(), source.environments, source.classes)
             self._names = names
             self._screen(X, Judge(source), source, groups)
-        learner = self._make_learner(int(self._support.sum()))
-        self.estimator_ = learner.fit(self._select(X), np.asarray(y))
+        if self._refits:
+            learner = self._make_learner(int(self._support.sum()))
+            self.estimator_ = learner.fit(self._select(X), np.asarray(y))
         return self
 
     def _make_learner(self, n_columns: int = 1) -> Any:

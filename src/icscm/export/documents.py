@@ -123,8 +123,13 @@ def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Co
 
 
 def list_unsure(model: Model) -> list[tuple[Rule, str]]:
-    """A rule on each column that had no missing values at fitting, and the column's name."""
-    unsure = {rule.feature: rule for rule in reversed(model.rules) if rule.is_unsure}
+    """A rule on each column whose missing values are named, and the column's name.
+
+    Of trees those that had none at fitting, of a score all.
+    """
+    unsure: dict[Any, Rule] = {r.feature: r for r in reversed(model.rules) if r.is_unsure}
+    if isinstance(model, Score):
+        unsure = {rule.feature: rule for rule in model.missing_rules}
     features = dict.fromkeys(rule.feature for rule in model.rules)
     return [(unsure[each], name_feature(each)) for each in features if each in unsure]
 

@@ -134,7 +134,7 @@ def _decide(saved: SavedModel, chance: str, cut: float | None) -> str:
 
 
 def _name_missing(saved: SavedModel, absent: Absent | None) -> str:
-    """`age, bmi missing: ` of the columns that were never missing at fitting; '' if there is none.
+    """`age, bmi missing: ` of the columns of `list_unsure`; '' if there is none.
 
     The separators before them all are cut off.
     """
@@ -190,10 +190,13 @@ def _make_score_columns(saved: SavedModel, model: Score, absent: Absent | None) 
         for n, risk in enumerate(model.compute_risks().tolist())
     )
     negative, positive = map(_quote_label, saved.classes)
+    decided_by = f"'total of ' || CAST({total} AS VARCHAR)"
+    if names := _name_missing(saved, absent):
+        decided_by = f"COALESCE(NULLIF({names}, ' missing: '), '') || {decided_by}"
     return {
         "prediction": f"CASE WHEN {total} >= {model.cut} THEN {positive} ELSE {negative} END",
         "probability": f"CASE {total}\n{risks}\n  END",
-        "decided_by": f"'total of ' || CAST({total} AS VARCHAR)",
+        "decided_by": decided_by,
     }
 
 

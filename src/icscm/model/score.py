@@ -15,7 +15,7 @@ from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, format_number, shorten_list
 from icscm.model.calibration import CalibratedModel, Decisions
-from icscm.model.routes import read_columns
+from icscm.model.routes import Columns, name_unseen, read_columns
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.splits import LeafCounts, sum_leaves
 from icscm.model.tree import Tree
@@ -115,11 +115,17 @@ class Score(CalibratedModel):
         Returns
         -------
         Decisions
-            A tuple of three arrays: `prediction`, `probability`, `decided_by`.
+            A tuple of three arrays: `prediction`, `probability`, `decided_by`, which names the
+            columns that are missing.
         """
-        totals = self.add_points(X)
-        texts = np.array([f"total of {n}" for n in range(self.max_total + 1)], dtype=object)
-        return Decisions(totals >= self.cut, self.compute_risks()[totals], texts[totals])
+        columns, _ = read_columns(X, self.rules)
+        totals = self._add(columns, count_rows(X))
+        texts = np.array([f"total of {n}" for n in range(self.max_total + 1)], dtype=object)[totals]
+        lacking = {r.feature: r.judge(columns[r.feature]) for r in self.missing_rules}
+        rows = np.flatnonzero(np.logical_or.reduce([*lacking.values()]))
+        if len(rows):
+            texts[rows] = name_unseen(lacking, rows) + texts[rows]
+        return Decisions(totals >= self.cut, self.compute_risks()[totals], texts)
 
     def add_points(self, X: Any) -> IntArray:
         """The total of points of each row.
@@ -134,8 +140,10 @@ class Score(CalibratedModel):
         array of int, of shape (n_samples,)
             From 0 to `max_total`.
         """
-        totals = np.zeros(count_rows(X), dtype=np.int64)
-        columns, _ = read_columns(X, self.rules)
+        return self._add(read_columns(X, self.rules)[0], count_rows(X))
+
+    def _add(self, columns: Columns, n_rows: int) -> IntArray:
+        totals = np.zeros(n_rows, dtype=np.int64)
         for terms in self.list_columns():
             column = columns[terms[0].rule.feature]
             truths = [rule.judge(column) for rule, _ in terms]
@@ -195,6 +203,11 @@ class Score(CalibratedModel):
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the terms."""
         return tuple(rule for rule, _ in self.terms)
+
+    @property
+    def missing_rules(self) -> tuple[MissingRule, ...]:
+        """The rule of each column that its value is missing."""
+        return tuple(r for r in self.rules if isinstance(r, MissingRule) and r.is_missing)
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
         """The same score with each rule changed.

@@ -392,6 +392,8 @@ class Tree(CalibratedModel):
         lines = [node.format(words) for node in self.list_nodes()]
         if self.balanced:
             lines[0] += " (predicts by the mean of the environments' rates)"
+        if self.threshold is not None:
+            lines[0] += f" (predicts positive from a probability of {self.threshold:.3g} on)"
         return "\n".join(lines)
 
     def _name_verdicts(self) -> list[str]:

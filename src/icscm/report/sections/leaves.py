@@ -10,6 +10,7 @@ import numpy as np
 from icscm._constants import DEFAULT_MARGIN, SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._types import CountArray
 from icscm.model.saved import Learner
+from icscm.model.score import Score
 from icscm.model.splits import LeafCounts
 from icscm.model.tree import Tree
 from icscm.report import formatting
@@ -77,7 +78,10 @@ def describe_model_leaves(learner: Learner, names: Names, requirement: Plain) ->
 
 
 def describe_leaves(
-    model: Tree, names: Names, verdicts: Sequence[Verdict] = (), criterion: Criterion | None = None
+    model: Tree | Score,
+    names: Names,
+    verdicts: Sequence[Verdict] = (),
+    criterion: Criterion | None = None,
 ) -> list[Plain]:
     """Every leaf: counts, rates, verdict, outlying environments and prediction interval."""
     tables = getattr(model, "leaves", ())
@@ -191,7 +195,7 @@ def describe_expectation(found: Expectation) -> Plain:
     }
 
 
-def describe_errors(model: Tree, names: Names, p: Any = 1.0) -> Plain:
+def describe_errors(model: Tree | Score, names: Names, p: Any = 1.0) -> Plain:
     """Errors on the training data, exact from the counts of the leaves.
 
     `p` is the misclassification cost ratio that the model was learned with.
