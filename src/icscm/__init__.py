@@ -28,7 +28,7 @@ _HOMES = {
     "stability_selection": "icscm.studies.stability",
     "leave_one_environment_out": "icscm.studies.transfer",
     "tolerance_path": "icscm.studies.transfer",
-    "choose_threshold": "icscm.studies.thresholds",
+    "choose_threshold": "icscm.studies.tuning",
     "compare": "icscm.studies.comparison",
     "datasets": "icscm.datasets",
 }

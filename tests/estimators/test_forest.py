@@ -16,7 +16,7 @@ from icscm.search.forest import DRAWN_SHARE
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.memory import open_memory
-from icscm.studies.scores import compute_calibration
+from icscm.studies.scores import score_calibration
 
 
 def make_table(n=4000, n_environments=5, seed=0):
@@ -110,9 +110,9 @@ def test_forests_are_as_sure_as_they_may_be():
     scores = [balanced_accuracy_score(truth, each.predict(new)) for each in (forest, tree, raw)]
     assert scores[2] < 0.75 < 0.9 < min(scores[:2])
     chance = forest.predict_proba(new)[:, 1]
-    _, slope = compute_calibration(truth, chance)
-    _, before = compute_calibration(truth, raw.predict_proba(new))
-    assert 0.8 < slope < 1.25 < 2 < before
+    _, slope = score_calibration(truth, chance)
+    _, before = score_calibration(truth, raw.predict_proba(new))
+    assert 0.8 < slope.value < 1.25 < 2 < before.value
     top = np.argsort(chance)[-400:]
     assert truth[top].mean() == pytest.approx(chance[top].mean(), abs=0.1)
     assert truth[top].mean() > raw.predict_proba(new)[top].mean() + 0.2

@@ -167,21 +167,14 @@ def test_a_path_along_the_tolerance():
     ]
     drawn = draw_tolerance_path(points)
     assert [(dot["x"], dot["y"]) for dot in drawn["dots"]] == [
-        (520.0, 42.2),
-        (288.0, 114.8),
-        (56.0, 117.2),
+        (497.9, 35.1),
+        (277.0, 109.4),
+        (56.0, 111.9),
     ]
     assert [dot["is_own"] for dot in drawn["dots"]] == [False, True, False]
-    assert drawn["line"] == "520.0,42.2 288.0,114.8 56.0,117.2"
-    assert [mark["text"] for mark in drawn["across"]] == ["0", "10", "20", "30", "40"]
-    assert [mark["text"] for mark in drawn["up"]] == ["0", "20", "40", "60", "80", "100"]
-    assert [drawn[key] for key in ("width", "height", "floor", "left", "right")] == [
-        720,
-        300,
-        260,
-        56,
-        520,
-    ]
+    assert drawn["drawn"][0]["line"] == "497.9,35.1 277.0,109.4 56.0,111.9"
+    assert [mark["text"] for mark in drawn["x_ticks"]] == ["0", "10", "20", "30", "40"]
+    assert [mark["text"] for mark in drawn["y_ticks"]] == ["0", "20", "40", "60", "80"]
     assert "without code" in drawn["dots"][1]["text"]
 
 

@@ -26,7 +26,7 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.studies.candidates import DEFAULT, TableReader, make_candidates
 from icscm.studies.folds import get_values, make_cohort
-from icscm.studies.scores import compute_calibration
+from icscm.studies.scores import score_calibration
 
 # that data are few, or that nothing was found, is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
@@ -98,7 +98,7 @@ def score_without(estimator, data, out):
     fitted = estimator.fit(data.X[~out], data.y[~out], **known)
     predicted, chance = fitted.predict(data.X[out]), fitted.predict_proba(data.X[out])[:, 1]
     y = data.y[out]
-    calibration = [None if np.isnan(each) else each for each in compute_calibration(y, chance)]
+    calibration = [each and each.value for each in score_calibration(y, chance)]
     labels = np.mean(predicted != y), balanced_accuracy_score(y, predicted)
     return roc_auc_score(y, chance), log_loss(y, chance), *calibration[::-1], *labels
 

@@ -6,7 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from icscm.studies.curves import choose_thresholds, compute_calibration_curve, compute_net_benefit
+from icscm.studies.evaluation import (
+    choose_thresholds,
+    compute_calibration_curve,
+    compute_net_benefit,
+)
 
 # Few distinct values: ties are what rules make.
 PROBABILITIES = st.sampled_from([0.01, 0.1, 0.25, 0.3, 0.5, 0.55, 0.7, 0.95])

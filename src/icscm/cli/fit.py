@@ -158,8 +158,7 @@ def _fit_in_memory(
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
     from icscm.sources.memory import open_memory
     from icscm.studies.stability import MAX_BRIEF_CELLS, N_BRIEF, stability_selection
-    from icscm.studies.thresholds import choose_threshold
-    from icscm.studies.tuning import N_FOLDS, grid_search
+    from icscm.studies.tuning import N_FOLDS, choose_threshold, grid_search
 
     table = samples.X, samples.y, samples.environments
     own: Options = {"groups": samples.groups}

@@ -106,7 +106,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
 
 def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:
     """Whether other tolerances need another screen: some would reject more, or are validated."""
-    from icscm.report.screen_path import SCREEN_TOLERANCES, find_known_tolerance
+    from icscm.report.screen import SCREEN_TOLERANCES, find_known_tolerance
 
     known = find_known_tolerance(selector.screen_, selector.tolerance)
     return not options["no_path"] and (options["validate"] or known > min(SCREEN_TOLERANCES))

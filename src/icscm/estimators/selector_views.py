@@ -13,8 +13,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils.validation import check_is_fitted
 
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.report.screen import ScreenReport, draw_forests, make_screen_report
-from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, make_screen_path
+from icscm.report import screen as reports
 from icscm.tables.columns import count_rows, is_frame, take_columns, take_rows
 from icscm.tables.labels import encode_environments, take_environments
 
@@ -37,9 +36,9 @@ class SelectorViews:
         environments: Any,
         groups: Any = None,
         *,
-        tolerances: Iterable[float] = SCREEN_TOLERANCES,
+        tolerances: Iterable[float] = reports.SCREEN_TOLERANCES,
         leave_one_out: bool = False,
-    ) -> ScreenPath:
+    ) -> reports.ScreenPath:
         """Which columns are rejected at other tolerances, and what that costs.
 
         The worst column is always rejected first, so that one screen at the smallest tolerance
@@ -73,8 +72,8 @@ class SelectorViews:
         screen: Any = clone(self).set_params(tolerance=min(wanted))
         with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
             screen.fit(X, y, environments, groups)
-        least = screen.tolerance
-        path = make_screen_path(screen.screen_, screen.rounds_, wanted, self.tolerance, least)
+        frames = screen.screen_, screen.rounds_
+        path = reports.make_screen_path(*frames, wanted, self.tolerance, screen.tolerance)
         if not leave_one_out:
             return path
         columns = [*screen.screen_["column"]]
@@ -102,12 +101,12 @@ class SelectorViews:
     def report(
         self,
         *,
-        path: ScreenPath | None = None,
+        path: reports.ScreenPath | None = None,
         validation: Any = None,
         data_name: str | None = None,
         target: str | None = None,
         environment: str | None = None,
-    ) -> ScreenReport:
+    ) -> reports.ScreenReport:
         """A report on the screen: a page, Markdown or JSON.
 
         Parameters
@@ -127,7 +126,7 @@ class SelectorViews:
         """
         check_is_fitted(self)
         names = {"data": data_name, "target": target, "environment": environment}
-        return make_screen_report(self, path, validation, names)
+        return reports.make_screen_report(self, path, validation, names)
 
     def plot(self, column: Any = None) -> Figure:
         """The effect of a column in each environment, as a forest plot.
@@ -149,4 +148,4 @@ class SelectorViews:
             If nothing is known of the column, or matplotlib is not installed.
         """
         check_is_fitted(self)
-        return draw_forests(self, column)
+        return reports.draw_forests(self, column)

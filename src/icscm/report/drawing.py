@@ -158,9 +158,8 @@ def draw_effects(splits: Sequence[Plain], limits: Limits) -> Plain:
     """For each split a row of dots on one axis, the logarithm of the odds ratio."""
     shown = splits[: limits.leaves]
     rows = [(split, *split["environments"]) for split in shown]
-    known = [each["odds_ratio"] for row in rows for each in row if each["odds_ratio"]]
-    marks = choose_marks(min(known, default=0.5), max(known, default=2.0))
-    ends = [log(each) for each in marks]
+    ratios = [each["odds_ratio"] for row in rows for each in row if each["odds_ratio"]]
+    ends, axis = _make_ratio_axis(ratios)
     drawn = []
     for split, *environments in rows:
         largest = sorted(environments, key=lambda each: -each["n"])
@@ -176,12 +175,15 @@ def draw_effects(splits: Sequence[Plain], limits: Limits) -> Plain:
         ]
         place = {"dots": dots[: limits.environments], "x": _place(log(split["odds_ratio"]), ends)}
         drawn.append({**split, **place})
-    return {
-        "rows": drawn,
-        "ticks": [{"x": _place(log(each), ends), "text": f"{each:g}"} for each in marks],
-        "one": _place(0.0, ends),
-        "n_left_out": len(splits) - len(shown),
-    }
+    return {"rows": drawn, **axis, "n_left_out": len(splits) - len(shown)}
+
+
+def _make_ratio_axis(ratios: Sequence[float]) -> tuple[list[float], Plain]:
+    """The marks of an axis of odds ratios as logarithms, and where they and 1 are."""
+    marks = choose_marks(min(ratios, default=0.5), max(ratios, default=2.0))
+    ends = [log(each) for each in marks]
+    ticks = [{"x": _place(log(each), ends), "text": f"{each:g}"} for each in marks]
+    return ends, {"ticks": ticks, "one": _place(0.0, ends)}
 
 
 def draw_forest(columns: Sequence[Plain], limits: Limits) -> Plain:
@@ -190,9 +192,7 @@ def draw_forest(columns: Sequence[Plain], limits: Limits) -> Plain:
     Of very many environments those with the most precise effects are drawn.
     """
     known = [each for column in columns for each in column["environments"] if each["interval"]]
-    ratios = [each["odds_ratio"] for each in known]
-    marks = choose_marks(min(ratios, default=0.5), max(ratios, default=2.0))
-    ends = [log(each) for each in marks]
+    ends, axis = _make_ratio_axis([each["odds_ratio"] for each in known])
     drawn = []
     for column in columns:
         places = [each for each in column["environments"] if each["interval"]]
@@ -209,11 +209,7 @@ def draw_forest(columns: Sequence[Plain], limits: Limits) -> Plain:
             placed.append({**row, "odds_ratio": each["odds_ratio"], "interval": each["interval"]})
         n_left_out = len(places) - len(precise)
         drawn.append({**column, "rows": placed, "n_left_out": n_left_out})
-    return {
-        "columns": drawn,
-        "ticks": [{"x": _place(log(each), ends), "text": f"{each:g}"} for each in marks],
-        "one": _place(0.0, ends),
-    }
+    return {"columns": drawn, **axis}
 
 
 def choose_marks(low: float, high: float) -> list[float]:
@@ -230,85 +226,70 @@ def choose_marks(low: float, high: float) -> list[float]:
     return [_RATIOS[i] for i in sorted(kept)]
 
 
-# The drawing of a path in its own units, and characters of the columns that leave.
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 300, 56, 200, 18, 40
+# Drawings in their own units: a box, and the room for its marks; a wide one has room for texts.
+_BOX: Final = {"width": 420, "height": 300, "left": 52, "right": 406, "top": 24, "floor": 258}
+_WIDE: Final = {"width": 720, "height": 300, "left": 56, "right": 520, "top": 24, "floor": 258}
+# Characters of the columns that leave.
 _MAX_GONE: Final = 26
 
 
-def draw_tolerance_path(points: Sequence[Plain]) -> Plain:
-    """Deviance explained against heterogeneity: a dot for each tolerance, joined by a line."""
-    floor_, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    across, up = (
-        _choose_scale(max(each[key] for each in points)) for key in ("varies", "deviance_explained")
-    )
-
-    def place(varies: float, deviance: float) -> tuple[float, float]:
-        x = _LEFT + (right - _LEFT) * varies / across[-1]
-        return round(x, 1), round(floor_ - (floor_ - _TOP) * deviance / up[-1], 1)
-
-    dots: list[Plain] = []
-    for each in points:
-        x, y = place(each["varies"], each["deviance_explained"])
-        if not dots or (dots[-1]["x"], dots[-1]["y"]) != (x, y):
-            dots.append({"x": x, "y": y, "names": [], "leave": [], "is_own": False})
-        dots[-1]["names"].append(each["name"])
-        dots[-1]["leave"] += each["leave"]
-        dots[-1]["is_own"] |= each["is_own"]
-    for i, dot in enumerate(dots):
-        gone = f" without {clip(', '.join(dot['leave']), _MAX_GONE)}" if dot["leave"] else ""
-        near = [other for other in dots[:i] if abs(other["x"] - dot["x"]) < _MAX_GONE * 7]
-        dot["text"], dot["below"] = format_span(dot["names"]) + gone, dot["y"] + 15
-        while any(abs(dot["below"] - other["below"]) < 13 for other in near):
-            dot["below"] += 13
-    return {
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "floor": floor_,
-        "left": _LEFT,
-        "right": right,
-        "dots": dots,
-        "line": " ".join(f"{dot['x']},{dot['y']}" for dot in dots),
-        "across": [{"x": place(each, 0)[0], "text": f"{each:,g}"} for each in across],
-        "up": [{"y": place(0, each)[1], "text": f"{each:,g}"} for each in up],
-    }
-
-
-def _choose_scale(largest: float) -> list[float]:
-    """Round marks from 0 to beyond the largest value.
-
-    >>> _choose_scale(41.0)
-    [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
-    """
-    largest = max(largest, 1.0)
-    power = 10.0 ** floor(log10(largest))
-    step = next(each * power for each in (0.2, 0.5, 1.0, 2.0) if largest <= 5 * each * power)
-    return [round(i * step, 12) for i in range(max(1, ceil(round(largest / step, 6))) + 1)]
-
-
-# The drawing of a curve in its own units: a box, and the room for its marks.
-_BOX: Final = {"width": 420, "height": 300, "left": 52, "right": 406, "top": 24, "floor": 258}
-
-
-def draw_curves(panel: Plain) -> Plain:
+def draw_curves(panel: Plain, box: dict[str, int] = _BOX) -> Plain:
     """Lines in a box, in the units of an SVG; parts of them below the box are not drawn."""
     (x0, x1), (y0, y1) = panel["across"], panel["up"]
 
     def place(x: float, y: float) -> tuple[float, float]:
-        right = (_BOX["right"] - _BOX["left"]) * (x - x0) / (x1 - x0)
-        up = (_BOX["floor"] - _BOX["top"]) * (y - y0) / (y1 - y0)
-        return round(_BOX["left"] + right, 1), round(_BOX["floor"] - up, 1)
+        right = (box["right"] - box["left"]) * (x - x0) / (x1 - x0)
+        up = (box["floor"] - box["top"]) * (y - y0) / (y1 - y0)
+        return round(box["left"] + right, 1), round(box["floor"] - up, 1)
 
     drawn = []
     for kind, points in panel["lines"]:
         seen = [place(x, y) for x, y in points if y >= y0]
-        drawn.append({"kind": kind, "line": " ".join(f"{x},{y}" for x, y in seen)})
+        line = " ".join(f"{x},{y}" for x, y in seen)
+        drawn.append({"kind": kind, "places": seen, "line": line})
     return {
         **panel,
-        **_BOX,
+        **box,
         "drawn": drawn,
-        "x_ticks": [{"x": place(x, y0)[0], "text": f"{x:g}"} for x in choose_ticks(x0, x1)],
-        "y_ticks": [{"y": place(x0, y)[1], "text": f"{y:g}"} for y in choose_ticks(y0, y1)],
+        "x_ticks": [{"x": place(x, y0)[0], "text": f"{x:,g}"} for x in choose_ticks(x0, x1)],
+        "y_ticks": [{"y": place(x0, y)[1], "text": f"{y:,g}"} for y in choose_ticks(y0, y1)],
+        "dots": [],
     }
+
+
+def draw_tolerance_path(points: Sequence[Plain]) -> Plain:
+    """Deviance explained against heterogeneity: a dot for each tolerance, joined by a line."""
+    dots = join_points(points)
+    places = [dot["place"] for dot in dots]
+    across, up = ((0.0, 1.05 * max(1.0, *ends)) for ends in zip(*places, strict=True))
+    titles = {"x_title": PATH_TITLES[0], "y_title": PATH_TITLES[1]}
+    panel = {"across": across, "up": up, "lines": [("path", places)], **titles}
+    drawing = draw_curves(panel, _WIDE)
+    for i, (dot, (x, y)) in enumerate(zip(dots, drawing["drawn"][0]["places"], strict=True)):
+        near = [other for other in dots[:i] if abs(other["x"] - x) < _MAX_GONE * 7]
+        dot |= {"x": x, "y": y, "below": y + 15}
+        while any(abs(dot["below"] - other["below"]) < 12.9 for other in near):
+            dot["below"] += 13
+    return {**drawing, "dots": dots}
+
+
+PATH_TITLES: Final = "heterogeneity between environments, beyond chance", "deviance explained"
+
+
+def join_points(points: Sequence[Plain]) -> list[Plain]:
+    """The points of a path; neighbours of equal heterogeneity and deviance are one."""
+    joined: list[Plain] = []
+    for each in points:
+        place = round(each["varies"], 6), round(each["deviance_explained"], 6)
+        if not joined or joined[-1]["place"] != place:
+            joined.append({"place": place, "names": [], "leave": [], "is_own": False})
+        joined[-1]["names"].append(each["name"])
+        joined[-1]["leave"] += each["leave"]
+        joined[-1]["is_own"] |= each["is_own"]
+    for dot in joined:
+        gone = f" without {clip(', '.join(dot['leave']), _MAX_GONE)}" if dot["leave"] else ""
+        dot["text"] = format_span(dot["names"]) + gone
+    return joined
 
 
 def choose_ticks(low: float, high: float) -> list[float]:

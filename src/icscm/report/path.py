@@ -21,7 +21,8 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import clip, format_name, format_number
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
-from icscm.report.formatting import Plain, format_score, format_span
+from icscm.report.drawing import PATH_TITLES, join_points
+from icscm.report.formatting import Plain, format_score
 from icscm.search.columns import ColumnScreen
 from icscm.search.greedy import SharedScans
 from icscm.search.grow import TreeSettings
@@ -44,15 +45,13 @@ _MEASURES: Final = (
     *("deviance_explained", "heterogeneity", "rate_heterogeneity", "varies"),
     *("mean_auc", "worst_auc"),
 )
+# Scores of a path in its figure.
+_LINES: Final = (
+    ("mean_auc", "leave-one-environment-out, mean", ACCENT, "-o"),
+    ("worst_auc", "leave-one-environment-out, worst", ACCENT, "--"),
+)
 # Characters of the columns that leave and enter, so that the table fits a terminal.
 _MAX_CHANGES: Final = 26
-
-#: What leave-one-environment-out can show about a tolerance, and what it cannot.
-CAUTION: Final = (
-    "Leave-one-environment-out shows no shift worse than those between the environments at hand: a "
-    "loose tolerance with a good score may fail where a shortcut reverses. Of tolerances with "
-    "similar scores, prefer the strict one."
-)
 
 
 def measure_effect(candidate: Candidate) -> tuple[float, float, float]:
@@ -67,8 +66,29 @@ def measure_effect(candidate: Candidate) -> tuple[float, float, float]:
     return deviance, found.heterogeneity.item(), share
 
 
+class ScoredPoint:
+    """A point of a path, with the AUC in each environment of what was learned without it."""
+
+    aucs: tuple[float | None, ...] | None
+
+    @property
+    def mean_auc(self) -> float | None:
+        """Mean of the AUCs, each environment with equal weight."""
+        return float(np.mean(self.known_aucs)) if self.known_aucs else None
+
+    @property
+    def worst_auc(self) -> float | None:
+        """Lowest AUC of an environment."""
+        return min(self.known_aucs, default=None)
+
+    @property
+    def known_aucs(self) -> list[float]:
+        """The AUCs of environments with both classes."""
+        return [each for each in self.aucs or () if each is not None]
+
+
 @dataclass(frozen=True)
-class PathPoint:
+class PathPoint(ScoredPoint):
     """The model at one alpha or tolerance.
 
     Parameters
@@ -86,22 +106,6 @@ class PathPoint:
     model: Any
     trace: Any
     aucs: tuple[float | None, ...] | None = None
-
-    @property
-    def mean_auc(self) -> float | None:
-        """Mean of the AUCs, each environment with equal weight."""
-        known = self.known_aucs
-        return sum(known) / len(known) if known else None
-
-    @property
-    def worst_auc(self) -> float | None:
-        """Lowest AUC of an environment."""
-        return min(self.known_aucs, default=None)
-
-    @property
-    def known_aucs(self) -> list[float]:
-        """The AUCs of environments with both classes."""
-        return [each for each in self.aucs or () if each is not None]
 
     @property
     def features(self) -> tuple[str | int, ...]:
@@ -251,7 +255,30 @@ class Path(DisplayMixin):
             If matplotlib is not installed.
         """
         check_matplotlib()
-        return _draw_path(self)
+        has_scores, points = self.points[0].aucs is not None, self.describe_points()
+        size = 9.5 if has_scores else 6.4, 4.2
+        figure = make_figure(size, is_registered=True, layout="constrained")
+        panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
+        axes, dots = panels[0], join_points(points)
+        x, y = zip(*(dot["place"] for dot in dots), strict=True)
+        axes.plot(x, y, "-o", color=SOFT, markerfacecolor=INK, markeredgecolor=INK, markersize=5)
+        own = self.own_point
+        axes.plot([own.varies], [own.deviance_explained], "o", color=ACCENT, markersize=10)
+        for number, dot in enumerate(dots):
+            # above and below in turn, so that neighbours do not overlap
+            below = {"xytext": (4, -7), "va": "top"} if number % 2 == 0 else {"xytext": (4, 7)}
+            options = {"textcoords": "offset points", "fontsize": 8, "parse_math": False, **below}
+            axes.annotate(dot["text"].replace(" without", "\nwithout"), dot["place"], **options)
+        axes.set(xlim=(0, 1.35 * max(*x, 1.0)), ylim=(0, 1.1 * max(*y, 1.0)))
+        axes.set(xlabel=PATH_TITLES[0], ylabel=PATH_TITLES[1])
+        axes.grid(color=LINE, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        for place, point in enumerate(points if has_scores else ()):
+            known = [each for each in point["aucs"] if each is not None]
+            panels[1].plot([place] * len(known), known, "o", color=SOFT, markersize=3, alpha=0.6)
+        if has_scores:
+            draw_scores(panels[1], points, _LINES)
+        return figure
 
     def _display(self) -> Display:
         has_scores, rows = self.points[0].aucs is not None, []
@@ -267,7 +294,10 @@ class Path(DisplayMixin):
         columns = "tolerance", "leave (-), enter (+)", ">leaves", ">deviance", ">varies"
         if not has_scores:
             return Display(line, columns, rows)
-        return Display(f"{line}\n{fill(CAUTION, 80)}", (*columns, ">AUC out", ">worst"), rows)
+        from icscm.report.texts import write_text  # learners need no templates
+
+        caution = fill(write_text("path_caution"), 80)
+        return Display(f"{line}\n{caution}", (*columns, ">AUC out", ">worst"), rows)
 
 
 def compute_alpha_path(
@@ -360,51 +390,15 @@ def _compute_path(
     return Path(parameter, points, own, tuple(source.environments), seconds)
 
 
-def _draw_path(path: Path) -> Figure:
-    """Deviance explained against heterogeneity, and the leave-one-environment-out AUCs."""
-    has_scores = path.points[0].aucs is not None
-    figure = make_figure((9.5 if has_scores else 6.4, 4.2), is_registered=True)
-    panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
-    axes, points = panels[0], path.describe_points()
-    x, y = ([each[name] for each in points] for name in ("varies", "deviance_explained"))
-    axes.plot(x, y, "-o", color=SOFT, markerfacecolor=INK, markeredgecolor=INK, markersize=5)
-    own = path.own_point
-    axes.plot([own.varies], [own.deviance_explained], "o", color=ACCENT, markersize=10)
-    placed: dict[tuple[float, float], tuple[list[str], list[str]]] = {}
-    for each in points:
-        place = round(each["varies"], 6), round(each["deviance_explained"], 6)
-        names, gone = placed.setdefault(place, ([], []))
-        names.append(each["name"])
-        gone += each["leave"]
-    for number, (place, (names, gone)) in enumerate(placed.items()):
-        without = f"\nwithout {clip(', '.join(gone), 30)}" if gone else ""
-        # above and below in turn, so that neighbours do not overlap
-        below = {"xytext": (4, -7), "va": "top"} if number % 2 == 0 else {"xytext": (4, 7)}
-        options = {"textcoords": "offset points", "fontsize": 8, "parse_math": False, **below}
-        axes.annotate(format_span(names) + without, place, **options)
-    axes.set_xlim(0, 1.35 * max(*x, 1.0))
-    axes.set_ylim(0, 1.1 * max(*y, 1.0))
-    axes.set_xlabel("heterogeneity between environments, beyond chance")
-    axes.set_ylabel("deviance explained")
-    if has_scores:
-        _draw_scores(panels[1], points)
-    for panel in panels:
-        panel.grid(color=LINE, linewidth=0.6)
-        panel.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    return figure
-
-
-def _draw_scores(axes: Axes, points: Sequence[Plain]) -> None:
-    """The AUC in each held-out environment, their mean and the lowest."""
-    places = range(len(points))
-    for place, point in enumerate(points):
-        known = [each for each in point["aucs"] if each is not None]
-        axes.plot([place] * len(known), known, "o", color=SOFT, markersize=3, alpha=0.6)
-    for name, style in (("mean", "-o"), ("worst", "--")):
-        values = np.array([each[f"{name}_auc"] for each in points], dtype=float)  # None is NaN
-        axes.plot(places, values, style, color=ACCENT, markersize=5, label=name)
-    axes.set_xticks([*places], [each["name"] for each in points])
-    axes.set_xlabel("tolerance, from plain to strict")
-    axes.set_ylabel("leave-one-environment-out AUC")
-    axes.legend(frameon=False)
+def draw_scores(axes: Axes, points: Sequence[Plain], lines: Sequence[Sequence[str]]) -> None:
+    """Scores along the tolerance; `lines` are the key, label, colour and style of each."""
+    for key, label, color, style in lines:
+        values = np.array([each[key] for each in points], dtype=float)  # None is NaN
+        if np.isfinite(values).any():
+            axes.plot(values, style, color=color, markersize=5, label=label)
+    names = [each["name"] + ("\nown" if each["is_own"] else "") for each in points]
+    axes.set_xticks(range(len(points)), names)
+    axes.set(xlabel="tolerance, from loose to strict", ylabel="AUC")
+    axes.grid(color=LINE, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)

@@ -3,41 +3,51 @@
 The summary is a dict: `columns` (verdict, reason, share of heterogeneity, rule, effects by
 environment, pooled effect and prediction interval), `costs` by round at the training environments,
 `path` along the tolerance, `validation` by leave-one-environment-out or None, `limits`.
+
+Along the tolerance, the worst column is always rejected first, so that a tolerance only stops one
+and the same sequence: a column is rejected at tolerances below the smallest share so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import exp, log
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import exp, inf, log
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from icscm._constants import CHANCE_LEVEL
+from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, clip, count, format_name, format_number, make_plain
-from icscm.parameters import check_matplotlib
+from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.drawing import Limits, draw_forest
 from icscm.report.formatting import Plain, format_share
 from icscm.report.page import Report, render_page, render_template
-from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, describe_price, make_screen_path
+from icscm.report.path import ScoredPoint, draw_scores
 from icscm.report.summary import ABOUT
 from icscm.report.terminal import render_blocks
+from icscm.report.texts import write_lines, write_text
 from icscm.stats.heterogeneity import pool_effects
 
 if TYPE_CHECKING:
+    import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-LIMITS: Final = (
-    "Rejection protects against shortcuts that differ between the environments at hand; it does "
-    "not forecast which columns will fail at a new site.",
-    "A shortcut that is equally strong in all environments is not detected.",
-    "With few environments or few rows only large differences are detected, and two environments "
-    "show little: kept means that no difference beyond the tolerance was found, not that the "
-    "effect is the same everywhere.",
+SCREEN_TOLERANCES: Final = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
+# Characters of the columns that are rejected, so that the table fits a terminal.
+_MAX_NAMES: Final = 30
+# Scores of a path in its figure.
+_LINES: Final = (
+    ("auc", "training environments, cross-validated", INK, "-o"),
+    ("auc_left_out", "leave-one-environment-out, mean", ACCENT, "-o"),
+    ("worst_auc_left_out", "leave-one-environment-out, worst", ACCENT, "--"),
 )
 _ORDER: Final = ("rejected", "cannot tell", "kept")
 # The half-width of a 95% interval in standard errors; columns that `plot` draws by itself.
@@ -47,6 +57,157 @@ _N_DRAWN: Final = 6
 _N_KEPT: Final = 15
 # Odds ratios beyond exp(50) are all the same.
 _MAX_LOG: Final = 50.0
+
+
+@dataclass(frozen=True)
+class ScreenPoint(ScoredPoint):
+    """The screen at one tolerance.
+
+    Attributes
+    ----------
+    tolerance : float
+        The tolerance.
+    kept, leave : tuple of columns
+        The columns kept, and those rejected here but not at the next larger tolerance.
+    auc, log_loss : float or None
+        Cross-validated, at the training environments; None where no column is left.
+    aucs : tuple of float or None, optional
+        The AUC in each environment of the learner fitted without it on the columns kept; None
+        where an environment has a single class.
+    """
+
+    tolerance: float
+    kept: tuple[Any, ...]
+    leave: tuple[Any, ...]
+    auc: float | None
+    log_loss: float | None
+    aucs: tuple[float | None, ...] | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class ScreenPath(DisplayMixin):
+    """A screen at several tolerances, from loose to strict.
+
+    Attributes
+    ----------
+    points : tuple of ScreenPoint
+        One for each tolerance.
+    own : float
+        The tolerance of the selector itself.
+    falls : dict
+        The tolerance below which each rejected column is rejected, in the order of rejection;
+        infinite where it informs in too few environments.
+    """
+
+    points: tuple[ScreenPoint, ...]
+    own: float
+    falls: dict[Any, float]
+
+    def describe_points(self) -> list[Plain]:
+        """Every tolerance as plain values, as in a report."""
+        return [
+            {
+                "tolerance": point.tolerance,
+                "name": format_number(point.tolerance),
+                "is_own": point.tolerance == self.own,
+                "n_columns": len(point.kept),
+                "leave": [format_name(each) for each in point.leave],
+                "auc": point.auc,
+                "log_loss": point.log_loss,
+                "auc_left_out": point.mean_auc,
+                "worst_auc_left_out": point.worst_auc,
+            }
+            for point in self.points
+        ]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each tolerance.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns left and rejected, cross-validated AUC and log loss at the training
+            environments, and the leave-one-environment-out AUC where it is known.
+        """
+        import pandas
+
+        frame = pandas.DataFrame(self.describe_points()).drop(columns=["name", "is_own"])
+        return frame.assign(leave=frame["leave"].map(", ".join))
+
+    def plot(self) -> Figure:
+        """AUC along the tolerance, with the columns that are rejected.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Cross-validated at the training environments and, where known, by
+            leave-one-environment-out; the selector's own tolerance is marked.
+
+        Raises
+        ------
+        IcscmError
+            If matplotlib is not installed.
+        """
+        check_matplotlib()
+        points = self.describe_points()
+        figure = make_figure((7.5, 4.2), is_registered=True, layout="constrained")
+        axes = figure.subplots()
+        draw_scores(axes, points, _LINES)
+        for place, each in enumerate(points):
+            if each["leave"]:
+                text = clip(f"- {', '.join(each['leave'])}", _MAX_NAMES)
+                options: Plain = {"rotation": 90, "fontsize": 8, "color": SOFT, "ha": "right"}
+                where = axes.get_xaxis_transform()
+                axes.text(place, 0.02, text, transform=where, parse_math=False, **options)
+        return figure
+
+    def _display(self) -> Display:
+        price = write_text("price", tolerance=self.own)
+        return display_frame(fill(f"From loose to strict. {price}", 80), self.to_frame())
+
+
+def find_known_tolerance(screen: pandas.DataFrame, own: float) -> float:
+    """The smallest tolerance at which a screen would be the same as at its own.
+
+    No column that was kept has a larger share that is significant.
+    """
+    is_next = (screen["verdict"] != "rejected") & (screen["p_value"] < CHANCE_LEVEL)
+    return float(min(own, screen.loc[is_next, "share"].max())) if is_next.any() else 0.0
+
+
+def make_screen_path(
+    screen: pandas.DataFrame,
+    rounds: pandas.DataFrame,
+    tolerances: Iterable[float],
+    own: float,
+    kept_own: float | None = None,
+) -> ScreenPath:
+    """The path of a fitted selector, given its `screen_` and `rounds_`.
+
+    Of `tolerances`, those that it does not decide are ignored: by default all below
+    `find_known_tolerance`, else below `kept_own`.
+    """
+    values = {*tolerances, own}
+    for each in values:
+        check_value("each of tolerances", each, allow("float [0, inf)"))
+    least = find_known_tolerance(screen, own) if kept_own is None else kept_own
+    rejected = screen[screen["verdict"] == "rejected"].sort_values("round", kind="stable")
+    falls: dict[Any, float] = {}
+    for column, number, share in rejected[["column", "round", "share"]].itertuples(index=False):
+        falls[column] = min([*falls.values(), share]) if number else inf
+    numbers = dict(zip(rejected["column"], rejected["round"], strict=True))
+    points: list[ScreenPoint] = []
+    for tolerance in sorted((each for each in values if each >= least), reverse=True):
+        gone = [column for column, fall in falls.items() if fall > tolerance]
+        n_rounds = len({numbers[each] for each in gone} - {0})
+        is_known = n_rounds < len(rounds)  # no round follows where every column was rejected
+        known = rounds[["auc", "log_loss"]].iloc[n_rounds].tolist() if is_known else (None, None)
+        before = {*points[-1].kept} if points else {*screen["column"]}
+        kept = tuple(each for each in screen["column"] if each not in gone)
+        leave = tuple(each for each in gone if each in before)
+        auc, loss = (None if each is None else float(each) for each in known)
+        points.append(ScreenPoint(float(tolerance), kept, leave, auc, loss))
+    return ScreenPath(tuple(points), own, falls)
 
 
 class ScreenReport(Report):
@@ -93,10 +254,10 @@ def make_screen_report(
         "rejected": make_plain([*selector.rejected_], str),
         "columns": columns,
         "costs": [*_describe_costs(selector.rounds_, selector.screen_)],
-        "price": describe_price(selector.tolerance),
+        "price": write_text("price", tolerance=selector.tolerance),
         "path": None if path is None else path.describe_points(),
         "validation": None if validation is None else validation.to_dict(),
-        "limits_of_the_screen": [*LIMITS],
+        "limits_of_the_screen": write_lines("limits_of_the_screen"),
     }
     return ScreenReport(summary)
 

@@ -48,7 +48,7 @@ from icscm.parameters import get_spec
 from icscm.report import formatting
 from icscm.report.formatting import Names, Plain, count_samples
 from icscm.report.importances import PermutationImportance
-from icscm.report.path import CAUTION, Path, PathPoint
+from icscm.report.path import Path, PathPoint
 from icscm.report.sections import leaves as of_leaves
 from icscm.report.sections.nodes import describe_nodes, walk_nodes
 from icscm.report.texts import write_lines, write_text
@@ -214,6 +214,8 @@ def describe_model(
     always = "" if is_forest else names.predict(bool(model.leaf_verdicts[0]))
     content = {"names": names, "used": used, "always": always, "is_discarded": bool(discarded)}
     sentence = write_text("sentence", model=model, **content)
+    shape = getattr(learner, "shape_", None)
+    chosen = {key: getattr(shape, key, None) for key in ("chosen", "prefers_tree")}
     return {
         "kind": model.kind,
         "noun": noun,
@@ -234,16 +236,8 @@ def describe_model(
         **({"points": [row._asdict() for row in rows]} if rows else {}),
         **({"risks": model.compute_risks().tolist()} if rows else {}),
         "discarded": discarded and _describe_discarded(discarded, errors, names),
-        "shape": _describe_shape(getattr(learner, "shape_", None)),
+        "shape": shape and {**chosen, **vars(shape)},
     }
-
-
-def _describe_shape(shape: Any) -> Plain | None:
-    """The AUC of each shape where samples were held out; None where none was chosen."""
-    if shape is None:
-        return None
-    own = {"chosen": shape.chosen, "prefers_tree": shape.prefers_tree}
-    return {**own, "scores": shape.scores, "held_out": shape.held_out}
 
 
 def _describe_rules(learner: Any) -> list[Plain]:
@@ -300,22 +294,13 @@ def make_headline(learner: Learner, names: Names, summary: Plain) -> Plain:
         "conclusion": conclusion,
         "n_worst": counts.get(conclusion or "", 0),
     }
-    is_effect = summary["nodes"]["invariance"] == "effect"
-    topics = {
-        "model": ("Model", "model"),
-        "new_sites": ("Performance at new sites", "new_sites"),
-        "error": ("Out of bag" if content["errors"]["is_out_of_bag"] else "In training", "error"),
-        "invariance": (
-            f"Invariance over every {names.environment}",
-            "effects" if is_effect else "rates",
-        ),
-        "rejected": ("Rejected candidates", "rejected"),
-    }
     headline: Plain = {"title": write_text("title", **content), "facts": list_facts(content)}
-    for name, (topic, block) in topics.items():
-        answer, *details = write_lines(block, **content)
+    for name in ("model", "new_sites", "error", "invariance", "rejected"):
+        topic, answer, *details = write_lines(name, **content)
         texts = {"topic": topic, "answer": answer, "detail": " ".join(details)}
-        headline[name] = {**texts, "conclusion": conclusion if block == "rates" else None}
+        headline[name] = {**texts, "conclusion": None}
+    if summary["nodes"]["invariance"] != "effect":
+        headline["invariance"]["conclusion"] = conclusion
     return headline
 
 
@@ -343,16 +328,8 @@ def make_advice(
         "commands": commands,
     }
     kind = "rules" if summary["model"]["noun"] == "rule" else "trees"
-
-    def write(block: str) -> list[str]:
-        return write_lines(block, **content)
-
-    return {
-        "shows": write("shows"),
-        "does_not_show": write("does_not_show"),
-        "warnings": write(f"warnings_of_{kind}"),
-        "suggestions": write(f"suggestions_of_{kind}"),
-    }
+    blocks = "shows", "does_not_show", f"warnings_of_{kind}", f"suggestions_of_{kind}"
+    return {block.partition("_of_")[0]: write_lines(block, **content) for block in blocks}
 
 
 # Reasons for which candidates are rejected that suggestions speak of.
@@ -388,14 +365,7 @@ def describe_stability(learner: Learner, stability: Any) -> Plain:
             "model is learned; give stability_selection what the estimator was fitted on"
         )
     found = stability.describe()
-    n = found["n_resamples"]
-    own, same = (round(found[f"{what}_frequency"] * n) for what in ("model", "columns"))
-    text = f"Of {count(n, 'random subsample')} with half of the samples, {own:,} gave this model "
-    text += f"and {same:,} one with the same columns."
-    if stability.model.kind == "forest":
-        text = f"Of {count(n, 'random subsample')} with half of the samples, {same:,} gave a "
-        text += "forest of the same columns."
-    return {**found, "text": text}
+    return {**found, "text": write_text("stability", kind=stability.model.kind, **found)}
 
 
 def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
@@ -418,7 +388,8 @@ def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
         points = path.describe_points()
         text = write_text("tolerances", points=points)
         has_scores = path.points[0].aucs is not None
-        found = {"points": points, "has_scores": has_scores, "caution": CAUTION}
+        caution = write_text("path_caution")
+        found = {"points": points, "has_scores": has_scores, "caution": caution}
     shared = {"parameter": path.parameter, "own": path.own, "seconds": path.seconds}
     sizes = {"n_searches": len(path.points), "n_models": len(path.groups)}
     return {**shared, **sizes, "text": text, **found}

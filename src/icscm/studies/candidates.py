@@ -106,10 +106,7 @@ def describe_plan(chosen: Mapping[str, Any], n_rows: int, n_places: int, cohort:
     parts = f"{count(n_rows, 'fold')} of rows, {count(n_places, 'part')} of environments"
     text = f"Comparing {', '.join(names)}: {count(len(names) * n_parts, 'fit')} ({parts})"
     seconds = sum(_COSTS.get(name, _OTHER_COST) for name in names) * n_parts / 1e6
-    seconds *= (
-        len(cohort.y)
-        * (columns.open_frame(cohort.X) if columns.is_frame(cohort.X) else cohort.X).shape[1]
-    )
+    seconds *= len(cohort.y) * cohort.X.shape[1]
     return f"{text}, about {f'{seconds:.0f} s' if seconds < 90 else f'{seconds / 60:.0f} min'}"
 
 

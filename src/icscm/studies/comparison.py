@@ -45,7 +45,6 @@ _RANGES = dict.fromkeys(("auc", "error", "balanced_accuracy"), (0.0, 1.0)) | {
     "log_loss": (0.0, np.inf)
 }
 _BEST = {"auc": "more is better", "slope": "1 is best"}
-_WAYS = {"rows": "Cross-validation by rows", "environments": "Leave-one-environment-out"}
 _SCORERS = {name: name for name in MEASURES}
 # Each kind of summary with its marker and label in the figure.
 _MARKS = {
@@ -62,13 +61,6 @@ _COLORS = {
     "trees": "#3f7d3a",
     "other": "#b5651d",
 }
-_GROUPS = {
-    ("rules", "invariant"): "rule sets",
-    ("invariant",): "rule sets tested for invariance",
-    ("trees",): "trees tested for invariance",
-}
-# Differences of errors below this are reported as equal.
-_NEGLIGIBLE = 0.0005
 
 # Shows progress: called with a text and a number of parts; its value is called after each part.
 Stage = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
@@ -230,17 +222,16 @@ class Comparison:
     def conclusions(self) -> tuple[str, ...]:
         """The results in sentences: the best candidates, and whether they beat the baseline."""
         ranked = {}
-        for way in _WAYS:  # the smallest error first; ties in the order given
+        for way in ("rows", "environments"):  # the smallest error first; ties in the order given
             known = [each for each in self.candidates if not np.isnan(each.get_error(way))]
             ranked[way] = sorted(known, key=lambda each: each.get_error(way))
-        content: dict[str, Any] = {"ways": _WAYS, "groups": _GROUPS, "negligible": _NEGLIGIBLE}
         scored = [each for each in self.candidates if each.environments["auc"] is not None]
         by_auc = sorted(scored, key=lambda each: -float(each.environments["auc"] or 0))
         slopes = {each.name: each.environments["slope"] for each in scored}
         off = [f"{n} ({v:.2f})" for n, v in slopes.items() if v and not 0.8 <= v <= 1.25]
-        content |= {"n_held_out": len(self.environments), "off": off, "by_auc": by_auc}
-        content |= {"n_environments": len(self.environments) + len(self.kept_in)}
-        return tuple(write_lines("comparison", ranked=ranked, compare=_compare_with, **content))
+        sizes = {"n_held_out": len(self.environments)}
+        sizes["n_environments"] = len(self.environments) + len(self.kept_in)
+        return tuple(write_lines("comparison", ranked=ranked, off=off, by_auc=by_auc, **sizes))
 
     def plot(self) -> Figure:
         """AUC, log loss, calibration slope and error, by rows and by environment."""
@@ -409,7 +400,7 @@ def _summarize(
     groups: IntArray | None,
 ) -> CandidateScores:
     """The scores of one candidate; `whole` is its fit to all rows, `groups` are by fold."""
-    kind, gain, failure = "baseline" if by_rows is baseline else "other", None, None
+    kind, gain = "baseline" if by_rows is baseline else "other", None
     if hasattr(estimator, "fit_counts"):
         kind = "invariant" if estimator.tests_invariance else "rules"
         kind = "trees" if isinstance(estimator, BaseTreeClassifier) else kind
@@ -422,25 +413,12 @@ def _summarize(
             reach = z * np.sqrt(variance)
         gain = mean, mean - reach, mean + reach
     results = [*by_rows, *by_environment, *([] if whole is None else [whole])]
-    seconds = [each.seconds for each in results if each.failure is None]
-    for error in (each.failure for each in results if each.failure is not None):
-        what = "" if isinstance(error, IcscmError) else f"{type(error).__name__}: "
-        failure = f"{what}{error}"
-    time = float(np.mean(seconds)) if seconds else np.nan
-    model = None if whole is None or whole.fitted is None else folds.describe_model(whole.fitted)
+    seconds = [each.seconds for each in results if each.failure is None] or [np.nan]
+    failures = [each.failure for each in results if each.failure is not None]
+    last = failures[-1] if failures else None
+    what = "" if isinstance(last, IcscmError) else f"{type(last).__name__}: "
     of_rows = tuple(each.scores for each in by_rows)
     of_environments = tuple(each.scores for each in by_environment)
+    model = None if whole is None or whole.fitted is None else folds.describe_model(whole.fitted)
+    time, failure = float(np.mean(seconds)), None if last is None else f"{what}{last}"
     return CandidateScores(name, kind, of_rows, of_environments, gain, time, model, failure)
-
-
-def _compare_with(baseline: CandidateScores, each: CandidateScores, way: str) -> str:
-    """Better or worse than the baseline; by rows the interval of the difference decides."""
-    error = baseline.get_error(way)
-    gain = low = high = error - each.get_error(way)
-    if way == "rows" and each.gain is not None:
-        _, low, high = each.gain
-    if abs(gain) < _NEGLIGIBLE:
-        return f"the same as the baseline ({error:.1%})"
-    if low <= 0 <= high:
-        return f"not significantly different from the baseline ({error:.1%})"
-    return f"{100 * abs(gain):.1f} points {'less' if gain > 0 else 'more'} than the baseline"

@@ -1,8 +1,17 @@
-"""External validation: the performance of a fitted model on new rows."""
+"""External validation: the performance of a fitted model on new rows.
+
+The calibration curve is a local linear regression of the label on the probability, weighted by the
+tricube of the distance (lowess without robustness steps, Austin and Steyerberg 2014). Each point
+uses three quarters of the rows, and a smaller share, by the fifth root, of more than 1,000.
+
+The net benefit of a decision at threshold t is TP/n - FP/n * t / (1 - t): a false positive costs
+t / (1 - t) times what a true positive gains (Vickers and Elkin 2006).
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,17 +25,19 @@ from icscm.report.page import make_frame
 from icscm.report.texts import write_lines, write_text
 from icscm.report.validation import draw_validation, render_page_of, render_text
 from icscm.studies import scores as metrics
-from icscm.studies.curves import (
-    Points,
-    choose_thresholds,
-    compute_calibration_curve,
-    compute_net_benefit,
-)
 from icscm.studies.predictions import Predicted, predict_rows
 from icscm.studies.scores import PROBABILITY_METRICS, TITLES, LeafCalibration, Score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+# Points of a curve, groups of rows of similar probability that it is computed from, and rows of the
+# rarer class below which an environment has no calibration curve of its own.
+N_POINTS, _N_BINS, _N_LEAST = 50, 500, 10
+# Thresholds of the decision curve: these, but none beyond 99% of the probabilities.
+LOWEST, HIGHEST, _QUANTILE = 0.01, 0.5, 0.99
+
+Points = tuple[tuple[float, float], ...]
 
 _UNDEFINED = Score(np.nan, np.nan, np.nan)
 
@@ -256,14 +267,13 @@ def evaluate(
     ('better', [False, False, False])
     """
     found = predict_rows(model, X, y, environments, groups, threshold)
-    is_positive, majority = found.is_positive, found.majority
+    rows, majority = found.rows, found.majority
+    is_positive = rows.is_positive
     cuts = None if found.probability is None else choose_thresholds(found.probability)
-    places = [
-        _measure(found, label, found.numbers == k, cuts) for k, label in enumerate(found.labels)
-    ]
+    places = [_measure(found, e, rows.numbers == k, cuts) for k, e in enumerate(rows.labels)]
     # rows without environments are treated as one new environment
     new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
-    new = new if found.labels else [(0, None)]
+    new = new if rows.labels else [(0, None)]
     measure, losses = "error", (found.predicted != is_positive, is_positive != majority)
     if found.probability is not None:
         measure, both = "brier", (found.probability, found.rate)
@@ -276,8 +286,8 @@ def evaluate(
         measure="Brier score" if measure == "brier" else measure,
         worse=[each for each in places if each.is_worse(measure)],
     )
-    verdict, p_value = metrics.compare_losses(*losses, found.groups)
-    rates = is_positive, found.numbers, new, found.groups
+    verdict, p_value = metrics.compare_losses(*losses, rows.groups)
+    rates = is_positive, rows.numbers, new, rows.groups
     leaves = () if found.leaves is None else metrics.calibrate(found.own, found.leaves, *rates)
     return Evaluation(
         model=found.name,
@@ -297,29 +307,28 @@ def evaluate(
     )
 
 
-def _measure(found: Predicted, label: Any, rows: BoolArray, cuts: FloatArray | None) -> Performance:
+def _measure(
+    found: Predicted, label: Any, wanted: BoolArray, cuts: FloatArray | None
+) -> Performance:
     """The performance in an environment, or with the label None in all rows."""
-    truth, n = found.is_positive[rows], int(rows.sum())
-    p = None if found.probability is None else found.probability[rows]
-    groups = None if found.groups is None else found.groups[rows]
+    truth, n = found.rows.is_positive[wanted], int(wanted.sum())
+    p = None if found.probability is None else found.probability[wanted]
+    groups = None if found.rows.groups is None else found.rows.groups[wanted]
     constant = np.full(n, found.majority), np.full(n, found.rate)
     known = None if label is None else found.known
-    own = Performance(
+    curves: dict[str, Any] = {}
+    if p is not None and cuts is not None:
+        curves["calibration_curve"] = compute_calibration_curve(truth, p)
+        for name, chance in (("net_benefit", p), ("treat_all", np.ones(n))):
+            curves[name] = tuple(compute_net_benefit(truth, chance, cuts).tolist())
+    return Performance(
         environment=label,
         n_samples=n,
         n_positive=int(truth.sum()),
         is_new=None if known is None else make_label(label) not in known,
-        scores=metrics.compute_scores(truth, found.predicted[rows], p, groups),
+        scores=metrics.compute_scores(truth, found.predicted[wanted], p, groups),
         baseline=metrics.compute_scores(truth, *constant, groups),
-    )
-    if p is None or cuts is None:
-        return own
-    benefit, of_all = (compute_net_benefit(truth, each, cuts) for each in (p, np.ones(n)))
-    return replace(
-        own,
-        calibration_curve=compute_calibration_curve(truth, p),
-        net_benefit=tuple(benefit.tolist()),
-        treat_all=tuple(of_all.tolist()),
+        **curves,
     )
 
 
@@ -327,3 +336,72 @@ def _get_name(values: Any) -> str | None:
     """The name of a Series or of a column, or None."""
     name = values if isinstance(values, str) else getattr(values, "name", None)
     return None if name is None or callable(name) else str(name)
+
+
+def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -> Points:
+    """Pairs of probability and smoothed rate of positives; empty with too few rows of a class.
+
+    >>> y, p = np.repeat([False, True, False, True], 20), np.repeat([0.2, 0.8], 40)
+    >>> [tuple(map(round, each, (1, 1))) for each in compute_calibration_curve(y, p)]
+    [(0.2, 0.5), (0.8, 0.5)]
+    """
+    n = len(is_positive)
+    if min(is_positive.sum(), n - is_positive.sum()) < _N_LEAST:
+        return ()
+    values, sizes, rates = _group_rows(is_positive, probability)
+    ends = np.linspace(0.01, 0.99, N_POINTS)
+    grid = np.unique(np.quantile(probability, ends, method="inverted_cdf"))
+    distance = np.abs(grid[:, np.newaxis] - values)  # (point, group)
+    order = np.argsort(distance, axis=1)
+    n_near = 0.75 * n * min(1.0, (1000 / n) ** 0.2)
+    last = (np.cumsum(sizes[order], axis=1) < n_near).sum(axis=1)
+    reach = np.take_along_axis(distance, order, axis=1)[np.arange(len(grid)), last]
+    # a little more, so that the group at the very end has a weight
+    reach = np.maximum(1.001 * reach, 1e-9)[:, np.newaxis]
+    weights = np.maximum(1 - (distance / reach) ** 3, 0) ** 3 * sizes
+    weights /= weights.sum(axis=1, keepdims=True)
+    centre, level = weights @ values, weights @ rates
+    off = values - centre[:, np.newaxis]
+    spread = (weights * off**2).sum(axis=1)
+    slope = (weights * off) @ rates / np.where(spread > 1e-9 * reach[:, 0] ** 2, spread, np.inf)
+    observed = np.clip(level + slope * (grid - centre), 0, 1)
+    return tuple(zip(grid.tolist(), observed.tolist(), strict=True))
+
+
+def _group_rows(
+    is_positive: BoolArray, probability: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean probability, number of rows and rate of positives of rows of similar probability."""
+    edges = np.unique(probability)
+    if len(edges) > _N_BINS:
+        ends = np.linspace(0, 1, _N_BINS)
+        edges = np.unique(np.quantile(probability, ends, method="inverted_cdf"))
+    numbers = np.searchsorted(edges, probability)
+    sizes = np.bincount(numbers).astype(np.float64)
+    positives, total = (np.bincount(numbers, each) for each in (is_positive, probability))
+    return total / sizes, sizes, positives / sizes
+
+
+def choose_thresholds(probability: FloatArray) -> FloatArray:
+    """Thresholds of a decision curve, evenly spaced over the range that is stated with it."""
+    high = float(np.clip(np.quantile(probability, _QUANTILE), 1e-6, HIGHEST))
+    thresholds: FloatArray = np.linspace(min(LOWEST, high / 10), high, N_POINTS)
+    return thresholds
+
+
+def compute_net_benefit(
+    is_positive: BoolArray, probability: FloatArray, thresholds: Sequence[float] | FloatArray
+) -> FloatArray:
+    """Net benefit, per row, of treating the rows whose probability is at least the threshold.
+
+    >>> y, p = np.array([True, False, True, False]), np.array([0.9, 0.6, 0.4, 0.1])
+    >>> compute_net_benefit(y, p, [0.05, 0.5]).round(3).tolist()
+    [0.474, 0.0]
+    """
+    t = np.asarray(thresholds, dtype=np.float64)
+    n_true, n_false = (
+        np.count_nonzero(own) - np.searchsorted(np.sort(probability[own]), t)
+        for own in (is_positive, ~is_positive)
+    )
+    benefit: FloatArray = (n_true - n_false * t / (1 - t)) / len(is_positive)
+    return benefit

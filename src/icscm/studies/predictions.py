@@ -11,14 +11,16 @@ import numpy as np
 
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
-from icscm.formatting import as_text, count, format_level, shorten_list
+from icscm.formatting import as_text, format_level, shorten_list
 from icscm.io.naming import find_renamed
 from icscm.model.forest import Forest, describe_size
 from icscm.model.rules import CategoryRule, Rule
 from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make_label
 from icscm.model.splits import CHAINS
 from icscm.model.thresholds import fix_threshold
-from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column, take_rows
+from icscm.report.texts import write_lines
+from icscm.studies.folds import Cohort
+from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.labels import encode_environments, take_environments
 
 _OPTIMISTIC = (
@@ -28,7 +30,7 @@ _OPTIMISTIC = (
 
 
 class Predicted(NamedTuple):
-    """Labels, environments and groups of rows, and the predictions of a model for them.
+    """Rows with their labels, environments and groups, and the predictions of a model for them.
 
     `own` is a model of this package or None, `known` are its training environments, `rate` and
     `majority` are what the majority-class baseline predicts; `leaves` are those of a tree. Without
@@ -39,10 +41,7 @@ class Predicted(NamedTuple):
     name: str
     classes: tuple[Any, Any]
     known: set[Any] | None
-    is_positive: BoolArray
-    numbers: IntArray
-    labels: tuple[Any, ...]
-    groups: IntArray | None
+    rows: Cohort
     predicted: BoolArray
     probability: FloatArray | None
     leaves: IntArray | None
@@ -62,11 +61,13 @@ def predict_rows(
         own = replace(own, threshold=cut)
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
-    X, is_positive, numbers, labels, together, notes = _read_rows(
-        X, _read_labels(X, y, classes), environments, groups, settings
-    )
-    predicted, probability, leaves, unusual = _predict(model, own, X, classes, settings)
-    rate = float(is_positive.mean())
+    rows = _read_rows(X, _read_labels(X, y, classes), environments, groups, settings)
+    n_excluded = int((rows.numbers < 0).sum())
+    rows = rows.take(rows.numbers >= 0) if n_excluded else rows
+    n_groups = None if rows.groups is None else len(np.unique(rows.groups))
+    notes = write_lines("prediction_notes", n_excluded=n_excluded, n_groups=n_groups)
+    predicted, probability, leaves, unusual = _predict(model, own, rows.X, classes, settings)
+    rate = float(rows.y.mean())
     majority, name = int(rate > 0.5), type(model).__name__
     if own is not None:
         bare = own.make_baseline()
@@ -77,31 +78,21 @@ def predict_rows(
         if probability is None:
             raise IcscmError(Parameter("threshold"), f" needs probabilities; {name} has none")
         predicted = probability >= cut
-    rows = is_positive, numbers, labels, together, predicted, probability, leaves
-    baseline = cut, majority, rate
-    return Predicted._make((own, name, classes, known, *rows, *baseline, notes + unusual))
+    found = predicted, probability, leaves, cut, majority, rate, notes + unusual
+    return Predicted(own, name, classes, known, rows, *found)
 
 
 def _read_rows(
     X: Any, is_positive: BoolArray, environments: Any, groups: Any, settings: dict[str, Any]
-) -> tuple[Any, BoolArray, IntArray, tuple[Any, ...], IntArray | None, list[str]]:
-    """Features, labels, environments and groups of the rows that are not excluded, and notes."""
-    numbers, labels, notes = np.zeros(len(is_positive), dtype=np.int64), tuple[Any, ...](), []
-    together: IntArray | None = None
+) -> Cohort:
+    """The rows with their environments, -1 for those that were excluded in training, and groups."""
+    n_rows, together = len(is_positive), None
+    places: tuple[IntArray, tuple[Any, ...]] = np.zeros(n_rows, dtype=np.int64), ()
     if groups is not None:
-        together, _ = encode_environments(groups, len(is_positive), what="groups")
+        together, _ = encode_environments(groups, n_rows, what="groups")
     if environments is not None:
-        numbers, labels = _read_environments(environments, len(is_positive), settings)
-    if (numbers < 0).any():
-        kept = np.flatnonzero(numbers >= 0)
-        n_excluded = count(len(numbers) - len(kept), "sample")
-        notes.append(f"Excluded: {n_excluded} of environments that were excluded in training.")
-        X, is_positive, numbers = take_rows(X, kept), is_positive[kept], numbers[kept]
-        together = None if together is None else together[kept]
-    if together is not None:
-        n_groups = count(len(np.unique(together)), "group")
-        notes.append(f"Intervals and tests are those of {n_groups} of rows, not of single rows.")
-    return X, is_positive, numbers, labels, together, notes
+        places = _read_environments(environments, n_rows, settings)
+    return Cohort(X, is_positive, np.array([False, True]), *places, together)
 
 
 def _open_model(model: Any) -> tuple[Any, tuple[Any, Any], set[Any] | None, dict[str, Any]]:
@@ -202,24 +193,13 @@ def _note_levels(rules: Sequence[Rule], X: Any, training: dict[Any, Any]) -> Ite
         if not isinstance(column, Levels):
             continue
         used = [each.levels for each in categories if each.feature == feature]
-        absent = [levels[0] for levels in used if not find_levels(column, levels).any()]
-        if absent:
-            yield (
-                f"Column {feature!r} does not contain {_list_levels(absent)}, which the rules use; "
-                f"it contains {_list_levels(column.levels) or 'no value'}."
-            )
-        seen = training.get(feature)
+        absent = [own[0] for own in used if not find_levels(column, own).any()]
+        lists: dict[str, Sequence[Any]] = {"absent": absent, "present": column.levels, "new": []}
+        n_rows, seen = 0, training.get(feature)
         if isinstance(seen, list):
             known = [each for each in seen if isinstance(each, str | int | float)]
             is_new = ~find_levels(column, known)
             n_rows = int(np.append(is_new, False)[column.codes].sum())
-            new = [level for level, each in zip(column.levels, is_new, strict=True) if each]
-            if n_rows:
-                yield (
-                    f"Column {feature!r} contains levels that did not occur in training, in "
-                    f"{count(n_rows, 'row')}: {_list_levels(new)}."
-                )
-
-
-def _list_levels(levels: Sequence[Any]) -> str:
-    return shorten_list([format_level(level) for level in levels])
+            lists["new"] = [each for each, new in zip(column.levels, is_new, strict=True) if new]
+        texts = {name: [*map(format_level, levels)] for name, levels in lists.items()}
+        yield from write_lines("level_notes", column=repr(feature), n_rows=n_rows, **texts)

@@ -178,22 +178,15 @@ def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | N
     return _bound(value, expit(logit(value) - reach), expit(logit(value) + reach))
 
 
-def compute_calibration(is_positive: Any, probability: Any) -> tuple[float, float]:
-    """Intercept (slope fixed at 1) and slope of calibration; NaN where they are undefined.
-
-    >>> truth, probability = [0, 0, 1, 0, 1, 1], [0.3, 0.4, 0.4, 0.6, 0.6, 0.7]
-    >>> print("{:.2f} {:.2f}".format(*compute_calibration(truth, probability)))
-    0.00 1.86
-    """
-    scores = score_calibration(is_positive, probability)
-    intercept, slope = (np.nan if each is None else each.value for each in scores)
-    return intercept, slope
-
-
 def score_calibration(
     y: Any, probability: Any, groups: IntArray | None = None
 ) -> tuple[Score | None, Score | None]:
-    """Intercept and slope of calibration, each None where it is undefined."""
+    """Intercept (slope fixed at 1) and slope of calibration, each None where it is undefined.
+
+    >>> truth, probability = [0, 0, 1, 0, 1, 1], [0.3, 0.4, 0.4, 0.6, 0.6, 0.7]
+    >>> print("{0.value:.2f} {1.value:.2f}".format(*score_calibration(truth, probability)))
+    0.00 1.86
+    """
     is_positive = np.asarray(y).astype(bool)
     x = logit(_clip(np.asarray(probability, dtype=np.float64)))
     positive, negative = x[is_positive], x[~is_positive]

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.base import clone
 
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.formatting import as_text, format_name, make_plain
+from icscm.report.texts import write_text
 from icscm.studies import folds
 from icscm.studies.transfer import CONTEXT
 
@@ -71,30 +71,10 @@ class ScreenValidation(DisplayMixin):
     @property
     def text(self) -> str:
         """The conclusion in a sentence."""
-        pairs = [
-            (each.auc_all, each.auc_screened)
-            for each in self.held_out
-            if each.auc_all is not None and each.auc_screened is not None
-        ]
-        if not pairs:
-            return "The AUC is undefined in every environment held out."
-        gains = np.array([screened - everything for everything, screened in pairs])
-        before, after = np.mean(pairs, axis=0)
-        n_higher, n_lower = int((gains > _NEGLIGIBLE).sum()), int((gains < -_NEGLIGIBLE).sum())
-        text = (
-            f"Mean AUC in the environment held out: {before:.3f} with all columns, {after:.3f} "
-            f"with the screened ones; higher in {n_higher} of {len(gains)} environments, lower in "
-            f"{n_lower}. "
-        )
-        if after < before - _NEGLIGIBLE:
-            text += (
-                "The rejected columns still helped there, more in some environments than in "
-                "others: keep them only if the next site is like these. "
-            )
-        return text + (
-            "No shift here is worse than those between the environments at hand; where a shortcut "
-            "reverses, a model that uses it fails."
-        )
+        frame = self.to_frame()[["auc_all", "auc_screened"]].astype(float).dropna()
+        gains = (frame["auc_screened"] - frame["auc_all"]).tolist()
+        means = dict(zip(("before", "after"), frame.mean(), strict=True))
+        return write_text("screen_validation", gains=gains, negligible=_NEGLIGIBLE, **means)
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each environment held out."""
