@@ -73,37 +73,6 @@ def compute_dof(tables: Array) -> Array:
     return dof
 
 
-def measure_effects(
-    tables: Array,
-    node: Array,
-    n_least: int,
-    gain: Array,
-    heterogeneity: Array,
-    dof: Array,
-    spread: Array,
-    log_odds: Array,
-) -> None:
-    b, a = tables[:, 0].astype(np.float64), tables[:, 1].astype(np.float64)
-    d, c = node[0] - b, node[1] - a
-    row, column, size = a + b, a + c, np.maximum(a + b + c + d, 1.0)
-    is_compared = (row > 0) & (row < size) & (column > 0) & (column < size)
-    above, below = (np.where(is_compared, n / size, 0.0).sum(axis=1) for n in (b * c, a * d))
-    is_large = np.minimum(row.sum(axis=1), (c + d).sum(axis=1)) >= n_least
-    is_measured = is_large & (above + below > 0)
-    weights = row * (size - row) * column * (size - column) / size**3
-    ratio = np.clip(below / np.maximum(above, 1e-300), 1e-9, 1e9)
-    gain[:] = np.where(is_large, _gain_labels(tables, node).sum(axis=1).clip(0.0), -1.0)
-    dof[:] = np.where(is_measured, is_compared.sum(axis=1) - 1, 0)
-    squares, total = (weights**2).sum(axis=1), np.where(is_measured, weights.sum(axis=1), 1.0)
-    spread[:] = np.where(is_measured, 1.0 - squares / total**2, 0.0).clip(0.0)
-    log_odds[:] = np.where(is_measured, -np.log(ratio), 0.0)
-    cell = _fit_cells(ratio[:, np.newaxis], row, column, size)
-    cells = np.stack([cell, row - cell, column - cell, size - row - column + cell])
-    terms = ((a - cell) ** 2 / np.maximum(cells, 1e-12)).sum(axis=0)
-    terms = np.where(is_compared, terms, 0.0).sum(axis=1)
-    heterogeneity[:] = np.where(dof > 0, terms, 0.0)
-
-
 def measure_rates(
     tables: Array, node: Array, n_least: int, pooled: Array, within: Array, dof: Array
 ) -> None:
@@ -128,13 +97,3 @@ def _weigh_labels(counts: Array) -> Array:
     sizes = counts.sum(axis=-2)
     weights: Array = special.xlogy(counts, counts).sum(axis=-2) - special.xlogy(sizes, sizes)
     return weights
-
-
-def _fit_cells(ratio: Array, row: Array, column: Array, size: Array) -> Array:
-    linear = size - row - column + ratio * (row + column)
-    root = np.sqrt(np.maximum(linear**2 + 4.0 * (1.0 - ratio) * ratio * row * column, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rising = 2.0 * ratio * row * column / (linear + root)
-        falling = (root - linear) / (2.0 * (1.0 - ratio))
-    cells: Array = np.where(linear < 0.0, falling, rising)
-    return cells

@@ -15,7 +15,7 @@ from icscm.formatting import format_json, make_plain
 from icscm.model.forest import make_model
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule, make_rule
 from icscm.model.saved import check_fitted, check_learner
-from icscm.model.splits import freeze_counts
+from icscm.model.splits import freeze_counts, walk
 from icscm.model.tree import make_chain
 
 ABOVE = ThresholdRule(1, "age", 63.5, above=True)
@@ -285,7 +285,9 @@ def test_paths_of_a_chain_are_in_the_order_of_its_leaves(kind):
         (FIRST.negate(), FIRST) if kind == "conjunction" else (FIRST, FIRST.negate())
     )
     second = SECOND.negate() if kind == "conjunction" else SECOND
-    paths = make_chain(kind, (FIRST, SECOND), LEAVES).list_paths()
+    splits = make_chain(kind, (FIRST, SECOND), LEAVES).splits
+    nodes = dict(walk(splits, (), lambda path, rule: (*path, rule)))
+    paths = [nodes[~leaf] for leaf in range(3)]
     assert paths == [(covered,), (uncovered, second), (uncovered, second.negate())]
 
 

@@ -17,7 +17,7 @@ from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.model import tree as tree_module
 from icscm.model.forest import Forest, describe_size, make_model
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
-from icscm.model.splits import Node, Split
+from icscm.model.splits import Node, Split, walk
 from icscm.model.tree import Tree
 from random_trees import (
     calibrated,
@@ -113,7 +113,9 @@ def test_paths_are_true_of_the_samples_in_their_leaves(tree, rows):
     """Where nothing is missing, for there a rule without a view on it has no opposite."""
     X = make_frame([row for row in rows if None not in row] or [(0.0, "a", 1.0)])
     leaves = tree.find_leaves(X)
-    for number, path in enumerate(tree.list_paths()):
+    nodes = walk(tree.splits, (), lambda path, rule: (*path, rule))
+    paths = {~node: path for node, path in nodes if node < 0}
+    for number, path in paths.items():
         inside = np.ones(len(X), bool)
         for rule in path:
             inside &= rule.mask(X)

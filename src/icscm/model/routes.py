@@ -85,20 +85,6 @@ _NOBODY: Final = np.zeros(0, dtype=np.intp)
 NO_BLEND: Final = Blend(_NOBODY, np.zeros(0), _NOBODY, _NOBODY)
 
 
-def compute_shares(splits: Sequence[Split], sizes: Sequence[int]) -> list[float]:
-    """The share of each split's training samples for which its rule is true.
-
-    `sizes` are the samples of the leaves.
-    """
-    shares, totals = [0.5] * len(splits), [0] * len(splits)
-    for number, split in reversed([*enumerate(splits)]):
-        children = split.if_true, split.if_false
-        n_true, n_false = (sizes[~each] if each < 0 else totals[each] for each in children)
-        totals[number] = n_true + n_false
-        shares[number] = n_true / totals[number] if totals[number] else 0.5
-    return shares
-
-
 def blend(
     splits: Sequence[Split],
     shares: Sequence[float],

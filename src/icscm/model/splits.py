@@ -72,7 +72,7 @@ class Node(NamedTuple):
 
     depth: int
     text: str
-    counts: tuple[int, int]
+    counts: tuple[int, ...]
     leaf: int | None
 
     @property

@@ -186,7 +186,8 @@ class Tree(CalibratedModel):
     @property
     def shares(self) -> list[float]:
         """Of each split, the share of its training samples for which the rule is true."""
-        return routes.compute_shares(self.splits, [sum(map(sum, leaf)) for leaf in self.leaves])
+        n, n_true = (each.sum(axis=(1, 2)).tolist() for each in self.count_splits())
+        return [t / total if total else 0.5 for t, total in zip(n_true, n, strict=True)]
 
     @property
     def leaf_verdicts(self) -> BoolArray:
@@ -319,19 +320,6 @@ class Tree(CalibratedModel):
             nodes[i] = true[i] + other
         return nodes, true
 
-    def list_paths(self) -> list[tuple[Rule, ...]]:
-        """The path to each leaf.
-
-        Returns
-        -------
-        list of tuples of Rule
-            The rules that are true for the samples of each leaf, from the root down.
-        """
-        start: tuple[Rule, ...] = ()
-        nodes = walk(self.splits, start, lambda path, rule: (*path, rule))
-        paths = {~node: path for node, path in nodes if node < 0}
-        return [paths[leaf] for leaf in range(len(self.leaves))]
-
     @property
     def leaf_texts(self) -> tuple[str, ...]:
         """What decides in each leaf: `not met: age > 63`, or a path in the fewest words."""
@@ -350,17 +338,12 @@ class Tree(CalibratedModel):
         Node
             Depth, rule as text, negative and positive samples, and the leaf's number or None.
         """
-        of_leaves = [count_labels(leaf) for leaf in self.leaves]
-        counts = [(0, 0)] * len(self.splits)
-        for i, split in reversed(list(enumerate(self.splits))):
-            children = split.if_true, split.if_false
-            one, other = (of_leaves[~each] if each < 0 else counts[each] for each in children)
-            counts[i] = one[0] + other[0], one[1] + other[1]
+        counts = self.count_splits()[0].sum(axis=2).tolist()
         nodes = walk(self.splits, (0, "all"), lambda path, rule: (path[0] + 1, str(rule)))
         for node, (depth, text) in nodes:
-            is_leaf = node < 0
-            own = of_leaves[~node] if is_leaf else counts[node]
-            yield Node(depth, text, own, ~node if is_leaf else None)
+            leaf = ~node if node < 0 else None
+            own = counts[node] if leaf is None else count_labels(self.leaves[leaf])
+            yield Node(depth, text, tuple(own), leaf)
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values.

@@ -63,6 +63,10 @@ class TreeSettings:
         """The truths for a missing value that rules may have."""
         return (False,) if self.missing == "separate" else EITHER_SIDE
 
+    def pool(self, counts: CountArray) -> CountArray:
+        """The counts; for a plain tree those of all environments together, which are then one."""
+        return counts.sum(axis=-1, keepdims=True) if self.tolerance is None else counts
+
 
 class Node:
     """The samples that satisfy a path of rules: its counts now, its cubes on demand."""
@@ -168,9 +172,6 @@ class Found(NamedTuple):
     cut: Cut
     half: CountArray
     deviance_explained: float
-    heterogeneity: float = 0.0
-    heterogeneity_share: float = 0.0
-    log_odds_ratio: float = 0.0
 
 
 def rank(found: Found) -> tuple[float, Cut]:

@@ -101,10 +101,10 @@ class Scanner:
         """
         settings, blocks = self.settings, []
         if node.can_split(settings.n_least):
-            totals = self._pool(node.totals)
+            totals = settings.pool(node.totals)
             for cube in node.count():
                 tables = compute_halves(cube, self.candidates, settings.sides)
-                rates = splits.measure_rates(self._pool(tables.tables), totals, settings.n_least)
+                rates = splits.measure_rates(settings.pool(tables.tables), totals, settings.n_least)
                 blocks.append((tables, rates))
         n_candidates = sum(tables.count(rates.pooled >= 0) for tables, rates in blocks)
         n_tests = max(n_candidates, 1) * (settings.max_leaves if settings.needs_rates else 1)
@@ -130,19 +130,7 @@ class Scanner:
         counted = features.astype(np.int64), n_informative.astype(np.int64)
         return FeatureSplits(*counted, deviances, every[kept], tuple(light), *places, n_candidates)
 
-    def _pool(self, counts: CountArray) -> CountArray:
-        """The counts; for a plain tree those of all environments together, which are then one."""
-        if self.settings.tolerance is not None:
-            return counts
-        pooled: CountArray = counts.sum(axis=-1, keepdims=True)
-        return pooled
-
     def _make_found(self, node: Node, number: int) -> Found:
-        """One of the splits that a node keeps, with its effect."""
+        """One of the splits that a node keeps."""
         known: FeatureSplits = node.found
-        half = known.halves[number]
-        pooled = self._pool(half[np.newaxis]), self._pool(node.totals)
-        effects = splits.measure_effects(*pooled, self.settings.n_least)
-        measured = effects.heterogeneity, effects.heterogeneity_share, effects.log_odds_ratio
-        deviance = float(known.deviances[number])
-        return Found(known.locate(number), half, deviance, *(float(each[0]) for each in measured))
+        return Found(known.locate(number), known.halves[number], float(known.deviances[number]))

@@ -33,7 +33,12 @@ from icscm.search.records import Candidate, RejectedColumn, Rejection, TriedTree
 from icscm.search.scanners import Scanner
 from icscm.search.trace import Scan, Step, Trace, make_trace
 from icscm.stats.independence import make_test
-from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_balance
+from icscm.stats.splits import (
+    compute_rate_heterogeneity,
+    find_quantile,
+    measure_balance,
+    measure_effects,
+)
 from icscm.stats.verdicts import make_verdicts
 
 # Heterogeneity counts beyond what chance exceeds with this probability; a tree is tested once.
@@ -85,12 +90,12 @@ def describe_tree(
             n_candidates=found.n_candidates,
             n_rejected=found.n_rejected,
             best_rejected=tuple(
-                Rejection(_describe(source, each, split), reason)
+                Rejection(_describe(source, settings, each, split), reason)
                 for split, reason in found.rejected
             ),
         )
         if each.split is not None:
-            nodes.append(Step(**vars(scan), chosen=_describe(source, each, each.split)))
+            nodes.append(Step(**vars(scan), chosen=_describe(source, settings, each, each.split)))
             continue
         end = "rejected" if any(found.n_rejected.values()) else "uninformative"
         if found.best is not None or not found.was_made:
@@ -106,8 +111,12 @@ def describe_tree(
     )
 
 
-def _describe(source: CountSource, each: Growing, found: Found) -> Candidate:
+def _describe(
+    source: CountSource, settings: TreeSettings, each: Growing, found: Found
+) -> Candidate:
     true: CountArray = each.node.totals - found.half
+    half, node = settings.pool(found.half[np.newaxis]), settings.pool(each.node.totals)
+    effects = measure_effects(half, node, 0)
     statistics, _ = compute_rate_heterogeneity(np.stack([each.node.totals, true, found.half]))
     whole, *halves = statistics.tolist()
     return Candidate(
@@ -116,9 +125,9 @@ def _describe(source: CountSource, each: Growing, found: Found) -> Candidate:
         if_false=freeze_counts(found.half),
         deviance_explained=found.deviance_explained,
         rate_heterogeneity=sum(halves) - whole,
-        heterogeneity=found.heterogeneity,
-        heterogeneity_share=found.heterogeneity_share,
-        log_odds_ratio=found.log_odds_ratio,
+        heterogeneity=effects.heterogeneity.item(),
+        heterogeneity_share=effects.heterogeneity_share.item(),
+        log_odds_ratio=effects.log_odds_ratio.item(),
     )
 
 

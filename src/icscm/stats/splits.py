@@ -48,16 +48,49 @@ class Effects:
 
 
 def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effects:
-    """The effects of splits, given one half of each (split, label, environment)."""
-    n = len(tables)
-    gain, heterogeneity, spread, log_odds = np.empty((4, n))
-    dof = np.empty(n, dtype=np.int64)
-    tables = np.ascontiguousarray(tables)
-    _kernels.measure_effects(tables, node, n_least, gain, heterogeneity, dof, spread, log_odds)
+    """The effects of splits, given one half of each (split, label, environment).
+
+    The heterogeneity is Breslow and Day's statistic around the odds ratio of Mantel and Haenszel,
+    beyond chance; the spread, by which its share is divided, is 1 - sum w^2 / (sum w)^2 over the
+    weights n_L n_R / n x p (1 - p) of the environments.
+    """
+    gain = measure_rates(tables, node, n_least).within
+    b, a = tables[:, 0].astype(np.float64), tables[:, 1].astype(np.float64)
+    size = np.maximum(node.sum(axis=0), 1.0)
+    row, column = a + b, node[1]
+    is_compared = (row > 0) & (row < size) & (column > 0) & (column < size)
+    pairs = b * (node[1] - a), a * (node[0] - b)
+    above, below = (np.where(is_compared, n / size, 0.0).sum(axis=1) for n in pairs)
+    is_measured = (gain >= 0) & (above + below > 0)
+    # of the half against the rest; where one cell is empty everywhere, as good as infinite
+    ratio = np.where(is_measured, below / np.maximum(above, 1e-300), 1.0).clip(1e-9, 1e9)
+    dof = np.where(is_measured, is_compared.sum(axis=1) - 1, 0)
+    cell = _fit_cells(ratio[:, np.newaxis], row, column, size)
+    cells = np.stack((cell, row - cell, column - cell, size - row - column + cell))
+    terms = ((a - cell) ** 2 / np.maximum(cells, 1e-12)).sum(axis=0)
+    heterogeneity = np.where(is_compared & (dof > 0)[:, np.newaxis], terms, 0.0).sum(axis=1)
+    weights = row * (size - row) * column * (size - column) / size**3
+    spread = 1.0 - 1.0 / count_effective(weights)
     excess = np.maximum(heterogeneity - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
     explained = np.where(gain < 0.0, -1.0, np.maximum(gain - heterogeneity, 0.0))
     share = np.minimum(excess / np.maximum(spread * explained, 1e-12), _MAX_SHARE)
-    return Effects(explained, excess, share, log_odds)
+    return Effects(explained, excess, share, 0.0 - np.log(ratio))
+
+
+def _fit_cells(
+    ratio: FloatArray, row: FloatArray, column: CountArray, size: FloatArray
+) -> FloatArray:
+    """The cells of 2 x 2 tables of these margins in which the odds ratio is as given.
+
+    The root of (1 - r) a^2 + (size - row - column + r (row + column)) a - r row column that is
+    a cell, in the one of two forms that does not cancel.
+    """
+    linear = size - row - column + ratio * (row + column)
+    root = np.sqrt(np.maximum(linear**2 + 4.0 * (1.0 - ratio) * ratio * row * column, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rising = 2.0 * ratio * row * column / (linear + root)
+        falling = (root - linear) / (2.0 * (1.0 - ratio))  # only for an odds ratio below 1
+    return np.where(linear < 0.0, falling, rising)
 
 
 def measure_balance(totals: CountArray) -> float:
