@@ -12,7 +12,6 @@ import icscm
 from icscm import SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.formatting import format_json, make_plain
-from icscm.model.forest import make_model
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule, make_rule
 from icscm.model.saved import check_fitted, check_learner
 from icscm.model.splits import freeze_counts, walk
@@ -147,9 +146,6 @@ def test_unknown_kinds():
     assert_says(IcscmError, sentence, make_rule, {"kind": "eval"})
     sentence = f"unknown kind of rule None; this version knows {known}"
     assert_says(IcscmError, sentence, make_rule, {})
-    known = "['conjunction', 'disjunction', 'forest', 'score', 'tree']"
-    sentence = f"unknown kind of model 'list'; this version knows {known}"
-    assert_says(IcscmError, sentence, make_model, {"kind": "list"})
 
 
 # --- rule sets ------------------------------------------------------------------------------------
@@ -169,7 +165,6 @@ def test_conjunctions():
     assert model.compute_importances() == pytest.approx([6 / 9, 3 / 9])
     assert model.leaf_texts == ("not met: x0 > 0", "not met: x1 > 0", "all rules met")
     assert (str(model), len(model)) == ("x0 > 0 and x1 > 0", 2)
-    assert make_model(model.to_dict()) == model
 
 
 def test_disjunctions():
@@ -179,7 +174,6 @@ def test_disjunctions():
     assert model.compute_importances() == pytest.approx([2 / 3, 1 / 3])
     assert model.leaf_texts == ("met: x0 > 0", "met: x1 > 0", "no rule met")
     assert str(model) == "x0 > 0 or x1 > 0"
-    assert make_model(model.to_dict()) == model
 
 
 def test_rules_that_settle_nothing_rightly_have_no_importance():

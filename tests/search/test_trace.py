@@ -7,7 +7,6 @@ from copy import deepcopy
 from dataclasses import fields, replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
@@ -161,15 +160,6 @@ def test_verdicts_of_steps_are_made_when_asked_for():
     assert list(vars(restored)) == [each.name for each in fields(asked)]
     with pytest.raises(AttributeError, match="no attribute 'step'"):
         asked.step  # noqa: B018
-
-
-def test_old_names_warn():
-    trace = fit(ICSCMClassifier(alpha=0.3, stop="coverage"))
-    with pytest.warns(FutureWarning, match=r"Trace\.looks is now Trace\.nodes"):
-        assert trace.looks == trace.nodes
-    with pytest.warns(FutureWarning, match='to_frame\\("refused"\\) is now "rejected"'):
-        old = trace.to_frame("refused")
-    pd.testing.assert_frame_equal(old, trace.to_frame("rejected"))
 
 
 def test_a_trace_not_asked_keeps_no_samples():

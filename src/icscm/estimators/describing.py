@@ -148,13 +148,11 @@ class DescribingMixin:
         """
         from icscm.report.figures import draw_model
 
-        learner: Any = self
-        return draw_model(learner, ax, order, is_registered=ax is None, **self._series_names_)
+        return draw_model(self, ax, order, is_registered=ax is None, **self._series_names_)
 
     def _make_report(self, y: Any, environments: Any, **options: Any) -> Report:
         from icscm.report.page import make_report  # jinja2 is slow to import
 
         given = {key: name for key, name in get_names(y, environments).items() if name is not None}
         names = self._series_names_ | given
-        learner: Any = self
-        return make_report(learner, dropped=self.dropped_columns_, **names, **options)
+        return make_report(self, dropped=self.dropped_columns_, **names, **options)

@@ -13,11 +13,11 @@ import numpy as np
 from icscm._repr import Display
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, format_name, shorten_list
-from icscm.model.calibration import CalibratedModel, Decisions, take_fields
+from icscm.model.calibration import CalibratedModel, Decisions
 from icscm.model.routes import name_unseen, read_columns
-from icscm.model.rules import Rule, make_rule
-from icscm.model.score import Score, Term
-from icscm.model.splits import CHAINS, LeafCounts, Split, freeze_counts, sum_leaves
+from icscm.model.rules import Rule
+from icscm.model.score import Score
+from icscm.model.splits import CHAINS, LeafCounts, sum_leaves
 from icscm.model.tree import Tree, make_chain
 from icscm.tables.columns import count_rows
 
@@ -134,7 +134,7 @@ class Forest(CalibratedModel):
         Returns
         -------
         dict
-            What `make_model` turns back into this model.
+            What a model file holds.
         """
         trees = [tree.to_dict() for tree in self.trees]
         return {"kind": self.kind, "trees": trees} | self._list_fields()
@@ -168,31 +168,6 @@ class Forest(CalibratedModel):
 Model = Tree | Forest | Score
 
 KINDS: Final = (*CHAINS, "tree", Forest.kind, Score.kind)
-
-
-def make_model(fields: dict[str, Any]) -> Model:
-    """The model that `to_dict` described.
-
-    >>> from icscm.model.tree import make_chain
-    >>> empty = make_chain("conjunction", (), (((3, 1), (2, 2)),))
-    >>> make_model(empty.to_dict()) == empty
-    True
-    """
-    kind = fields.get("kind")
-    if kind not in KINDS:
-        raise IcscmError(f"unknown kind of model {kind!r}; this version knows {sorted(KINDS)}")
-    if kind == Forest.kind:
-        trees = [make_model(tree) for tree in fields["trees"]]
-        own = (tree for tree in trees if isinstance(tree, Tree))
-        return Forest(tuple(own), **take_fields(fields))
-    if kind == Score.kind:
-        terms = (Term(make_rule(each["rule"]), each["points"]) for each in fields["terms"])
-        own_fields = tuple(fields["log_odds"]), tuple(fields["bounds"])
-        own_leaves = freeze_counts(fields["leaves"])
-        return Score(tuple(terms), *own_fields, own_leaves, **take_fields(fields))
-    splits = (Split(**each | {"rule": make_rule(each["rule"])}) for each in fields["splits"])
-    leaves = freeze_counts(fields["leaves"])
-    return Tree(tuple(splits), leaves, kind, fields["balanced"], **take_fields(fields))
 
 
 def describe_size(model: Model) -> str:

@@ -132,8 +132,15 @@ def parse_document(text: str) -> dict[str, Any]:
         both = f"{_show(negative)} and {_show(positive)}"
         _reject(f"classes must be two distinct labels of one kind, got {both}")
     environments = fields["environments"]
+    return fields | {"model": read_model(fields["model"], features, environments)}
+
+
+def read_model(
+    fields: dict[str, Any], features: Sequence[Feature], environments: Sequence[Any] | None
+) -> Model:
+    """The model of `to_dict`, with these features and environments; raises WrongFileError."""
     reader = _ModelReader(features, 1 if environments is None else len(environments))
-    return fields | {"model": reader.read_model(fields["model"], "model")}
+    return reader.read_model(fields, "model")
 
 
 def _parse_json(text: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,8 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import escape_controls, format_json, make_plain
 from icscm.model import parsing, recalibration
 from icscm.model.calibration import Decisions
-from icscm.model.forest import Forest, Model, make_model
+from icscm.model.forest import Forest, Model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
-from icscm.model.splits import LeafCounts
 from icscm.model.thresholds import find_threshold, read_threshold
 from icscm.tables.columns import count_rows, is_frame, list_names
 from icscm.tables.labels import check_labels
@@ -387,28 +386,11 @@ def list_used(saved: SavedModel) -> list[str]:
     return list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
 
 
-class Learner(Protocol):
-    """A fitted learner.
-
-    `model_` is a `Tree` or `Forest`, `trace_` a `search.trace.Trace`. `tests_invariance` is False
-    for a learner that does not test its rules. `feature_types_`, `feature_names_in_` and, where
-    something was tested, `alpha_` are there where they are known; a learner of conjunctions and
-    disjunctions has `rule_importances_` and `equivalent_rules_`, too.
-    """
-
-    tests_invariance: bool
-    model_: Any
-    trace_: Any
-    classes_: Array
-    n_features_in_: int
-    dropped_columns_: Mapping[str | int, str]
-    environments_: tuple[Any, ...] | None
-    class_counts_: LeafCounts
-
-    @property
-    def features_used_(self) -> list[str | int]: ...
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+# A fitted learner: `model_` is a `Tree`, `Forest` or `Score`, `trace_` a `search.trace.Trace`; see
+# `estimators.base`. `feature_types_`, `feature_names_in_` and, where something was tested, `alpha_`
+# are there where they are known; one of conjunctions and disjunctions has `rule_importances_` and
+# `equivalent_rules_`, too.
+Learner = Any
 
 
 def check_learner(estimator: Any) -> None:
@@ -429,12 +411,11 @@ def check_fitted(learner: Any) -> None:
 def make_saved_model(learner: Learner) -> SavedModel:
     """The model of a fitted learner, with all that predicting and explaining need."""
     check_fitted(learner)
-    model = make_model(make_plain(learner.model_.to_dict()))
-    types = getattr(learner, "feature_types_", None)
+    model, types = learner.model_, getattr(learner, "feature_types_", None)
     if types is None:  # a packed store of millions of columns: those of the rules are enough
         columns = sorted({rule.column: rule.name for rule in model.rules}.items())
         places = {column: place for place, (column, _) in enumerate(columns)}
-        features = tuple(Feature(name, NUMBER) for _, name in columns)
+        features = tuple(Feature(name and str(name), NUMBER) for _, name in columns)
         model = model.replace_rules(lambda rule: replace(rule, column=places[rule.column]))
     else:
         names = getattr(learner, "feature_names_in_", [None] * learner.n_features_in_)
@@ -450,6 +431,10 @@ def make_saved_model(learner: Learner) -> SavedModel:
                 "fit with such labels"
             )
     alpha, labels = getattr(learner, "alpha_", None), learner.environments_
+    try:
+        model = parsing.read_model(make_plain(model.to_dict()), features, labels)
+    except WrongFileError as wrong:
+        raise IcscmError(f"this model cannot be saved: {wrong}") from None
     # the result does not depend on where samples were counted
     settings = {k: v for k, v in learner.get_params(deep=False).items() if k != "device"}
     return SavedModel(

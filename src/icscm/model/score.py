@@ -264,7 +264,7 @@ class Score(CalibratedModel):
         Returns
         -------
         dict
-            What `make_model` turns back into this model.
+            What a model file holds.
         """
         fields = {
             "kind": self.kind,

@@ -351,7 +351,7 @@ class Tree(CalibratedModel):
         Returns
         -------
         dict
-            What `make_model` turns back into this model.
+            What a model file holds.
         """
         splits = [
             {"rule": each.rule.to_dict(), "if_true": each.if_true, "if_false": each.if_false}

@@ -29,6 +29,7 @@ from icscm.search.scanners import Scanner
 from icscm.search.settings import Settings
 from icscm.search.trees import make_tree
 from icscm.sources.countable import StoredSource
+from icscm.stats.splits import compute_auc
 
 # Folds of environments, each of one where there are no more, or of rows.
 N_FOLDS: Final = 5
@@ -143,10 +144,7 @@ def _score(
     """Weight and AUC of each environment that has both labels."""
     for k in np.unique(environments).tolist():
         own = environments == k
-        _, ranks = np.unique(votes[own], return_inverse=True)
-        table = np.bincount(2 * ranks + labels[own], minlength=2 * ranks.max() + 2).reshape(-1, 2)
-        n_negative, n_positive = table.sum(axis=0).tolist()
-        if n_negative and n_positive:
-            below = np.cumsum(table[:, 0]) - table[:, 0] / 2
-            auc = float(table[:, 1] @ below) / (n_negative * n_positive)
-            yield n_negative * n_positive / (n_negative + n_positive), auc
+        scores, ranks = np.unique(votes[own], return_inverse=True)
+        table = np.bincount(2 * ranks + labels[own], minlength=2 * len(scores)).reshape(-1, 2)
+        if (auc := compute_auc(table, scores)) is not None:
+            yield 1.0 / (1.0 / table.sum(axis=0)).sum(), auc

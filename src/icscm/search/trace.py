@@ -8,7 +8,6 @@ label (in the order of the classes) and environment. Fields that do not apply ar
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
 # The numbers of a split in a frame.
 _DEVIANCES = "deviance_explained", "rate_heterogeneity", "heterogeneity", "heterogeneity_share"
-# Names of an earlier version.
-_OLD_NAMES = {"looks": "nodes", "last_look": "last_scan", "set_aside": "discarded"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,14 +179,10 @@ class Trace(DisplayMixin):
     if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name: str) -> Any:
-            """The nodes, where they were deferred; attributes by their old names."""
+            """The nodes, where they were deferred."""
             if name == "nodes" and "_make_nodes" in vars(self):
                 vars(self)["nodes"] = vars(self).pop("_make_nodes")()
                 return self.nodes
-            if name in _OLD_NAMES:
-                now = _OLD_NAMES[name]
-                warnings.warn(f"Trace.{name} is now Trace.{now}", FutureWarning, stacklevel=2)
-                return getattr(self, now)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -337,9 +330,6 @@ class Trace(DisplayMixin):
         """
         import pandas
 
-        if what == "refused":
-            warnings.warn('to_frame("refused") is now "rejected"', FutureWarning, stacklevel=2)
-            what = "rejected"
         if what in ("steps", "splits"):
             rows = [self._describe_step(number, each) for number, each in enumerate(self.steps, 1)]
         elif what == "rejected":

@@ -29,7 +29,6 @@ extreme pair, and so the result is the same to the last digit.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -107,13 +106,6 @@ class Verdict(DisplayMixin):
     minimum_detectable_difference: float | None
     alpha: float | None = None
     design_effect: float | None = None
-
-    @property
-    def detectable(self) -> float | None:
-        """The old name of `minimum_detectable_difference`."""
-        text = "Verdict.detectable is now Verdict.minimum_detectable_difference"
-        warnings.warn(text, FutureWarning, stacklevel=2)
-        return self.minimum_detectable_difference
 
     def _display(self) -> Display:
         apart = "nothing to compare"
