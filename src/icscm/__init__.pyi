@@ -21,6 +21,6 @@ from icscm.report.importances import permutation_importance as permutation_impor
 from icscm.studies.comparison import compare as compare
 from icscm.studies.evaluation import evaluate as evaluate
 from icscm.studies.stability import stability_selection as stability_selection
-from icscm.studies.thresholds import choose_threshold as choose_threshold
 from icscm.studies.transfer import leave_one_environment_out as leave_one_environment_out
 from icscm.studies.transfer import tolerance_path as tolerance_path
+from icscm.studies.tuning import choose_threshold as choose_threshold
