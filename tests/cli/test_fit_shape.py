@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from icscm.cli import main
 from icscm.datasets import make_conjunction
 
+WITH_ALL_FITS = True
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

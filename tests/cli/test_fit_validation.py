@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from icscm.cli import main
 
 ASKED = "--target", "ill", "--environment", "site", "--model", "tree"
+WITH_ALL_FITS = True
 
 
 def run(*arguments):

@@ -1,0 +1,16 @@
+"""Commands that are quick to test."""
+
+import pytest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_fits(request):
+    """`icscm fit` validates on request only, and learns from 2 subsamples instead of 20.
+
+    A module that tests these says WITH_ALL_FITS = True.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not getattr(request.module, "WITH_ALL_FITS", False):
+            patch.setattr("icscm.cli.fit._MAX_SECONDS", -1.0)
+            patch.setattr("icscm.studies.stability.N_BRIEF", 2)
+        yield
