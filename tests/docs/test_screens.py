@@ -37,6 +37,8 @@ def test_the_guides_and_the_questions_are_run():
 def test_a_page_shows_what_is_printed(name, tmp_path):
     """If this fails: make screens."""
     page = PAGES[name].read_text(encoding="utf-8")
+    if name == "README.md":  # shows nothing of its fit, which from-a-file.md does with as many rows
+        page = page.replace("--n-rows 40000", "--n-rows 1000")
     assert screens.make_page(page, tmp_path) == page
     if name == "README.md":
         written = {path.name for path in tmp_path.iterdir()}

@@ -57,16 +57,29 @@ def make_data(seed=0, n=2400, n_sites=4, kind="shortcut"):
     return X, y, site
 
 
-def fit(X, y, site, estimator=LOGISTIC, **parameters):
-    selector = InvariantFeatureSelector(estimator, random_state=0, **parameters)
+def fit(X, y, site, estimator=LOGISTIC, cv=2, **parameters):
+    selector = InvariantFeatureSelector(estimator, cv=cv, random_state=0, **parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return selector.fit(X, y, environments=site)
 
 
-def test_a_fading_shortcut_is_rejected_and_causes_stay():
+@pytest.fixture(scope="module")
+def screened():
+    """A selector that must not be changed, with its data."""
     X, y, site = make_data()
-    selector = fit(X, y, site)
+    return fit(X, y, site), X, y, site
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The same of a third of the rows."""
+    X, y, site = make_data(n=800)
+    return fit(X, y, site), X, y, site
+
+
+def test_a_fading_shortcut_is_rejected_and_causes_stay(screened):
+    selector = screened[0]
     assert selector.kept_ == ["age", "smoker", "noise"]
     assert selector.rejected_ == ["code"]
     assert selector.get_support().tolist() == [True, True, True, False]
@@ -103,9 +116,8 @@ def test_any_learner(estimator):
     assert hasattr(selector, "predict_proba") == hasattr(selector.estimator_, "predict_proba")
 
 
-def test_predictions_are_those_of_the_learner_on_the_columns_kept():
-    X, y, site = make_data()
-    selector = fit(X, y, site)
+def test_predictions_are_those_of_the_learner_on_the_columns_kept(screened):
+    selector, X, y, _ = screened
     alone = clone(LOGISTIC).fit(X[selector.kept_], y)
     assert np.array_equal(selector.predict_proba(X), alone.predict_proba(X[selector.kept_]))
     # rejected columns may be absent, and the environment is never used
@@ -132,9 +144,9 @@ def make_interaction(kind, seed, n_sites=8, n=800, with_shortcut=False):
 def test_interacting_causes_stay(kind):
     """Judged by themselves they look heterogeneous: the effect of x1 depends on x0's rate."""
     X, y, site = make_interaction(kind, seed=4)
-    assert fit(X, y, site, None, cv=3).rejected_ == []
+    assert fit(X, y, site, None).rejected_ == []
     X, y, site = make_interaction(kind, seed=4, with_shortcut=True)
-    assert fit(X, y, site, None, cv=3).rejected_ == [6]
+    assert fit(X, y, site, None).rejected_ == [6]
 
 
 def test_two_columns_whose_difference_is_a_shortcut():
@@ -147,7 +159,7 @@ def test_two_columns_whose_difference_is_a_shortcut():
     centre, lag = 3.0 * rng.normal(size=len(site)), rng.normal(size=len(site))
     lag += 1.2 * strength * (2 * y - 1)
     X = np.column_stack((cause, centre - lag / 2, centre + lag / 2))
-    selector = fit(X, y, site, LOGISTIC)
+    selector = fit(X, y, site, LOGISTIC, cv=5)
     assert sorted(selector.rejected_) == [1, 2]
     assert selector.screen_["question"][selector.rejected_[0]] == "contribution"
 
@@ -176,7 +188,7 @@ def test_joint_slopes_are_those_of_a_regression():
 def test_a_learner_of_the_wrong_form_does_not_reject_causes():
     """Logistic regression misses `x0 and x1`; its residuals alone would reject both."""
     X, y, site = make_interaction("and", seed=5)
-    assert fit(X, y, site, LogisticRegression(), cv=3).rejected_ == []
+    assert fit(X, y, site, LogisticRegression()).rejected_ == []
 
 
 def test_a_shortcut_behind_a_column_that_identifies_sites_is_rejected():
@@ -219,15 +231,14 @@ def test_little_data_cannot_tell():
     assert set(selector.screen_["verdict"]) == {"cannot tell"}
 
 
-def test_the_tolerance_decides():
-    X, y, site = make_data()
-    share = fit(X, y, site).screen_.set_index("column").loc["code", "share"]
-    assert fit(X, y, site, tolerance=share * 1.01).rejected_ == []
+def test_the_tolerance_decides(screened):
+    selector, *table = screened
+    share = selector.screen_.set_index("column").loc["code", "share"]
+    assert fit(*table, tolerance=share * 1.01).rejected_ == []
 
 
-def test_cost_at_the_training_sites_is_shown():
-    X, y, site = make_data()
-    rounds = fit(X, y, site).rounds_
+def test_cost_at_the_training_sites_is_shown(screened):
+    rounds = screened[0].rounds_
     assert rounds["n_columns"].tolist() == [4, 3]
     assert rounds["rejected"].tolist()[0] == "code"
     assert rounds["auc"].iloc[0] > rounds["auc"].iloc[1] > 0.7
@@ -254,36 +265,34 @@ def test_groups_are_never_in_two_folds():
     assert sum(len(each) for each in seen[:5]) == 4 * 200
 
 
-def test_the_result_depends_on_the_seed_only():
-    X, y, site = make_data(n=800)
-    one, two = fit(X, y, site).screen_, fit(X, y, site, n_jobs=2).screen_
-    pd.testing.assert_frame_equal(one, two)
+def test_the_result_depends_on_the_seed_only(small):
+    selector, *table = small
+    pd.testing.assert_frame_equal(selector.screen_, fit(*table, n_jobs=2).screen_)
 
 
-def test_names_of_environments_change_nothing_but_names():
-    X, y, site = make_data(n=800)
-    names = np.array(["d", "c", "b", "a"])[site]
-    one, two = fit(X, y, site), fit(X, y, names)
+def test_names_of_environments_change_nothing_but_names(small):
+    one, X, y, site = small
+    two = fit(X, y, np.array(["d", "c", "b", "a"])[site])
     assert one.rejected_ == two.rejected_
     # other rows are drawn, since environments come in another order
     assert np.allclose(one.screen_["share"], two.screen_["share"], atol=0.05)
 
 
-def test_frames_of_other_kinds_give_the_same():
+def test_frames_of_other_kinds_give_the_same(small):
     polars = pytest.importorskip("polars")
-    X, y, site = make_data(n=800)
+    expected, X, y, site = small
     frame = polars.from_pandas(X)
     selector = fit(frame, y, site)
-    assert selector.rejected_ == fit(X, y, site).rejected_
+    assert selector.rejected_ == expected.rejected_
     assert selector.transform(frame).columns == selector.kept_
     assert isinstance(selector.set_output(transform="pandas").transform(X), pd.DataFrame)
 
 
-def test_the_column_of_environments_may_be_named():
-    X, y, site = make_data(n=800)
+def test_the_column_of_environments_may_be_named(small):
+    selector, X, y, site = small
     named = fit(X.assign(site=site), y, "site")
     assert "site" not in named.kept_
-    assert named.rejected_ == fit(X, y, site).rejected_
+    assert named.rejected_ == selector.rejected_
 
 
 def test_in_a_pipeline_a_grid_search_and_cross_validation():
