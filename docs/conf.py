@@ -47,7 +47,7 @@ suppress_warnings = [
 ]
 
 myst_enable_extensions = [
-    *("attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist", "substitution"),
+    *("attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist", "substitution")
 ]
 myst_substitutions = {"version": __version__}
 myst_heading_anchors = 3

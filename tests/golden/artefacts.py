@@ -346,10 +346,10 @@ def fit_admissions() -> dict[str, str]:
     fit_once = "fit", "old.csv", "-q", "--no-validation", "--stability", "0"
     learned = []
     for model in ("icscm", "tree"):
-        asked = [*name_columns(old), "--model", model, "--out", "out.json"]
-        learned.append(run(*fit_once, *asked, files={"old.csv": write_table(old)}, gives="out.json"))
-    asked = [*name_columns(few), "--out", "out.json"]
-    nothing = run(*fit_once, *asked, files={"old.csv": write_table(few)}, gives="out.json")
+        asked = [*fit_once, *name_columns(old), "--model", model, "--out", "out.json"]
+        learned.append(run(*asked, files={"old.csv": write_table(old)}, gives="out.json"))
+    asked = [*fit_once, *name_columns(few), "--out", "out.json"]
+    nothing = run(*asked, files={"old.csv": write_table(few)}, gives="out.json")
     tables = {"new.csv": write_table(new), "others.csv": write_table(others)}
     return {"model.json": learned[0], "tree.json": learned[1], "nothing.json": nothing, **tables}
 
