@@ -104,7 +104,9 @@ html_sidebars = {"changelog": [], "cite": [], "contributing": [], "faq": [], "gl
 # Files of the repository that are pages of the site, under another name.
 PAGES = {
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "conduct.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "benchmarks/README.md": "background/benchmarks.md",
 }
 
@@ -119,6 +121,13 @@ def link_pages(_: Any, docname: str, source: list[str]) -> None:
         return match[0] if page is None else f"]({os.path.relpath(HERE / page, folder)}"
 
     source[0] = re.sub(r"\]\((\.\./[^)#\s]*)", translate, source[0])
+
+
+def link_root(_: Any, __: Path, ___: str, content: list[str]) -> None:
+    """Let links of an included file to one beside it, such as SECURITY.md, lead to its page."""
+    content[0] = re.sub(
+        r"\]\(([A-Z_]+\.md)", lambda match: f"]({PAGES.get(match[1], match[1])}", content[0]
+    )
 
 
 def skip_foreign(_: Any, what: str, __: str, member: Any, *___: Any) -> bool | None:
@@ -145,4 +154,5 @@ def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("source-read", link_pages)
+    app.connect("include-read", link_root)
     app.connect("autodoc-skip-member", skip_foreign)
