@@ -76,3 +76,18 @@ def test_a_damaged_cache_costs_time_only(tmp_path, monkeypatch, damage):
     assert compiling.compiled(compute)(np.int64(1)) == 2
     if damage == "cut off":
         assert len(index.read_bytes()) > 10
+
+
+@pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "pipe"])
+def test_compiling_is_announced_on_a_terminal(tmp_path, monkeypatch, capsys, is_terminal):
+    """The first fit ever showed nothing for some ten seconds."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    compiling._announce.cache_clear()
+
+    def compute(x):
+        return x + 1
+
+    for _ in range(2):  # the second is read
+        assert compiling.compiled(compute)(np.int64(1)) == 2
+    assert capsys.readouterr().err.count("Compiling kernels") == is_terminal

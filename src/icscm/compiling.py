@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -20,12 +21,15 @@ class _LenientCache(FunctionCache):
     """A cache whose faults, such as a full disk or a damaged file, cost time and nothing else."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = None
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception:
             with suppress(OSError):
                 self.flush()
-            return None
+        if found is None:
+            _announce()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):
@@ -36,14 +40,23 @@ def compiled(function: Callable[..., Any]) -> Any:
     """Compile a kernel when it is first called; it releases the GIL.
 
     Compiled code is cached beside the source or in the user's cache folder, where numba finds one
-    that can be written.
+    that can be written. Kernels that only kernels call need no entry from Python, and none has
+    one from C: these would take a tenth of the time.
     """
-    dispatcher = njit(nogil=True)(function)
+    inner: Any = {"no_cpython_wrapper": function.__name__.startswith("_"), "no_cfunc_wrapper": True}
+    dispatcher: Any = njit(nogil=True, **inner)(function)
     try:
         dispatcher._cache = _LenientCache(function)
     except RuntimeError:  # no such folder
         _warn_of_no_cache()
     return dispatcher
+
+
+@cache
+def _announce() -> None:
+    """Once, on a terminal, where nothing else would show for some seconds."""
+    if parent_process() is None and sys.stderr is not None and sys.stderr.isatty():
+        print("Compiling kernels for some seconds; later runs find them.", file=sys.stderr)
 
 
 @cache

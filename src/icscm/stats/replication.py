@@ -42,7 +42,8 @@ def measure_replication(tables: CountArray, samples: CountArray) -> FloatArray:
     """
     effective = np.empty(len(tables))
     factors = compute_factors(samples)
-    _kernels.count_informative(np.ascontiguousarray(tables), samples, factors, effective)
+    tables, node = np.ascontiguousarray(tables), np.ascontiguousarray(samples)
+    _kernels.count_informative(tables, node, factors, effective)
     return _compare(effective, _compute_hessians(samples)[np.newaxis])
 
 

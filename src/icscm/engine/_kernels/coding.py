@@ -200,13 +200,16 @@ def code_columns(X, position, columns, table, known, highest, start, stop, codes
         targets = position[begin : begin + size]
         for first in range(0, columns.shape[0], CODED_COLUMNS):
             some = columns[first : first + CODED_COLUMNS]
-            is_tiled = is_by_row and (np.diff(some) == 1).all()
+            is_tiled = is_by_row
+            for c in range(1, some.shape[0]):
+                is_tiled &= some[c] == some[c - 1] + 1
             if is_tiled:
                 _take_tiles(X, begin, size, some[0], some.shape[0], block)
             for c in range(some.shape[0]):
                 k, values, own = first + c, block[c, :size], block_codes[:size]
                 if not is_tiled:
-                    values[:] = X[begin : begin + size, some[c]]
+                    for i in range(size):
+                        values[i] = X[begin + i, some[c]]
                 _find_codes(values, table, k, places, own)
                 if known[k] and _has_surprise(
                     values, table.edges[k], table.n_edges[k], highest[k], own

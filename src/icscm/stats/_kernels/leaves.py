@@ -30,13 +30,24 @@ def weigh_leaves(tables, num, den, n_samples, n_least, utility, margin, is_candi
 
 
 @compiled
+def _count_margins(table):
+    """Negatives, positives, and the degrees of freedom: 0 unless both labels are there."""
+    negatives = positives = n_columns = 0
+    for k in range(table.shape[1]):
+        negatives += table[0, k]
+        positives += table[1, k]
+        n_columns += table[0, k] + table[1, k] > 0
+    return negatives, positives, n_columns - 1 if negatives > 0 and positives > 0 else 0
+
+
+@compiled
 def measure_evidence(tables, in_play, evidence):
     """How far each leaf has fewer positives than chance gives it: half a deviance, in nats.
 
     That of the labels of the leaf and of the other samples in play, from those expected if labels
     were permuted within environments. 0 for a leaf that has as many positives or more.
     """
-    totals = in_play.sum(axis=1)
+    all_negatives, all_positives, _ = _count_margins(in_play)
     for i in range(tables.shape[0]):
         negatives = positives = 0
         expected = 0.0
@@ -48,7 +59,7 @@ def measure_evidence(tables, in_play, evidence):
                 expected += size * (in_play[1, k] / (in_play[0, k] + in_play[1, k]))
         evidence[i] = 0.0
         if positives < expected:
-            found = (positives, negatives, totals[1] - positives, totals[0] - negatives)
+            found = (positives, negatives, all_positives - positives, all_negatives - negatives)
             shift = expected - positives
             for cell in range(4):
                 n = found[cell]
@@ -71,17 +82,6 @@ def count_informative(tables, node, factors, effective):
             total += weight
             squares += weight * weight
         effective[i] = max(total * total / squares, 1.0) if squares > 0.0 else 1.0
-
-
-@compiled
-def _count_margins(table):
-    """Negatives, positives, and the degrees of freedom: 0 unless both labels are there."""
-    negatives = positives = n_columns = 0
-    for k in range(table.shape[1]):
-        negatives += table[0, k]
-        positives += table[1, k]
-        n_columns += table[0, k] + table[1, k] > 0
-    return negatives, positives, n_columns - 1 if negatives > 0 and positives > 0 else 0
 
 
 @compiled
