@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from countables import check_any_nodes
 from icscm.engine import bits as copies
 from icscm.engine import coding, stores
-from icscm.engine.bits import PresenceMap
+from icscm.engine.bits import CollapsedMap, PresenceMap
 from icscm.engine.counts import Cut, SourceInfo
 from icscm.search.exhaustive import learn_exhaustively
 from icscm.search.grow import TreeSettings
@@ -22,6 +22,7 @@ from icscm.sources.bits import store as bitfile
 from icscm.sources.bits.opening import make_packed_source
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.bits.store import open_store
+from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.tables.coded import CodedTable
@@ -61,9 +62,11 @@ def make_source(form, table, folder):
     if form == "file":
         path = folder / "table.bits"
         pack_matrix(X, path, force=True)
-        return make_packed_source(
-            open_store(path), labels, environments, environment_labels=environment_labels, n_jobs=2
-        )
+        bits = open_store(path)
+        candidates = CollapsedMap(PresenceMap(), bits.copies)
+        info = SourceInfo(candidates, (0, 1), environment_labels)
+        samples = np.arange(len(labels)), labels, environments
+        return make_packed_source(bits, info, samples, BinningConfig(n_jobs=2))
     coded = CodedTable(FORMS[form](X), is_presence=True)
     return make_memory_source(coded, labels, environments, environment_labels=environment_labels)
 

@@ -9,12 +9,15 @@ import pytest
 import scipy.sparse as sp
 
 import damage
+from icscm.engine.bits import CollapsedMap, PresenceMap
+from icscm.engine.counts import SourceInfo
 from icscm.exceptions import IcscmError
 from icscm.sources.bits import packing
 from icscm.sources.bits import store as bitfile
 from icscm.sources.bits.opening import make_packed_source, read_genomes
 from icscm.sources.bits.packing import BitWriter, pack_matrix, pack_table
 from icscm.sources.bits.store import open_store, unpack
+from icscm.sources.countable import BinningConfig
 
 
 def write_table(path, X, *, end="\n", last_end=True, names=None):
@@ -258,7 +261,9 @@ def use_store(path):
     """What predictions and fits take from a store."""
     bits = open_store(path)
     labels = np.arange(len(bits.samples)) % 2
-    source = make_packed_source(bits, labels, labels // 2, environment_labels=("a",))
+    info = SourceInfo(CollapsedMap(PresenceMap(bits.names), bits.copies), (0, 1), ("a",))
+    samples = np.arange(len(labels)), labels, labels // 2
+    source = make_packed_source(bits, info, samples, BinningConfig())
     counts = [cube.counts.tolist() for cube in source.counts()]
     return read_genomes(path, KEYS).to_pydict(), counts, read_store(path)[2]
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -48,6 +48,14 @@ def print_written(console: Console, *paths: Path | None, more: str = "") -> None
     for path in paths:
         if path is not None and not is_stream(path):
             console.print(f"Written: {escape_controls(str(path))}{more}", soft_wrap=True)
+
+
+def render(name: str, content: dict[str, Any]) -> Iterator[RenderableType]:
+    """A template of the reports, filled, for the terminal."""
+    from icscm.report.page import render_template
+    from icscm.report.terminal import render_blocks
+
+    return render_blocks(render_template(name, content))
 
 
 def print_all(console: Console, parts: Iterable[RenderableType]) -> None:

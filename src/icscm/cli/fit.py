@@ -409,9 +409,7 @@ def _read_values(text: str) -> tuple[str, list[Any]]:
 
 def render_choice(found: GridSearch) -> Iterator[RenderableType]:
     """The score of each combination that --cv tried, the majority-class baseline's last."""
-    from icscm.report.page import render_template
-    from icscm.report.terminal import render_blocks
     from icscm.studies.scores import TITLES
 
     content = {**vars(found), "beats_baseline": found.beats_baseline, "titles": TITLES}
-    return render_blocks(render_template("grid_search.md", content))
+    return console.render("grid_search.md", content)

@@ -12,7 +12,7 @@ import numpy as np
 
 from icscm._types import Array
 from icscm.cli import shared
-from icscm.cli.console import Progress, make_console, open_output, print_all, print_written
+from icscm.cli.console import Progress, make_console, open_output, print_all, print_written, render
 from icscm.cli.group import main
 from icscm.cli.shared import FILE, Options, add_options, check_outputs
 from icscm.exceptions import IcscmError, reject_unknown
@@ -73,10 +73,8 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
     from icscm.model.saved import get_table_settings, list_used
     from icscm.model.splits import CHAINS
     from icscm.report.formatting import make_names
-    from icscm.report.page import render_template
     from icscm.report.sections.leaves import describe_errors, describe_leaves
     from icscm.report.summary import list_facts
-    from icscm.report.terminal import render_blocks
 
     model, is_chain = saved.model, saved.model.kind in CHAINS
     names = make_names(saved.environments or ("all",), saved.classes)
@@ -108,7 +106,7 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
         "trees": getattr(model, "trees", ()),
         "most": most,
     }
-    return render_blocks(render_template("saved.md", content))
+    return render("saved.md", content)
 
 
 @main.command()

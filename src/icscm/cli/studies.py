@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icscm.cli import shared
-from icscm.cli.console import Progress, list_data_facts, make_console, print_all, print_written
+from icscm.cli.console import (
+    Progress,
+    list_data_facts,
+    make_console,
+    print_all,
+    print_written,
+    render,
+)
 from icscm.cli.group import main, name_option
 from icscm.cli.routes import read_labels, read_samples
 from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options, read_labelled
@@ -92,9 +99,6 @@ def render_checkup(
     found: CheckUp, facts: list[list[str]], most: int | None
 ) -> Iterator[RenderableType]:
     """A check-up, below the facts about the data, with at most so many lines of a table."""
-    from icscm.report.page import render_template
-    from icscm.report.terminal import render_blocks
-
     content = found.to_dict() | {
         "facts": facts,
         "environments": sorted(found.to_dict()["environments"], key=lambda each: -each["n_rows"]),
@@ -103,7 +107,7 @@ def render_checkup(
         "as_text": as_text,
         "format_name": format_name,
     }
-    return render_blocks(render_template("checkup.md", content))
+    return render("checkup.md", content)
 
 
 @main.command()
@@ -178,9 +182,7 @@ def _write(found: Comparison, out: Path | None, plot: Path | None) -> None:
 
 def render_comparison(found: Comparison, facts: list[list[str]]) -> Iterator[RenderableType]:
     """Two tables, the rules, and the conclusions, below the facts about the data."""
-    from icscm.report.page import render_template
-    from icscm.report.terminal import render_blocks
     from icscm.studies.candidates import format_score
 
-    content = found.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
-    return render_blocks(render_template("comparison.md", content))
+    shown = {"facts": facts, "cell": format_score, "as_text": as_text}
+    return render("comparison.md", found.to_dict() | shown)

@@ -130,11 +130,6 @@ class SampledRows:
         """Bytes, which a scheduler weighs before moving it."""
         return int(self.hashes.nbytes + sum(each.nbytes for each in self.values.values()))
 
-    @property
-    def is_full(self) -> bool:
-        """Whether there are as many as a sample holds."""
-        return is_sampled(len(self.hashes) + 1)
-
 
 def take_rows(
     columns: Sequence[Column] | Mapping[int, Column],

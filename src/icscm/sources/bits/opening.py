@@ -133,38 +133,24 @@ class PackedStore(Store):
 
 
 def make_packed_source(
-    bits: BitFile,
-    labels: Array,
-    environments: Array,
-    *,
-    classes: Sequence[Any] = (0, 1),
-    environment_labels: Sequence[Any],
-    n_jobs: int | None = None,
-    notes: Sequence[str] = (),
-    device: str = "cpu",
-    groups: Array | None = None,
+    bits: BitFile, info: SourceInfo, samples: Sequence[Array], config: BinningConfig
 ) -> StoredSource:
-    """Make a packed store countable, on the card where `device` says so.
+    """Make a packed store countable, on the card where `config` says so.
 
-    For each sample of the store, `labels` holds 0 or 1, or -1 for one that does not count,
-    `environments` a position in `environment_labels`, and `groups` the number of its group.
+    Of the samples that count, `samples` are the positions in the store, ascending; 0 or 1, the
+    label; and positions in `info.environments`.
     """
-    counted = np.flatnonzero(labels >= 0)
-    position, rows = sort_rows(labels[counted], environments[counted], len(environment_labels))
+    counted, labels, environments = samples
+    position, rows = sort_rows(labels, environments, len(info.environments))
     order = counted[np.argsort(position)]
     unsorted = Unsorted(bits.n_patterns, 2 * bits.n_words, bits.read_words, order, BLOCK_PATTERNS)
-    card = choose_card(device, unsorted.n_bytes)
+    card = choose_card(config.device, unsorted.n_bytes)
     if card is None:
-        store: Store = PackedStore(bits, order, rows, count_threads(n_jobs))
+        store: Store = PackedStore(bits, order, rows, count_threads(config.n_jobs))
     else:
         first, n_alike = bits.copies.describe(slice(0, bits.n_patterns))
         store = put_bits(card, first, unsorted, rows, ORDERED, n_alike)
-    candidates = CollapsedMap(PresenceMap(bits.names), bits.copies)
-    info, clusters = SourceInfo(candidates, classes, environment_labels, notes), None
-    if groups is not None:
-        pairs = groups[counted], environments[counted]
-        clusters = number_clusters(*pairs, len(environment_labels), position)
-    return StoredSource(info, [store], rows, position, clusters)
+    return StoredSource(info, [store], rows, position)
 
 
 def open_bits(
@@ -232,21 +218,21 @@ def open_bits(
     sample_column = names[0] if sample_column is None else sample_column
     roles = target, environments, groups, sample_column
     check_columns([name for name in roles if name is not None], names, "the table of labels")
-    rows = _find_genomes(store, frame[sample_column].to_list())
-    codes, classes = check_labels(frame[target].to_native(), len(rows))
+    found = np.array(_find_genomes(store, frame[sample_column].to_list()), dtype=np.int64)
+    n_rows, order = len(found), np.argsort(found)  # as they lie in the store
+    codes, classes = check_labels(frame[target].to_native(), n_rows)
     column = None if environments is None else frame[environments].to_native()
-    numbers, environment_labels = number_environments(column, len(rows))
-    every = np.full((3, len(store.samples)), -1, dtype=np.int64)
-    every[:2, rows] = codes, numbers
-    n_silent = len(store.samples) - len(rows)
+    numbers, places = number_environments(column, n_rows)
+    n_silent = len(store.samples) - n_rows
     silent = f"{n_silent:,} genomes of the store have no label and do not count."
-    options: dict[str, Any] = {"n_jobs": asked.n_jobs, "device": asked.device}
-    options |= {"classes": classes.tolist(), "environment_labels": environment_labels}
+    candidates = CollapsedMap(PresenceMap(store.names), store.copies)
+    info = SourceInfo(candidates, classes.tolist(), places, [silent] if n_silent else [])
+    samples = found[order], codes[order], numbers[order]
+    source = make_packed_source(store, info, samples, asked)
     if groups is not None:
-        of_groups = frame[groups].to_native()
-        every[2, rows] = encode_environments(of_groups, len(rows), what="groups")[0]
-        options["groups"] = every[2]
-    source = make_packed_source(store, *every[:2], **options, notes=[silent] if n_silent else [])
+        assert source.position is not None
+        of_groups = encode_environments(frame[groups].to_native(), n_rows, what="groups")[0]
+        source.groups = number_clusters(of_groups[order], samples[2], len(places), source.position)
     size, given = store.n_features, environments is not None
     # no table: millions of names stay in the store
     return Countable(source, None, None, classes, size, given, config=asked, is_binned=False)

@@ -31,7 +31,7 @@ from icscm.engine.clusters import number_clusters
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import ROW_CHUNK
-from icscm.engine.sampling import SampledRows, hash_piece, merge_sampled, take_rows
+from icscm.engine.sampling import SampledRows, hash_piece, is_sampled, merge_sampled, take_rows
 from icscm.engine.stores import Rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.engine.threads import count_threads, read_ahead, run_in_parts
@@ -90,21 +90,20 @@ class GroupReader:
         return np.concatenate(self._parts)
 
 
-def number_segments(
-    label_ranks: IntArray, labels: GroupReader, places: GroupReader | None = None, *, n_rows: int
-) -> tuple[Array, Rows, tuple[Any, ...]]:
+def number_segments(ranks: IntArray, readers: Mapping[str, GroupReader]) -> tuple[Array, Rows, Any]:
     """Each row's segment - label, then environment - as the files have them and sorted.
 
     Environments are numbered as `fit` does; their labels come last.
     """
+    places = readers.get("environments")
     known = None if places is None else pyarrow.chunked_array([places.known])
-    ranks, found = number_environments(known, 1 if known is None else len(known))
+    place_ranks, found = number_environments(known, 1 if known is None else len(known))
     n_segments = 2 * len(found)
     kind = np.min_scalar_type(n_segments)  # a byte or two for each row, also on the way
-    segments = (label_ranks * len(found)).astype(kind)[labels.list_numbers()]
+    segments = (ranks * len(found)).astype(kind)[readers["target"].list_numbers()]
     if places is not None:
-        segments += ranks.astype(kind)[places.list_numbers()]
-    parts = np.array_split(segments, -(-n_rows // ROW_CHUNK))  # they are counted as int64
+        segments += place_ranks.astype(kind)[places.list_numbers()]
+    parts = np.array_split(segments, -(-len(segments) // ROW_CHUNK))  # they are counted as int64
     sizes = np.sum([np.bincount(part, minlength=n_segments) for part in parts], axis=0)
     return segments, Rows(None, np.append(0, np.cumsum(sizes))), found
 
@@ -204,8 +203,7 @@ def open_files(
     mapped.map_file(0, temp_dir).close()  # so a folder that is no use is found before pass one
     readers, survey, hashes, least = _survey(file, special, asked.max_thresholds)
     ranks, classes = rank_labels(readers["target"], positive)
-    own = readers["target"], readers.get("environments")
-    segments, rows, places = number_segments(ranks, *own, n_rows=survey.n_rows)
+    segments, rows, places = number_segments(ranks, readers)
     clusters = None
     if groups is not None:
         numbers = readers["groups"].list_numbers()
@@ -300,7 +298,7 @@ def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Has
     Which copies of a row are in the sample depends on their number, known only at the end.
     """
     rows = np.arange(len(hashes))
-    if least is not None and least.is_full:
+    if least is not None and is_sampled(len(least.hashes) + 1):  # it is full
         rows = np.flatnonzero(hashes < least.hashes[-1])
         if len(rows) == 0:
             return least
