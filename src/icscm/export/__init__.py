@@ -1,4 +1,4 @@
-"""A saved model as SQL, Python, JSON or text.
+"""A saved model as SQL, Python, R, JSON or text.
 
 All exports are written from the splits of trees, nested as little as can be in SQL and as tables
 elsewhere. A forest adds up its trees in one order everywhere, so that its means, and predictions,
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from icscm.exceptions import IcscmError
-from icscm.export.documents import make_json, make_python, make_text
+from icscm.export.documents import make_code, make_json, make_text, quote_python, quote_r
 from icscm.export.sql import make_sql
 from icscm.model.saved import SavedModel
 
@@ -29,11 +29,11 @@ def export_model(
     ----------
     saved : SavedModel
         What `icscm.load` or `make_saved_model` gave.
-    to : {"sql", "python", "json", "text"}
+    to : {"sql", "python", "r", "json", "text"}
         `"sql"`: one SELECT for SQLite and DuckDB. `"python"`: a module with `predict(row)` that
-        needs the standard library only. `"json"`: the splits and leaves, for a program in any
-        language. `"text"`: the rule or the tree and a table of its leaves, for
-        an e-mail or a paper; of a forest a summary.
+        needs the standard library only. `"r"`: a function of base R for a data frame. `"json"`: the
+        splits and leaves, for a program in any language. `"text"`: the rule or the tree and a table
+        of its leaves, for an e-mail or a paper; of a forest a summary.
     table : str, default="data"
         For SQL, the table to select from.
     schema : str, optional
@@ -62,7 +62,8 @@ def export_model(
     """
     writers: dict[str, Callable[[SavedModel], str]] = {
         "sql": partial(make_sql, table=table, schema=schema),
-        "python": make_python,
+        "python": partial(make_code, template="model.py.txt", quote=quote_python),
+        "r": partial(make_code, template="model.r.txt", quote=quote_r),
         "json": make_json,
         "text": make_text,
     }

@@ -1,4 +1,4 @@
-"""A model as a JSON document, a text, a Python module without dependencies, or FASTA.
+"""A model as a JSON document, a text, a program in Python or R without dependencies, or FASTA.
 
 Documents and SQL are made from conditions and leaves, which are the first part of this module.
 """
@@ -6,6 +6,7 @@ Documents and SQL are made from conditions and leaves, which are the first part 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -26,6 +27,9 @@ from icscm.model.score import Score
 from icscm.model.splits import CHAINS, count_labels
 from icscm.model.tree import Tree
 from icscm.tables.columns import Level
+
+# Characters of a number that R reads exactly.
+MAX_R_DIGITS: Final = 15
 
 _TEMPLATES = Environment(
     loader=PackageLoader("icscm.export"),
@@ -250,11 +254,11 @@ def make_text(saved: SavedModel) -> str:
     )
 
 
-# --- Python --------------------------------------------------------------------------------------
+# --- Python and R --------------------------------------------------------------------------------
 
 
-def make_python(saved: SavedModel) -> str:
-    """A module that predicts, without dependencies.
+def make_code(saved: SavedModel, template: str, quote: Callable[[Any], str]) -> str:
+    """A program that predicts, without dependencies.
 
     It holds tables of rules, splits and leaves: nested blocks would reach Python's limit of 100.
     """
@@ -278,8 +282,9 @@ def make_python(saved: SavedModel) -> str:
     ]
     lines = str(saved).replace("\n", "\n    ")
     return fill_template(
-        "model.py.txt",
+        template,
         saved,
+        rule=str(saved).split("\n"),
         facts=_escape(f"{describe_origin(saved)}\n\n    {lines}"),
         keys="name" if saved.has_names else "position",
         positive=_escape(format_level(saved.classes[1])),
@@ -295,7 +300,7 @@ def make_python(saved: SavedModel) -> str:
         is_forest=isinstance(model, Forest),
         n_trees=count(len(trees), "tree"),
         classes=saved.classes,
-        quote=quote_python,
+        quote=quote,
         exact=formatting.format_exactly,
     )
 
@@ -316,6 +321,27 @@ def quote_python(value: Level | tuple[Level, ...]) -> str:
     literal = repr(value)
     is_simple = isinstance(value, str) and literal == f"'{value}'" and '"' not in value
     return f'"{value}"' if is_simple else literal
+
+
+def quote_r(value: Level | Sequence[Level]) -> str:
+    r"""A literal of R; numbers that R may read with another last bit are hexadecimal, as in C.
+
+    >>> print(quote_r(("age", "\xe9")), quote_r(2.5), quote_r(1 / 3), quote_r(True))
+    c("age", "\U{e9}") 2.5 0x1.5555555555555p-2 TRUE
+    """
+    if isinstance(value, list | tuple):
+        return f"c({', '.join(map(quote_r, value))})"
+    if not isinstance(value, str):
+        text = str(value).upper() if isinstance(value, bool) else repr(value)
+        return float(value).hex() if "e" in text or len(text) > MAX_R_DIGITS else text
+    if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in value):
+        raise IcscmError(
+            f"{escape_controls(repr(value))} holds a character that R cannot; rename it, or export "
+            "to 'python' or 'json'"
+        )
+    plain = (each if " " <= each <= "~" and each not in '"\\' else None for each in value)
+    codes = zip(plain, value, strict=True)
+    return '"' + "".join(a or f"\\U{{{ord(b):x}}}" for a, b in codes) + '"'
 
 
 # --- FASTA ---------------------------------------------------------------------------------------
