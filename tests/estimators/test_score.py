@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
@@ -179,7 +180,14 @@ def test_report_shows_points_first_and_the_figure_is_drawn(visits):
     assert "| sex | m |" in text
     assert report.to_dict()["model"]["risks"] == learner.model_.compute_risks().tolist()
     assert "Risk of each total" in report.to_html()
-    assert learner.plot().axes
+    bars, risks = learner.plot().axes
+    assert [bar.get_width() for bar in bars.patches] == [
+        e.points for e in learner.model_.list_rows()
+    ]
+    assert risks.lines[-1].get_ydata().tolist() == learner.model_.compute_risks().tolist()
+    assert len(risks.lines) == 1 + len(learner.model_.leaves)  # and a box for each class
+    host = Figure().subplots()
+    assert learner.plot(host) is host.figure
     assert {"new_low", "new_high"} <= {*learner.describe_leaves()}
 
 

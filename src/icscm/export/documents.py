@@ -6,7 +6,7 @@ Documents and SQL are made from conditions and leaves, which are the first part 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -323,7 +323,7 @@ def quote_python(value: Level | tuple[Level, ...]) -> str:
     return f'"{value}"' if is_simple else literal
 
 
-def quote_r(value: Level | Sequence[Level]) -> str:
+def quote_r(value: Any) -> str:
     r"""A literal of R; numbers that R may read with another last bit are hexadecimal, as in C.
 
     >>> print(quote_r(("age", "\xe9")), quote_r(2.5), quote_r(1 / 3), quote_r(True))

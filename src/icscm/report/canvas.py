@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,3 +50,23 @@ def draw_box(axes: Axes, x: float, y: float, width: float, half: float, **style:
     low, size = (x + pad, y - half + pad), (width - 2 * pad, 2 * (half - pad))
     boxstyle = f"round,pad={pad},rounding_size={rounding}"
     axes.add_patch(FancyBboxPatch(low, *size, boxstyle=boxstyle, **style))
+
+
+_STYLES: Final[dict[str, Any]] = {
+    "one": {"color": SOFT, "linewidth": 0.8, "alpha": 0.5},
+    "all": {"color": ACCENT, "linewidth": 2.2},
+    "other": {"color": INK, "linewidth": 1.2, "linestyle": "--"},
+    "guide": {"color": SOFT, "linewidth": 1.0, "linestyle": ":"},
+}
+
+
+def plot_curves(axes: Axes, panel: dict[str, Any]) -> None:
+    """The lines of a panel, as the page draws them."""
+    for kind, points in panel["lines"]:
+        axes.plot(*zip(*points, strict=True), **_STYLES[kind])
+    axes.set(xlim=panel["across"], ylim=panel["up"], xlabel=panel["x_title"])
+    axes.set_ylabel(panel["y_title"])
+    if panel["name"] == "benefit":
+        names = ["treat none", "treat all", "model"]
+        axes.legend(axes.lines, names, frameon=False, fontsize=8, loc="lower left")
+    axes.spines[["top", "right"]].set_visible(False)

@@ -257,6 +257,21 @@ def draw_curves(panel: Plain, box: dict[str, int] = _BOX) -> Plain:
     }
 
 
+def make_risk_panel(model: Plain, leaves: Sequence[Plain]) -> Plain:
+    """The risk of each total of a score, and prediction intervals of its classes of totals."""
+    last = len(model["risks"]) - 1
+    starts, ends = [0, *model["bounds"]], [*(n - 1 for n in model["bounds"]), last]
+    lines: list[tuple[str, list[tuple[float, float]]]] = []
+    for leaf, start, end in zip(leaves, starts, ends, strict=True):
+        if leaf["new_interval"]:
+            (low, high), a, b = leaf["new_interval"], start - 0.4, end + 0.4
+            lines.append(("one", [(a, low), (b, low), (b, high), (a, high), (a, low)]))
+    lines.append(("all", [(float(n), risk) for n, risk in enumerate(model["risks"])]))
+    top = max(y for _, line in lines for _, y in line)
+    titles = {"name": "risk", "x_title": "total of points", "y_title": "risk"}
+    return {**titles, "lines": lines, "across": (-0.5, last + 0.5), "up": (0.0, 1.03 * top)}
+
+
 def draw_tolerance_path(points: Sequence[Plain]) -> Plain:
     """Deviance explained against heterogeneity: a dot for each tolerance, joined by a line."""
     dots = join_points(points)

@@ -11,8 +11,18 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import clip
 from icscm.model.saved import Learner
 from icscm.parameters import allow, check_matplotlib, check_value
-from icscm.report.canvas import ACCENT, INK, LINE, SOFT, draw_box, make_figure, shrink, write
-from icscm.report.drawing import choose_largest, find_ticks
+from icscm.report.canvas import (
+    ACCENT,
+    INK,
+    LINE,
+    SOFT,
+    draw_box,
+    make_figure,
+    plot_curves,
+    shrink,
+    write,
+)
+from icscm.report.drawing import choose_largest, find_ticks, make_risk_panel
 from icscm.report.formatting import Plain, format_p, format_share
 from icscm.report.summary import make_summary
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
@@ -54,6 +64,8 @@ def draw_model(
     check_value("order", order, allow("name", "size", "rate"))
     summary = make_summary(learner, target=target, environment=environment)
     leaves, nodes = summary["leaves"], _place_nodes(summary["nodes"]["walk"])
+    if "risks" in summary["model"]:
+        return _draw_score(summary, ax, is_registered=is_registered)
     if not leaves:
         raise IcscmError("a forest has no single tree to draw; its report describes it")
     largest = choose_largest(summary["task"]["environments"], _N_DRAWN, order)
@@ -88,6 +100,42 @@ def draw_model(
         figure.set_label(_describe_figure(summary))
     else:
         ax.axis("off")
+    return figure  # type: ignore[no-any-return]
+
+
+def _draw_score(summary: Plain, ax: Axes | None, *, is_registered: bool) -> Figure:
+    """Bars of points for the values of each column, and the risk of each total."""
+    model, rows = summary["model"], summary["model"]["points"]
+    width, tall = 9.5, max(3.5, 0.22 * len(rows) + 1.0)
+    figure: Any = (
+        ax.figure if ax is not None else make_figure((width, tall), is_registered=is_registered)
+    )
+    add = figure.add_axes if ax is None else ax.inset_axes
+    bars, risks = (add((x, 0.6 / tall, w, 1 - 0.9 / tall)) for x, w in ((0.3, 0.24), (0.62, 0.36)))
+    points = [row["points"] for row in rows]
+    bars.barh(range(len(rows)), points, color=ACCENT, height=0.7)
+    style = {"va": "center", "fontsize": 8, "color": INK}
+    side = {"transform": bars.get_yaxis_transform(), **style}  # x from 0 to 1
+    for y, row in enumerate(rows):
+        write(bars, -0.03, y, clip(row["value"], 24), ha="right", **side)
+        write(bars, row["points"] + 0.02 * max(points), y, str(row["points"]), **style)
+        if y == 0 or rows[y - 1]["column"] != row["column"]:
+            write(bars, -1.2, y, clip(row["column"], 20), weight="bold", **side)
+            bars.axhline(y - 0.5, color=LINE, linewidth=0.8)
+    bars.set(ylim=(len(rows) - 0.5, -0.5), yticks=[], xticks=[], xlabel="points")
+    bars.spines[["top", "right", "bottom"]].set_visible(False)
+    plot_curves(risks, make_risk_panel(model, summary["leaves"]))
+    risks.set_xlabel(
+        "total of points; boxes are 95% prediction intervals at a new site", fontsize=8
+    )
+    risks.set_ylabel(f"risk of {clip(summary['task']['positive'], 30)}", parse_math=False)
+    risks.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
+    if ax is None:
+        figure.set_label(_describe_figure(summary))
+    else:
+        ax.axis("off")
+        shrink(bars, ax, width, tall)
+        shrink(risks, ax, width, tall)
     return figure  # type: ignore[no-any-return]
 
 

@@ -27,10 +27,12 @@ from icscm.model.saved import Learner
 from icscm.report.drawing import (
     Limits,
     choose_largest,
+    draw_curves,
     draw_effects,
     draw_nodes,
     draw_tolerance_path,
     make_plot,
+    make_risk_panel,
 )
 from icscm.report.formatting import Plain, format_conclusions, format_share, format_span
 from icscm.report.sections.nodes import list_rejecting
@@ -253,6 +255,8 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         "error_plot": make_plot(errors["environments"], errors, "error", limits, None, "name"),
         "error_rows": choose_largest(errors["environments"], limits.environments, "name"),
         "tree": draw_nodes(nodes["walk"], limits),
+        "risk_drawing": "risks" in summary["model"]
+        and draw_curves(make_risk_panel(summary["model"], summary["leaves"])),
         "effects": summary["model"]["kind"] == "tree" and draw_effects(nodes["splits"], limits),
         "scans": list_rejecting(nodes)[: limits.leaves],
         "shown_sets": (nodes["sets"] or [])[: limits.sets],

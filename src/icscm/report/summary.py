@@ -234,7 +234,7 @@ def describe_model(
         "rules": _describe_rules(learner) if is_chain else [],
         "trees": _describe_trees(learner, importances) if is_forest else None,
         **({"points": [row._asdict() for row in rows]} if rows else {}),
-        **({"risks": model.compute_risks().tolist()} if rows else {}),
+        **({"risks": model.compute_risks().tolist(), "bounds": model.bounds} if rows else {}),
         "discarded": discarded and _describe_discarded(discarded, errors, names),
         "shape": shape and {**chosen, **vars(shape)},
     }

@@ -8,14 +8,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 
 from icscm._version import __version__
 from icscm.formatting import as_text, clip, shorten_list
 from icscm.parameters import check_matplotlib
-from icscm.report.canvas import ACCENT, INK, SOFT, make_figure
+from icscm.report.canvas import ACCENT, INK, SOFT, make_figure, plot_curves
 from icscm.report.drawing import Limits, draw_curves, make_plot
 from icscm.report.formatting import (
     Plain,
@@ -227,30 +227,11 @@ def draw_validation(found: Plain) -> Figure:
     for axes, curve in zip(
         parts[0].subplots(1, len(curves)) if curves else (), curves, strict=True
     ):
-        _draw_curves(axes, curve)
+        plot_curves(axes, curve)
     drawn = parts[1].subplots(len(panels), height_ratios=heights, squeeze=False)[:, 0]
     for axes, panel in zip(drawn, panels, strict=True):
         _draw_panel(axes, *panel)
     return figure
-
-
-_STYLES: Final[dict[str, Any]] = {
-    "one": {"color": SOFT, "linewidth": 0.8, "alpha": 0.5},
-    "all": {"color": ACCENT, "linewidth": 2.2},
-    "other": {"color": INK, "linewidth": 1.2, "linestyle": "--"},
-    "guide": {"color": SOFT, "linewidth": 1.0, "linestyle": ":"},
-}
-
-
-def _draw_curves(axes: Axes, panel: Plain) -> None:
-    for kind, points in panel["lines"]:
-        axes.plot(*zip(*points, strict=True), **_STYLES[kind])
-    axes.set(xlim=panel["across"], ylim=panel["up"], xlabel=panel["x_title"])
-    axes.set_ylabel(panel["y_title"])
-    if panel["name"] == "benefit":
-        names = ["treat none", "treat all", "model"]
-        axes.legend(axes.lines, names, frameon=False, fontsize=8, loc="lower left")
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_panel(axes: Axes, rows: Sequence[Plain], key: str, what: str, beside: str) -> None:
