@@ -16,7 +16,7 @@ demo: $(PACKAGE)
 	$(BIN)/icscm demo
 
 test: $(STAMP) browser docs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov --cov-report=
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
 	@for room in search stats model tables; do \
 	  echo "branches covered in $$room: $$($(BIN)/coverage report --format=total --include="*/$$room/*") %"; \
 	  $(BIN)/coverage report --include="*/$$room/*" --fail-under=95 --skip-covered || exit 1; \
@@ -44,7 +44,7 @@ test-gpu: $(STAMP)
 
 # All tests again, with the oldest versions of what we depend on.
 oldest: $(OLDEST)/installed
-	$(OLDEST)/bin/python -m pytest -n auto
+	$(OLDEST)/bin/python -m pytest -n auto --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -15,7 +15,8 @@ from hypothesis import Phase, settings
 
 from icscm.datasets import make_conjunction
 
-MUTANT_EXAMPLES = 60
+# Of each property; ICSCM_ALL_EXAMPLES=1 tries as many as the property itself says.
+MAX_EXAMPLES = 60
 
 # No test depends on the clock: a loaded machine is no fault of the code.
 settings.register_profile("no clock", deadline=None)
@@ -62,23 +63,22 @@ def _give_up(reason):
 
 
 def pytest_collection_modifyitems(items):
-    """Under mutation (`make mutants`) each test runs hundreds of times: fewer examples each.
+    """Cap the examples of properties.
 
-    None is shrunk either: it is enough that one fails. The quickest tests come first.
+    Under mutation (`make mutants`) each test runs hundreds of times: none is shrunk either, as it
+    is enough that one fails, and the quickest tests come first.
     """
-    if "MUTANT_UNDER_TEST" not in os.environ:
-        return
-    known = Path("mutmut-stats.json")
-    durations = json.loads(known.read_text())["duration_by_test"] if known.exists() else {}
-    items.sort(key=lambda item: durations.get(item.nodeid, 0.0))
+    is_mutant = "MUTANT_UNDER_TEST" in os.environ
+    if is_mutant:
+        known = Path("mutmut-stats.json")
+        durations = json.loads(known.read_text())["duration_by_test"] if known.exists() else {}
+        items.sort(key=lambda item: durations.get(item.nodeid, 0.0))
+    quick = {"phases": (Phase.explicit, Phase.generate), "database": None, "derandomize": True}
     for item in items:
-        item._nodeid = item.nodeid  # mutmut reads it by a name that newer pytest does not have
-        own = getattr(item.obj, "_hypothesis_internal_use_settings", None)
-        if own is not None:
-            item.obj._hypothesis_internal_use_settings = settings(
-                own,
-                max_examples=min(own.max_examples, MUTANT_EXAMPLES),
-                phases=(Phase.explicit, Phase.generate),
-                database=None,
-                derandomize=True,
-            )
+        if is_mutant:
+            item._nodeid = item.nodeid  # mutmut reads it by a name that newer pytest does not have
+        own = getattr(getattr(item, "obj", None), "_hypothesis_internal_use_settings", None)
+        if own is not None and (is_mutant or "ICSCM_ALL_EXAMPLES" not in os.environ):
+            few = {"max_examples": min(own.max_examples, MAX_EXAMPLES)}
+            own = settings(own, **few, **(quick if is_mutant else {}))
+            item.obj._hypothesis_internal_use_settings = own

@@ -190,7 +190,7 @@ def fit_on_dask(path, form):
 def test_every_route_reads_alike():
     """Three readers of text disagreed about types, missing words, delimiters and encodings."""
     REACHED.clear()
-    settings(max_examples=60, deadline=None, derandomize=True)(
+    settings(max_examples=30, deadline=None, derandomize=True)(
         given(folders_of_text())(check_routes)
     )()
     wanted = ["late surprise", "leading zeros", "decimal comma", "gz", "several files", "mark"]
