@@ -65,7 +65,8 @@ def make_source(form, table, folder):
         bits = open_store(path)
         candidates = CollapsedMap(PresenceMap(), bits.copies)
         info = SourceInfo(candidates, (0, 1), environment_labels)
-        samples = np.arange(len(labels)), labels, environments
+        counted = np.flatnonzero(labels >= 0)
+        samples = counted, labels[counted], environments[counted]
         return make_packed_source(bits, info, samples, BinningConfig(n_jobs=2))
     coded = CodedTable(FORMS[form](X), is_presence=True)
     return make_memory_source(coded, labels, environments, environment_labels=environment_labels)
