@@ -58,10 +58,16 @@ autosummary_generate = True
 numpydoc_show_class_members = False  # the template lists them
 numpydoc_class_members_toctree = False
 
+# Tutorials on real data are run where their files are at hand, and shown without output elsewhere.
+DATA = HERE.parents[1] / "shared" / "data"
+if DATA.is_dir():
+    os.environ.setdefault("ICSCM_DATA", str(DATA))
+IS_RUN = r"\.py$" if "ICSCM_DATA" in os.environ else r"/(?!0[1-4]_)[^/]*\.py$"
+
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples", "../tutorials"],
     "gallery_dirs": ["gallery", "tutorials"],
-    "filename_pattern": r"\.py$",  # every file is run
+    "filename_pattern": IS_RUN,
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "api/examples",
     "doc_module": ("icscm",),

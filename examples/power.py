@@ -8,8 +8,8 @@ detectable difference of the outcome's rate. Smaller differences pass as invaria
 
 import matplotlib.pyplot as plt
 
+from icscm import check_environments
 from icscm.datasets import make_conjunction
-from icscm.studies.checkup import check_environments
 
 # %%
 # Tables of the paper's simulation, small and large.

@@ -23,6 +23,7 @@ _HOMES = {
     "Score": "icscm.model.score",
     "load": "icscm.model.saved",
     "SavedModel": "icscm.model.saved",
+    "check_environments": "icscm.studies.checkup",
     "evaluate": "icscm.studies.evaluation",
     "permutation_importance": "icscm.report.importances",
     "stability_selection": "icscm.studies.stability",

@@ -18,6 +18,7 @@ from icscm.model.saved import load as load
 from icscm.model.score import Score as Score
 from icscm.model.tree import Tree as Tree
 from icscm.report.importances import permutation_importance as permutation_importance
+from icscm.studies.checkup import check_environments as check_environments
 from icscm.studies.comparison import compare as compare
 from icscm.studies.evaluation import evaluate as evaluate
 from icscm.studies.stability import stability_selection as stability_selection

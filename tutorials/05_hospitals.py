@@ -13,9 +13,8 @@ The true causes are therefore known, and the result is compared with them at the
 import matplotlib.pyplot as plt
 import pandas as pd
 
-from icscm import ICSCMClassifier, SCMClassifier, evaluate
+from icscm import ICSCMClassifier, SCMClassifier, check_environments, evaluate
 from icscm.datasets import make_hospitals
-from icscm.studies.checkup import check_environments
 
 # %%
 # The table
@@ -175,4 +174,4 @@ print("shortcuts:", ", ".join(data.shortcuts))
 #   these.
 #
 # The same from a file, on the command line: :doc:`/start/from-a-file`. To deploy the rule:
-# :doc:`6_sql`.
+# :doc:`10_sql`.
