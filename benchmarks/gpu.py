@@ -242,7 +242,7 @@ def make_rows(n_samples: int, n_environments: int) -> Rows:
 def make_source(card: Card, words: Any, rows: Rows, n_environments: int) -> StoredSource:
     store = CardBits(card, np.arange(len(words)), words, rows)
     info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(n_environments)))
-    return StoredSource(info, [store], rows)
+    return StoredSource(info, [store], rows, np.arange(len(rows)))
 
 
 def describe_bits(

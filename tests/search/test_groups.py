@@ -144,7 +144,7 @@ def test_groups_of_single_rows_change_no_verdict():
 def test_a_group_is_drawn_whole():
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(50), 6))
     rng = np.random.default_rng(1)
-    drawn = _draw_rows(np.zeros(300, dtype=int), 1, "rows", rng, groups)
+    drawn = _draw_rows(groups, rng, draws_places=False)
     assert {*np.unique(groups[drawn], return_counts=True)[1]} == {6}
     assert drawn.sum() == 6 * round(0.632 * 50)
 

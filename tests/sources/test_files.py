@@ -223,7 +223,7 @@ def test_many_blocks_of_columns(path, table, monkeypatch):
     make = mapped.make_mapped_source
     monkeypatch.setattr(
         "icscm.sources.files.source.make_mapped_source",
-        lambda info, features, file, _, device: make(info, features, file, 1, device),
+        lambda *args: make(*args[:4], 1, *args[5:]),
     )
     found = ICSCMClassifier().fit_dataset(path, **OPTIONS)
     in_memory = ICSCMClassifier().fit(

@@ -69,11 +69,11 @@ def test_counts_equal_those_in_memory(made, block_bytes):
         dtype=np.uint8,
     )
     codes = codes.reshape(len(stored), len(labels))
-    _, rows = sort_rows(labels, environments, len(environment_labels))
+    position, rows = sort_rows(labels, environments, len(environment_labels))
     file = CodeFile(len(stored), rows)
     fill(file, codes, labels * len(environment_labels) + environments, rng)
     info = SourceInfo(binned, (0, 1), environment_labels)
-    source = make_mapped_source(info, stored, file, block_bytes)
+    source = make_mapped_source(info, stored, file, position, block_bytes)
     check_any_nodes(source, memory, binned.n_features, rng)
     check_count_source(source, memory, draw_cuts(binned, rng))
     close_source(source, file)

@@ -113,10 +113,8 @@ def _score(model: Any, X: Any) -> FloatArray:
 
 def _shuffle_within(environments: Array, rng: np.random.Generator) -> Array:
     """A permutation of the rows that keeps each in its environment."""
-    order = np.arange(len(environments))
-    for k in np.unique(environments):
-        own = np.flatnonzero(environments == k)
-        order[own] = rng.permutation(own)
+    order, key = np.empty(len(environments), dtype=np.intp), rng.random(len(environments))
+    order[np.argsort(environments, kind="stable")] = np.lexsort((key, environments))
     return order
 
 

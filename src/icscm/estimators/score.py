@@ -156,6 +156,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         source, names = countable.source, countable.names
         table = read_values(source)
         labels, environments = source.list_cells()
+        order = np.argsort(source.number_units())  # as in the table
         selector = _Screen(
             tolerance=self.tolerance or 0.0,
             min_replication=self.min_replication,
@@ -163,9 +164,10 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             random_state=check_random_state(self.random_state).randint(2**31 - 1),
         )
         shown = {format_name(j if names is None else names[j]): j for j in table}
-        frame = pandas.DataFrame(dict(zip(shown, table.values(), strict=True)))
-        places = np.array([*source.environments, None], dtype=object)[environments]
-        found = selector.fit(frame, labels, places, source.list_groups()).screen_
+        frame = pandas.DataFrame(dict(zip(shown, table.values(), strict=True))).iloc[order]
+        places = np.array([*source.environments, None], dtype=object)[environments[order]]
+        groups = None if source.groups is None else source.number_units(source.list_groups())[order]
+        found = selector.fit(frame, labels[order], places, groups).screen_
         features = [shown[name] for name in found["column"]]
         self.screen_ = found.assign(column=[j if names is None else names[j] for j in features])
         rows = [*zip(features, found.to_dict("records"), strict=True)]

@@ -61,12 +61,13 @@ def find_forest(source: StoredSource, settings: ForestSettings) -> tuple[Forest,
     """Grow a forest; the trace is that of screening the features, on all rows."""
     features, trace = _screen(source, settings.tree)
     labels, environments = source.list_cells()
-    groups = source.list_groups()
+    draws_places = settings.resample == "environments"
+    units = source.number_units(environments if draws_places else source.list_groups())
     rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
 
     def grow_one(rng: np.random.Generator) -> tuple[Tree, IntArray]:
         """A tree, and the leaf of each row that it was not grown on."""
-        drawn = _draw_rows(environments, len(source.environments), settings.resample, rng, groups)
+        drawn = _draw_rows(units, rng, draws_places)
         n_drawn = min(max(1, round(settings.max_features * len(features))), len(features))
         columns = rng.choice(features, n_drawn, replace=False)
         scan = Scanner(source.candidates, settings.tree, columns, record_rejections=False)
@@ -100,24 +101,15 @@ def _screen(source: CountSource, settings: TreeSettings) -> tuple[IntArray, Trac
     return np.setdiff1d(np.concatenate(every), [*banned]) if every else np.empty(0, int), trace
 
 
-def _draw_rows(
-    environments: Array,
-    n_environments: int,
-    resample: str,
-    rng: np.random.Generator,
-    groups: Array | None = None,
-) -> BoolArray:
+def _draw_rows(units: IntArray, rng: np.random.Generator, draws_places: bool) -> BoolArray:
     """Which rows a tree is grown on: some of all, or all of some environments, at least two.
 
-    Of rows that belong together all are drawn, or none.
+    Of rows that belong together, a unit, all are drawn, or none.
     """
-    if resample == "environments":
-        n_drawn = min(max(2, round(DRAWN_SHARE * n_environments)), n_environments - 1)
-        drawn = rng.choice(n_environments, n_drawn, replace=False)
-        in_drawn: BoolArray = np.isin(environments, drawn)
-        return in_drawn
-    n_units = len(environments) if groups is None else int(groups.max()) + 1
-    wanted = np.zeros(n_units, dtype=np.bool_)
+    n_units = int(units.max()) + 1
     n_drawn = max(1, round(DRAWN_SHARE * n_units))
+    if draws_places:
+        n_drawn = min(max(2, n_drawn), n_units - 1)
+    wanted = np.zeros(n_units, dtype=np.bool_)
     wanted[rng.choice(n_units, n_drawn, replace=False, shuffle=False)] = True
-    return wanted if groups is None else wanted[groups]
+    return wanted[units]

@@ -102,11 +102,13 @@ def _assign_folds(
 ) -> tuple[str, IntArray]:
     """What is held out, and the fold of each row; groups of rows are never split."""
     if len(source.environments) >= 3:
-        return "environments", environments % N_FOLDS
-    rng, groups = np.random.default_rng(0), source.list_groups()
+        return "environments", source.number_units(environments) % N_FOLDS
+    groups = source.list_groups()
+    units = source.number_units(groups)
+    drawn = np.random.default_rng(0).permutation(int(units.max()) + 1)[units]
     if groups is not None:
-        return "groups", rng.permutation(int(groups.max()) + 1)[groups] % N_FOLDS
-    order = np.lexsort((rng.random(len(labels)), environments, labels))
+        return "groups", drawn % N_FOLDS
+    order = np.lexsort((drawn, source.number_units(environments), labels))
     folds = np.empty_like(labels)
     folds[order] = np.arange(len(labels)) % N_FOLDS
     return "rows", folds

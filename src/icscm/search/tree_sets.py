@@ -111,7 +111,7 @@ class SetTester:
         self._settings = settings
         self._features = np.array([*features], dtype=np.int64)
         self._labels, self._environments = source.list_cells()
-        first = draw_half(self._environments, np.random.default_rng(settings.seed))
+        first = draw_half(self._environments, source.number_units(), settings.seed)
         self._halves = first, ~first
         self._roots = [make_root(source.draw(half), is_shared=True) for half in self._halves]
         self._beside: dict[tuple[int, bytes], tuple[BinnedRule, BinnedRule] | None] = {}
@@ -164,10 +164,10 @@ class SetTester:
         return sum_pearson(tested), float(compute_bic([counted])[0])
 
 
-def draw_half(environments: IntArray, rng: np.random.Generator) -> BoolArray:
-    """One half of the rows of every environment."""
-    order = rng.permutation(len(environments))
-    order = order[np.argsort(environments[order], kind="stable")]
+def draw_half(environments: IntArray, numbers: IntArray, seed: int) -> BoolArray:
+    """One half of the rows of every environment, drawn by the rows' numbers."""
+    keys = np.random.default_rng(seed).permutation(len(environments))
+    order = np.lexsort((keys[numbers], environments))
     starts = np.searchsorted(environments[order], environments[order])
     sizes = np.bincount(environments)[environments[order]]
     half = np.empty(len(order), dtype=np.bool_)

@@ -195,7 +195,7 @@ class StoredSource:
         info: SourceInfo,
         stores: Sequence[Store],
         rows: Rows,
-        position: Array | None = None,
+        position: Array,
         groups: Clusters | None = None,
     ) -> None:
         self.info, self.position, self.groups = info, position, groups
@@ -211,6 +211,20 @@ class StoredSource:
     def _restrict(self, wanted: BoolArray, n_threads: int | None) -> Self:
         piece = self.piece.restrict(wanted, n_threads)
         return type(self)(self.info, piece.stores, piece.rows, self.position, self.groups)
+
+    def number_units(self, codes: IntArray | None = None) -> IntArray:
+        """The sorted rows, or codes of them, numbered by their first appearance in the table.
+
+        What is drawn by these numbers does not depend on the names of environments and groups.
+        """
+        import pandas
+
+        order = np.argsort(self.piece.rows.take(np.argsort(self.position)))
+        units = np.empty(len(order), dtype=np.int64)
+        units[order] = np.arange(len(order))
+        if codes is not None:
+            units[order] = pandas.factorize(codes[order])[0]
+        return units
 
     def list_groups(self) -> IntArray | None:
         """Number of the group of each sorted row; None where no groups were given."""

@@ -342,8 +342,7 @@ def compare(
     is_large = (sizes[0] >= min_rows) & (sizes[1] >= min_positives)
     fold_of = cohort.deal(n_folds, seed)
     rows = [[fold_of == fold] for fold in range(n_folds)]
-    large = sorted(np.flatnonzero(is_large), key=lambda k: -sizes[0][k])  # dealt by size
-    parts = [sorted(large[start::MAX_HELD_OUT]) for start in range(min(MAX_HELD_OUT, len(large)))]
+    parts = _deal_places(cohort.numbers[is_large[cohort.numbers]])
     places = [[cohort.numbers == k for k in part] for part in parts]
     results: dict[str, list[FoldResult]] = {name: [] for name in chosen}
     show = stage or (lambda *_: nullcontext(lambda: None))
@@ -380,6 +379,13 @@ def compare(
         n_positive=int(cohort.is_positive.sum()),
         n_folds=n_folds,
     )
+
+
+def _deal_places(numbers: IntArray) -> list[list[int]]:
+    """Environments to hold out together: dealt by size, then by first appearance, not by name."""
+    sizes = np.bincount(numbers)
+    large = sorted(pd.unique(numbers).tolist(), key=lambda k: -sizes[k])
+    return [sorted(large[start::MAX_HELD_OUT]) for start in range(min(MAX_HELD_OUT, len(large)))]
 
 
 def _score(found: FoldResult, test: folds.Cohort) -> FoldResult:

@@ -67,6 +67,10 @@ class Cohort(NamedTuple):
         """The label of each sample's environment; tuples stay whole."""
         return np.fromiter(self.labels, dtype=object)[self.numbers] if self.labels else None
 
+    def number_places(self) -> IntArray:
+        """The number of each row's environment by first appearance, whatever their names."""
+        return np.asarray(pd.factorize(self.numbers)[0])
+
     def split(self, is_test: BoolArray) -> tuple[Cohort, Cohort]:
         """The training and the test part of a fold; groups of the test part are not trained on."""
         is_train = ~is_test
@@ -86,18 +90,18 @@ class Cohort(NamedTuple):
         Groups of one class first and those of the other last, so that each fold has both; rows by
         label, then by environment, for the same reason.
         """
-        rng = np.random.default_rng(seed)
+        rng, numbers = np.random.default_rng(seed), self.number_places()
         if self.groups is None:
-            cells = [self.is_positive, pd.factorize(self.numbers)[0]]  # names do not matter
+            cells = [self.is_positive, numbers]
             rows = pd.Series(cells[0]).groupby(cells).indices
             order = np.concatenate([rng.permutation(rows[cell]) for cell in sorted(rows)])
-            return np.argsort(order) % n_folds
-        groups = self.groups
+            return np.asarray(np.argsort(order) % n_folds)
+        groups = pd.factorize(self.groups)[0]
         _, first, sizes = np.unique(groups, return_index=True, return_counts=True)
         share = np.bincount(groups, self.is_positive) / sizes
         order = np.ceil(share) + np.floor(share)
-        dealt = np.argsort(np.lexsort((rng.random(len(sizes)), sizes, self.numbers[first], order)))
-        return (dealt % n_folds)[groups]
+        dealt = np.argsort(np.lexsort((rng.random(len(sizes)), sizes, numbers[first], order)))
+        return np.asarray((dealt % n_folds)[groups])
 
     def open(self, preparation: BinningConfig) -> Countable[MemorySource]:
         """The samples binned, for learners that share this preparation."""

@@ -205,10 +205,11 @@ def stability_selection(
     samples = open_memory(X, y, environments, groups=groups, preparation=estimator.prepare())
     source, settings = samples.source, estimator.make_settings(samples)
     n_rows = int(source.count_totals().sum())
-    numbers, _ = number_environments(environments, n_rows)
+    # by first appearance: names do not matter
+    numbers = pd.factorize(number_environments(environments, n_rows)[0])[0]
     codes = np.arange(n_rows)
     if groups is not None:
-        codes, _ = encode_environments(groups, n_rows, what="groups")
+        codes = pd.factorize(encode_environments(groups, n_rows, what="groups")[0])[0]
         numbers = numbers[np.unique(codes, return_index=True)[1]]  # of each group
     units = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
     n_usable, n_threads = _count_usable(source, settings), count_threads(estimator.n_jobs)

@@ -209,8 +209,9 @@ def assign_folds(
     """The fold of each row: environments, or the rows of each label in each, are dealt out."""
     if folds == "environments":
         cohort.check_environments(learner, Parameter("folds", "environments"))
-        order = np.argsort(-np.bincount(cohort.numbers), kind="stable")  # the largest first
-        dealt: IntArray = np.argsort(order)[cohort.numbers] % n_folds
+        numbers = cohort.number_places()
+        order = np.argsort(-np.bincount(numbers), kind="stable")  # the largest first
+        dealt: IntArray = np.argsort(order)[numbers] % n_folds
         return dealt
     cohort.check_folds(n_folds)
     return cohort.deal(n_folds, seed)

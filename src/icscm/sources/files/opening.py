@@ -24,7 +24,7 @@ import pyarrow
 import pyarrow.compute
 from pyarrow import types
 
-from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
+from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE, ROW_DTYPE
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.clusters import number_clusters
@@ -204,23 +204,24 @@ def open_files(
     readers, survey, hashes, least = _survey(file, special, asked.max_thresholds)
     ranks, classes = rank_labels(readers["target"], positive)
     segments, rows, places = number_segments(ranks, readers)
-    clusters = None
-    if groups is not None:
-        numbers = readers["groups"].list_numbers()
-        position = np.argsort(np.argsort(segments, kind="stable"))
-        clusters = number_clusters(numbers, segments % len(places), len(places), position)
     table = countable.describe_columns(survey, names, asked)
     sampled = find_sampled(survey, table)
     values = _read_sample(file, sampled, hashes, least) if sampled else {}
     binned = plan_from_survey(survey, table, values)
     del hashes, least
+    position, clusters = np.empty(len(rows), dtype=ROW_DTYPE), None
+    position[np.argsort(segments, kind="stable")] = np.arange(len(rows), dtype=ROW_DTYPE)
+    if groups is not None:
+        numbers = readers["groups"].list_numbers()
+        clusters = number_clusters(numbers, segments % len(places), len(places), position)
     features = _choose_stored(binned, table)
     codes = CodeFile(len(features), rows, temp_dir, n_threads)
     with ExitStack() as stack:
         stack.callback(codes.close)
         _write_codes(file, codes, PieceCoder(binned, features), segments)
         info = SourceInfo(binned, classes.tolist(), places, [countable.SAMPLED] * binned.sampled)
-        source = mapped.make_mapped_source(info, features, codes, budget.share, asked.device)
+        how = position, budget.share, asked.device
+        source = mapped.make_mapped_source(info, features, codes, *how)
         source.groups = clusters
         stack.pop_all()
     close, has_environments = partial(mapped.close_source, source, codes), environments is not None

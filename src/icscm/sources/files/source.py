@@ -44,7 +44,7 @@ from icscm.sources.countable import StoredSource, place
 from icscm.writing import format_size
 
 # Memory of a row beyond the batches read and written: its label and environment; its hash in the
-# first pass, and in the search its number while it is in play, once more while rows are split.
+# first pass; where it goes; and in the search its number while in play, once more while rows split.
 _BYTES_PER_ROW = 16
 # Of a row with a group besides: its number, and those by which clusters are numbered.
 _BYTES_PER_GROUPED = 36
@@ -264,11 +264,16 @@ class MappedStore(CodeStore):
 
 
 def make_mapped_source(
-    info: SourceInfo, features: Sequence[int], file: CodeFile, block_bytes: int, device: str = "cpu"
+    info: SourceInfo,
+    features: Sequence[int],
+    file: CodeFile,
+    position: Array,
+    block_bytes: int,
+    device: str = "cpu",
 ) -> StoredSource:
     """Make a filled file countable: `features` are those in it, neighbours of one layout.
 
-    A row takes a few bytes of memory: its number, while in play.
+    A row takes a few bytes of memory: its number, while in play, and where it went, `position`.
     """
     layouts = [info.candidates.find_layout(feature) for feature in features]
     numbers, rows = np.array(features, dtype=np.int64), file.rows
@@ -279,7 +284,7 @@ def make_mapped_source(
         n_bins = int(info.candidates.count_bins(numbers[alike]).max())
         own = numbers[alike], file.codes[alike], n_bins, rows, file.n_threads, layout
         stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
-    return StoredSource(info, place(stores, rows, device), rows)
+    return StoredSource(info, place(stores, rows, device), rows, position)
 
 
 def close_source(source: StoredSource, file: CodeFile) -> None:

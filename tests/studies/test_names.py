@@ -1,0 +1,111 @@
+"""Names of environments and groups are labels only: results do not depend on them."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from icscm import (
+    ICSCMClassifier,
+    InvariantFeatureSelector,
+    InvariantForestClassifier,
+    InvariantScoreClassifier,
+    InvariantTreeClassifier,
+    TreeCausalPrediction,
+    permutation_importance,
+    stability_selection,
+)
+from icscm.estimators.crossfit import _shuffle_within
+from icscm.search import shape
+from icscm.search.tree_sets import draw_half
+from icscm.sources.memory import open_memory
+from icscm.studies.comparison import _deal_places
+from icscm.studies.folds import make_cohort
+from icscm.studies.tuning import assign_folds
+
+N = 200
+_RNG = np.random.default_rng(1)
+ENVIRONMENT, GROUP = _RNG.integers(0, 6, N), _RNG.integers(0, 40, N)
+A, B, C = _RNG.normal(size=(3, N)).round(1)
+Y = (_RNG.random(N) < 1 / (1 + np.exp(1 - 2 * (A > 0) - (B > 0.3)))).astype(int)
+X = pd.DataFrame({"a": A, "b": B, "c": C})
+
+
+def draw(environments, groups):
+    """Every kind of draw, for the rows as the table has them."""
+    both = make_cohort(X, Y, environments, groups)
+    yield from (both.deal(3, 0), make_cohort(X, Y, environments).deal(3, 0))
+    yield assign_folds(ICSCMClassifier(), both, "environments", 3, 0)
+    yield [np.isin(both.numbers, part) for part in _deal_places(both.numbers)]
+    yield _shuffle_within(both.numbers, np.random.default_rng(0))
+    pair = np.where(both.numbers == both.numbers[0], environments[0], "z")
+    for places, own in ((environments, groups), (pair, groups), (pair, None)):
+        source = open_memory(X, Y, places, groups=own).source
+        cells, at = source.list_cells(), source.position
+        for codes in (None, cells[1], source.list_groups()):
+            yield source.number_units(codes)[at]
+        yield shape._assign_folds(source, *cells)[1][at]
+        yield draw_half(cells[1], source.number_units(), seed=0)[at]
+
+
+@settings(max_examples=4)
+@given(st.permutations("abcdef"), st.permutations(range(40)))
+def test_draws_do_not_depend_on_names(places, groups):
+    """Rows were drawn in the order of the environments' names: by forests, folds of groups,
+    shapes, the halves of `TreeCausalPrediction`, and values by the screen."""
+    named = [(list("abcdef"), range(40)), (places, groups)]
+    pairs = [draw(np.array(e)[ENVIRONMENT], np.array(g)[GROUP]) for e, g in named]
+    assert all(np.array_equal(*each) for each in zip(*pairs, strict=True))
+
+
+def fit_forest(environments, **parameters):
+    forest = InvariantForestClassifier(2, random_state=0, **parameters)
+    forest.fit(X, Y, environments=environments)
+    importance = permutation_importance(forest, X, Y, environments, n_repeats=1)
+    return [*forest.predict_proba(X)[:, 1], *importance.pooled.ravel()]
+
+
+LEARNERS = {
+    "forest": fit_forest,
+    "forest of environments": lambda e: fit_forest(e, resample="environments"),
+    "halves": lambda e: TreeCausalPrediction(random_state=0).fit(X, Y, environments=e).p_values_,
+    "subsamples": lambda e: [
+        hash(each.features)
+        for each in stability_selection(
+            InvariantTreeClassifier(), X, Y, e, 4, random_state=0
+        ).models
+    ],
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_renamed_environments_give_the_same_result(name):
+    """A forest with a fixed seed was another where environments had other names."""
+    with warnings.catch_warnings(action="ignore"):
+        results = [LEARNERS[name](np.array([*e])[ENVIRONMENT]) for e in ("abcdef", "cfbaed")]
+    assert len(results[0])
+    assert list(results[0]) == pytest.approx(list(results[1]), rel=1e-9)
+
+
+def test_a_screen_does_not_depend_on_names(monkeypatch):
+    """The screen of a score saw rows by environment, and drew values in the order of names."""
+    rng = np.random.default_rng(0)
+    environment, y = rng.integers(0, 4, 400), rng.integers(0, 2, 400)
+    agrees = rng.random(400) < np.array([0.9, 0.6, 0.5, 0.4])[environment]
+    a, b = np.where(agrees, y, 1 - y), (y + rng.integers(0, 3, 400)) / 1.0
+    frame = pd.DataFrame({"a": a, "b": b})
+    quick = lambda *_: LogisticRegression()  # noqa: E731
+    monkeypatch.setattr(InvariantFeatureSelector, "_make_learner", quick)
+    with warnings.catch_warnings(action="ignore"):
+        one, other = (
+            InvariantScoreClassifier(random_state=0).fit(
+                frame, y, environments=np.array([*e])[environment]
+            )
+            for e in ("abcd", "dbac")
+        )
+    assert (one.screen_["verdict"] == "rejected").any()
+    assert one.screen_["share"].tolist() == pytest.approx(other.screen_["share"].tolist())
