@@ -15,7 +15,6 @@ from icscm.exceptions import IcscmError, NoEnvironmentsWarning, NothingFoundWarn
 from icscm.search.forest import DRAWN_SHARE
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import pack_matrix
-from icscm.sources.memory import open_memory
 from icscm.studies.scores import score_calibration
 
 
@@ -149,17 +148,16 @@ def find_out_of_bag(X, y, environment, resample):
     """The slow, literal version: draw as the forest draws, predict rows, average."""
     forest = make_forest(resample=resample, min_samples_leaf=0.02)
     forest.fit(X, y, environments=environment)
-    source = open_memory(X, y, environment, preparation=forest.prepare()).source
-    at = np.argsort(source.position)  # the row of each sorted one
+    places = pd.unique(environment)  # in the order of their first appearance
     seed = np.random.RandomState(0).randint(2**31 - 1)
     votes, n_votes = np.zeros((2, len(y)))
     for rng, tree in zip(np.random.default_rng(seed).spawn(12), forest.model_.trees, strict=True):
         if resample == "rows":
             n = round(DRAWN_SHARE * len(y))
-            seen = at[rng.choice(len(y), n, replace=False, shuffle=False)]
+            seen = rng.choice(len(y), n, replace=False, shuffle=False)
         else:
-            drawn = rng.choice(5, round(DRAWN_SHARE * 5), replace=False)
-            seen = np.flatnonzero(np.isin(environment, drawn))
+            drawn = rng.choice(5, round(DRAWN_SHARE * 5), replace=False, shuffle=False)
+            seen = np.flatnonzero(np.isin(environment, places[drawn]))
         left_out = np.setdiff1d(np.arange(len(y)), seen)
         votes[left_out] += tree.predict_proba(X)[left_out]
         n_votes[left_out] += 1

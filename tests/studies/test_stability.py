@@ -89,9 +89,9 @@ def make_table(rng, n_rows=400):
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_frequencies_are_those_of_fitting_each_subsample(learner):
     X, y, environments = make_table(np.random.default_rng(3))
-    found = stability_selection(learner, X, y, environments, n_resamples=12, random_state=5)
-    members = [np.flatnonzero(environments == k) for k in range(3)]
-    rng = np.random.default_rng(5)
+    found = stability_selection(learner, X, y, environments, n_resamples=12, random_state=6)
+    members = [np.flatnonzero(environments == k) for k in pd.unique(environments)]
+    rng = np.random.default_rng(6)
     features, rules = dict.fromkeys(X.columns, 0), {}
     for _ in range(12):
         rows = draw_subsample(members, rng)
@@ -236,7 +236,7 @@ def test_trees_and_forests_are_grown_on_each_subsample(learner):
     """Only rules were taken; a tree once failed with an AttributeError."""
     X, y, environments = make_table(np.random.default_rng(3), 1200)
     found = stability_selection(learner, X, y, environments, n_resamples=4, random_state=5)
-    members = [np.flatnonzero(environments == k) for k in range(3)]
+    members = [np.flatnonzero(environments == k) for k in pd.unique(environments)]
     rng, counts = np.random.default_rng(5), dict.fromkeys(X.columns, 0)
     for _ in range(4):
         rows = draw_subsample(members, rng)
