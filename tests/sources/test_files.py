@@ -222,8 +222,7 @@ def test_many_blocks_of_columns(path, table, monkeypatch):
     monkeypatch.setattr("icscm.engine.pieces.ROW_CHUNK", 100)
     make = mapped.make_mapped_source
     monkeypatch.setattr(
-        "icscm.sources.files.source.make_mapped_source",
-        lambda *args: make(*args[:4], 1, *args[5:]),
+        "icscm.sources.files.source.make_mapped_source", lambda *args: make(*args[:4], 1, *args[5:])
     )
     found = ICSCMClassifier().fit_dataset(path, **OPTIONS)
     in_memory = ICSCMClassifier().fit(
