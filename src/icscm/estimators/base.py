@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm.estimators.describing import DescribingMixin, get_names
-from icscm.exceptions import IcscmError, IcscmWarning, LeftOutWarning, NoEnvironmentsWarning, warn
+from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
 from icscm.model.splits import LeafCounts, freeze_counts
@@ -197,37 +196,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         self._series_names_ = get_names(target, environments)
         self._warn_of_findings()
         return self
-
-    def validate(
-        self, X: Any, y: Any, environments: Any, groups: Any = None, **options: Any
-    ) -> Any:
-        """Measure the performance in environments left out, and keep it for the report.
-
-        Parameters
-        ----------
-        X, y, environments, groups : as for `fit`
-            The samples that the learner was fitted on, of at least three environments for a
-            learner that tests invariance, two for others.
-        **options : optional
-            As for `icscm.leave_one_environment_out`, which this is for a fitted learner.
-
-        Returns
-        -------
-        icscm.studies.transfer.Validation
-            AUC, calibration and Brier score in each environment, of a model learned without it,
-            and their random-effects summary; also the attribute `validation_`.
-
-        Raises
-        ------
-        IcscmError
-            If there are too few environments, or a class occurs in only one of them.
-        """
-        check_is_fitted(self)
-        # a study fits learners, so that it is imported no earlier than it is called
-        measure = import_module("icscm.studies.transfer").leave_one_environment_out
-        with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warned
-            self.validation_ = measure(self, X, y, environments, groups=groups, **options)
-        return self.validation_
 
     def prepare(self) -> BinningConfig:
         """How a table is read and binned for this learner.

@@ -1,15 +1,18 @@
-"""A fitted model as a frame, a figure or a report."""
+"""A fitted model as a frame, a figure or a report, and its performance in other environments."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from icscm._constants import DEFAULT_MARGIN
 from icscm._types import FloatArray
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.forest import Forest
 from icscm.report.sections.leaves import AFTERWARDS_ALPHA
 from icscm.stats.independence import make_test
@@ -130,6 +133,37 @@ class DescribingMixin:
                 "note": pandas.Series([each.reason for each in found], dtype=object),
             }
         )
+
+    def validate(
+        self, X: Any, y: Any, environments: Any, groups: Any = None, **options: Any
+    ) -> Any:
+        """Measure the performance in environments left out, and keep it for the report.
+
+        Parameters
+        ----------
+        X, y, environments, groups : as for `fit`
+            The samples that the learner was fitted on, of at least three environments for a
+            learner that tests invariance, two for others.
+        **options : optional
+            As for `icscm.leave_one_environment_out`, which this is for a fitted learner.
+
+        Returns
+        -------
+        icscm.studies.transfer.Validation
+            AUC, calibration and Brier score in each environment, of a model learned without it,
+            and their random-effects summary; also the attribute `validation_`.
+
+        Raises
+        ------
+        IcscmError
+            If there are too few environments, or a class occurs in only one of them.
+        """
+        check_is_fitted(self)
+        # a study fits learners, so that it is imported no earlier than it is called
+        measure = import_module("icscm.studies.transfer").leave_one_environment_out
+        with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warned
+            self.validation_ = measure(self, X, y, environments, groups=groups, **options)
+        return self.validation_
 
     def plot(self, ax: Axes | None = None, *, order: str = "name") -> Figure:
         """The tree of the rules and the label's rate in each leaf, by environment.

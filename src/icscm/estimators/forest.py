@@ -186,15 +186,6 @@ class InvariantForestClassifier(BaseTreeClassifier):
         size = {"n_repeats": 3, "max_rows": MAX_PERMUTED}
         return permutation_importance(self, X, y, environments, **size)
 
-    @property
-    def feature_shares_(self) -> pandas.Series:
-        """The share of the trees that use each feature, the most used first."""
-        import pandas
-
-        uses = self.model_.count_uses()  # the most used first
-        shares = {feature: n / len(self.model_.trees) for feature, n in uses.items()}
-        return pandas.Series(shares, dtype=float, name="share of trees")
-
 
 def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
     """Out-of-bag scores, of all rows and of each environment."""

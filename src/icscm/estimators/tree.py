@@ -21,8 +21,6 @@ from icscm.stats.verdicts import Verdicts
 from icscm.tables.labels import check_several, warn_of_two
 
 if TYPE_CHECKING:
-    import pandas
-
     from icscm.report.page import Report
     from icscm.report.path import Path
 
@@ -271,19 +269,3 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         Rates may differ in a tree of invariant effects: every environment has its own.
         """
         return Verdicts(self.trace_.verdicts if self.environments_ else ())
-
-    @property
-    def feature_deviances_(self) -> pandas.DataFrame:
-        """Deviance that each feature explains, and heterogeneity of the rates that it adds.
-
-        A row for each feature, `deviance_explained` and `rate_heterogeneity` summed over the splits
-        of the feature; a heterogeneity below 0 was explained by it.
-        """
-        import pandas
-
-        index = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        columns = ["deviance_explained", "rate_heterogeneity"]
-        frame = pandas.DataFrame(0.0, index=index, columns=columns)
-        for feature, values in self.trace_.list_importances().items():
-            frame.loc[feature] = values
-        return frame

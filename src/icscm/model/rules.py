@@ -110,8 +110,7 @@ class ThresholdRule(Rule):
         values = _read_numbers(column, self)
         # as float64: else NumPy rounds the threshold to the narrower type of the values
         narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
-        above: BoolArray = values > (np.float64(self.threshold) if narrow else self.threshold)
-        return above
+        return values > (np.float64(self.threshold) if narrow else self.threshold)
 
     def _format_condition(self) -> str:
         return f"{'>' if self.above else '<='} {format_number(self.threshold)}"
@@ -215,10 +214,8 @@ class PresenceRule(Rule):
 
     def _compare(self, column: Column) -> BoolArray:
         if isinstance(column, Levels) and all(isinstance(level, bool) for level in column.levels):
-            truth: BoolArray = np.append(column.levels, False).astype(np.bool_)[column.codes]
-            return truth  # tables keep booleans as levels
-        present: BoolArray = _read_numbers(column, self) > 0
-        return present
+            return np.append(column.levels, False).astype(np.bool_)[column.codes]
+        return _read_numbers(column, self) > 0
 
     def _format_condition(self) -> str:
         return "present" if self.present else "absent"

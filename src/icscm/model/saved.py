@@ -122,8 +122,7 @@ class SavedModel:
         Returns
         -------
         array of str, of shape (n_samples,)
-            Such as `not met: age > 63`; the path to the leaf of a tree, `age > 63 and sex == f`;
-            of a forest how many vote positive, `63 of 100 trees`.
+            Such as `not met: age > 63`; the path to the leaf of a tree; `63 of 100 trees`.
         """
         return self.decide(X).decided_by
 
@@ -151,10 +150,9 @@ class SavedModel:
     ) -> SavedModel:
         """The model moved to a site, from labelled rows of it or from its base rate.
 
-        The intercept of the log odds is shifted, by the maximum likelihood of the rows with
-        Jeffreys' prior, drawn towards 0 as if sites scattered by 0.5. The slope is estimated, too,
-        from 100 rows of each class on. With `prevalence` instead of y, the mean prediction
-        for X becomes that; without X the log odds change by as much as those of the base rate.
+        The intercept of the log odds is shifted, by maximum likelihood with Jeffreys' prior, drawn
+        towards 0 as if sites scattered by 0.5; from 100 rows of each class on the slope, too. With
+        `prevalence` the mean for X becomes that, or the log odds change as those of the base rate.
 
         Parameters
         ----------
@@ -386,10 +384,7 @@ def list_used(saved: SavedModel) -> list[str]:
     return list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
 
 
-# A fitted learner: `model_` is a `Tree`, `Forest` or `Score`, `trace_` a `search.trace.Trace`; see
-# `estimators.base`. `feature_types_`, `feature_names_in_` and, where something was tested, `alpha_`
-# are there where they are known; one of conjunctions and disjunctions has `rule_importances_` and
-# `equivalent_rules_`, too.
+# A fitted learner of `icscm.estimators`, which this layer does not import.
 Learner = Any
 
 

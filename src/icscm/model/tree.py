@@ -300,8 +300,7 @@ class Tree(CalibratedModel):
             They sum to 1.
         """
         correct = [sum(leaf[int(self.covers_when)]) for leaf in self.leaves[:-1]]
-        shares: FloatArray = np.array(correct, dtype=np.float64) / max(sum(correct), 1)
-        return shares
+        return np.array(correct, dtype=np.float64) / max(sum(correct), 1)
 
     def count_splits(self) -> tuple[CountArray, CountArray]:
         """Training samples at each split.

@@ -21,13 +21,10 @@ import numpy as np
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.counts import CountSource
 from icscm.engine.pieces import BinnedSplit
-from icscm.model.tree import Tree
-from icscm.search.columns import ColumnScreen
 from icscm.search.greedy import Growth
-from icscm.search.grow import TreeSettings, grow, list_binned_splits
-from icscm.search.scanners import Scanner
+from icscm.search.grow import TOLERANCES, TreeSettings, list_binned_splits
 from icscm.search.settings import Settings
-from icscm.search.trees import make_tree
+from icscm.search.trees import grow_screened, make_tree
 from icscm.sources.countable import StoredSource
 from icscm.stats.splits import compute_auc
 
@@ -129,14 +126,10 @@ def _grow_chain(part: CountSource, settings: Settings) -> tuple[list[BinnedSplit
 def _grow_tree(part: CountSource, settings: Settings) -> tuple[list[BinnedSplit], FloatArray]:
     """The same of a tree whose effects are homogeneous; a plain one where nothing is tested."""
     n_least = max(1, ceil(_LEAST_LEAF * int(part.count_totals().sum())))
-    own = TreeSettings(n_least=n_least, missing=settings.missing)
-    if settings.test is None:
-        own = TreeSettings(tolerance=None, n_least=n_least, missing=settings.missing)
-    screen = ColumnScreen(part, own)
-    banned, _ = screen.reject(own.tolerance)
-    scan = Scanner(part.candidates, own, record_rejections=False, banned=banned)
-    top = grow(screen.root, scan, own.max_leaves)
-    tree: Tree = make_tree(part, top, balanced=False)
+    tolerance = None if settings.test is None else TOLERANCES["effect"]
+    own = TreeSettings(tolerance=tolerance, n_least=n_least, missing=settings.missing)
+    top, _ = grow_screened(part, own)
+    tree = make_tree(part, top, balanced=False)
     return list_binned_splits(part, top), tree.leaf_probabilities()
 
 

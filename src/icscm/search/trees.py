@@ -60,11 +60,18 @@ def find_tree(
     """Grow the tree that the settings require; one screen may serve several tolerances."""
     if settings.needs_rates:
         return find_rate_tree(source, settings)[:2]
+    top, rejected = grow_screened(source, settings, screen)
+    return describe_tree(source, settings, top, rejected)
+
+
+def grow_screened(
+    source: CountSource, settings: TreeSettings, screen: ColumnScreen | None = None
+) -> tuple[Growing, tuple[RejectedColumn, ...]]:
+    """The tree of invariant effects, or a plain one, and the columns that it may not use."""
     screen = screen or ColumnScreen(source, settings)
     banned, rejected = screen.reject(settings.tolerance)
     scan = Scanner(source.candidates, settings, banned=banned)
-    top = grow(screen.root, scan, settings.max_leaves)
-    return describe_tree(source, settings, top, rejected)
+    return grow(screen.root, scan, settings.max_leaves), rejected
 
 
 def make_tree(source: CountSource, top: Growing, *, balanced: bool) -> Tree:

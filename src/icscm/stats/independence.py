@@ -8,6 +8,7 @@ the degrees of freedom, and a table with none left has p-value 1: never NaN.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -51,15 +52,7 @@ class IndependenceTest(Protocol):
         ...
 
 
-class _NamedTest:
-    """A test of this package."""
-
-    def __repr__(self) -> str:
-        parameters = ", ".join(f"{name}={value}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({parameters})"
-
-
-class _StatisticTest(_NamedTest):
+class _StatisticTest:
     """A test whose statistic is compared with a critical value: no p-value per candidate."""
 
     def compute_p_values(self, tables: CountArray) -> FloatArray:
@@ -88,6 +81,7 @@ class _StatisticTest(_NamedTest):
         raise NotImplementedError
 
 
+@dataclass(eq=False)
 class ChiSquaredTest(_StatisticTest):
     """Pearson's chi-squared.
 
@@ -105,13 +99,13 @@ class ChiSquaredTest(_StatisticTest):
     array([0.0034])
     """
 
-    def __init__(self, yates: bool = True) -> None:
-        self.yates = yates
+    yates: bool = True
 
     def _run_kernel(self, *arrays: Any) -> None:
         _kernels.compute_pearson(self.yates, *arrays)
 
 
+@dataclass(eq=False)
 class GTest(_StatisticTest):
     """The likelihood-ratio test, G = 2 sum n log(n / expected), without correction.
 
@@ -128,7 +122,8 @@ class GTest(_StatisticTest):
         _kernels.compute_likelihood_ratio(*arrays)
 
 
-class FisherTest(_NamedTest):
+@dataclass(eq=False)
+class FisherTest:
     """Fisher's exact test; Pearson's chi-squared where a table has too many relatives to list.
 
     With two environments it is always exact. With more it sums over all tables of the same
@@ -275,8 +270,7 @@ def compute_bic(stratified: Sequence[CountArray]) -> FloatArray:
     n = labels.sum(axis=1)
     deviance = 2.0 * (special.xlogy(n, n) - special.xlogy(labels, labels).sum(axis=1))
     log_n = np.log(max(stratified[0].sum(), 1)) if len(stratified) else 0.0
-    bics: FloatArray = np.add.reduceat(deviance + (n > 0) * log_n, starts)
-    return bics
+    return np.add.reduceat(deviance + (n > 0) * log_n, starts)
 
 
 # --- sums over many small tables ---------------------------------------------

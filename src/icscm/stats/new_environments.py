@@ -179,8 +179,7 @@ class _Fit(NamedTuple):
     def compute_variances(self) -> FloatArray:
         """(node, leaf): of log odds in a new environment."""
         own = np.diagonal(self.nodes.errors, axis1=1, axis2=2)
-        variances: FloatArray = own + np.add(*self.squares)[:, np.newaxis]
-        return variances
+        return own + np.add(*self.squares)[:, np.newaxis]
 
     def predict(self) -> _Predictive:
         return _mix(self.nodes.values, self.nodes.mu, self.compute_variances())

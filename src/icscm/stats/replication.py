@@ -72,8 +72,7 @@ def measure_columns(sums: Array) -> tuple[FloatArray, FloatArray]:
 
 def find_replicated(tables: CountArray, samples: CountArray, least: float) -> BoolArray:
     """Which cuts are replicated, or cannot be told of; see `measure_replication`."""
-    replicated: BoolArray = ~(measure_replication(tables, samples) < least)
-    return replicated
+    return ~(measure_replication(tables, samples) < least)
 
 
 def find_effective_bounds(samples: CountArray, least: float) -> tuple[float, float]:

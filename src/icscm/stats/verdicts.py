@@ -223,8 +223,7 @@ def deflate_alike(tables: CountArray, verdicts: Sequence[Verdict]) -> Array:
 
 def _divide(positives: Array, sizes: Array) -> FloatArray:
     """Rates; 0 without samples."""
-    rates: FloatArray = positives / np.where(sizes > 0, sizes, 1)
-    return rates
+    return positives / np.where(sizes > 0, sizes, 1)
 
 
 def _blank(values: Iterable[Any], is_seen: Sequence[bool]) -> tuple[Any, ...]:
@@ -275,8 +274,7 @@ def find_shown(
 
 def _is_inside(bounds: FloatArray, limit: float) -> BoolArray:
     """Whether bounds are within a limit; the last digits of a sum must not decide."""
-    inside: BoolArray = np.round(bounds, P_VALUE_DECIMALS) <= limit
-    return inside
+    return np.round(bounds, P_VALUE_DECIMALS) <= limit
 
 
 def _has_gap(tables: CountArray) -> BoolArray:
