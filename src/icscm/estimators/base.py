@@ -353,9 +353,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         n = len(found)
         if len(labels) != n:
             raise IcscmError(f"y has {len(labels)} entries but X has {n} rows; give one per row")
-        weights = np.ones(n)
-        if sample_weight is not None:
-            weights = read_weights(sample_weight, n, "sample_weight")
+        given = sample_weight is not None
+        weights = read_weights(sample_weight, n, "sample_weight") if given else None
         return float(np.average(labels == found, weights=weights))
 
     def _check_rows(self, X: Any) -> Any:
@@ -385,10 +384,13 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         warnings.warn(message, FutureWarning, stacklevel=2)
         return self.dropped_columns_
 
-    def _open_again(self, *data: Any) -> Countable[Any]:
-        with warnings.catch_warnings():  # `fit` has warned
-            warnings.simplefilter("ignore", LeftOutWarning)
-            return open_memory(*data, preparation=self.prepare())
+    def _compute_path(self, compute: Any, data: Sequence[Any], values: Any, what: str) -> Any:
+        """The models at other levels or tolerances, of the data of `fit`."""
+        with warnings.catch_warnings(action="ignore", category=LeftOutWarning):  # `fit` has warned
+            countable = open_memory(*data, preparation=self.prepare())
+        path = compute(countable.source, self.make_settings(countable), values)
+        self._check_same(path.own_point.model, what)
+        return path
 
     def _check_same(self, model: Any, what: str) -> None:
         """Raise if data given again lead to another model."""

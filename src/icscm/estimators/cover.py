@@ -209,9 +209,7 @@ class SCMClassifier(BaseRuleClassifier):
         levels, path = list(alphas or ()), None
         if X is not None and environments is not None and levels and self.tests_invariance:
             data = X, y, environments, sample_weight, groups, frequency_weight
-            countable = self._open_again(*data)
-            path = compute_alpha_path(countable.source, self.make_settings(countable), levels)
-            self._check_same(path.own_point.model, "report")
+            path = self._compute_path(compute_alpha_path, data, levels, "report")
         names = {"data_name": data_name, "stability": stability}
         return self._make_report(y, environments, path=path, **names)
 

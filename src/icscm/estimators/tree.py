@@ -209,12 +209,14 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         IcscmError
             If the data are not those that the learner was fitted on.
         """
+        from icscm.report.path import compute_tolerance_path  # rules have no use for it
+
         path, has_data = tolerance_path, X is not None and environments is not None
         if path is not None:
             self._check_same(path.own_point.model, "tolerance_path")
         elif has_data and self.tolerance_ is not None and tolerances is not None:
             data = X, y, environments, sample_weight, groups, frequency_weight
-            path = self._compute_path(data, tolerances, "report")
+            path = self._compute_path(compute_tolerance_path, data, tolerances, "report")
         return self._make_report(y, environments, data_name=data_name, path=path)
 
     def tolerance_path(
@@ -251,15 +253,10 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         IcscmError
             If the data are not those that the learner was fitted on, or it is a plain tree.
         """
+        from icscm.report.path import compute_tolerance_path
+
         data = X, y, environments, sample_weight, groups, frequency_weight
-        return self._compute_path(data, tolerances, "tolerance_path")
-
-    def _compute_path(self, data: tuple[Any, ...], tolerances: Any, what: str) -> Path:
-        from icscm.report.path import compute_tolerance_path  # rules have no use for it
-
-        countable = self._open_again(*data)
-        path = compute_tolerance_path(countable.source, self.make_settings(countable), tolerances)
-        self._check_same(path.own_point.model, what)
+        path: Path = self._compute_path(compute_tolerance_path, data, tolerances, "tolerance_path")
         return path
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from icscm.exceptions import IcscmError
 from icscm.formatting import MAX_WHOLE, escape_controls
@@ -56,6 +56,7 @@ LEFT_OUT: Final = "left_out"
 FEATURE_TYPES: Final = (NUMBER, CATEGORY, LEFT_OUT)
 
 Label = str | bool | int | float
+_Model = TypeVar("_Model", Tree, Forest, Score)
 
 
 class Feature(NamedTuple):
@@ -329,11 +330,8 @@ class _ModelReader:
         if kind != Forest.kind:
             return self.read_tree(value, where, KINDS)
         trees = _list(self.read_tree, most=MAX_TREES)
-        try:
-            fields = _object(_CALIBRATION, kind=_TEXT, trees=trees)(value, where)
-            return Forest(fields["trees"], **take_fields(fields))
-        except IcscmError as error:
-            _reject(f"{where} is not a valid forest: {error}")
+        fields = _object(_CALIBRATION, kind=_TEXT, trees=trees)(value, where)
+        return _make(Forest, where, fields, fields["trees"])
 
     def read_tree(self, value: Any, where: str, kinds: Sequence[str] = ("tree",)) -> Tree:
         kind, balanced = _read_kind(value, where, kinds), False
@@ -350,10 +348,7 @@ class _ModelReader:
             splits = tuple(Split(**each) for each in fields["splits"])
             balanced = fields["balanced"]
         leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(splits) + 1)
-        try:
-            return Tree(splits, leaves, kind, balanced, **take_fields(fields))
-        except IcscmError as error:  # splits that form no tree
-            _reject(f"{where} is not a valid {kind}: {error}")
+        return _make(Tree, where, fields, splits, leaves, kind, balanced)
 
     def read_leaves(self, value: Any, where: str, n_leaves: int) -> tuple[LeafCounts, ...]:
         leaf = _list(_list(_whole(0, MAX_COUNT), exactly=self.n_environments), exactly=2)
@@ -371,11 +366,8 @@ class _ModelReader:
         fields = _object(_CALIBRATION, kind=_TEXT, **parts)(value, where)
         terms = tuple(Term(**each) for each in fields["terms"])
         leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(fields["bounds"]) + 1)
-        try:
-            log_odds = tuple(map(float, fields["log_odds"]))
-            return Score(terms, log_odds, fields["bounds"], leaves, **take_fields(fields))
-        except IcscmError as error:
-            _reject(f"{where} is not a valid score: {error}")
+        log_odds = tuple(map(float, fields["log_odds"]))
+        return _make(Score, where, fields, terms, log_odds, fields["bounds"], leaves)
 
     def read_rule(self, value: Any, where: str) -> Rule:
         if not self.features:  # a model of a packed store names the columns of its rules only
@@ -395,6 +387,14 @@ class _ModelReader:
             if self.level_kinds.setdefault(rule.column, level_kind) != level_kind:
                 _reject(f"{where}.levels are of another kind than an earlier rule's")
         return rule
+
+
+def _make(kind: type[_Model], where: str, fields: dict[str, Any], *parts: Any) -> _Model:
+    """A model of checked parts, with its calibration; raise where they do not fit together."""
+    try:
+        return kind(*parts, **take_fields(fields))
+    except IcscmError as error:
+        _reject(f"{where} is not a valid {fields['kind']}: {error}")
 
 
 def _reject(what: str) -> NoReturn:

@@ -128,9 +128,6 @@ def name_unseen(unseen: Unseen, rows: NDArray[np.intp]) -> Array:
     """`age, bmi missing: ` of each of some rows."""
     names = [*map(name_feature, unseen)]
     lacking = np.array([each[rows] for each in unseen.values()]).reshape(len(names), -1).T
-    texts: dict[bytes, str] = {}  # rows that lack the same share theirs
-    for key in (keys := [each.tobytes() for each in lacking]):
-        if key not in texts:
-            those = np.frombuffer(key, dtype=np.bool_).tolist()
-            texts[key] = f"{', '.join(compress(names, those))} missing: "
-    return np.array([texts[key] for key in keys], dtype=object)
+    patterns, which = np.unique(lacking, axis=0, return_inverse=True)
+    texts = [f"{', '.join(compress(names, those))} missing: " for those in patterns.tolist()]
+    return np.array(texts, dtype=object)[which.ravel()]
