@@ -187,8 +187,9 @@ def _fit_in_memory(
     if n_halves or is_brief:
         n = n_halves or N_BRIEF
         text = f"Learning from {count(n, 'random subsample')}"
-        with progress.stage(text), hide_repeated_warnings():
-            halved = stability_selection(learner, *table, n, random_state=seed, **own)
+        with progress.stage(text, n) as advance, hide_repeated_warnings():
+            way = {"random_state": seed, "on_fold": advance} | own
+            halved = stability_selection(learner, *table, n, **way)
         same = round(halved.columns_frequency * n)
         found |= {"n_returned": (same, n)} if is_brief else {"stability": halved}
     if options["report"] is not None and options["model"] == "forest":

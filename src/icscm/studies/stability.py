@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -142,6 +142,7 @@ def stability_selection(
     threshold: float = 0.6,
     random_state: int | np.random.Generator | None = None,
     groups: Any = None,
+    on_fold: Callable[[], None] = lambda: None,
 ) -> StabilitySelection:
     """How often each feature, rule and model is chosen on random subsamples of half the rows.
 
@@ -172,6 +173,8 @@ def stability_selection(
         Random seed or generator.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: in a subsample or out of it.
+    on_fold : callable, optional
+        Called after each subsample.
 
     Returns
     -------
@@ -223,7 +226,9 @@ def stability_selection(
     def learn_drawn(drawn: NDArray[np.intp]) -> Model | None:
         rows = drawn if groups is None else np.flatnonzero(np.isin(codes, drawn))
         part = source.take(rows, n_threads=1)
-        return learn(part) if part.count_totals().any(axis=1).all() else None
+        found = learn(part) if part.count_totals().any(axis=1).all() else None
+        on_fold()
+        return found
 
     rng = np.random.default_rng(random_state)
     subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
