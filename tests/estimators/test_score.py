@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from matplotlib.figure import Figure
 from rich.console import Console
 from sklearn.base import clone
@@ -12,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm import InvariantScoreClassifier, load
+from icscm.cli import main
 from icscm.cli.models import render_saved
 from icscm.exceptions import IcscmError, NothingFoundWarning
 from icscm.model.saved import make_saved_model
@@ -218,3 +220,51 @@ def test_no_column_gets_points(visits):
     assert str(learner.model_).startswith("no term was found")
     assert len(np.unique(learner.predict_proba(X))) == 2
     assert "No column got points" in learner.report().to_markdown()
+
+
+def test_rows_of_one_group_count_as_one():
+    """Copies of rows that belong together make no weak term significant."""
+    X, y, places = make_visits(700)
+    plain = InvariantScoreClassifier(tolerance=None, max_terms=20)
+    columns = X[["age", "sex", "job"]]
+    once = clone(plain).fit(columns, y, environments=places)
+    copied = pd.concat([columns] * 6), np.tile(y, 6)
+    groups = np.tile(np.arange(700), 6)
+    together = clone(plain).fit(*copied, environments=np.tile(places, 6), groups=groups)
+    apart = clone(plain).fit(*copied, environments=np.tile(places, 6))
+    n_terms = [len(each.model_.list_rows()) for each in (once, together, apart)]
+    assert n_terms[1] < n_terms[2]
+
+
+def test_weights_of_rows_are_copies_of_rows():
+    X, y, places = make_visits(600)
+    plain = InvariantScoreClassifier(tolerance=None, max_terms=4)
+    times = np.random.default_rng(0).integers(1, 4, 600)
+    weighted = clone(plain).fit(X, y, environments=places, frequency_weight=times)
+    copied = [each.repeat(times) for each in (X.index.to_numpy(), y, places)]
+    repeated = clone(plain).fit(X.loc[copied[0]], copied[1], environments=copied[2])
+    assert weighted.model_.terms == repeated.model_.terms
+    assert weighted.model_.leaves == repeated.model_.leaves
+    assert weighted.model_.log_odds == pytest.approx(repeated.model_.log_odds)
+
+
+def test_from_the_command_line(tmp_path, monkeypatch):
+    """The same score as in Python, predicted with and exported."""
+    monkeypatch.chdir(tmp_path)
+    X, y, places = make_visits(600)
+    X.assign(y=y, place=places, visit=np.arange(600) // 2).to_csv("visits.csv", index=False)
+    roles = ["--target", "y", "--positive", "yes", "--environment", "place", "--group", "visit"]
+    fitting = ["fit", "visits.csv", *roles, "--model", "score", "--tolerance", "none"]
+    run(*fitting, "--max-terms", "4", "--no-validation", "--out", "score.json")
+    plain = InvariantScoreClassifier(tolerance=None, max_terms=4)
+    plain.fit(X, y, environments=places, groups=np.arange(600) // 2)
+    assert load("score.json").model == plain.model_
+    assert "total of" in run("predict", "score.json", "visits.csv")
+    assert "add_points <- function" in run("export", "score.json", "--to", "r")
+    assert "Leaf 1: 0 " in run("show", "score.json", "--all")
+
+
+def run(*arguments):
+    done = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout

@@ -295,9 +295,10 @@ DRAWN = (
     "effect_tree_missing",
     "rate_tree",
     "tree_nothing",
+    "score",
 )
 # Pages whose drawings are held: every kind of plot is in one of them.
-WITH_SVG = ("conjunction", "disjunction", "equivalence", "effect_tree", "rate_tree_beyond")
+WITH_SVG = ("conjunction", "disjunction", "equivalence", "effect_tree", "rate_tree_beyond", "score")
 OF_FORESTS: dict[str, Hold] = {
     **{name: hold for name, hold in OF_REPORTED.items() if name.startswith("report")},
     "show-all.txt": hold_show_all,

@@ -16,6 +16,7 @@ import pandas as pd
 from icscm import (
     ICSCMClassifier,
     InvariantForestClassifier,
+    InvariantScoreClassifier,
     InvariantTreeClassifier,
     SCMClassifier,
     stability_selection,
@@ -285,6 +286,12 @@ CASES = {
         InvariantForestClassifier(n_estimators=5, max_leaves=6, max_features=1.0, random_state=0),
         make_sites,
         "--model forest --n-estimators 5 --max-leaves 6 --max-features 1",
+        follows_path=False,
+    ),
+    "score": Case(
+        InvariantScoreClassifier(random_state=0, n_jobs=1),
+        lambda: make_sites(1_500),
+        "--model score --n-jobs 1 --no-validation",
         follows_path=False,
     ),
     "forest_environments": Case(
