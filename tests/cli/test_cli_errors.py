@@ -3,7 +3,9 @@
 import json
 import pickle
 import re
+import shutil
 import warnings
+from contextlib import chdir
 
 import numpy as np
 import pandas as pd
@@ -18,22 +20,30 @@ from icscm.cli.group import name_option
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
     """A folder with data and a model."""
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
     n = 400
     a, b = rng.integers(0, 2, n), rng.integers(0, 2, n)
     y = (a & b) ^ (rng.random(n) < 0.05)
     frame = pd.DataFrame({"a": a, "b": b, "site": np.arange(n) % 2, "y": y})
-    frame.to_csv("data.csv", index=False)
-    frame.drop(columns="b").to_csv("lacks.csv", index=False)
-    frame.assign(b="x").to_csv("text.csv", index=False)
-    (tmp_path / "broken.json").write_text('{"format": "icscm-model"')
-    (tmp_path / "exists.csv").write_text("old")
-    (tmp_path / "exists.html").write_text("old")
-    assert CliRunner().invoke(main, [*FIT, "--out", "model.json"]).exit_code == 0
+    frame.to_csv(folder / "data.csv", index=False)
+    frame.drop(columns="b").to_csv(folder / "lacks.csv", index=False)
+    frame.assign(b="x").to_csv(folder / "text.csv", index=False)
+    (folder / "broken.json").write_text('{"format": "icscm-model"')
+    (folder / "exists.csv").write_text("old")
+    (folder / "exists.html").write_text("old")
+    with chdir(folder):
+        run([*FIT, "--out", "model.json"], status=0)
+    return folder
+
+
+@pytest.fixture
+def here(files, tmp_path, monkeypatch):
+    """A copy of it, the current folder."""
+    monkeypatch.chdir(shutil.copytree(files, tmp_path, dirs_exist_ok=True))
     return tmp_path
 
 
@@ -131,7 +141,7 @@ ERRORS = [
     (["predict", "model.json", "data.csv", "--out", "exists.csv"], "exists.csv exists"),
     (["predict", "broken.json", "data.csv"], "broken.json"),
     (["export", "model.json"], "Missing option '--to'"),
-    (["export", "model.json", "--to", "fortran"], "is not one of 'sql', 'python', 'json', 'text'"),
+    (["export", "model.json", "--to", "fortran"], "is not one of 'sql', 'python', 'r', 'json'"),
     (["export", "model.json", "--to", "sql", "--out", "exists.csv"], "exists.csv exists"),
     (["export", "broken.json", "--to", "sql"], "broken.json"),
     (["simulate"], "Missing option '--out'"),
