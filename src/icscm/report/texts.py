@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import re
+from functools import cache, lru_cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.report import formatting
@@ -41,9 +42,23 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
     return environment
 
 
+@cache
+def _compile(block: str) -> Template:
+    """A block and those that it uses; to compile all 56 takes longer than `icscm show`."""
+    environment = make_environment(0)
+    assert environment.loader is not None
+    source, *_ = environment.loader.get_source(environment, "texts.jinja")
+    blocks = {part.split(maxsplit=1)[0]: part for part in source.split("{% block ")[1:]}
+    needed = [block]
+    for name in needed:  # which grows
+        used = dict.fromkeys(re.findall(r"self\.(\w+)\(", blocks[name]))
+        needed += [each for each in used if each not in needed]
+    return environment.from_string("".join(f"{{% block {blocks[name]}" for name in needed))
+
+
 def write_lines(block: str, **content: Any) -> list[str]:
     """The lines of a block that are not empty."""
-    template = make_environment(0).get_template("texts.jinja")
+    template = _compile(block)
     text = "".join(template.blocks[block](template.new_context(content)))
     return [line.strip() for line in text.splitlines() if line.strip()]
 
