@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -223,7 +223,7 @@ def test_no_leaves():
 def test_never_nan_and_in_order(seed, n_environments, alpha):
     tables = np.random.default_rng(seed).integers(0, 9, size=(6, 2, n_environments))
     for verdict in make_verdicts(tables, TEST, alpha, 0.05):
-        text = json.dumps(verdict.to_dict(), allow_nan=False)
+        text = json.dumps(asdict(verdict), allow_nan=False)
         assert json.loads(text)["conclusion"] == verdict.conclusion
         for rate, bounds in zip(verdict.rates, verdict.rate_intervals, strict=True):
             assert rate is None or bounds[0] <= rate + 1e-12 <= bounds[1] + 2e-12

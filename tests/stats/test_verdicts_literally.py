@@ -179,8 +179,3 @@ def test_a_whole_verdict():
         minimum_detectable_difference=pytest.approx(detect(table, 0.1, corrected=False), rel=1e-6),
         alpha=0.1,
     )
-    plain = verdict.to_dict()
-    assert plain["rates"] == list(verdict.rates)
-    assert plain["rate_intervals"] == [*(list(each) for each in verdict.rate_intervals[:2]), None]
-    assert plain["difference_interval"] == list(verdict.difference_interval)
-    assert plain["minimum_detectable_difference"] == verdict.minimum_detectable_difference

@@ -369,8 +369,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
     @property
     def rules_(self) -> tuple[Rule, ...]:
         """The model's rules, in the order in which they were chosen."""
-        rules: tuple[Rule, ...] = self.model_.rules
-        return rules
+        return tuple(self.model_.rules)
 
     @property
     def features_used_(self) -> list[str | int]:

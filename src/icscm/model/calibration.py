@@ -153,10 +153,7 @@ class CalibratedModel(DisplayMixin):
         array of bool
             More than 1/2, or at least the threshold.
         """
-        verdict: BoolArray = (
-            probability > 0.5 if self.threshold is None else probability >= self.threshold
-        )
-        return verdict
+        return probability > 0.5 if self.threshold is None else probability >= self.threshold
 
     def find_cut(self) -> float:
         """The least raw probability that is predicted positive.

@@ -132,16 +132,8 @@ def parse_document(text: str) -> dict[str, Any]:
     if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
         both = f"{_show(negative)} and {_show(positive)}"
         _reject(f"classes must be two distinct labels of one kind, got {both}")
-    environments = fields["environments"]
-    return fields | {"model": read_model(fields["model"], features, environments)}
-
-
-def read_model(
-    fields: dict[str, Any], features: Sequence[Feature], environments: Sequence[Any] | None
-) -> Model:
-    """The model of `to_dict`, with these features and environments; raises WrongFileError."""
-    reader = _ModelReader(features, 1 if environments is None else len(environments))
-    return reader.read_model(fields, "model")
+    reader = ModelReader(features, fields["environments"])
+    return fields | {"model": reader.read_model(fields["model"], "model")}
 
 
 def _parse_json(text: str) -> Any:
@@ -316,11 +308,11 @@ _RULES: Final[dict[str, tuple[tuple[str, ...], dict[str, Check]]]] = {
 
 
 @dataclass
-class _ModelReader:
-    """Reads the model of a file with these features and this number of environments."""
+class ModelReader:
+    """Reads a model, as `to_dict` describes it, of these features and environments."""
 
     features: Sequence[Feature]
-    n_environments: int
+    environments: Sequence[Any] | None
     level_kinds: dict[int, str] = field(default_factory=dict)
 
     def read_model(self, value: Any, where: str) -> Model:
@@ -351,7 +343,8 @@ class _ModelReader:
         return _make(Tree, where, fields, splits, leaves, kind, balanced)
 
     def read_leaves(self, value: Any, where: str, n_leaves: int) -> tuple[LeafCounts, ...]:
-        leaf = _list(_list(_whole(0, MAX_COUNT), exactly=self.n_environments), exactly=2)
+        n_environments = 1 if self.environments is None else len(self.environments)
+        leaf = _list(_list(_whole(0, MAX_COUNT), exactly=n_environments), exactly=2)
         leaves: tuple[LeafCounts, ...] = _list(leaf, exactly=n_leaves)(value, where)
         n_samples = sum(sum(map(sum, leaf)) for leaf in leaves)
         if n_samples > MAX_COUNT:

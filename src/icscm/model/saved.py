@@ -166,8 +166,7 @@ class SavedModel:
         Returns
         -------
         SavedModel
-            The same model with another `calibration`; `settings["recalibration"]` has the estimate
-            of the shift, its standard error and its 95% interval (`low`, `high`).
+            With another `calibration`; `settings["recalibration"]` has the shift and its interval.
 
         Raises
         ------
@@ -212,8 +211,8 @@ class SavedModel:
             A number; `"costs=1:10"`, the costs of a false positive and of a false negative; or
             `"youden"`, `"sensitivity=0.95"` or `"specificity=0.9"`, chosen on X and y.
         X, y : as for `predict`, and array of shape (n_samples,), optional
-            Rows with their labels that the model was not learned from: on its training rows the
-            choice is optimistic. `icscm.choose_threshold` chooses on these by cross-fitting.
+            Rows with their labels that the model was not learned from, or the choice is optimistic.
+            `icscm.choose_threshold` chooses on training rows by cross-fitting.
 
         Returns
         -------
@@ -427,7 +426,8 @@ def make_saved_model(learner: Learner) -> SavedModel:
             )
     alpha, labels = getattr(learner, "alpha_", None), learner.environments_
     try:
-        model = parsing.read_model(make_plain(model.to_dict()), features, labels)
+        reader = parsing.ModelReader(features, labels)
+        model = reader.read_model(make_plain(model.to_dict()), "model")
     except WrongFileError as wrong:
         raise IcscmError(f"this model cannot be saved: {wrong}") from None
     # the result does not depend on where samples were counted

@@ -88,10 +88,7 @@ class Tree(CalibratedModel):
         array of bool, of shape (n_samples,)
             The verdict of each row's leaf; by the probability where a row falls in several.
         """
-        leaves, some, _ = self._follow_rows(X)
-        is_positive = self.leaf_verdicts[leaves]
-        is_positive[some.rows] = self.is_positive(some.probability)
-        return is_positive
+        return self._decide(*self._follow_rows(X)[:2])[0]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of the positive label for each row, from its leaf's training samples.
@@ -108,10 +105,7 @@ class Tree(CalibratedModel):
         array of float, of shape (n_samples,)
             Between 0 and 1, both excluded.
         """
-        leaves, some, _ = self._follow_rows(X)
-        probability = self.leaf_probabilities()[leaves]
-        probability[some.rows] = some.probability
-        return probability
+        return self._decide(*self._follow_rows(X)[:2])[1]
 
     def decide(self, X: Any) -> Decisions:
         """Prediction, probability and what decided for each row, in one pass.
@@ -127,14 +121,18 @@ class Tree(CalibratedModel):
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
         leaves, some, unseen = self._follow_rows(X)
-        probability, is_positive = self.leaf_probabilities()[leaves], self.leaf_verdicts[leaves]
         decided_by = np.array(self.leaf_texts, dtype=object)[leaves]
         if len(some.rows):
-            probability[some.rows] = some.probability
-            is_positive[some.rows] = self.is_positive(some.probability)
             means = np.array([f"mean of {n} leaves" for n in some.n_leaves.tolist()], dtype=object)
             decided_by[some.rows] = routes.name_unseen(unseen, some.rows) + means
-        return Decisions(is_positive, probability, decided_by)
+        return Decisions(*self._decide(leaves, some), decided_by)
+
+    def _decide(self, leaves: NDArray[np.intp], some: Blend) -> tuple[BoolArray, FloatArray]:
+        """Verdict and probability of rows; those that fall in several leaves have their mean."""
+        is_positive, probability = self.leaf_verdicts[leaves], self.leaf_probabilities()[leaves]
+        is_positive[some.rows] = self.is_positive(some.probability)
+        probability[some.rows] = some.probability
+        return is_positive, probability
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
         """Number of the leaf that each row falls in.

@@ -16,7 +16,7 @@ serves every set of banned features, so that most trees cost no counting.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -245,10 +245,6 @@ class _Search:
     def _score(self, banned: Banned) -> float:
         return self.tree(banned).tried.score
 
-    def _find_best(self, sets: Iterable[Banned]) -> Banned:
-        """The best of some sets, the first of equals."""
-        return min(sets, key=lambda banned: -self._score(banned))
-
     def ban(self) -> Banned:
         """A tree beyond chance is grown anew without each of its features, and so on.
 
@@ -260,14 +256,14 @@ class _Search:
             dependent = [each for each in front if self.tree(each).heterogeneity > 0]
             wider = {more for each in dependent for more in self._ban_each(each)}
             front = sorted(wider, key=self._rank)[:_BEAM]
-            best = self._find_best([best, *front])
+            best = max([best, *front], key=self._score)
             front = [each for each in front if self.tree(each).explained > self._score(best)]
         return best
 
     def unban(self, banned: Banned) -> Banned:
         """A feature banned early may be needed by those that were left."""
         while banned:
-            again = self._find_best(banned - {feature} for feature in sorted(banned))
+            again = max((banned - {each} for each in sorted(banned)), key=self._score)
             if self._score(again) <= self._score(banned):
                 break
             banned = again
@@ -288,7 +284,7 @@ class _Search:
                     idle.append(wider)
             if not idle:
                 return banned
-            banned = self._find_best(idle)
+            banned = max(idle, key=self._score)
 
     def list_tried(self, chosen: Banned) -> tuple[TriedTree, ...]:
         """The best trees by rising score, and last the one that was chosen."""

@@ -114,21 +114,6 @@ class Verdict(DisplayMixin):
             apart = f"rates differ by {self.difference:.1%} ({low:.1%} to {high:.1%})"
         return Display(f"<{self.conclusion}: p {self.p_value:.2g}, {apart}>")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them.
-
-        Returns
-        -------
-        dict
-            The fields above, tuples as lists.
-        """
-        plain = dict(vars(self), rates=list(self.rates))
-        if self.design_effect is None:
-            del plain["design_effect"]
-        plain["rate_intervals"] = [each and list(each) for each in self.rate_intervals]
-        plain["difference_interval"] = self.difference_interval and list(self.difference_interval)
-        return plain
-
 
 class Verdicts(tuple[Verdict, ...], DisplayMixin):
     """The verdicts on a model's leaves, in their order; shown as a table."""
