@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm import InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
+from icscm.cli import main
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load, make_saved_model
 
@@ -79,3 +81,23 @@ def test_two_levels_and_pools_are_as_without_an_order():
     frame = pd.DataFrame({"stage": make_ordered(codes)})
     (rule,) = SCMClassifier(max_thresholds=2).fit(frame, codes > 1).rules_
     assert str(rule) == "stage in 3 rare levels"
+
+
+@pytest.mark.parametrize("writer", ["pandas", "polars"])
+def test_a_parquet_file_that_is_read_as_a_whole_keeps_the_order(tmp_path, writer):
+    """`icscm fit` reads it into memory; pieces of `fit_dataset` have plain categories."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 5, 400)
+    y = (rng.random(400) < np.where(codes > 2, 0.9, 0.1)).astype(int)
+    path = tmp_path / "stages.parquet"
+    if writer == "pandas":
+        pd.DataFrame({"stage": make_ordered(codes), "y": y}).to_parquet(path)
+    else:
+        stages = pl.Series([STAGES[code] for code in codes]).cast(pl.Enum(STAGES))
+        pl.DataFrame({"stage": stages, "y": y}).write_parquet(path)
+    options = ["--target", "y", "--model", "tree", "--tolerance", "none", "--max-leaves", "2"]
+    out = ["--no-validation", "--out", str(tmp_path / "model.json")]
+    done = CliRunner().invoke(main, ["fit", str(path), *options, *out])
+    assert done.exit_code == 0, done.output
+    (split,) = load(tmp_path / "model.json").model.splits
+    assert split.rule.levels == ("I", "III")
