@@ -52,7 +52,6 @@ def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
     Example:
       icscm show model.json
     """
-    from icscm.export.documents import export_fasta
     from icscm.formatting import dump_json
     from icscm.model.saved import load
 
@@ -60,6 +59,8 @@ def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
         raise IcscmError("--fasta shows sequences only; leave out --json and --all")
     saved = load(model)
     if fasta:
+        from icscm.export.documents import export_fasta
+
         open_output().write(export_fasta(saved))
     elif as_json:
         click.echo(dump_json(saved.to_dict(), indent=2))

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Final
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from icscm import formatting
 from icscm._constants import LARGEST_EXACT
@@ -28,16 +27,25 @@ from icscm.model.splits import CHAINS, count_labels
 from icscm.model.tree import Tree
 from icscm.tables.columns import Level
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 # Characters of a number that R reads exactly.
 MAX_R_DIGITS: Final = 15
 
-_TEMPLATES = Environment(
-    loader=PackageLoader("icscm.export"),
-    trim_blocks=True,
-    keep_trailing_newline=True,
-    undefined=StrictUndefined,
-)
-_TEMPLATES.filters |= {"level": format_level, "name": format_name}
+
+@cache
+def _make_environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # not needed for SQL
+
+    environment = Environment(
+        loader=PackageLoader("icscm.export"),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"level": format_level, "name": format_name}
+    return environment
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,8 @@ def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
     line = "The model was fitted without missing values and rejects them: make sure there are none."
     rejected = [line] if saved.settings.get("missing") == "error" else []
     origin = describe_origin(saved)
-    return _TEMPLATES.get_template(name).render(values, origin=origin, rejected=rejected)
+    template = _make_environment().get_template(name)
+    return template.render(values, origin=origin, rejected=rejected)
 
 
 # --- JSON ----------------------------------------------------------------------------------------
