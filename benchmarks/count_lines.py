@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 SOURCE = Path(__file__).parents[1] / "src" / "icscm"
 # Lines of code of all files, of a file with all its lines, of a function's body, and its median.
-LIMITS = {"code": 18_500, "file": 450, "body": 50, "median": 6}
+LIMITS = {"code": 22_000, "file": 450, "body": 50, "median": 6}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 NO_CODE = {

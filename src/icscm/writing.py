@@ -106,11 +106,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def explain_errors(
-    path: Path,
-    n_bytes: int | None = None,
-    file: IO[bytes] | None = None,
-    *,
-    only_full: bool = False,
+    path: Path, n_bytes: int | None = None, file: IO[bytes] | None = None, only_full: bool = False
 ) -> Iterator[None]:
     """Turn an OSError raised while writing `path` into a sentence that names it.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import shlex
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from icscm.parameters import get_spec
 from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from icscm.studies.tuning import GridSearch
 
@@ -305,6 +304,7 @@ def print_fit(
     from icscm.estimators.tree import BaseTreeClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import make_fact_table, render_summary
+    from icscm.studies.scores import TITLES
 
     n_negative, n_positive = map(sum, learner.class_counts_)
     n_columns = learner.n_features_in_ - len(learner.dropped_columns_)
@@ -321,7 +321,8 @@ def print_fit(
         facts.append(["Purpose", _PURPOSES["plain" if plain else learner.invariance]])
     screen.print(make_fact_table(facts))
     if choice is not None:
-        console.print_all(screen, render_choice(choice))
+        tried = {**vars(choice), "beats_baseline": choice.beats_baseline, "titles": TITLES}
+        console.print_all(screen, console.render("grid_search.md", tried))
     screen.print()
     console.print_all(screen, render_summary(make_summary(learner, **names)))
     screen.print()
@@ -351,10 +352,8 @@ def make_learner(ctx: click.Context, data: Path, options: Options) -> Any:
     is_plain = settings.get("tolerance", "") is None if is_grown else model == "scm"
     if options["environment"] is None and not is_plain:
         other = "--tolerance none" if is_grown else "--model scm"
-        raise IcscmError(
-            "name the column of the environments with --environment, or learn without them "
-            f"with {other}"
-        )
+        advice = "name the column of the environments with --environment"
+        raise IcscmError(f"{advice}, or learn without them with {other}")
     if settings.get("margin_on") == "odds_ratio":
         settings.setdefault("margin", 1.5)
     if model in ("forest", "score"):
@@ -406,11 +405,3 @@ def _read_values(text: str) -> tuple[str, list[Any]]:
         return name, [allowed.parse(each.strip()) for each in values.split(",")]
     except IcscmError as error:
         raise IcscmError(f"--cv {name}=: {error}") from None
-
-
-def render_choice(found: GridSearch) -> Iterator[RenderableType]:
-    """The score of each combination that --cv tried, the majority-class baseline's last."""
-    from icscm.studies.scores import TITLES
-
-    content = {**vars(found), "beats_baseline": found.beats_baseline, "titles": TITLES}
-    return console.render("grid_search.md", content)

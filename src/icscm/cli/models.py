@@ -114,13 +114,7 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
 @click.argument("model", type=FILE)
 @add_options("to", "threshold", "table", "schema", "out", "force")
 def export(
-    model: Path,
-    to: str,
-    threshold: str | None,
-    table: str,
-    schema: str | None,
-    out: Path | None,
-    force: bool,
+    model: Path, to: str, threshold: str | None, out: Path | None, force: bool, **how: Any
 ) -> None:
     """Turn a model file into code that predicts without this package.
 
@@ -133,11 +127,11 @@ def export(
     """
     from icscm.export import export_model
 
-    if schema is not None and to != "sql":
+    if how["schema"] is not None and to != "sql":
         raise IcscmError("--schema is for --to sql")
     out = None if out == STDOUT else out
     check_outputs([out], force=force, inputs=[model])
-    text = export_model(load_model(model, threshold), to, table=table, schema=schema)
+    text = export_model(load_model(model, threshold), to, **how)
     text = text if text.endswith("\n") else f"{text}\n"
     if out is None:
         open_output().write(text)
@@ -222,9 +216,8 @@ def _read_table(saved: SavedModel, data: Path, options: Options) -> tuple[pyarro
     kept = split_names(options["keep_columns"], table.column_names, where)
     for name in kept:
         if name in _ADDED:
-            raise IcscmError(
-                f"{where} has a column {name!r}, as the predictions do; rename it to carry it over"
-            )
+            why = f"{where} has a column {name!r}, as the predictions do"
+            raise IcscmError(f"{why}; rename it to carry it over")
     return table, kept
 
 

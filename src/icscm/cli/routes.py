@@ -37,23 +37,15 @@ def choose_route(data: Path, options: Options) -> str:
     shared.check_labels(data, options["labels"], (shared.BITS,))
     for name in () if route == MEMORY else ("cv", "stability", "member"):
         if options[name] and (name != "member" or route == DASK):
-            raise IcscmError(
-                Parameter(name),
-                f" needs the table in memory, and {data} is learned from {_HOW[route]}; prepare "
-                "the files, or raise --max-memory",
-            )
+            why = f" needs the table in memory, and {data} is learned from {_HOW[route]}"
+            raise IcscmError(Parameter(name), why, "; prepare the files, or raise --max-memory")
     if route == PACKED and (options["only"] or options["drop"] or options["keep_columns"]):
         raise IcscmError("--only, --drop and --keep-columns are for tables; drop genes before")
     if route == DASK and options["group"]:
-        raise IcscmError(
-            "--group cannot be used on Dask; leave out --dask and --workers: a folder is read in "
-            "passes then"
-        )
+        raise IcscmError("--group cannot be used on Dask; leave out --dask and --workers")
     if route == DASK and options["model"] == "forest":
-        raise IcscmError(
-            "--model forest draws rows, which cannot be done on Dask; grow one --model tree, or "
-            "leave out --dask and --workers"
-        )
+        why = "--model forest draws rows, which cannot be done on Dask"
+        raise IcscmError(f"{why}; grow one --model tree, or leave out --dask and --workers")
     return route
 
 

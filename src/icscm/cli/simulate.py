@@ -34,13 +34,7 @@ _HOSPITALS = "n_rows", "shortcut_strength", "missing", "missing_when", "label_sh
 @add_options("random_state", "force")
 @click.pass_context
 def simulate(
-    ctx: click.Context,
-    /,
-    out: Path,
-    new_hospital: Path | None,
-    hospitals: bool,
-    force: bool,
-    **options: Any,
+    ctx: click.Context, /, out: Path, new_hospital: Path | None, hospitals: bool, **options: Any
 ) -> None:
     """Write simulated data with known causes.
 
@@ -64,6 +58,7 @@ def simulate(
     from icscm.datasets import make_conjunction, make_hospitals
 
     make: Any = make_hospitals if hospitals else make_conjunction
+    force = options.pop("force")
     known = inspect.signature(make).parameters
     named = {_RENAMED.get(name, name) if hospitals else name: name for name in options}
     foreign = [name for name in named if name not in known]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +27,6 @@ from icscm.parameters import check_matplotlib
 from icscm.writing import write_text, write_whole
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from icscm.io.roles import Roles
     from icscm.studies.checkup import CheckUp
     from icscm.studies.comparison import Comparison
@@ -78,8 +75,15 @@ def check(
         return
     n_positive = sum(each.n_positive for each in found.environments)
     sizes = n_positive, found.n_columns - len(found.dropped), len(found.environments)
-    facts = list_data_facts(data, labels, found.n_rows, *sizes)
-    print_all(make_console(), render_checkup(found, facts, None if show_all else _N_SHOWN))
+    shown = found.to_dict() | {
+        "facts": list_data_facts(data, labels, found.n_rows, *sizes),
+        "environments": sorted(found.to_dict()["environments"], key=lambda each: -each["n_rows"]),
+        "n_strong": len(found.strong_associations),
+        "most": None if show_all else _N_SHOWN,
+        "as_text": as_text,
+        "format_name": format_name,
+    }
+    print_all(make_console(), render("checkup.md", shown))
 
 
 def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp, Roles]:
@@ -93,21 +97,6 @@ def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp,
     with open_packed(data, shared.read_delimiter(options["delimiter"])) as store:
         countable = open_bits(store, table, *roles, sample_column=column)
         return check_presence(countable, alpha=alpha, words=name_option), labels
-
-
-def render_checkup(
-    found: CheckUp, facts: list[list[str]], most: int | None
-) -> Iterator[RenderableType]:
-    """A check-up, below the facts about the data, with at most so many lines of a table."""
-    content = found.to_dict() | {
-        "facts": facts,
-        "environments": sorted(found.to_dict()["environments"], key=lambda each: -each["n_rows"]),
-        "n_strong": len(found.strong_associations),
-        "most": most,
-        "as_text": as_text,
-        "format_name": format_name,
-    }
-    return render("checkup.md", content)
 
 
 @main.command()
@@ -142,7 +131,7 @@ def compare(
     if plot is not None:
         check_matplotlib()
     shared.check_outputs([out, plot], force=options["force"], inputs=[data])
-    from icscm.studies.candidates import choose_candidates
+    from icscm.studies.candidates import choose_candidates, format_score
     from icscm.studies.comparison import compare as compare_candidates
 
     names = split_commas([options["candidates"]]) if options["candidates"] else None
@@ -162,8 +151,9 @@ def compare(
     n_columns = samples.X.num_columns - len(found.dropped)
     n_environments = len(found.environments) + len(found.kept_in)
     sizes = found.n_rows, found.n_positive, n_columns, n_environments
-    console = make_console()
-    print_all(console, render_comparison(found, list_data_facts(data, samples, *sizes)))
+    facts, console = list_data_facts(data, samples, *sizes), make_console()
+    shown = found.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
+    print_all(console, render("comparison.md", shown))
     print_written(console, out, plot)
 
 
@@ -178,11 +168,3 @@ def _write(found: Comparison, out: Path | None, plot: Path | None) -> None:
     elif out is not None:
         table = pyarrow.Table.from_pandas(found.to_frame(), preserve_index=False)
         write_table(disarm_formulas(table), out)
-
-
-def render_comparison(found: Comparison, facts: list[list[str]]) -> Iterator[RenderableType]:
-    """Two tables, the rules, and the conclusions, below the facts about the data."""
-    from icscm.studies.candidates import format_score
-
-    shown = {"facts": facts, "cell": format_score, "as_text": as_text}
-    return render("comparison.md", found.to_dict() | shown)

@@ -133,18 +133,12 @@ class ColumnPlan:
         return replace(self, edges=edges)
 
 
-def make_binning(
-    edges: Sequence[Array],
-    names: tuple[str, ...] | None,
-    has_missing: BoolArray,
-    levels: Mapping[int, LevelBins],
-    sampled: bool = False,
-) -> Binning:
-    """All thresholds in one array."""
+def make_binning(edges: Sequence[Array], table: CodedTable, sampled: bool = False) -> Binning:
+    """All thresholds of a table, whose values do not matter, in one array."""
     offsets = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in edges], out=offsets[1:])
     joined = np.concatenate(edges) + 0  # -0.0 becomes 0.0: rows come in any order
-    return Binning(names, joined, offsets, sampled, has_missing, levels)
+    return Binning(table.names, joined, offsets, sampled, table.find_missing(), table.levels)
 
 
 def plan_columns(
@@ -297,7 +291,7 @@ def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Arr
         raise IcscmError(Parameter("max_thresholds", most), why)
     every = range(len(survey.columns))
     edges = [_choose_from(survey, table, j, sample).astype(survey.dtype) for j in every]
-    return make_binning(edges, table.names, table.find_missing(), table.levels, any_sampled)
+    return make_binning(edges, table, any_sampled)
 
 
 def _choose_from(survey: Survey, table: CodedTable, j: int, sample: Mapping[int, Array]) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import run_in_parts, run_tasks, split_columns, split_rows
 from icscm.tables.coded import CodedTable, are_finite, find_missing
-from icscm.tables.columns import Column, Level, Levels, Numbers, read_numbers, sort_key
+from icscm.tables.columns import Column, Columns, Level, Levels, Numbers, read_numbers, sort_key
 
 if TYPE_CHECKING:
     from icscm.engine._kernels.coding import SearchTable
@@ -69,10 +70,9 @@ def encode(
     code(binning.plan_levels(table, categories, has_missing))
     sample: ColumnPlan | None = None
     any_sampled = False
-    numbers, unused = table.find_numbers(), np.array([*table.dropped], dtype=np.int64)
-    left = np.setdiff1d(numbers, unused)
-    how = numbers, has_missing, max_thresholds, n_threads
-    scans = _list_scans(table, *how) if len(left) else ()
+    unused = np.array([*table.dropped], dtype=np.int64)
+    left = np.setdiff1d(table.find_numbers(), unused)
+    scans = _list_scans(table, has_missing, max_thresholds, n_threads) if len(left) else ()
     for kind, scanned, most in scans:
         plan = binning.plan_columns(X, left, has_missing, scanned, most, n_threads)
         if kind == "sample":
@@ -88,15 +88,12 @@ def encode(
         has_missing |= find_missing(X, table.names)
     # without the thresholds below which values are missing
     own = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
-    return binning.make_binning(own, table.names, has_missing, table.levels, any_sampled), stores
+    found = replace(table, has_missing=has_missing)
+    return binning.make_binning(own, found, any_sampled), stores
 
 
 def _list_scans(
-    table: CodedTable,
-    numbers: IntArray,
-    has_missing: BoolArray,
-    max_thresholds: int | None,
-    n_threads: int,
+    table: CodedTable, has_missing: BoolArray, max_thresholds: int | None, n_threads: int
 ) -> Iterator[tuple[str, Array | slice, int | None]]:
     """Some rows to plan columns from: "first" ones, which finish columns of few values, a "sample"
     or "all"; and the most thresholds. Sets `has_missing` of columns with missing values, if the
@@ -113,17 +110,13 @@ def _list_scans(
         has_missing |= find_missing(X, table.names)
     # more thresholds than a byte can number need all rows
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
-        yield "sample", choose_sample(hash_rows(X, numbers, n_threads), n_threads), max_thresholds
+        hashes = hash_rows(X, table.find_numbers(), n_threads)
+        yield "sample", choose_sample(hashes, n_threads), max_thresholds
     yield "all", slice(None), max_thresholds
 
 
 def _make_stores(
-    X: Array,
-    plan: ColumnPlan,
-    layouts: Sequence[Layout],
-    position: Array,
-    rows: Rows,
-    n_threads: int,
+    X: Array, plan: ColumnPlan, layouts: list[Layout], position: Array, rows: Rows, n_threads: int
 ) -> tuple[list[Store], IntArray]:
     """Stores of the columns that are as planned, those of one layout and width together, and the
     columns that are not. Constant ones are not stored.
@@ -258,12 +251,7 @@ class PieceCoder:
             if 1 < len(self._edges[j]) < MAX_NARROW_BINS:  # else NumPy is as quick
                 self._tables[j] = make_search_table([self._edges[j]], edges.dtype)
 
-    def code(
-        self,
-        columns: Sequence[Column] | Mapping[int, Column],
-        out: Array | None = None,
-        n_threads: int = 1,
-    ) -> Array:
+    def code(self, columns: Columns, out: Array | None = None, n_threads: int = 1) -> Array:
         """Bin numbers (feature, row), written to `out` if given.
 
         `columns` are the columns of the piece by position; only the features' own are needed.

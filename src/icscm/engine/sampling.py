@@ -18,7 +18,7 @@ from icscm._constants import QUANTILE_SAMPLE as QUANTILE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine import _kernels
 from icscm.engine.threads import run_tasks, split_rows
-from icscm.tables.columns import Column, Dates, Numbers, read_numbers
+from icscm.tables.columns import Column, Columns, Dates, Numbers, read_numbers
 
 # Seeds the hash that picks the sample; any number would do, but always the same.
 _SAMPLE_SEED = 20250721
@@ -132,10 +132,7 @@ class SampledRows:
 
 
 def take_rows(
-    columns: Sequence[Column] | Mapping[int, Column],
-    features: Iterable[int],
-    hashes: Hashes,
-    rows: Array,
+    columns: Columns, features: Iterable[int], hashes: Hashes, rows: Array
 ) -> SampledRows:
     """Some rows of a piece: the features that are numbers, NaN where missing."""
     distinct, first = np.unique(hashes[rows], return_index=True)

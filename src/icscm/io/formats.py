@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any
 
 from icscm.exceptions import IcscmError, is_short_of_memory
 from icscm.formatting import shorten_list
@@ -76,9 +76,8 @@ class TextFormat:
         try:
             "".encode(self.encoding)
         except LookupError:
-            raise IcscmError(
-                f"there is no encoding {self.encoding!r}; utf-8, latin-1 and cp1252 are usual"
-            ) from None
+            why = f"there is no encoding {self.encoding!r}"
+            raise IcscmError(f"{why}; utf-8, latin-1 and cp1252 are usual") from None
 
     @property
     def missing_texts(self) -> list[str]:
@@ -169,7 +168,10 @@ def find_sources(path: Path, member: str | None = None) -> list[Source]:
     if path.is_dir():
         return _list_folder(path)
     if not path.exists():
-        _reject_absent(path)
+        names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = get_close_matches(path.name, names, n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise IcscmError(f"there is no {'file' if path.suffix else 'file or folder'} {path}{hint}")
     if path.is_file() and path.stat().st_size == 0:
         raise IcscmError(f"{path} is empty")
     if path.suffix.lower() == ".zip":
@@ -260,13 +262,6 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
         return zipfile.ZipFile(path)
     except _DAMAGES:
         raise IcscmError(f"{path} is no zip archive, or a damaged one") from None
-
-
-def _reject_absent(path: Path) -> NoReturn:
-    names = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = get_close_matches(path.name, names, n=3)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    raise IcscmError(f"there is no {'file' if path.suffix else 'file or folder'} {path}{hint}")
 
 
 @contextmanager

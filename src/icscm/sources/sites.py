@@ -110,8 +110,8 @@ def make_agreement(
         else:
             edges.append(np.unique(np.asarray(cuts, dtype=np.float64)))
     has_missing = np.array([name in missing for name in columns], dtype=np.bool_)
-    binning = make_binning(edges, tuple(columns), has_missing, levels)
-    return Agreement(binning, classes, tuple(environments))
+    table = CodedTable(np.empty((0, len(columns))), tuple(columns), levels, has_missing)
+    return Agreement(make_binning(edges, table), classes, tuple(environments))
 
 
 class Site(Protocol):

@@ -6,7 +6,7 @@ A column holds numbers, or levels of a category (text, booleans, categoricals). 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,8 @@ class Dates:
 
 
 Column = Numbers | Levels | Dates
+# By position; of a mapping only those that are needed.
+Columns = Sequence[Column] | Mapping[int, Column]
 
 
 def is_frame(X: Any) -> bool:
@@ -243,10 +245,8 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if is_text or types.is_boolean(kind) or is_number:
         return _read_levels(array)
-    raise IcscmError(
-        f"column {name!r} is of type {kind}; rules are made of numbers, text, booleans and "
-        "categories, so convert it or drop it"
-    )
+    advice = "rules are made of numbers, text, booleans and categories, so convert it or drop it"
+    raise IcscmError(f"column {name!r} is of type {kind}; {advice}")
 
 
 def read_arrow_groups(array: Any, what: str) -> Any:
@@ -257,10 +257,8 @@ def read_arrow_groups(array: Any, what: str) -> Any:
     kind = array.type.value_type if types.is_dictionary(array.type) else array.type
     is_nested = types.is_nested(kind) or types.is_run_end_encoded(kind)
     if is_nested or types.is_interval(kind):
-        raise IcscmError(
-            f"{what} is of type {kind}; labels and environments are text, numbers, booleans or "
-            "dates, so convert it or name another column"
-        )
+        advice = "convert it to text, numbers, booleans or dates, or name another column"
+        raise IcscmError(f"{what} is of type {kind}; {advice}")
     views = {pyarrow.string_view(): pyarrow.string(), pyarrow.binary_view(): pyarrow.binary()}
     kind = pyarrow.float32() if types.is_float16(kind) else views.get(kind, kind)
     return array if kind == array.type else array.cast(kind)

@@ -59,9 +59,8 @@ def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tu
     import pandas
 
     if len(values) != n_rows:
-        raise IcscmError(
-            f"{what} has {len(values)} entries but X has {n_rows} rows; give one per row"
-        )
+        why = f"{what} has {len(values)} entries but X has {n_rows} rows"
+        raise IcscmError(f"{why}; give one per row")
     is_whole = isinstance(values, np.ndarray) and values.dtype.kind in "biu"
     if rows is None and n_rows >= _MANY_ROWS and is_whole:
         lowest, highest = int(values.min()), int(values.max())
@@ -170,8 +169,6 @@ def find_weighted_rows(sample_weight: Any, n_rows: int) -> Array | None:
     >>> find_weighted_rows([30, 0, 60], n_rows=3), find_weighted_rows([7.5, 7.5], n_rows=2)
     (array([0, 2, 2]), None)
     """
-    if sample_weight is None:
-        return None
     weights = read_weights(sample_weight, n_rows, "sample_weight")
     counted = np.flatnonzero(weights)
     own = weights[counted]

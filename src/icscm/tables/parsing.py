@@ -204,11 +204,9 @@ def make_dense(matrix: Any, rows: Array | None = None) -> Array:
     n_bytes = n_rows * matrix.shape[1] * (matrix.dtype.itemsize + 1)
     n_free = _count_free_bytes()
     if n_bytes > n_free:
-        raise IcscmError(
-            "X is sparse and holds other values than 0 and 1: as the dense table that rules with "
-            f"thresholds need it would take {n_bytes / 1e9:,.1f} GB, and {n_free / 1e9:,.1f} GB "
-            "are free; binarize it, or give fewer columns"
-        )
+        why = "X is sparse and holds other values than 0 and 1: as the dense table that rules need"
+        size = f"it would take {n_bytes / 1e9:,.1f} GB, and {n_free / 1e9:,.1f} GB are free"
+        raise IcscmError(f"{why} {size}; binarize it, or give fewer columns")
     return np.asarray(matrix.toarray())
 
 

@@ -129,9 +129,8 @@ def map_file(n_bytes: int, folder: str | Path | None = None) -> mmap.mmap:
     """
     place = Path(tempfile.gettempdir() if folder is None else folder)
     if not place.is_dir():
-        raise IcscmError(
-            Parameter("temp_dir", str(folder)), " is no folder; make it, or name another"
-        )
+        why = " is no folder; make it, or name another"
+        raise IcscmError(Parameter("temp_dir", str(folder)), why)
     free = shutil.disk_usage(place).free
     try:
         with tempfile.TemporaryFile(dir=place) as file:

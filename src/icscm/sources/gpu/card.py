@@ -97,9 +97,8 @@ def find_card() -> Card:
         import cupy
         from cupyx.scipy import special as on_card
     except ImportError:
-        raise IcscmError(
-            _CUDA, " needs CuPy, which is not installed: pip install 'icscm[cuda]'"
-        ) from None
+        why = " needs CuPy, which is not installed: pip install 'icscm[cuda]'"
+        raise IcscmError(_CUDA, why) from None
     check_card(cupy)
     with translate_card_errors():
         kernels = launching.CompiledKernels(cupy)
@@ -133,10 +132,8 @@ def translate_card_errors() -> Iterator[None]:
             full = f"the card's memory is full ({error}); free some, or leave "
             raise IcscmError(full, _CPU) from None
         if kind in ("CUDARuntimeError", "CUDADriverError", "CompileException", "NVRTCError"):
-            why = str(error).strip().splitlines()[0]
-            raise IcscmError(
-                f"the card failed ({why}); update its driver, or leave ", _CPU
-            ) from None
+            failed = f"the card failed ({str(error).strip().splitlines()[0]})"
+            raise IcscmError(f"{failed}; update its driver, or leave ", _CPU) from None
         raise
 
 

@@ -17,6 +17,7 @@ from icscm.engine.stores import Rows, Store
 from icscm.engine.threads import split_evenly
 from icscm.sources.gpu.card import Card, check_room, choose_card, translate_card_errors
 from icscm.sources.gpu.stores import CardCodes, send_plain
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import is_on_card, open_on_card
 from icscm.tables.errors import make_infinity_error, name_columns
 
@@ -69,7 +70,8 @@ class CardValues:
             for column, found in zip(again.columns.tolist(), again.edges, strict=True):
                 edges[column] = found
         edges = [part[int(gap) :] for part, gap in zip(edges, self.has_missing, strict=True)]
-        return binning.make_binning(edges, None, self.has_missing, {}, bool(any_sampled)), stores
+        table = CodedTable(np.empty((0, len(edges))), has_missing=self.has_missing)
+        return binning.make_binning(edges, table, bool(any_sampled)), stores
 
     def _plan_sample(self, max_thresholds: int) -> ColumnPlan:
         card, values = self.card, self.values
