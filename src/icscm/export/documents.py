@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm import formatting
 from icscm._constants import LARGEST_EXACT
@@ -27,25 +28,16 @@ from icscm.model.splits import CHAINS, count_labels
 from icscm.model.tree import Tree
 from icscm.tables.columns import Level
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
 # Characters of a number that R reads exactly.
 MAX_R_DIGITS: Final = 15
 
-
-@cache
-def _make_environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # not needed for SQL
-
-    environment = Environment(
-        loader=PackageLoader("icscm.export"),
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters |= {"level": format_level, "name": format_name}
-    return environment
+_TEMPLATES = Environment(
+    loader=PackageLoader("icscm.export"),
+    trim_blocks=True,
+    keep_trailing_newline=True,
+    undefined=StrictUndefined,
+)
+_TEMPLATES.filters |= {"level": format_level, "name": format_name}
 
 
 @dataclass(frozen=True)
@@ -181,8 +173,7 @@ def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
     line = "The model was fitted without missing values and rejects them: make sure there are none."
     rejected = [line] if saved.settings.get("missing") == "error" else []
     origin = describe_origin(saved)
-    template = _make_environment().get_template(name)
-    return template.render(values, origin=origin, rejected=rejected)
+    return _TEMPLATES.get_template(name).render(values, origin=origin, rejected=rejected)
 
 
 # --- JSON ----------------------------------------------------------------------------------------
