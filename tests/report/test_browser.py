@@ -250,4 +250,4 @@ def test_a_tree_fits_the_screen_and_is_drawn(width, browser, tree_file):
         assert max(bars) > 10
         assert page.locator(".effects .dot").count() >= 8
         assert page.locator(".path circle.own").count() == 1
-        assert "without code" in page.locator(".path").text_content()
+        assert "without code" in page.locator("svg.path").text_content()
