@@ -58,7 +58,7 @@ def make_page(text: str, folder: Path) -> str:
 
 
 def run_commands(lines: str) -> str:
-    """What commands of icscm print to standard output, one after the other."""
+    """What commands of icscm print, one after the other: results, and the files written."""
     printed = ""
     import_module("icscm.cli.fit")._MAX_SECONDS = math.inf  # no page depends on the clock
     for line in lines.replace("\\\n", " ").splitlines():
@@ -68,7 +68,8 @@ def run_commands(lines: str) -> str:
         done = CliRunner().invoke(main, words[1:], env={"COLUMNS": "80"})
         if done.exit_code:
             raise ValueError(f"{line}: {done.output}")
-        printed += done.stdout
+        written = re.findall(r"^Written: .*\n(?: .*\n)*", done.stderr, re.MULTILINE)
+        printed += "".join([done.stdout, *written])
     return printed
 
 

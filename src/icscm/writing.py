@@ -124,7 +124,9 @@ def explain_errors(
 
 
 def _describe_full(error: OSError, path: Path, n_bytes: int | None, file: IO[bytes] | None) -> str:
-    folder = Path(tempfile.gettempdir()) if is_stream(path) else _follow_links(path).parent
+    if is_stream(path):
+        return f"the disk is full: {path} takes no more, and what it has is incomplete"
+    folder = _follow_links(path).parent
     room = 0 if file is None else os.fstat(file.fileno()).st_size
     if error.errno == errno.ENOSPC:  # not a quota or a limit on file sizes
         room += shutil.disk_usage(folder).free

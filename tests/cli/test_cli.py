@@ -125,7 +125,7 @@ def test_fit_show_predict_export(clinics, here):
     assert re.search(r"AUC .* in \d environments\s+left out", done.stdout)
     assert "Search" in done.stdout
     assert "invariant?" in done.stdout
-    assert "Written: model.json\nWritten: report.html\n" in done.stdout
+    assert "Written: model.json\nWritten: report.html\n" in done.stderr
     assert "Warning" not in done.stderr
     assert sorted(path.name for path in here.iterdir()) == [
         "clinics.csv",
@@ -165,7 +165,7 @@ def test_fit_show_predict_export(clinics, here):
     assert answer["prediction"].tolist() == found["class"].tolist()
     for to, ending in (("python", "py"), ("json", "json"), ("text", "txt")):
         name = f"export.{ending}"
-        assert f"Written: {name}" in run("export", "model.json", "--to", to, "--out", name).stdout
+        assert f"Written: {name}" in run("export", "model.json", "--to", to, "--out", name).stderr
         assert (here / name).read_text() == run("export", "model.json", "--to", to).stdout
 
 
@@ -389,7 +389,7 @@ def test_simulate(here, ending):
     done = run("simulate", "--out", f"d.{ending}", "--n-samples", "300", "--n-environments", "3",
                "--n-distractors", "2", "--random-state", "5", "--child", "text", "--noise", "flip",
                "--model-type", "disjunction", "--n-parents", "3", "--n-children", "0")  # fmt: skip
-    assert f"Written: d.{ending} (900 rows; causes: A1, A2, A3)" in done.stdout
+    assert f"Written: d.{ending} (900 rows; causes: A1, A2, A3)" in done.stderr
     expected = make_conjunction(
         300, 2, n_environments=3, random_state=5, child="text", noise="flip",
         model_type="disjunction", n_parents=3, n_children=0,
@@ -414,9 +414,9 @@ def test_simulate_hospitals(here, ending):
                "--model-type", "disjunction", "--shortcut-strength", "0.5", "--missing", "0.2",
                "--missing-when", "random", "--label-shift", "0.3",
                "--random-state", "5")  # fmt: skip
-    assert f"Written: d.{ending} (300 rows, simulated;" in done.stdout
+    assert f"Written: d.{ending} (300 rows, simulated;" in done.stderr
     assert "causes: age, lactate, admission; shortcuts: billing_code" in done.stdout
-    assert f"Written: n.{ending} (2,000 rows, simulated;" in done.stdout
+    assert f"Written: n.{ending} (2,000 rows, simulated;" in done.stderr
     expected = make_hospitals(
         300, 3, n_causes=3, model_type="disjunction", shortcut_strength=0.5, missing=0.2,
         missing_when="random", label_shift=0.3, random_state=5,
@@ -444,7 +444,7 @@ def test_simulate_hospitals_then_fit(here):
 
 def test_demo_writes_a_report_and_keeps_it(here):
     done = run("demo", "--n-samples", "2000")
-    assert "Written: icscm-demo.html" in done.stdout
+    assert "Written: icscm-demo.html" in done.stderr
     report = here / "icscm-demo.html"
     assert "A1" in report.read_text()
     report.write_text("mine")

@@ -18,7 +18,7 @@ def run(*arguments, status=0):
     assert done.exit_code == status, done.output
     assert "Traceback" not in done.output
     if "--json" not in arguments:
-        lines = [line for line in done.stdout.splitlines() if not line.startswith("Written: ")]
+        lines = done.stdout.splitlines()
         assert max(map(len, lines), default=0) <= 80
     return done
 

@@ -47,7 +47,7 @@ def test_from_file_to_prediction(folder, tmp_path, model):
                "--report", tmp_path / "r.html")  # fmt: skip
     assert "Errors on the" in (tmp_path / "r.html").read_text()
     told = " ".join(done.stdout.split())
-    lines = [line for line in done.stdout.splitlines() if not line.startswith("Written: ")]
+    lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80  # but for the path of a temporary folder
     assert "1,500 rows, 2 columns to learn from" in told
     assert "Purpose prediction at a new site" in told

@@ -1,6 +1,7 @@
 """Models along alpha are those of fitting afresh at each."""
 
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,9 @@ from sklearn.base import clone
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_hospitals
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.report.formatting import make_names
 from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
+from icscm.report.summary import describe_path
 from icscm.sources import open_memory
 
 LEARNERS = {
@@ -41,7 +44,19 @@ def test_neighbours_differ_and_levels_ascend(simulation):
     assert all(a[0].model != b[0].model for a, b in pairwise(path.groups))
     assert list(path.values) == sorted(set(path.values))
     assert [point for group in path.groups for point in group] == [*path.points]
-    assert path.seconds > 0
+
+
+def test_a_model_that_returns_is_counted_once(simulation):
+    """The page counted runs of levels (6 different models), the headline models with a rule (3)."""
+    samples = simulation.X, simulation.y, simulation.environments
+    learner = fit(ICSCMClassifier(), *samples)
+    path = find_path(learner, *samples)
+    path = replace(path, points=(*path.points, replace(path.points[0], value=0.9)))
+    names = make_names(learner.trace_.environments, (0, 1))
+    found = describe_path(path, names, {"criterion": "independence"})
+    n_models = len({str(each.model) for each in path.points})
+    assert len(path.groups) == n_models + 1
+    assert found["n_models"] == n_models
 
 
 @pytest.mark.parametrize("alpha", [0.03, "auto"])

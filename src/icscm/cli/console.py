@@ -40,14 +40,12 @@ def make_console(*, stderr: bool = False) -> Console:
     return Console(highlight=False, markup=False, emoji=False, stderr=stderr)
 
 
-def print_written(console: Console, *paths: Path | None, more: str = "") -> None:
-    """Which files were written; a name stays on one line, to be copied.
-
-    Nothing is printed for /dev/stdout and the like: it would be part of what was written.
-    """
+def print_written(*paths: Path | None, more: str = "") -> None:
+    """Which files were written, unless quiet; a name stays on one line, to be copied."""
+    is_quiet = click.get_current_context().params.get("quiet")
     for path in paths:
-        if path is not None and not is_stream(path):
-            console.print(f"Written: {escape_controls(str(path))}{more}", soft_wrap=True)
+        if path is not None and not is_stream(path) and not is_quiet:
+            click.echo(f"Written: {escape_controls(str(path))}{more}", err=True)
 
 
 def render(name: str, content: dict[str, Any]) -> Iterator[RenderableType]:

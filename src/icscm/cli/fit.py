@@ -142,7 +142,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
         _write(learner, labels, data, options, names | {"path": path}, progress)
     finally:
         print_fit(screen, data, learner, labels, choice, names)
-    console.print_written(screen, out, report, tripod)
+    console.print_written(out, report, tripod)
     if out is None and report is None and tripod is None:
         nothing = "Nothing was written; --out keeps the model, --report the evidence."
         screen.print(nothing, style="dim")

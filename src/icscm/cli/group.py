@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import traceback
@@ -100,7 +101,12 @@ class _OneLineErrors(click.Group):
             warnings.simplefilter("always", IcscmWarning)
             warnings.showwarning = _make_printer()
             try:
-                return super().invoke(ctx)
+                found = super().invoke(ctx)
+                sys.stdout.flush()
+                return found
+            except BrokenPipeError:  # the reader, such as `head`, has what it wants
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 0
             except Exception as error:
                 if isinstance(error, IcscmError) or not is_short_of_memory(error):
                     raise

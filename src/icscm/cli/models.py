@@ -137,7 +137,7 @@ def export(
         open_output().write(text)
         return
     write_text(out, text)
-    print_written(make_console(), out)
+    print_written(out)
 
 
 def load_model(path: Path, threshold: str | None) -> SavedModel:
@@ -198,7 +198,7 @@ def predict(
         formats.write_text_table(predictions, open_output())
         return
     formats.write_table(predictions, out)
-    print_written(make_console(), out, more=f" ({predictions.num_rows:,} rows)")
+    print_written(out, more=f" ({predictions.num_rows:,} rows)")
 
 
 def _read_table(saved: SavedModel, data: Path, options: Options) -> tuple[pyarrow.Table, list[str]]:
@@ -311,7 +311,7 @@ def evaluate(
     print_all(console, render_validation(found.to_dict(), None if show_all else N_LISTED))
     if report is not None:
         console.print()
-        print_written(console, report)
+        print_written(report)
 
 
 @main.command()
@@ -355,7 +355,7 @@ def recalibrate(
     write_text(out, moved.to_json())
     console = make_console(stderr=out == STDOUT)
     console.print(str(Shift(**moved.settings["recalibration"])))
-    print_written(console, out)
+    print_written(out)
 
 
 def _read_rows(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from icscm.cli import shared
-from icscm.cli.console import Progress, make_console, print_written
+from icscm.cli.console import Progress, print_written
 from icscm.cli.group import main
 from icscm.cli.shared import FILE, Options, add_options
 from icscm.exceptions import IcscmError, Parameter
@@ -169,4 +169,4 @@ def pack(table: Path, out: Path, delimiter: str | None, force: bool, quiet: bool
     with Progress(quiet=quiet).stage(f"Packing {table}", n_chunks) as advance:
         way = shared.read_delimiter(delimiter)
         pack_table(table, out, delimiter=way, force=force, on_chunk=advance)
-    print_written(make_console(), out)
+    print_written(out)

@@ -101,7 +101,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
         facts.append(["Dropped", f"{shorten_list(reasons, '; ')} (--keep-columns keeps them)"])
     console = make_console(stderr=STDOUT in (out, as_json))
     print_all(console, render_screen(made, facts))
-    print_written(console, out, report, as_json)
+    print_written(out, report, as_json)
 
 
 def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:

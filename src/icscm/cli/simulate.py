@@ -16,7 +16,6 @@ from icscm.cli.shared import add_options, check_outputs, is_given
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, escape_controls
 from icscm.io.formats import check_output_kind, write_table
-from icscm.writing import STDOUT
 
 # What `make_hospitals` calls the parameters of `make_conjunction`.
 _RENAMED = {"n_environments": "n_hospitals", "n_parents": "n_causes"}
@@ -81,12 +80,11 @@ def simulate(
         new = data.X_new, data.y_new, np.full(len(data.y_new), "New")
         reversed_note = ", simulated;\n the shortcuts are reversed"
         tables = [(*tables[0][:3], note), (*new, reversed_note)]
-    console = make_console(stderr=STDOUT in outputs)  # standard output is for the data then
     for path, (X, y, environments, note) in zip(outputs, tables, strict=False):
         columns = {name: pyarrow.array(X[name], from_pandas=True) for name in X}
         columns |= dict(zip(names, (y, environments), strict=True))
         write_table(pyarrow.table(columns), path)
-        print_written(console, path, more=f" ({len(y):,} rows{note})")
+        print_written(path, more=f" ({len(y):,} rows{note})")
 
 
 @main.command(short_help="Compare both learners on the paper's simulation.")
@@ -145,7 +143,7 @@ def demo(
     print_all(console, render_summary(summary, with_rejected=True))
     if is_wanted:
         console.print()
-        print_written(console, report, more=", the report on ICSCM")
+        print_written(report, more=", the report on ICSCM")
     elif is_kept and not no_report:
         console.print(f"\n{as_text(report)} exists and was kept; --force overwrites it.")
 

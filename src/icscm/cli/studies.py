@@ -154,7 +154,7 @@ def compare(
     facts, console = list_data_facts(data, samples, *sizes), make_console()
     shown = found.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
     print_all(console, render("comparison.md", shown))
-    print_written(console, out, plot)
+    print_written(out, plot)
 
 
 def _write(found: Comparison, out: Path | None, plot: Path | None) -> None:

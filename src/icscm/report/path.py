@@ -5,7 +5,6 @@ The table is binned once; each value costs one more search over the same counts.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -155,15 +154,12 @@ class Path(DisplayMixin):
         The value of the learner itself.
     environments : tuple
         In the order of `PathPoint.aucs`.
-    seconds : float
-        Duration of all searches.
     """
 
     parameter: str
     points: tuple[PathPoint, ...]
     own: float | None
     environments: tuple[Any, ...]
-    seconds: float
 
     @property
     def own_point(self) -> PathPoint:
@@ -384,10 +380,8 @@ def order_tolerances(
 def _compute_path(
     parameter: str, values: Iterable[Any], find: Callable[[Any], Any], own: float, source: Any
 ) -> Path:
-    started = time.perf_counter()
     points = tuple(PathPoint(each, *find(each)) for each in values)
-    seconds = time.perf_counter() - started
-    return Path(parameter, points, own, tuple(source.environments), seconds)
+    return Path(parameter, points, own, tuple(source.environments))
 
 
 def draw_scores(axes: Axes, points: Sequence[Plain], lines: Sequence[Sequence[str]]) -> None:

@@ -390,8 +390,9 @@ def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
         has_scores = path.points[0].aucs is not None
         caution = write_text("path_caution")
         found = {"points": points, "has_scores": has_scores, "caution": caution}
-    shared = {"parameter": path.parameter, "own": path.own, "seconds": path.seconds}
-    sizes = {"n_searches": len(path.points), "n_models": len(path.groups)}
+    shared = {"parameter": path.parameter, "own": path.own}
+    n_models = len({str(each.model) for each in path.points})  # one may be found twice
+    sizes = {"n_searches": len(path.points), "n_models": n_models}
     return {**shared, **sizes, "text": text, **found}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
@@ -340,7 +339,6 @@ def tolerance_path(
         raise IcscmError(
             f"estimator must be an InvariantTreeClassifier; got {type(estimator).__name__}"
         )
-    started = time.perf_counter()
     cohort = folds.make_cohort(X, y, environments, groups)
     held_out = folds.leave_out_environments(estimator, cohort)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns, once
@@ -353,4 +351,4 @@ def tolerance_path(
             aucs.append([each.scores and each.scores["auc"] for each in found])
     points = zip(path.points, zip(*aucs, strict=True), strict=True)
     scored = tuple(replace(point, aucs=each) for point, each in points)
-    return replace(path, points=scored, seconds=time.perf_counter() - started)
+    return replace(path, points=scored)

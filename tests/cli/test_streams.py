@@ -1,0 +1,65 @@
+"""Pipes that close, disks that are full, and what goes to standard error."""
+
+import os
+import sys
+
+import pytest
+
+from icscm import ICSCMClassifier
+from icscm.cli import main
+from icscm.datasets import make_conjunction
+
+pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("streams")
+    data = make_conjunction(300, random_state=1)
+    ICSCMClassifier().fit(data.X, data.y, environments=data.environments).save(folder / "m.json")
+    data.X.to_csv(folder / "new.csv", index=False)
+    return folder
+
+
+def run(*words):
+    """The status of a command, run as the program does."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    return ended.value.code
+
+
+def test_a_closed_pipe_is_no_error(folder, monkeypatch, capsys):
+    """`icscm predict | head -1` ended with 1."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert run("predict", folder / "m.json", folder / "new.csv", "-q") == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_device_is_one_sentence(folder, capsys):
+    """It said that /dev/full needs more than the 80 GB that another disk has left."""
+    assert run("export", folder / "m.json", "--to", "sql", "--out", "/dev/full") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "Error: the disk is full: /dev/full takes no more, and what it has is incomplete"
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_written_files_are_named_on_standard_error(folder, tmp_path, is_quiet, capsys):
+    """The line went to standard output, which may be data, and was printed with -q, too."""
+    words = ["predict", folder / "m.json", folder / "new.csv", "--out", tmp_path / "p.csv"]
+    assert run(*words, *["-q"] * is_quiet) == 0
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err.endswith(f"Written: {tmp_path / 'p.csv'} (600 rows)\n") is not is_quiet
+
+
+def test_reports_of_two_runs_are_equal():
+    """A report held the seconds that its path along alpha took."""
+    data = make_conjunction(300, random_state=1)
+    learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    reports = [learner.report(data.X, data.y, data.environments) for _ in range(2)]
+    assert reports[0].to_json() == reports[1].to_json()
+    assert "seconds" not in reports[0].to_json()
