@@ -415,7 +415,7 @@ def test_simulate_hospitals(here, ending):
                "--missing-when", "random", "--label-shift", "0.3",
                "--random-state", "5")  # fmt: skip
     assert f"Written: d.{ending} (300 rows, simulated;" in done.stderr
-    assert "causes: age, lactate, admission; shortcuts: billing_code" in done.stdout
+    assert "causes: age, lactate, admission; shortcuts: billing_code" in done.stderr
     assert f"Written: n.{ending} (2,000 rows, simulated;" in done.stderr
     expected = make_hospitals(
         300, 3, n_causes=3, model_type="disjunction", shortcut_strength=0.5, missing=0.2,
@@ -567,7 +567,7 @@ def test_raw_diabetes_table(here):
     predicted = subprocess.run(
         [*command, "predict", "m.json", "diabetes.csv", "--out", "p.parquet"], **asked
     )
-    assert "(99,493 rows)" in predicted.stdout
+    assert "(99,493 rows)" in predicted.stderr
 
 
 # --- what a review found --------------------------------------------------------------------------

@@ -37,7 +37,6 @@ def test_from_rows(folder, tmp_path):
     text = " ".join(done.stdout.split())
     assert "The log odds are shifted by" in text
     assert "from 80 rows (estimate" in text
-    assert "Written:" in done.stderr
     saved, moved = load(folder / "model.json"), load(tmp_path / "m")
     record = moved.settings["recalibration"]
     assert moved.model.calibration[0] == saved.model.calibration[0] + record["intercept"]
