@@ -1,5 +1,7 @@
 """Reports for the tests of reports."""
 
+import sys
+
 import numpy as np
 import pytest
 from report_samples import HOSTILE, find_path, fit
@@ -8,6 +10,14 @@ from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.report.page import make_report
 from literal import PAPER
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Figures belong to pyplot, which warns of more than twenty that are open."""
+    yield
+    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+        pyplot.close("all")
 
 
 @pytest.fixture(scope="session")

@@ -182,7 +182,7 @@ class DescribingMixin:
         """
         from icscm.report.figures import draw_model
 
-        return draw_model(self, ax, order, is_registered=ax is None, **self._series_names_)
+        return draw_model(self, ax, order, **self._series_names_)
 
     def _make_report(self, y: Any, environments: Any, **options: Any) -> Report:
         from icscm.report.page import make_report  # jinja2 is slow to import

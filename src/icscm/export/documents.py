@@ -37,7 +37,8 @@ _TEMPLATES = Environment(
     keep_trailing_newline=True,
     undefined=StrictUndefined,
 )
-_TEMPLATES.filters |= {"level": format_level, "name": format_name}
+_TEMPLATES.filters |= {"level": format_level, "name": format_name, "of": count}
+_TEMPLATES.filters |= {"number": formatting.format_number, "escape_controls": escape_controls}
 
 
 @dataclass(frozen=True)
@@ -157,23 +158,20 @@ def describe_origin(saved: SavedModel) -> str:
     """The version that learned the model, and from how many samples."""
     models = list_trees(saved.model) or (saved.model,)
     sizes = [sum(sum(map(sum, leaf)) for leaf in getattr(each, "leaves", ())) for each in models]
-    origin = f"Learned by icscm {escape_controls(saved.version)} from {max(sizes):,} samples"
-    if isinstance(saved.model, Forest):
-        origin += " for each tree" if len(set(sizes)) == 1 else " at most for each tree"
-    if saved.environments is not None:
-        origin += f" in {count(len(saved.environments), 'environment')}"
-    if saved.alpha is not None:
-        origin += f", at level alpha = {formatting.format_number(saved.alpha)}"
-    return origin + "."
+    template = _TEMPLATES.get_template("origin.txt")
+    return template.render(saved=saved, sizes=sizes).strip()
 
 
 def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
-    """An export made with a template; the caller quotes all text that comes from users."""
+    """An export made with a template; text that comes from users is quoted there or by callers."""
     # exported code cannot enforce that
     line = "The model was fitted without missing values and rejects them: make sure there are none."
     rejected = [line] if saved.settings.get("missing") == "error" else []
-    origin = describe_origin(saved)
-    return _TEMPLATES.get_template(name).render(values, origin=origin, rejected=rejected)
+    known: dict[str, Any] = {"saved": saved, "model": saved.model, "rejected": rejected}
+    known |= {"is_forest": isinstance(saved.model, Forest), "absent": find_absent(saved)}
+    known["origin"] = describe_origin(saved)
+    known |= dict(zip(("negative", "positive"), map(format_level, saved.classes), strict=True))
+    return _TEMPLATES.get_template(name).render(known | values)
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -207,7 +205,7 @@ def make_json(saved: SavedModel) -> str:
         content |= {"calibration": model.calibration, "cut": model.find_cut()}
     elif model.threshold is not None:
         content["threshold"] = model.threshold
-    how_to_read = fill_template("how_to_read.txt", saved, is_forest=is_forest, model=model)
+    how_to_read = fill_template("how_to_read.txt", saved)
     absent, shape = find_absent(saved), "forest" if is_forest else "tree"
     document = {
         "format": "icscm-score" if isinstance(model, Score) else f"icscm-decision-{shape}",
@@ -242,16 +240,8 @@ def make_text(saved: SavedModel) -> str:
             pairs = zip(negatives, positives, strict=True)
             lines.append([f"line {number}", *(f"{k:,} / {n + k:,}" for n, k in pairs)])
         by_environment = align([*zip(*lines, strict=True)] if model.is_chain else lines, n_text=1)
-    return fill_template(
-        "model.text.txt",
-        saved,
-        model=model,
-        chain=CHAINS.get(model.kind),
-        negative=negative,
-        positive=positive,
-        leaves=leaves,
-        environments=by_environment,
-    )
+    tables = {"leaves": leaves, "environments": by_environment}
+    return fill_template("model.text.txt", saved, chain=CHAINS.get(model.kind), **tables)
 
 
 # --- Python and R --------------------------------------------------------------------------------
@@ -284,11 +274,8 @@ def make_code(saved: SavedModel, template: str, quote: Callable[[Any], str]) -> 
     return fill_template(
         template,
         saved,
-        rule=str(saved).split("\n"),
         facts=_escape(f"{describe_origin(saved)}\n\n    {lines}"),
-        keys="name" if saved.has_names else "position",
         positive=_escape(format_level(saved.classes[1])),
-        absent=absent,
         stripped="value.strip()" if absent is None or absent.is_trimmed else "value",
         sets=sets,
         readers=readers,
@@ -296,10 +283,6 @@ def make_code(saved: SavedModel, template: str, quote: Callable[[Any], str]) -> 
         unsure=[(r.feature, readers[numbers[r]], name) for r, name in list_unsure(model)],
         trees=trees,
         columns=columns,
-        model=model,
-        is_forest=isinstance(model, Forest),
-        n_trees=count(len(trees), "tree"),
-        classes=saved.classes,
         quote=quote,
         exact=formatting.format_exactly,
     )

@@ -12,7 +12,7 @@ from icscm._constants import LARGEST_EXACT
 from icscm.exceptions import IcscmError
 from icscm.export import documents
 from icscm.export.documents import Absent, Condition, Leaf, find_absent, make_condition, make_leaves
-from icscm.formatting import count, escape_controls, format_exactly, format_level, format_name
+from icscm.formatting import count, escape_controls, format_exactly, format_name
 from icscm.model.forest import Forest
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.saved import SavedModel, get_table_settings
@@ -62,15 +62,10 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     return documents.fill_template(
         "model.sql.txt",
         saved,
-        rule=str(saved).split("\n"),
-        positive=format_level(saved.classes[1]),
-        absent=absent,
         missing_texts=textwrap.wrap(", ".join(texts), 92),
         missing_numbers=", ".join(map(format_exactly, absent.numbers if absent else ())),
         has_commas=get_table_settings(saved).get("decimal") == ",",
-        is_unnamed=not saved.has_names,
         columns=columns,
-        is_calibrated=isinstance(model, Forest) and model.is_calibrated,
         place=".".join(_quote_text(each, '"') for each in (schema, table) if each is not None),
     )
 

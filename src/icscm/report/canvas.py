@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+from icscm.formatting import clip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -11,15 +14,11 @@ if TYPE_CHECKING:
 INK, SOFT, LINE, ACCENT = "#1d1c1a", "#5b5852", "#d9d5cc", "#0b6170"
 
 
-def make_figure(
-    size: tuple[float, float], *, is_registered: bool = False, **options: Any
-) -> Figure:
-    """A figure that a notebook displays; pyplot knows it if `is_registered`."""
-    from icscm.report.notebooks import NotebookFigure
-
-    if not is_registered:
-        return NotebookFigure(figsize=size, **options)
+def make_figure(size: tuple[float, float], **options: Any) -> Figure:
+    """A figure of pyplot that a notebook displays."""
     from matplotlib import pyplot
+
+    from icscm.report.notebooks import NotebookFigure
 
     return pyplot.figure(figsize=size, FigureClass=NotebookFigure, **options)
 
@@ -40,6 +39,22 @@ def shrink(axes: Axes, host: Axes, width: float, height: float) -> None:
 def write(axes: Axes, x: float, y: float, text: str, **options: Any) -> Any:
     """Text without mathematics: a dollar in a name starts no formula."""
     return axes.text(x, y, text, parse_math=False, **options)
+
+
+def draw_rows(axes: Axes, rows: Sequence[Any], what: str, at: float | None = None) -> None:
+    """Values with intervals from top to bottom: the name, value, interval and colour of each."""
+    for y, (_, value, interval, color) in enumerate(rows):
+        if interval is not None:
+            axes.plot(interval, [y, y], color=color, linewidth=1.5, zorder=1)
+        if value is not None:
+            axes.plot([value], [y], "o", color=color, markersize=5, zorder=3)
+    if at is not None:
+        axes.axvline(at, color=SOFT, linewidth=0.8, linestyle="--")
+    names = [clip(name, 40) for name, *_ in rows]
+    axes.set_yticks(range(len(rows)), labels=names, fontsize=8, parse_math=False)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel(what, parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_box(axes: Axes, x: float, y: float, width: float, half: float, **style: Any) -> None:

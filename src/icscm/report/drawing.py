@@ -278,7 +278,7 @@ def draw_tolerance_path(points: Sequence[Plain]) -> Plain:
     places = [dot["place"] for dot in dots]
     across, up = ((0.0, 1.05 * max(1.0, *ends)) for ends in zip(*places, strict=True))
     titles = {"x_title": PATH_TITLES[0], "y_title": PATH_TITLES[1]}
-    panel = {"across": across, "up": up, "lines": [("path", places)], **titles}
+    panel = {"across": across, "up": up, "lines": [("along", places)], **titles}
     drawing = draw_curves(panel, _WIDE)
     for i, (dot, (x, y)) in enumerate(zip(dots, drawing["drawn"][0]["places"], strict=True)):
         near = [other for other in dots[:i] if abs(other["x"] - x) < _MAX_GONE * 7]

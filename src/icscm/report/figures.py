@@ -25,6 +25,7 @@ from icscm.report.canvas import (
 from icscm.report.drawing import choose_largest, find_ticks, make_risk_panel
 from icscm.report.formatting import Plain, format_p, format_share
 from icscm.report.summary import make_summary
+from icscm.report.texts import write_text
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 if TYPE_CHECKING:
@@ -52,20 +53,19 @@ def draw_model(
     *,
     target: str | None = None,
     environment: str | None = None,
-    is_registered: bool = False,
 ) -> Figure:
     """The tree of a fitted learner, and beside each leaf the rate in every environment.
 
     Dots are rates, lines their 95 % intervals, the upright line is the rate over all environments.
     `order` is that of the environments. Within `ax` everything is scaled down to fit; without it
-    a new figure is drawn, which pyplot knows if `is_registered`.
+    a new figure of pyplot is drawn.
     """
     check_matplotlib()
     check_value("order", order, allow("name", "size", "rate"))
     summary = make_summary(learner, target=target, environment=environment)
     leaves, nodes = summary["leaves"], _place_nodes(summary["nodes"]["walk"])
     if "risks" in summary["model"]:
-        return _draw_score(summary, ax, is_registered=is_registered)
+        return _draw_score(summary, ax)
     if not leaves:
         raise IcscmError("a forest has no single tree to draw; its report describes it")
     largest = choose_largest(summary["task"]["environments"], _N_DRAWN, order)
@@ -78,9 +78,7 @@ def draw_model(
     aside = _NAMES_WIDTH if len(drawn) > 1 else _EDGE
     height = row * len(leaves)
     width, tall = tree_width + aside + _PLOT_WIDTH + _EDGE, height + _FOOT + _EDGE
-    figure: Any = (
-        ax.figure if ax is not None else make_figure((width, tall), is_registered=is_registered)
-    )
+    figure: Any = make_figure((width, tall)) if ax is None else ax.figure
     bottom, part = _FOOT / tall, height / tall
     add = figure.add_axes if ax is None else ax.inset_axes
     tree = add((0, bottom, tree_width / width, part))
@@ -97,19 +95,17 @@ def draw_model(
         if ax is not None:
             shrink(axes, ax, width, tall)
     if ax is None:
-        figure.set_label(_describe_figure(summary))
+        figure.set_label(write_text("figure", **summary))
     else:
         ax.axis("off")
     return figure  # type: ignore[no-any-return]
 
 
-def _draw_score(summary: Plain, ax: Axes | None, *, is_registered: bool) -> Figure:
+def _draw_score(summary: Plain, ax: Axes | None) -> Figure:
     """Bars of points for the values of each column, and the risk of each total."""
     model, rows = summary["model"], summary["model"]["points"]
     width, tall = 9.5, max(3.5, 0.22 * len(rows) + 1.0)
-    figure: Any = (
-        ax.figure if ax is not None else make_figure((width, tall), is_registered=is_registered)
-    )
+    figure: Any = make_figure((width, tall)) if ax is None else ax.figure
     add = figure.add_axes if ax is None else ax.inset_axes
     bars, risks = (add((x, 0.6 / tall, w, 1 - 0.9 / tall)) for x, w in ((0.3, 0.24), (0.62, 0.36)))
     points = [row["points"] for row in rows]
@@ -131,23 +127,12 @@ def _draw_score(summary: Plain, ax: Axes | None, *, is_registered: bool) -> Figu
     risks.set_ylabel(f"risk of {clip(summary['task']['positive'], 30)}", parse_math=False)
     risks.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     if ax is None:
-        figure.set_label(_describe_figure(summary))
+        figure.set_label(write_text("figure", **summary))
     else:
         ax.axis("off")
         shrink(bars, ax, width, tall)
         shrink(risks, ax, width, tall)
     return figure  # type: ignore[no-any-return]
-
-
-def _describe_figure(summary: Plain) -> str:
-    """The figure in words."""
-    leaves = (
-        f"leaf {leaf['number']}, {leaf['condition']}: predicts {leaf['predicts']} for "
-        f"{leaf['n']:,} samples, rate {format_share(leaf['rate'])}"
-        f"{', ' * bool(leaf['conclusion'])}{leaf['conclusion'] or ''}"
-        for leaf in summary["leaves"]
-    )
-    return f"{summary['model']['sentence']} {'; '.join(leaves)}."
 
 
 def _place_nodes(walk: Sequence[Plain]) -> list[Plain]:

@@ -252,19 +252,11 @@ def format_detectable(difference: float | None) -> str:
     return "more than 100 points" if difference is None else format_points(difference)
 
 
-def format_rate_range(fields: Plain, names: Names) -> list[str]:
-    """The lowest and the highest rate, each with its environment."""
+def format_ends(fields: Plain, names: Names, key: str) -> str:
+    """The lowest and the highest rate or odds ratio, each with its environment."""
+    form = format_share if key == "rate" else format_ratio
     ends = fields["lowest"], fields["highest"]
-    return [f"{format_share(each['rate'])} ({names.describe_place(each)})" for each in ends]
-
-
-def format_odds_range(fields: Plain, names: Names) -> str:
-    """The range of the odds ratio over environments."""
-    ends = [
-        f"{format_ratio(each['odds_ratio'])} ({names.describe_place(each)})"
-        for each in (fields["lowest"], fields["highest"])
-    ]
-    return f"odds ratio from {ends[0]} to {ends[1]}"
+    return " to ".join(f"{form(each[key])} ({names.describe_place(each)})" for each in ends)
 
 
 def format_variation(share: float) -> str:

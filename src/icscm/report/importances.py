@@ -7,6 +7,7 @@ environments, which a classifier may have learned from the column, do not count.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,19 +67,15 @@ class PermutationImportance(DisplayMixin):
         import pandas
 
         check_value("by", by, allow("features", "environments"))
-        names = pandas.Series(self.features, name="feature", dtype=object)
-        if by == "features":
-            means, sd = self.pooled.mean(axis=2), self.pooled.std(axis=2)
-            pairs = zip(METRICS, means, sd, strict=True)
-            columns = {key: v for name, m, s in pairs for key, v in ((name, m), (f"{name}_sd", s))}
-            frame = pandas.DataFrame({"feature": names, **columns})
-            return frame.sort_values("auc", ascending=False, kind="stable", ignore_index=True)
-        n = len(self.environments)
-        places = pandas.Series(list(self.environments) * len(names), dtype=object)
-        means = self.by_environment.mean(axis=2).reshape(2, -1)
-        feature = names.repeat(n).reset_index(drop=True)
-        values = dict(zip(METRICS, means, strict=True))
-        return pandas.DataFrame({"feature": feature, "environment": places, **values})
+        if by == "environments":
+            pairs = [*product(self.features, self.environments)]
+            frame = pandas.DataFrame(pairs, columns=["feature", "environment"], dtype=object)
+            means = self.by_environment.mean(axis=2).reshape(2, -1)
+            return frame.assign(**dict(zip(METRICS, means, strict=True)))
+        frame = pandas.DataFrame({"feature": pandas.Series(self.features, dtype=object)})
+        for name, losses in zip(METRICS, self.pooled, strict=True):
+            frame[name], frame[f"{name}_sd"] = losses.mean(axis=1), losses.std(axis=1)
+        return frame.sort_values("auc", ascending=False, kind="stable", ignore_index=True)
 
     def describe(self, feature: str | int) -> dict[str, Any]:
         """The losses of one feature as plain values, with the extreme environments of the AUC.

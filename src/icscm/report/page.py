@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
@@ -24,6 +23,7 @@ from typing import Any
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, dump_json
 from icscm.model.saved import Learner
+from icscm.report import texts
 from icscm.report.drawing import (
     Limits,
     choose_largest,
@@ -34,10 +34,9 @@ from icscm.report.drawing import (
     make_plot,
     make_risk_panel,
 )
-from icscm.report.formatting import Plain, format_conclusions, format_share, format_span
+from icscm.report.formatting import Plain, format_conclusions, format_span
 from icscm.report.sections.nodes import list_rejecting
 from icscm.report.summary import format_range, make_summary
-from icscm.report.texts import make_environment, write_lines
 from icscm.writing import check_free, write_text
 
 # A page stays below this, whatever the data: mail and review systems reject more.
@@ -109,7 +108,7 @@ class Report:
         str
             A table of the items; what only the authors know is left to them.
         """
-        rows = [line.split(" | ", 2) for line in write_lines("tripod", **self.summary)]
+        rows = [line.split(" | ", 2) for line in texts.write_lines("tripod", **self.summary)]
         content = {**self.summary, "rows": rows}
         page = render_page("tripod.html", lambda _: content) if as_html else ""
         return page or render_template("tripod.md", content)
@@ -157,18 +156,10 @@ class Report:
         return make_frame(sentence, page)
 
 
-_FRAME = (
-    '<div style="position:relative;height:720px;max-height:85vh">'
-    "<p>{sentence} (Trust this notebook to see the whole report.)</p>"
-    '<iframe title="icscm report" sandbox="allow-scripts" srcdoc="{page}" '
-    'style="position:absolute;inset:0;width:100%;height:100%;border:0;background:Canvas">'
-    "</iframe></div>"
-)
-
-
 def make_frame(sentence: str, page: str) -> str:
     """A page within another, and a sentence where frames are not shown."""
-    return _FRAME.format(sentence=escape(sentence), page=escape(page))
+    template = texts.make_environment(0, autoescape=True).get_template("frame.html")
+    return template.render(sentence=sentence, page=page)
 
 
 def make_report(learner: Learner, **options: Any) -> Report:
@@ -210,7 +201,7 @@ def render_markdown(summary: Plain, *, brief: bool = False, with_rejected: bool 
 
 def render_template(name: str, content: Plain) -> str:
     """Markdown from its template."""
-    environment = make_environment(Limits().characters, finalize=escape_markdown)
+    environment = texts.make_environment(Limits().characters, finalize=escape_markdown)
     return environment.get_template(name).render(content).strip() + "\n"
 
 
@@ -230,7 +221,7 @@ def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
     limits, page = None, ""
     while limits is None or (len(page.encode()) > MAX_HTML_BYTES and limits != limits.halve()):
         limits = Limits() if limits is None else limits.halve()
-        template = make_environment(limits.characters, autoescape=True).get_template(name)
+        template = texts.make_environment(limits.characters, autoescape=True).get_template(name)
         page = template.render(lay_out(limits), style=style, script=script, policy=policy)
     return page
 
@@ -294,14 +285,10 @@ def _lay_out_levels(path: Plain, limits: Limits) -> Plain:
     for number, model in enumerate(path["models"]):
         spans = _join_levels(model["levels"])
         models.append({**model, "tree": draw_nodes(model["walk"], limits), "spans": spans})
-        rule, error = clip(model["text"], limits.characters), format_share(model["errors"]["error"])
+        rule = clip(model["text"], limits.characters)
         for level in model["levels"]:
-            alpha, verdicts = f"{level['alpha']:g}", format_conclusions(level["conclusions"])
-            own = " (the level of this report)" if level["is_own"] else ""
-            text = f"model {model['name']}, {rule}; wrong for {error}; leaves: {verdicts}."
-            places.append(
-                {"alpha": alpha, "model": number, "text": f"alpha = {alpha}{own}: {text}"}
-            )
+            text = texts.write_text("level", model=model, level=level, rule=rule)
+            places.append({"alpha": f"{level['alpha']:g}", "model": number, "text": text})
     is_own = [level["is_own"] for model in path["models"] for level in model["levels"]]
     return {"models": models, "places": places, "own_place": is_own.index(True)}
 

@@ -22,9 +22,9 @@ from sklearn.pipeline import Pipeline
 from icscm._constants import CHANCE_LEVEL
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.exceptions import IcscmError
-from icscm.formatting import as_text, clip, count, format_name, format_number, make_plain
+from icscm.formatting import as_text, clip, format_name, format_number, make_plain
 from icscm.parameters import allow, check_matplotlib, check_value
-from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
+from icscm.report.canvas import ACCENT, INK, LINE, SOFT, draw_rows, make_figure
 from icscm.report.drawing import Limits, draw_forest
 from icscm.report.formatting import Plain, format_share
 from icscm.report.page import Report, render_page, render_template
@@ -150,7 +150,7 @@ class ScreenPath(DisplayMixin):
         """
         check_matplotlib()
         points = self.describe_points()
-        figure = make_figure((7.5, 4.2), is_registered=True, layout="constrained")
+        figure = make_figure((7.5, 4.2), layout="constrained")
         axes = figure.subplots()
         draw_scores(axes, points, _LINES)
         for place, each in enumerate(points):
@@ -192,9 +192,8 @@ def make_screen_path(
         check_value("each of tolerances", each, allow("float [0, inf)"))
     least = find_known_tolerance(screen, own) if kept_own is None else kept_own
     rejected = screen[screen["verdict"] == "rejected"].sort_values("round", kind="stable")
-    falls: dict[Any, float] = {}
-    for column, number, share in rejected[["column", "round", "share"]].itertuples(index=False):
-        falls[column] = min([*falls.values(), share]) if number else inf
+    least_so_far = rejected["share"].where(rejected["round"] > 0, inf).cummin()
+    falls: dict[Any, float] = dict(zip(rejected["column"], least_so_far, strict=True))
     numbers = dict(zip(rejected["column"], rejected["round"], strict=True))
     points: list[ScreenPoint] = []
     for tolerance in sorted((each for each in values if each >= least), reverse=True):
@@ -237,9 +236,8 @@ def make_screen_report(
         path = make_screen_path(*frames, SCREEN_TOLERANCES, selector.tolerance)
     verdicts = [each["verdict"] for each in columns]
     counts = {verdict: verdicts.count(verdict) for verdict in _ORDER}
-    n, n_columns = counts["rejected"], len(columns)
-    rejected = f"{n or 'None'} of {count(n_columns, 'column')} {'are' if n > 1 else 'is'} rejected"
-    sentence = f"{rejected} at tolerance {format_number(selector.tolerance)}."
+    sizes = {"n": counts["rejected"], "n_columns": len(columns), "tolerance": selector.tolerance}
+    sentence = write_text("screen_sentence", **sizes)
     summary: Plain = {
         "about": ABOUT,
         "model": {"name": sentence.removesuffix("."), "sentence": sentence},
@@ -362,7 +360,7 @@ def draw_forests(selector: Any, column: Any = None) -> Figure:
         raise IcscmError("no effect is known that could be drawn; see the reasons in screen_")
     heights = [len(each["environments"]) + 3.5 for each in found]
     height = 0.6 + 0.22 * sum(heights)
-    figure = make_figure((7.0, height), is_registered=True, layout="constrained")
+    figure = make_figure((7.0, height), layout="constrained")
     panels = figure.subplots(len(found), 1, sharex=True, squeeze=False, height_ratios=heights)
     for axes, each in zip(panels[:, 0], found, strict=True):
         _draw_forest(axes, each)
@@ -372,26 +370,16 @@ def draw_forests(selector: Any, column: Any = None) -> Figure:
 
 def _draw_forest(axes: Axes, column: Plain) -> None:
     """The environments from top to bottom, then the pooled effect and the prediction interval."""
-    pooled = column["pooled"]
-    rows = [(each["environment"], each, INK, 1.2) for each in column["environments"]]
-    rows.append(("pooled", pooled, ACCENT, 2.5))
-    new = {**pooled, "interval": pooled["prediction_interval"]}
-    if new["interval"] is not None:
-        rows.append(("new environment", new, SOFT, 2.5))
-    for y, (_, each, color, width) in enumerate(rows):
-        if each["odds_ratio"] is None:
-            continue
-        axes.plot(each["interval"], [y, y], color=color, linewidth=width)
-        if each is not new:
-            axes.plot([each["odds_ratio"]], [y], "o", color=color, markersize=4.5)
-    axes.axvline(1.0, color=SOFT, linewidth=0.8, linestyle="--")
-    known = [each["odds_ratio"] for _, each, *_ in rows if each["odds_ratio"] is not None]
+    pooled, places = column["pooled"], column["environments"]
+    rows = [(each["environment"], each["odds_ratio"], each["interval"], INK) for each in places]
+    rows.append(("pooled", pooled["odds_ratio"], pooled["interval"], ACCENT))
+    if pooled["prediction_interval"] is not None:
+        rows.append(("new environment", None, pooled["prediction_interval"], SOFT))
+    draw_rows(axes, rows, "", at=1.0)
+    known = [value for _, value, *_ in rows if value is not None]
     axes.set_xscale("log")
     axes.set_xlim(exp(log(min(*known, 0.5)) - 1), exp(log(max(*known, 2.0)) + 1))
-    axes.set_yticks(range(len(rows)), [clip(name, 24) for name, *_ in rows], fontsize=8)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
     share = f"{column['verdict']}, share of heterogeneity {format_share(column['share'])}"
     title = f"{clip(column['rule'] or column['column'], 60)}: {share}"
     axes.set_title(title, fontsize=9, loc="left", parse_math=False)
     axes.grid(axis="x", color=LINE, linewidth=0.6)
-    axes.spines[["top", "right", "left"]].set_visible(False)

@@ -41,7 +41,7 @@ import numpy as np
 
 from icscm._version import __version__
 from icscm.exceptions import IcscmError, Parameter, Words
-from icscm.formatting import as_text, count, format_name, make_plain
+from icscm.formatting import as_text, format_name, make_plain
 from icscm.model.saved import Learner, check_fitted
 from icscm.model.splits import LeafCounts
 from icscm.parameters import get_spec
@@ -91,10 +91,9 @@ def make_summary(
     and make a "screen" of the same data.
     """
     check_fitted(learner)
-    trace, settings = learner.trace_, learner.get_params(deep=False)
-    names = formatting.make_names(
-        trace.environments, class_names or trace.classes, target, environment
-    )
+    trace, p = learner.trace_, make_plain(learner.get_params(deep=False).get("p", 1.0))
+    classes = class_names or trace.classes
+    names = formatting.make_names(trace.environments, classes, target, environment)
     requirement = of_leaves.find_requirement(learner, names)
     kind = learner.model_.kind
     requirement["text"] = write_text("requirement", trace=trace, names=names, kind=kind)
@@ -104,9 +103,7 @@ def make_summary(
     if kind == "forest":
         errors = of_leaves.describe_out_of_bag(learner, names)
     else:
-        errors = of_leaves.describe_errors(
-            learner.model_, names, make_plain(settings.get("p", 1.0))
-        )
+        errors = of_leaves.describe_errors(learner.model_, names, p)
     leaves = of_leaves.describe_model_leaves(learner, names, requirement)
     for leaf, scan in zip(leaves, nodes["scans"][len(nodes["splits"]) :], strict=False):
         leaf["end_text"] = None if kind not in ("tree", "forest") else scan["end_text"]
@@ -194,7 +191,7 @@ def describe_model(
     names: Names,
     nodes: Plain,
     errors: Plain,
-    importances: PermutationImportance | None = None,
+    permuted: PermutationImportance | None,
 ) -> Plain:
     """The model in words and numbers; rules with importances are those of a rule set."""
     model = learner.model_
@@ -204,24 +201,19 @@ def describe_model(
     if noun != "tree":
         used = [format_name(each) for each in learner.features_used_]
     has_missing = any(getattr(rule, "missing", None) is not None for rule in model.rules)
-    name = f"forest of {count(len(model.trees), 'tree')}" if is_forest else ""
     rows = model.list_rows() if noun == "score" else ()
-    name = name or (str(model).partition("\n")[0] if rows else "")
-    if model.kind == "tree":
-        on = f" on {formatting.format_features(used)}" if used else ""
-        name = f"tree of {count(len(model.leaves), 'leaf')}{on}"
     discarded = learner.trace_.discarded
     always = "" if is_forest else names.predict(bool(model.leaf_verdicts[0]))
     content = {"names": names, "used": used, "always": always, "is_discarded": bool(discarded)}
-    sentence = write_text("sentence", model=model, **content)
+    content["model"] = model
     shape = getattr(learner, "shape_", None)
     chosen = {key: getattr(shape, key, None) for key in ("chosen", "prefers_tree")}
     return {
         "kind": model.kind,
         "noun": noun,
-        "name": name or str(model),
+        "name": write_text("name", **content),
         "text": str(model),
-        "sentence": sentence,
+        "sentence": write_text("sentence", **content),
         "at_threshold": model.at_threshold,
         "missing": formatting.MISSING if has_missing else None,
         "balanced": getattr(model, "balanced", False),
@@ -232,7 +224,7 @@ def describe_model(
         "features": used,
         "simple_rules": [*map(str, model.simple_rules)] if is_chain else [],
         "rules": _describe_rules(learner) if is_chain else [],
-        "trees": _describe_trees(learner, importances) if is_forest else None,
+        "trees": _describe_trees(learner, permuted) if is_forest else None,
         **({"points": [row._asdict() for row in rows]} if rows else {}),
         **({"risks": model.compute_risks().tolist(), "bounds": model.bounds} if rows else {}),
         "discarded": discarded and _describe_discarded(discarded, errors, names),

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 
 from icscm._version import __version__
-from icscm.formatting import as_text, clip, shorten_list
+from icscm.formatting import as_text, clip
 from icscm.parameters import check_matplotlib
-from icscm.report.canvas import ACCENT, INK, SOFT, make_figure, plot_curves
+from icscm.report.canvas import ACCENT, INK, draw_rows, make_figure, plot_curves
 from icscm.report.drawing import Limits, draw_curves, make_plot
-from icscm.report.formatting import (
-    Plain,
-    describe_rates,
-    format_prediction_interval,
-    format_score,
-    format_share,
-)
+from icscm.report.formatting import Plain, describe_rates, format_score, format_share
 from icscm.report.page import render_page, render_template
 from icscm.report.terminal import render_blocks
 from icscm.report.texts import write_text
@@ -78,7 +71,10 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
     """The evaluation with its plots and sentences, environments from the worst to the best."""
     places, leaves, overall = found["environments"], found["leaves"], found["overall"]
     key = "auc" if overall["scores"]["auc"] else "error"
-    ranked = sorted(places, key=lambda each: _rank(each, key))
+    sign = 1 if key == "auc" else -1
+    known = [each for each in places if each["scores"][key] is not None]
+    ranked = sorted(known, key=lambda each: sign * each["scores"][key]["value"])
+    ranked += [each for each in places if each["scores"][key] is None]
     rows = [_make_leaf_row(leaf) for leaf in leaves[: limits.leaves]]
     (rate,) = describe_rates([overall["n_positive"]], [overall["n_samples"]])
     expected = sum((leaf["expected"] or 0.0) * leaf["n_samples"] for leaf in leaves) / rate["n"]
@@ -92,32 +88,16 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
         "plotted": key,
         "place_plot": make_plot(placed[:-1], placed[-1], key, limits, form=form),
         "panels": [draw_curves(each) for each in make_panels(found, limits.environments)],
-        "decision_text": _describe_decisions(found),
+        "decision_text": write_text("decisions", found=found) if found["thresholds"] else "",
         "leaf_plot": {**plot, "line": None},  # the rates of leaves are meant to differ
         "shown_leaves": leaves[: limits.leaves],
         "shown_environments": ranked[: limits.environments],
         "moved_text": write_text("moved", leaves=leaves),
         "checks_text": write_text("interval_checks", leaves=leaves, environments=places),
-        "describe_check": _describe_check,
+        "check": lambda leaf: write_text("interval_check", leaf=leaf),
         "value": format_measure,
         "range": format_bounds,
     }
-
-
-def _rank(place: Plain, key: str) -> float:
-    """From the worst to the best; those without a value last."""
-    score = place["scores"][key]
-    if score is None:
-        return inf
-    return float(score["value"] if key == "auc" else -score["value"])
-
-
-def _describe_decisions(found: Plain) -> str:
-    """At which thresholds the model is of use."""
-    cuts, overall = found["thresholds"], found["overall"]
-    both = zip(cuts, overall["net_benefit"], overall["treat_all"], strict=True)
-    useful = [cut for cut, own, of_all in both if own > max(of_all, 0.0)]
-    return write_text("decisions", cuts=cuts, useful=useful) if cuts else ""
 
 
 def make_panels(found: Plain, most: int) -> list[Plain]:
@@ -144,42 +124,22 @@ def make_panels(found: Plain, most: int) -> list[Plain]:
     benefits = [zero, ("other", join(overall["treat_all"])), ("all", join(overall["net_benefit"]))]
     top = max(value for _, line in benefits for _, value in line) or 0.01
     of_places = [zero, *((kind, gain(each)) for kind, each in places)]
-    panels = [_make_panel("benefit", benefits, "threshold", "net benefit", (-top / 4, 1.05 * top))]
+    up, titles = (-top / 4, 1.05 * top), ("threshold", "net benefit")
+    panels = [_make_panel("benefit", benefits, titles, up)]
     if overall["calibration_curve"]:
         titles = "predicted probability", "observed rate"
-        panels.insert(0, _make_panel("calibration", [guide, *curves], *titles))
+        panels.insert(0, _make_panel("calibration", [guide, *curves], titles))
     if len(places) > 2:
-        panels.append(_make_panel("gain", of_places, "threshold", "gain in net benefit"))
+        panels.append(_make_panel("gain", of_places, ("threshold", "gain in net benefit")))
     return panels
 
 
-def _make_panel(
-    name: str,
-    lines: list[tuple[str, Any]],
-    x_title: str,
-    y_title: str,
-    up: tuple[float, float] | None = None,
-) -> Plain:
+def _make_panel(name: str, lines: Sequence[Any], titles: Sequence[str], up: Any = None) -> Plain:
     """Lines in a box that holds them all, or is as high as stated."""
     x, y = zip(*(point for _, line in lines for point in line), strict=True)
     room = 0.03 * (max(y) - min(y)) or 0.01
-    titles = {"name": name, "x_title": x_title, "y_title": y_title}
     ends = {"across": (min(x), max(x)), "up": up or (min(y) - room, max(y) + room)}
-    return {**titles, "lines": lines, **ends}
-
-
-def _describe_check(leaf: Plain) -> tuple[str, str]:
-    """The prediction interval of a leaf, and the new environments outside of it."""
-    text, checks = format_prediction_interval(leaf["new_interval"]), leaf["interval_checks"]
-    outside = [
-        f"{'' if each['environment'] is None else as_text(each['environment']) + ' '}"
-        f"({format_share(each['n_positive'] / each['n_samples'])})"
-        for each in checks
-        if not each["is_inside"]
-    ]
-    if not checks or not outside:
-        return text, "within" if checks else ""
-    return text, f"outside: {shorten_list(outside)}"
+    return {"name": name, "x_title": titles[0], "y_title": titles[1], "lines": lines, **ends}
 
 
 def _make_place_row(place: Plain, key: str) -> Plain:
@@ -220,7 +180,7 @@ def draw_validation(found: Plain) -> Figure:
     curves, heights = laid_out["panels"], [len(rows) + 2.2 for rows, *_ in panels]
     inches = [0.3 * each for each in heights]
     size = 7.0 if len(curves) < 3 else 9.0, sum(inches) + 0.6 + 3.0 * bool(curves)
-    figure = make_figure(size, is_registered=True, layout="constrained")
+    figure = make_figure(size, layout="constrained")
     parts: Any = [figure, figure]
     if curves:
         parts = figure.subfigures(2, height_ratios=[3.0, sum(inches)])
@@ -236,19 +196,14 @@ def draw_validation(found: Plain) -> Figure:
 
 def _draw_panel(axes: Axes, rows: Sequence[Plain], key: str, what: str, beside: str) -> None:
     """Dots with their intervals, and open circles to compare with."""
-    for y, row in enumerate(rows):
-        if row[key] is not None:
-            axes.plot(row[f"{key}_interval"], [y, y], color=SOFT, linewidth=1.5, zorder=1)
-            axes.plot([row[key]], [y], "o", color=ACCENT, markersize=5, zorder=3)
+    names = [f"{clip(row['environment'], 28)} (n = {row['n']:,})" for row in rows]
+    values = [(row[key], row[f"{key}_interval"], ACCENT) for row in rows]
+    shown = [(name, *value) for name, value in zip(names, values, strict=True)]
+    draw_rows(axes, shown, f"{what}, 95% interval")
     marks = [(row["beside"], y) for y, row in enumerate(rows) if row["beside"] is not None]
     x, places = zip(*marks, strict=True) if marks else ((), ())
     axes.plot(x, places, "o", color=INK, fillstyle="none", markersize=7, zorder=2, label=beside)
-    names = [f"{clip(row['environment'], 40)} (n = {row['n']:,})" for row in rows]
-    axes.set_yticks(range(len(rows)), labels=names, parse_math=False)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlabel(f"{what}, 95% interval", parse_math=False)
     if key != "auc":
         axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
-    axes.spines[["top", "right"]].set_visible(False)
     if marks:
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)

@@ -384,20 +384,10 @@ def compute_cramers_v(table: Codes) -> float:
 
 def _advise(found: CheckUp, words: Words) -> tuple[str, ...]:
     """Recommendations on environments, power and columns."""
-    sizes, columns = sorted(each.n_rows for each in found.environments), found.associations
-    texts = write_lines(
-        "checkup",
-        found=found,
-        sparse=list(dict.fromkeys(as_text(cell.environment) for cell in found.sparse)),
-        few=SPARSE_ENVIRONMENT,
-        median=sizes[len(sizes) // 2] if len(sizes) > 2 else FEW_ROWS,
-        few_rows=FEW_ROWS,
-        largest=sizes[-1] / found.n_rows,
-        blind=BLIND_DIFFERENCE,
-        trivial=TRIVIAL_DIFFERENCE,
-        copies=[e for e in columns if e.is_copy],
-        strong=[e for e in columns if e.values >= STRONG and not e.is_copy],
-        absent=[e for e in columns if (e.missingness or 0) >= STRONG],
-        option=lambda *parameter: words(Parameter(*parameter)),
-    )
-    return tuple(texts)
+    limits = {"few": SPARSE_ENVIRONMENT, "few_rows": FEW_ROWS, "strong_from": STRONG}
+    limits |= {"blind": BLIND_DIFFERENCE, "trivial": TRIVIAL_DIFFERENCE}
+
+    def option(*parameter: Any) -> str:
+        return words(Parameter(*parameter))
+
+    return tuple(write_lines("checkup", found=found, option=option, **limits))

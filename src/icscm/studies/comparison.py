@@ -15,8 +15,10 @@ from scipy.special import stdtrit
 from icscm._types import IntArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
+from icscm.formatting import as_text
 from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import LINE, make_figure
+from icscm.report.page import render_template
 from icscm.report.texts import write_lines
 from icscm.studies import folds
 from icscm.studies.candidates import BASELINE, choose_candidates, describe_plan, format_score
@@ -135,11 +137,6 @@ class CandidateScores:
     def _list(self, name: str) -> list[float]:
         return [v for each in self.by_environment if each and (v := each[name]) is not None]
 
-    def get_error(self, way: str) -> float:
-        """The mean error by "rows" or "environments"; NaN where a fit failed."""
-        error = getattr(self, way)["error"]
-        return np.nan if error is None else float(error)
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -185,19 +182,10 @@ class Comparison:
         numbers = [name for name in frame if name not in ("candidate", "model")]
         return frame.astype(dict.fromkeys(numbers, float))
 
-    def to_markdown(self) -> str:
-        """The scores of `to_frame` in Markdown, with the intervals in the cells."""
-        lines = [["candidate", *(f"{way} {name.replace('_', ' ')}" for way, name in _COLUMNS)]]
-        lines.append(["---", *["---:"] * len(_COLUMNS)])
-        for each in self.candidates:
-            found = {way: getattr(each, way) for way in _SUMMARIES}
-            ends = {"environments": each.intervals}
-            cells = [
-                format_score(name, found[way][name], ends.get(way, {}).get(name))
-                for way, name in _COLUMNS
-            ]
-            lines.append([each.name, *cells])
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    def to_markdown(self, facts: Sequence[Sequence[str]] = ()) -> str:
+        """Tables, rules and conclusions in Markdown, below facts about the data."""
+        content = self.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
+        return render_template("comparison.md", content)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as plain values; environments are listed by position."""
@@ -221,24 +209,14 @@ class Comparison:
     @property
     def conclusions(self) -> tuple[str, ...]:
         """The results in sentences: the best candidates, and whether they beat the baseline."""
-        ranked = {}
-        for way in ("rows", "environments"):  # the smallest error first; ties in the order given
-            known = [each for each in self.candidates if not np.isnan(each.get_error(way))]
-            ranked[way] = sorted(known, key=lambda each: each.get_error(way))
-        scored = [each for each in self.candidates if each.environments["auc"] is not None]
-        by_auc = sorted(scored, key=lambda each: -float(each.environments["auc"] or 0))
-        slopes = {each.name: each.environments["slope"] for each in scored}
-        off = [f"{n} ({v:.2f})" for n, v in slopes.items() if v and not 0.8 <= v <= 1.25]
-        sizes = {"n_held_out": len(self.environments)}
-        sizes["n_environments"] = len(self.environments) + len(self.kept_in)
-        return tuple(write_lines("comparison", ranked=ranked, off=off, by_auc=by_auc, **sizes))
+        return tuple(write_lines("comparison", result=self))
 
     def plot(self) -> Figure:
         """AUC, log loss, calibration slope and error, by rows and by environment."""
         check_matplotlib()
         frame, colors = self.to_frame(), [_COLORS[each.kind] for each in self.candidates]
         size, places = (12.0, 1.5 + 0.32 * len(frame)), frame.index
-        figure = make_figure(size, is_registered=True, layout="constrained")
+        figure = make_figure(size, layout="constrained")
         panels = figure.subplots(1, len(DRAWN), sharey=True)
         for axes, measure in zip(panels, DRAWN, strict=True):
             values = {way: frame[f"{way}_{measure}"].astype(float) for way in _MARKS}

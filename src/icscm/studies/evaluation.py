@@ -70,11 +70,6 @@ class Performance:
     net_benefit: tuple[float, ...] = ()
     treat_all: tuple[float, ...] = ()
 
-    def is_worse(self, measure: str) -> bool:
-        """Whether a loss is not below that of the baseline."""
-        own, other = self.scores[measure], self.baseline[measure]
-        return own is not None and other is not None and own.value >= other.value
-
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
@@ -274,18 +269,11 @@ def evaluate(
     # rows without environments are treated as one new environment
     new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
     new = new if rows.labels else [(0, None)]
-    measure, losses = "error", (found.predicted != is_positive, is_positive != majority)
+    losses: tuple[Any, Any] = found.predicted != is_positive, is_positive != majority
     if found.probability is not None:
-        measure, both = "brier", (found.probability, found.rate)
-        losses = tuple((is_positive - each) ** 2 for each in both)  # type: ignore[assignment]
-    of_rows = write_lines(
-        "evaluation_notes",
-        only=found.classes[int(is_positive[0])] if len(set(is_positive.tolist())) == 1 else None,
-        places=places,
-        single=[each for each in places if each.n_positive in (0, each.n_samples)],
-        measure="Brier score" if measure == "brier" else measure,
-        worse=[each for each in places if each.is_worse(measure)],
-    )
+        losses = (is_positive - found.probability) ** 2, (is_positive - found.rate) ** 2
+    overall = _measure(found, None, np.ones(len(is_positive), dtype=np.bool_), cuts)
+    of_rows = write_lines("evaluation_notes", found=found, overall=overall, places=places)
     verdict, p_value = metrics.compare_losses(*losses, rows.groups)
     rates = is_positive, rows.numbers, new, rows.groups
     leaves = () if found.leaves is None else metrics.calibrate(found.own, found.leaves, *rates)
@@ -296,7 +284,7 @@ def evaluate(
         baseline_from="these data" if found.own is None else "training",
         verdict=verdict,
         p_value=p_value,
-        overall=_measure(found, None, np.ones(len(is_positive), dtype=np.bool_), cuts),
+        overall=overall,
         environments=tuple(places),
         leaves=leaves,
         notes=(*found.notes, *of_rows),

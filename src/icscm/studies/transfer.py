@@ -16,9 +16,9 @@ from sklearn.base import clone
 from icscm._constants import DEFAULT_TOLERANCES
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.formatting import as_text, clip, make_plain
+from icscm.formatting import as_text, make_plain
 from icscm.parameters import check_matplotlib
-from icscm.report.canvas import ACCENT, INK, SOFT, make_figure
+from icscm.report.canvas import ACCENT, INK, draw_rows, make_figure
 from icscm.report.formatting import Plain
 from icscm.report.path import Path, compute_tolerance_path
 from icscm.report.texts import write_lines
@@ -28,7 +28,6 @@ from icscm.studies.folds import Scorers, Scores
 from icscm.studies.scores import METRICS, Score, Z
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -154,33 +153,24 @@ class Validation(DisplayMixin):
         """
         check_matplotlib()
         drawn = [(name, each) for name, each in self.pooled.items() if each and name in _DRAWN]
-        labels = [f"{as_text(each.environment)} (n = {each.n_samples:,})" for each in self.held_out]
-        labels = [*(clip(each, 40) for each in labels), "random effects", "new environment"]
-        size = 2.6 * len(drawn) + 1.6, 1.2 + 0.3 * len(labels)
-        figure = make_figure(size, is_registered=True, layout="constrained")
+        names = [f"{as_text(each.environment)} (n = {each.n_samples:,})" for each in self.held_out]
+        n = len(names)
+        size = 2.6 * len(drawn) + 1.6, 1.8 + 0.3 * n
+        figure = make_figure(size, layout="constrained")
         panels = figure.subplots(1, max(len(drawn), 1), sharey=True, squeeze=False)[0]
-        panels[0].set_yticks(range(len(labels)), labels=labels, parse_math=False)
-        panels[0].invert_yaxis()
         for axes, (name, mean) in zip(panels, drawn, strict=False):
-            scores = [(y, e.scores[name]) for y, e in enumerate(self.held_out)]
-            _draw_forest(axes, name, [(y, each) for y, each in scores if each], mean, len(scores))
+            scores = [each.scores[name] for each in self.held_out]
+            values = [s and s.value for s in scores], [s and (s.low, s.high) for s in scores]
+            rows: list[Any] = [*zip(names, *values, [INK] * n, strict=True)]
+            rows.append(("random effects", None, None, ACCENT))
+            rows.append(("new environment", None, (mean.new_low, mean.new_high), ACCENT))
+            draw_rows(axes, rows, METRICS[name], at=_DRAWN[name])
+            diamond = [mean.low, mean.value, mean.high, mean.value]
+            axes.fill(diamond, [n, n - 0.25, n, n + 0.25], ACCENT)
+            known = [_DRAWN[name], *(score.value for score in scores if score)]
+            room = 0.1 + max(known) - min(known)  # an interval may be a hundred times as wide
+            axes.set_xlim(min(known) - room, max(known) + room)
         return figure
-
-
-def _draw_forest(
-    axes: Axes, name: str, scores: Sequence[tuple[int, Score]], mean: PooledScore, n: int
-) -> None:
-    for y, score in scores:
-        axes.plot([score.low, score.high], [y, y], color=SOFT, linewidth=1.5)
-        axes.plot([score.value], [y], "s", color=INK, markersize=4)
-    axes.fill([mean.low, mean.value, mean.high, mean.value], [n, n - 0.25, n, n + 0.25], ACCENT)
-    axes.plot([mean.new_low, mean.new_high], [n + 1, n + 1], color=ACCENT, linewidth=2)
-    axes.axvline(_DRAWN[name], color=SOFT, linewidth=0.8, linestyle="--")
-    values = [_DRAWN[name], *(score.value for _, score in scores)]
-    room = 0.1 + max(values) - min(values)  # an interval may be a hundred times as wide
-    axes.set_xlim(min(values) - room, max(values) + room)
-    axes.set_xlabel(METRICS[name])
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 Transfer = Validation  # its name before version 0.3

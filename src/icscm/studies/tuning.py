@@ -168,19 +168,12 @@ def grid_search(
         raise IcscmError(f"{name} is undefined on every fold: each holds a single class")
     values = 1.0 - values if scorer == "accuracy" else values
     *own, baseline = values[has_value].mean(axis=0).tolist()
-    means = np.array(own)
     is_loss = scorer == "log_loss"  # a function of that name is a score: larger is better
-    costs = [getattr(each, "p", 1.0) for each in candidates]  # "balanced" after all numbers
     # rounded: the same predictions in other folds must tie
-    ranks = [
-        (
-            round(mean if is_loss else -mean, 12),
-            abs(np.log(p)) if isinstance(p, int | float) else np.inf,
-            place,
-        )
-        for place, (mean, p) in enumerate(zip(means, costs, strict=True))
-    ]
-    best = tried[min(ranks)[-1]]
+    losses = [round(mean if is_loss else -mean, 12) for mean in own]
+    costs = [getattr(each, "p", 1.0) for each in candidates]  # "balanced" after all numbers
+    far = [abs(np.log(p)) if isinstance(p, int | float) else np.inf for p in costs]
+    best = tried[min(zip(losses, far, range(len(tried)), strict=True))[-1]]
     known = tuple(tried), tuple(own), best, baseline
     return GridSearch(*known, name, folds, len(scores), is_loss)
 

@@ -13,7 +13,7 @@ from icscm._constants import VERDICT_CONFIDENCE
 from icscm._lazy import special
 from icscm.formatting import format_name
 from icscm.model.saved import Learner
-from icscm.model.splits import LeafCounts
+from icscm.model.splits import LeafCounts, walk
 from icscm.report import formatting
 from icscm.report.formatting import Names, Plain, count_samples, describe_rates
 from icscm.report.path import measure_effect
@@ -41,10 +41,7 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
         "walk": [*walk_nodes(learner.model_, names)],
         "criterion": _find_criterion(learner),
         "is_tested": (trace.alpha if is_chain else trace.tolerance) is not None,
-        "alpha": trace.alpha,
-        "invariance": trace.invariance,
-        "tolerance": trace.tolerance,
-        "stop_reason": trace.stop_reason,
+        **{key: getattr(trace, key) for key in ("alpha", "invariance", "tolerance", "stop_reason")},
         "stop_text": trace.stop_text if is_chain else None,
         "splits": splits,
         "scans": scans,
@@ -114,10 +111,8 @@ def _name_features(record: Any) -> Plain:
 def _find_criterion(learner: Learner) -> str | None:
     """What rejects a candidate: tests of sets, a margin, p-values, corrected ones, or effects."""
     trace, settings = learner.trace_, learner.get_params(deep=False)
-    if trace.invariance is not None:
-        return str(trace.invariance)
-    if trace.alpha is None:
-        return None
+    if trace.invariance is not None or trace.alpha is None:
+        return trace.invariance and str(trace.invariance)
     if settings["search"] == "exhaustive":
         return "sets"
     if settings["criterion"] == "equivalence":
@@ -137,19 +132,20 @@ def walk_nodes(model: Any, names: Names) -> Iterator[Plain]:
     verdicts, splits = model.leaf_verdicts.tolist(), model.splits
     totals: dict[int, Any] = {~i: np.sum(leaf, axis=1) for i, leaf in enumerate(model.leaves)}
     first = {~i: i for i in range(len(model.leaves))}  # smallest leaf below each node
+    answers: dict[int, str] = {}
     for number in reversed(range(len(splits))):
         children = splits[number].if_true, splits[number].if_false
         totals[number] = totals[children[0]] + totals[children[1]]
         first[number] = min(first[each] for each in children)
-    stack: list[tuple[int, int, str, str | None]] = [(0 if splits else ~0, 0, "all samples", None)]
-    while stack:
-        node, depth, text, answer = stack.pop()
+        answers |= zip(children, ("yes", "no"), strict=True)
+    nodes = walk(splits, (0, "all samples"), lambda path, rule: (path[0] + 1, str(rule)))
+    for node, (depth, text) in sorted(nodes, key=lambda each: (first[each[0]], each[1][0])):
         (rate,) = describe_rates([int(totals[node][1])], [int(totals[node].sum())])
         is_positive = verdicts[~node] if node < 0 else None
         yield {
             "depth": depth,
             "rule": text,
-            "answer": answer,
+            "answer": answers.get(node),
             "question": f"{splits[node].rule}?" if node >= 0 else None,
             **rate,
             "split": node + 1 if node >= 0 else None,
@@ -157,13 +153,6 @@ def walk_nodes(model: Any, names: Names) -> Iterator[Plain]:
             "is_positive": is_positive,
             "predicts": None if is_positive is None else names.predict(is_positive),
         }
-        if node >= 0:
-            rule = splits[node].rule
-            sides = (
-                (splits[node].if_true, depth + 1, str(rule), "yes"),
-                (splits[node].if_false, depth + 1, str(rule.negate()), "no"),
-            )
-            stack += sorted(sides, key=lambda side: -first[side[0]])
 
 
 # --- candidates -----------------------------------------------------------------------------------
