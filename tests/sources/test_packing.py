@@ -65,14 +65,6 @@ def test_compressed_tables_and_matrices_give_the_same_store(tmp_path):
         assert (tmp_path / f"{k}.bits").read_bytes() == (tmp_path / "a.bits").read_bytes()
 
 
-def test_each_chunk_is_announced(tmp_path, monkeypatch):
-    """Tables of many gigabytes were packed without a sign of progress."""
-    monkeypatch.setattr(packing, "CHUNK_BYTES", 40)
-    table, done = write_table(tmp_path / "t.tsv", np.eye(30, dtype=int)), []
-    pack_table(table, tmp_path / "t.bits", on_chunk=lambda: done.append(1))
-    assert 1 < len(done) <= table.stat().st_size // 40 + 1
-
-
 def test_endings_in_capitals_are_endings(tmp_path):
     """`x.rtab.GZ` was read as text: "is not a text file in UTF-8"."""
     path = write_table(tmp_path / "t.rtab.gz", np.eye(5, dtype=int))

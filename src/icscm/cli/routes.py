@@ -160,13 +160,10 @@ def pack(table: Path, out: Path, delimiter: str | None, force: bool, quiet: bool
       icscm fit kmers.bits --labels phenotypes.tsv --target resistant \\
           --environment country --out model.json
     """
-    from icscm.sources.bits.packing import CHUNK_BYTES, pack_table
+    from icscm.sources.bits.packing import pack_table
 
     shared.check_ending(out, shared.BITS)
     shared.check_outputs([out], force=force, inputs=[table])
-    is_plain = table.is_file() and table.suffix.lower() != ".gz"  # else its size says nothing
-    n_chunks = table.stat().st_size // CHUNK_BYTES + 1 if is_plain else None
-    with Progress(quiet=quiet).stage(f"Packing {table}", n_chunks) as advance:
-        way = shared.read_delimiter(delimiter)
-        pack_table(table, out, delimiter=way, force=force, on_chunk=advance)
+    with Progress(quiet=quiet).stage(f"Packing {table}"):
+        pack_table(table, out, delimiter=shared.read_delimiter(delimiter), force=force)
     print_written(out)

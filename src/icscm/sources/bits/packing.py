@@ -47,12 +47,7 @@ _NO_NAMES, _NO_ENDS = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
 
 
 def pack_table(
-    path: str | Path,
-    out: str | Path,
-    *,
-    delimiter: str | None = None,
-    force: bool = False,
-    on_chunk: Callable[[], None] = lambda: None,
+    path: str | Path, out: str | Path, *, delimiter: str | None = None, force: bool = False
 ) -> None:
     """Pack a table of 0 and 1 into a store of bits.
 
@@ -71,8 +66,6 @@ def pack_table(
         number of blanks and tabs.
     force : bool
         Whether a file of that name may be replaced.
-    on_chunk : callable, optional
-        Called after each `CHUNK_BYTES` of the table.
 
     Raises
     ------
@@ -105,7 +98,6 @@ def pack_table(
                 text = cut(chunk if chunk.endswith(b"\n") else chunk + b"\n")
                 any_lines |= _add_lines(text, samples, writer, path, n_read)
                 n_read += text.count(b"\n")
-                on_chunk()
             if not any_lines:
                 raise IcscmError(f"{path} has a header and no other line; there is nothing to pack")
 
