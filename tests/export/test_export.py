@@ -710,8 +710,8 @@ def test_words_are_short_and_code_is_exact(engines):
 
 
 def test_unknown_target():
-    with pytest.raises(IcscmError, match="exported to 'sql', 'python', 'json', 'text'; not 'r'"):
-        export_model(READABLE, "r")
+    with pytest.raises(IcscmError, match="'json', 'text'; not 'cobol'"):
+        export_model(READABLE, "cobol")
 
 
 # --- literals -------------------------------------------------------------------------------------
