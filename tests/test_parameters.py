@@ -1,6 +1,7 @@
 """One registry: what it says of a parameter holds in Python, in docstrings and in messages."""
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import icscm
 from icscm.datasets import make_conjunction, make_hospitals
 from icscm.exceptions import IcscmError
 from icscm.parameters import Range, _load_registry, allow, document_parameters, get_spec
+from icscm.studies.tuning import grid_search
 
 LEARNERS = [
     icscm.SCMClassifier,
@@ -110,3 +112,44 @@ def test_messages():
         "a number between 0 and 1, both excluded, or 'auto'"
     )
     assert allow("a", "b").describe() == "one of 'a', 'b'"
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        icscm.InvariantForestClassifier(n_estimators=2),
+        icscm.InvariantScoreClassifier(max_terms=1),
+        icscm.TreeCausalPrediction(max_features=1),
+        icscm.InvariantFeatureSelector(cv=2),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_random_states(learner):
+    """Learners raised scikit-learn's error for a `Generator`, and NumPy's for -1."""
+    data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
+    learner.set_params(random_state=np.random.default_rng(1)).fit(*data)
+    with pytest.raises(IcscmError, match=r"random_state must be .* a Generator or None; got -1"):
+        learner.set_params(random_state=-1).fit(*data)
+
+
+def test_studies_take_a_random_state():
+    """Three studies called it `seed`; that word is still taken, with a warning."""
+    data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
+    grid = {"p": [0.1, 1]}
+    search = partial(grid_search, icscm.SCMClassifier(max_rules=1), *data, grid, n_folds=2)
+    found = search(random_state=3)
+    with pytest.warns(FutureWarning, match="seed is now random_state"):
+        assert search(seed=3).scores == found.scores
+    assert search(random_state=np.random.default_rng(3)).scores == found.scores
+    assert len(search(random_state=np.random.RandomState(3)).scores) == 2
+    with pytest.raises(IcscmError, match="random_state must be a whole number from 0"):
+        search(random_state="3")
+    for study in (icscm.compare, icscm.choose_threshold, grid_search):
+        assert "random_state" in inspect.signature(study).parameters
+
+
+def test_a_tolerance_of_zero():
+    """A tree divides by its tolerance: 0 is refused, in one sentence."""
+    with pytest.raises(IcscmError, match="tolerance must be 'auto', None or a finite number gr"):
+        icscm.InvariantTreeClassifier(tolerance=0).prepare()

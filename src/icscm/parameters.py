@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -138,8 +139,13 @@ def _are_rates(value: Any) -> bool:
     return isinstance(value, tuple | list) and [*map(rate.accepts, value)] == [True, True]
 
 
+def _is_generator(value: Any) -> bool:
+    return isinstance(value, np.random.RandomState | np.random.Generator)
+
+
 # Values that parameters.toml cannot list, by what it calls them.
 _OTHERS = {"object": _is_object, "names": _is_names, "rates": _are_rates}
+_OTHERS["generator"] = _is_generator
 
 
 @dataclass(frozen=True)
@@ -215,6 +221,36 @@ def check_value(name: str, value: Any, allowed: Allowed) -> None:
     """Raise unless the value is allowed."""
     if not allowed.accepts(value):
         raise IcscmError(Parameter(name), f" must be {allowed.describe()}; got {value!r}")
+
+
+def draw_seed(random_state: Any) -> int:
+    """The seed of one fit, from the parameter `random_state` of a learner."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def make_generator(random_state: Any) -> np.random.Generator:
+    """The random numbers of a study, from its argument `random_state`."""
+    check_value("random_state", random_state, cast(Allowed, get_spec("random_state").allowed))
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state._bit_generator
+    return np.random.default_rng(random_state)
+
+
+def rename_seed(study: Fit) -> Fit:
+    """Let a study still take `seed`, which is now `random_state`."""
+
+    @wraps(study)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "seed" in kwargs:
+            warnings.warn("seed is now random_state", FutureWarning, stacklevel=2)
+            kwargs["random_state"] = kwargs.pop("seed")
+        return study(*args, **kwargs)
+
+    return cast(Fit, call)
 
 
 def whole_or_nothing(fit: Fit) -> Fit:

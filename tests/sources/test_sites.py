@@ -158,11 +158,22 @@ def test_what_was_not_agreed_is_an_error(change, message):
         LocalSite(*change(frame, ill, hospital), agree(frame))
 
 
+def test_numbers_of_numpy_are_taken():
+    """An environment of `np.int64` was an error, as were levels of `np.bool_`."""
+    columns = {"a": [np.int64(40)], "b": np.array([False, True])}
+    agreement = make_agreement(columns, classes=(0, 1), environments=(0, 1))
+    frame = pd.DataFrame({"a": [30, 50], "b": [True, False]})
+    site = LocalSite(frame, np.array([0, 1]), np.int64(1), agreement)
+    assert site.count_totals().tolist() == [[0, 1], [0, 1]]
+
+
 def test_agreements_are_checked():
     with pytest.raises(IcscmError, match="missing names columns that were not agreed: 'b'"):
         make_agreement({"a": [1]}, classes=(0, 1), environments="ab", missing=["b"])
     with pytest.raises(IcscmError, match="'a' needs thresholds, or levels of one kind"):
         make_agreement({"a": ["x", True]}, classes=(0, 1), environments="ab")
+    with pytest.raises(IcscmError, match="'a' needs thresholds, or levels of one kind"):
+        make_agreement({"a": [40, "yes"]}, classes=(0, 1), environments="ab")  # was NumPy's error
     with pytest.raises(IcscmError, match="no site to ask"):
         SitesSource([], agree(make_patients(50)[0]))
 

@@ -84,6 +84,15 @@ def test_dropped_columns_are_those_of_fit():
     assert check_environments(frame, y, site, keep_columns="all").dropped == {}
 
 
+def test_a_kept_column_keeps_no_other():
+    """`keep_columns="id2"` kept `id`, too: it was looked for in the text."""
+    frame, y, site = make_frame()
+    found = check_environments(frame.assign(id2=frame["id"]), y, site, keep_columns="id2")
+    assert {"id", "id2"} & {*found.dropped} == {"id"}
+    with pytest.raises(IcscmError, match="keep_columns names columns that X does not have: 'i'"):
+        check_environments(frame, y, site, keep_columns="i")
+
+
 def test_columns_of_arrays_are_not_dropped():
     rng = np.random.default_rng(1)
     X, y, environments = rng.normal(size=(200, 3)), np.arange(200) % 2, np.arange(200) // 100

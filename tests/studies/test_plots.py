@@ -1,5 +1,6 @@
 """What every study's figure has in common."""
 
+import numpy as np
 import pytest
 from matplotlib import pyplot
 
@@ -25,8 +26,14 @@ from icscm.datasets import make_conjunction
     ids=["evaluate", "leave_one_environment_out", "compare", "tolerance_path"],
 )
 def test_plot_is_one_of_pyplots(study):
-    """`plt.show()` showed nothing after it, nor did a notebook unless it was the last line."""
-    found = study(*make_conjunction(200, 1, n_environments=3, random_state=1)[:3])
+    r"""`plt.show()` showed nothing after it, nor did a notebook unless it was the last line.
+
+    Matplotlib's mathematics failed on an environment or column called `$\frac$`.
+    """
+    X, y, environments = make_conjunction(200, 1, n_environments=3, random_state=1)[:3]
+    X = X.rename(columns={X.columns[0]: r"$\frac$"})
+    found = study(X, y, np.array(["a", "b", r"$\frac$"])[environments])
     figure = found.plot()
+    figure.canvas.draw()
     assert pyplot.fignum_exists(getattr(figure, "number", 0))
     pyplot.close(figure)

@@ -165,7 +165,8 @@ def _fit_in_memory(
     seed, choice = options["random_state"], None
     found: dict[str, Any] = {}
     if grid:
-        ways = {"scorer": options["cv_scorer"], "folds": options["cv_folds"], "seed": seed} | own
+        ways = {"scorer": options["cv_scorer"], "folds": options["cv_folds"]}
+        ways |= {"random_state": seed} | own
         with progress.stage(f"Cross-validating {', '.join(grid)}", N_FOLDS) as advance:
             choice = grid_search(learner, *table, grid, **ways, on_fold=advance)
         learner.set_params(**choice.best)
@@ -177,7 +178,7 @@ def _fit_in_memory(
     found |= _validate(learner, table, samples.groups, options, seconds, progress)
     if options["threshold"] is not None:
         with progress.stage("Choosing the threshold"), hide_repeated_warnings():
-            way = {"threshold": options["threshold"], "seed": seed} | own
+            way = {"threshold": options["threshold"], "random_state": seed} | own
             cut = choose_threshold(learner, *table, **way)
         learner.model_ = replace(learner.model_, threshold=cut)
     n_halves, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns

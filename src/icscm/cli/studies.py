@@ -140,7 +140,7 @@ def compare(
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_samples(data, options)
     settings = {name: options[name] for name in ("n_folds", "min_rows", "min_positives")}
-    settings |= {"keep_columns": samples.asked_for or None, "seed": options["random_state"]}
+    settings |= {"keep_columns": samples.asked_for or None, "random_state": options["random_state"]}
     settings["groups"] = samples.groups
     table = samples.X, samples.y, samples.environments
     found = compare_candidates(*table, names, **settings, stage=progress.stage)

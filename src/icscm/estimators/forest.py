@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logit
-from sklearn.utils import check_random_state
 
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.model.forest import Forest
-from icscm.parameters import document_parameters
+from icscm.parameters import document_parameters, draw_seed
 from icscm.search.forest import ForestSettings, OutOfBag, find_forest
 from icscm.sources.countable import Countable
 from icscm.stats.calibration import Recalibration, fit_recalibration
@@ -120,7 +119,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
             n_trees=self.n_estimators,
             max_features=float(self.max_features),
             resample=self.resample,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            seed=draw_seed(self.random_state),
             n_threads=count_threads(self.n_jobs),
         )
         forest, self.trace_, held_out = find_forest(source, settings)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import ClassifierTags, Tags, check_random_state
+from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icscm import exceptions
@@ -16,7 +16,7 @@ from icscm._types import Array
 from icscm.engine.pieces import make_level_counts
 from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count
-from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
+from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
 from icscm.search.sets import InvariantSets, check_affordable, find_best, find_invariant_sets
 from icscm.search.tree_sets import SetSettings, find_tree_sets
 from icscm.sources.memory import make_memory_source
@@ -251,6 +251,6 @@ class TreeCausalPrediction(InvariantCausalPrediction):
         options["environment_labels"] = self.environments_
         source = make_memory_source(table, labels, environments, **options)
         sizes = self.max_features, self.max_set_size or self.max_features, self.max_leaves
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = draw_seed(self.random_state)
         settings = SetSettings(float(self.alpha), *sizes, float(self.min_samples_leaf), seed)
         return find_tree_sets(source, table.shape[1], settings)

@@ -7,7 +7,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from icscm._constants import CHANCE_LEVEL, DEFAULT_MARGIN
 from icscm._types import FloatArray
@@ -17,7 +16,7 @@ from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.formatting import format_name
 from icscm.model.score import Score
-from icscm.parameters import document_parameters
+from icscm.parameters import document_parameters, draw_seed
 from icscm.search.columns import average_design
 from icscm.search.points import ScoreSettings, find_score
 from icscm.search.records import RejectedColumn
@@ -161,7 +160,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             tolerance=self.tolerance or 0.0,
             min_replication=self.min_replication,
             n_jobs=self.n_jobs,
-            random_state=check_random_state(self.random_state).randint(2**31 - 1),
+            random_state=draw_seed(self.random_state),
         )
         shown = {format_name(j if names is None else names[j]): j for j in table}
         frame = pandas.DataFrame(dict(zip(shown, table.values(), strict=True))).iloc[order]

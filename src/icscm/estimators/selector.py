@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,7 +22,7 @@ from icscm.estimators.learners import TableClassifier
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError, warn
 from icscm.formatting import shorten_list
-from icscm.parameters import check_parameters, document_parameters, whole_or_nothing
+from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.stats.replication import describe_lone, find_lone_environment
@@ -180,8 +180,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     def _screen(self, X: Any, judge: Judge, source: Any, groups: Any) -> None:
         """Reject the worst column, and again; keep what was found."""
         n_columns = self.n_features_in_
-        rng = check_random_state(self.random_state)
-        seed = int(rng.randint(2**31 - 1))
+        seed = draw_seed(self.random_state)
         effects: dict[int, ColumnEffect] = {j: ColumnEffect() for j in range(n_columns)}
         rounds: list[dict[str, Any]] = []
         replication = judge.measure_replication() if self.environments_ else {}

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -102,7 +103,9 @@ def make_agreement(
     edges: list[FloatArray] = []
     levels: dict[int, LevelBins] = {}
     for j, (name, cuts) in enumerate(columns.items()):
-        if len(cuts) == 0 or len(set(map(type, cuts)) & {str, bool}) not in (0, 1):
+        cuts = [each.item() if isinstance(each, np.generic) else each for each in cuts]
+        kinds = {type(v) if isinstance(v, str | bool) else isinstance(v, Real) for v in cuts}
+        if kinds not in ({str}, {bool}, {True}):
             raise IcscmError(f"column {name!r} needs thresholds, or levels of one kind")
         if isinstance(cuts[0], str | bool):
             levels[j] = LevelBins(tuple(sorted(set(cuts), key=sort_key)))
@@ -213,7 +216,7 @@ class LocalSite(Site):
 
     def __init__(self, X: Any, y: Any, environments: Any, agreement: Agreement) -> None:
         n_rows = count_rows(X)
-        if isinstance(environments, str | int | float | tuple):
+        if isinstance(environments, tuple) or np.ndim(environments) == 0:
             environments = [environments] * n_rows
         labels = _find_numbers(y, n_rows, agreement.classes, "y")
         numbers = _find_numbers(environments, n_rows, agreement.environments, "environments")

@@ -23,7 +23,7 @@ from icscm.report.texts import write_lines
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
-from icscm.tables.coded import find_suspicious
+from icscm.tables.coded import find_kept, find_suspicious
 from icscm.tables.columns import count_rows
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import read_table
@@ -228,11 +228,11 @@ def check_environments(
     parsed = read_table(X)
     coded = parsed.code(N_BINS - 1, None)
     names: Sequence[str | int] = parsed.names or range(coded.n_columns)
-    dropped, kept = {}, keep_columns or ()
-    if parsed.whole is not None and keep_columns != "all":  # columns of arrays are never dropped
+    dropped, kept = {}, find_kept(coded, keep_columns)
+    if parsed.whole is not None:  # columns of arrays are never dropped
         fitted = parsed.code(BinningConfig().max_thresholds, None)
         reasons = find_suspicious(fitted, labels, codes, parsed.whole)
-        dropped = {names[j]: why for j, why in reasons.items() if names[j] not in kept}
+        dropped = {names[j]: why for j, why in reasons.items() if j not in kept}
     n_missing, associations = np.zeros(len(places)), []
     for j, name in enumerate(names):
         if j not in coded.dropped:  # as dates are

@@ -16,7 +16,7 @@ from icscm._types import IntArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text
-from icscm.parameters import allow, check_matplotlib, check_value
+from icscm.parameters import allow, check_matplotlib, check_value, rename_seed
 from icscm.report.canvas import LINE, make_figure
 from icscm.report.page import render_template
 from icscm.report.texts import write_lines
@@ -237,6 +237,7 @@ class Comparison:
         return figure
 
 
+@rename_seed
 def compare(
     X: Any,
     y: Any,
@@ -248,7 +249,7 @@ def compare(
     min_positives: int = MIN_POSITIVES,
     groups: Any = None,
     keep_columns: Any = None,
-    seed: int = 0,
+    random_state: Any = 0,
     stage: Stage | None = None,
 ) -> Comparison:
     """Compare rule sets and other classifiers by cross-validation.
@@ -279,7 +280,7 @@ def compare(
         one fold. Intervals of differences treat groups as independent, not rows.
     keep_columns : "all", str or sequence of str, optional
         As in `ICSCMClassifier`.
-    seed : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Random seed of the folds.
     stage : callable, optional
         Shows progress: called with a text, what is fitted and about how long that takes, and the
@@ -318,7 +319,7 @@ def compare(
     cohort.check_folds(n_folds)
     sizes = np.bincount(cohort.numbers), np.bincount(cohort.numbers, cohort.is_positive)
     is_large = (sizes[0] >= min_rows) & (sizes[1] >= min_positives)
-    fold_of = cohort.deal(n_folds, seed)
+    fold_of = cohort.deal(n_folds, random_state)
     rows = [[fold_of == fold] for fold in range(n_folds)]
     parts = _deal_places(cohort.numbers[is_large[cohort.numbers]])
     places = [[cohort.numbers == k for k in part] for part in parts]

@@ -26,6 +26,7 @@ from icscm.exceptions import IcscmError, LeftOutWarning, Parameter
 from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import Model, describe_size
 from icscm.model.splits import CHAINS
+from icscm.parameters import make_generator
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.studies.scores import METRICS, PROBABILITY_METRICS, Score, compute_scores, score_auc
@@ -84,13 +85,13 @@ class Cohort(NamedTuple):
         parts = {name: each[wanted] for name, each in own.items() if each is not None}
         return self._replace(X=take_rows(self.X, np.flatnonzero(wanted)), **parts)
 
-    def deal(self, n_folds: int, seed: int) -> IntArray:
+    def deal(self, n_folds: int, random_state: Any) -> IntArray:
         """The fold of each row: rows or groups alike in label and environment are dealt out.
 
         Groups of one class first and those of the other last, so that each fold has both; rows by
         label, then by environment, for the same reason.
         """
-        rng, numbers = np.random.default_rng(seed), self.number_places()
+        rng, numbers = make_generator(random_state), self.number_places()
         if self.groups is None:
             cells = [self.is_positive, numbers]
             rows = pd.Series(cells[0]).groupby(cells).indices

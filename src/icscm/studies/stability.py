@@ -26,7 +26,7 @@ from icscm.formatting import clip, count, format_name
 from icscm.model.forest import Forest, Model
 from icscm.model.saved import check_learner
 from icscm.model.splits import CHAINS
-from icscm.parameters import allow, check_value
+from icscm.parameters import allow, check_value, make_generator
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.studies.folds import format_model
 from icscm.tables.labels import encode_environments, number_environments, take_environments
@@ -230,7 +230,7 @@ def stability_selection(
         on_fold()
         return found
 
-    rng = np.random.default_rng(random_state)
+    rng = make_generator(random_state)
     subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
     models: list[Model | None] = []
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # of every subsample

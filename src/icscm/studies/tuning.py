@@ -18,7 +18,7 @@ from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
 from icscm.model.thresholds import find_threshold, read_threshold
-from icscm.parameters import allow, check_value
+from icscm.parameters import allow, check_value, rename_seed
 from icscm.studies import folds as core
 from icscm.studies.folds import Cohort, Scorer, fit_and_score, make_cohort
 
@@ -72,6 +72,7 @@ class GridSearch:
         return pd.DataFrame([*rows, {"score": self.baseline, "chosen": False}])
 
 
+@rename_seed
 def grid_search(
     learner: BaseRuleClassifier,
     X: Any,
@@ -83,7 +84,7 @@ def grid_search(
     folds: str = FOLDS[0],
     n_folds: int = N_FOLDS,
     groups: Any = None,
-    seed: int = 0,
+    random_state: Any = 0,
     on_fold: Callable[[], None] | None = None,
 ) -> GridSearch:
     """Choose parameters of a learner by cross-validation.
@@ -112,7 +113,7 @@ def grid_search(
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: never in training and test rows of
         one fold.
-    seed : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Random seed of the folds of rows.
     on_fold : callable, optional
         Called after each fold.
@@ -147,7 +148,7 @@ def grid_search(
     for each in candidates:
         each.prepare()
     cohort = make_cohort(X, y, environments, groups, may_lack=True)
-    fold_of = assign_folds(learner, cohort, folds, n_folds, seed)
+    fold_of = assign_folds(learner, cohort, folds, n_folds, random_state)
     estimators = [*candidates, DummyClassifier(strategy="prior")]
     metrics = {"score": "error" if scorer == "accuracy" else scorer}
     scores = []
@@ -197,7 +198,7 @@ def list_combinations(
 
 
 def assign_folds(
-    learner: BaseRuleClassifier, cohort: Cohort, folds: str, n_folds: int, seed: int
+    learner: BaseRuleClassifier, cohort: Cohort, folds: str, n_folds: int, random_state: Any
 ) -> IntArray:
     """The fold of each row: environments, or the rows of each label in each, are dealt out."""
     if folds == "environments":
@@ -207,9 +208,10 @@ def assign_folds(
         dealt: IntArray = np.argsort(order)[numbers] % n_folds
         return dealt
     cohort.check_folds(n_folds)
-    return cohort.deal(n_folds, seed)
+    return cohort.deal(n_folds, random_state)
 
 
+@rename_seed
 def choose_threshold(
     estimator: Any,
     X: Any,
@@ -217,7 +219,7 @@ def choose_threshold(
     environments: Any = None,
     threshold: float | str = "youden",
     groups: Any = None,
-    seed: int = 0,
+    random_state: Any = 0,
 ) -> float:
     """Choose from which probability on a row is predicted positive.
 
@@ -236,7 +238,7 @@ def choose_threshold(
         false positive and of a false negative, here 1/11, and a number need no rows.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together.
-    seed : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Random seed of folds of rows.
 
     Returns
@@ -266,7 +268,7 @@ def choose_threshold(
     cohort = make_cohort(X, y, environments, groups, may_lack=True)
     is_enough = len(cohort.labels) >= core.find_least_environments(estimator)
     kind = "environments" if is_enough else "rows"
-    fold_of = assign_folds(estimator, cohort, kind, N_FOLDS, seed)
+    fold_of = assign_folds(estimator, cohort, kind, N_FOLDS, random_state)
     probability = np.empty(len(cohort.y))
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         for fold in range(int(fold_of.max()) + 1):

@@ -220,7 +220,7 @@ def find_reasons(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -
 
 def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> CodedTable:
     """Drop what was found, with a warning, unless the user keeps them."""
-    kept = _find_kept(table, keep)
+    kept = find_kept(table, keep)
     for j in sorted(kept & {*table.dropped}):
         why = f" names {name_columns([j], table.names)}, which is {table.dropped[j]}"
         raise IcscmError(Parameter("keep_columns"), why)
@@ -239,7 +239,7 @@ def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> Code
     return replace(table, dropped={**table.dropped, **dropped})
 
 
-def _find_kept(table: CodedTable, keep: Any) -> set[int]:
+def find_kept(table: CodedTable, keep: Any) -> set[int]:
     """The columns to keep, by name, or by position where there are no names."""
     if keep is None:
         return set()
