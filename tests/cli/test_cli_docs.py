@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -10,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from icscm.cli import main
+from icscm.cli import group, main
 from icscm.datasets import make_conjunction, make_hospitals
 
 ROOT = Path(__file__).parents[2]
@@ -98,3 +99,20 @@ def test_examples_can_be_parsed(line):
     _, name, *arguments = shlex.split(line)
     with click.Context(main) as parent:
         main.commands[name].make_context(name, arguments, parent=parent, resilient_parsing=False)
+
+
+def test_every_option_of_fit_is_in_a_group_of_its_help():
+    """`icscm fit --help` was a list of 60 options without an order."""
+    fit = main.commands["fit"]
+    names = {max(each.opts, key=len)[2:] for each in fit.params if isinstance(each, click.Option)}
+    grouped = " ".join(group._GROUPS.values()).split()
+    assert len(grouped) == len(set(grouped))
+    assert names - {*grouped} == {"debug"}
+    known = {
+        name[2:] for each in main.commands.values() for own in each.params for name in own.opts
+    }
+    assert {*grouped} <= known
+    titles = re.findall(
+        r"^(\S.*):$", CliRunner().invoke(main, ["fit", "--help"]).output, re.MULTILINE
+    )
+    assert titles == [*group._GROUPS, "Other options"]

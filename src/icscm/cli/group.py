@@ -68,7 +68,19 @@ def _debug_option() -> click.Option:
 
 
 class _Command(click.Command):
-    """A command that still takes the options of version 0.2."""
+    """A command with its options in groups, which still takes those of version 0.2."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In groups where there are many, those that most people use first."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        shown = {max(each.opts, key=len): each.get_help_record(ctx) for each in options}
+        records = {name: record for name, record in shown.items() if record}
+        groups = _GROUPS if len(records) > _MANY_OPTIONS else {}
+        for title, names in (groups | {"Other options" if groups else "Options": ""}).items():
+            chosen = [name for name in records if not names or name[2:] in names.split()]
+            if chosen:
+                with formatter.section(title):
+                    formatter.write_dl([records.pop(name) for name in chosen])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = {name for option in self.params for name in option.opts}
@@ -173,6 +185,21 @@ def _make_printer() -> Callable[..., None]:
     return show
 
 
+# Options of a command in its help, in groups where it has many.
+_MANY_OPTIONS = 20
+_GROUPS = {
+    "Most used": "target environment positive group drop model candidates threshold out report "
+    "force",
+    "Data": "exclude-environment merge-environments drop-missing only missing keep-columns labels "
+    "sample-column na no-default-na delimiter decimal encoding member max-thresholds",
+    "Output and validation": "tripod json quiet plot no-path stability validation no-validation "
+    "random-state cv cv-scorer cv-folds",
+    "Rules": "model-type p alpha max-rules test stop pruning search min-utility criterion margin "
+    "margin-on correction evidence conclusion n-candidates",
+    "Trees, forests and scores": "invariance tolerance max-leaves max-terms max-points "
+    "probabilities n-estimators max-features resample min-samples-leaf min-replication",
+    "Files and scale": "n-jobs device max-memory temp-dir dask workers",
+}
 # Options that need less memory.
 _SAVING = {
     "--max-memory": "set a smaller --max-memory, with which files are read in passes",
