@@ -52,6 +52,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check_docstrings.py
+	$(BIN)/python docs/check_numbers.py
 	$(BIN)/codespell
 
 # What pages show of commands and programs, run anew, and the picture of a report.

@@ -180,7 +180,7 @@ def describe_machine() -> str:
         platform.machine(),
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    own = [f"{name} {version(name)}" for name in ("numpy", "numba", "scikit-learn")]
+    own = [f"{name} {version(name)}" for name in ("icscm", "numpy", "numba", "scikit-learn")]
     packages = ", ".join([*own, *filter(None, map(find_version, PEERS))])
     return (
         f"{date.today()}, {len(os.sched_getaffinity(0))} cores of {cpu} ({platform.machine()}), "

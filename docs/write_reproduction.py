@@ -13,6 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from icscm import __version__
 from paper import NAMES, SCREENS, find_experiment
 from paper.output import to_markdown, write_summary
 from paper.runner import read_rows
@@ -51,7 +52,8 @@ def main(folder: Path) -> None:
         mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         head, rest = text.split(mark)
         _, tail = rest.split(end)
-        body = f"{mark}\n\n{describe(name, folder)}\n{end}"
+        measured = f"Measured with icscm {__version__}."
+        body = f"{mark}\n\n{measured}\n\n{describe(name, folder)}\n{end}"
         page.write_text(head + body + tail, encoding="utf-8")
 
 

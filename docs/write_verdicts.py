@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from icscm import ICSCMClassifier
+from icscm import ICSCMClassifier, __version__
 from icscm.datasets import RealData
 from icscm.exceptions import IcscmWarning
 from paper.data import LOADERS
@@ -61,7 +61,7 @@ def main(folder: str | None = None) -> None:
     lines = [
         each for title, name in NAMES.items() for each in describe(title, LOADERS[name](folder))
     ]
-    table = "\n".join([HEADER, *lines])
+    table = "\n".join([f"Measured with icscm {__version__}.\n", HEADER, *lines])
     marks = r"(<!-- table -->\n).*(\n<!-- end -->)"
     page = re.sub(marks, lambda found: found[1] + table + found[2], PAGE.read_text(), flags=re.S)
     PAGE.write_text(page)

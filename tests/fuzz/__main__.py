@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 from fuzz.areas import AREAS, Result, prepare, run_case, try_case  # noqa: E402
 from fuzz.processes import SOURCES, warm_up  # noqa: E402
+from icscm import __version__  # noqa: E402
 
 # Cases handed out ahead of the one that is next in the table: some take a minute.
 _AHEAD = 200
@@ -158,7 +159,8 @@ def write_table(page: Path, state: State) -> None:
     text = page.read_text("utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    page.write_text(f"{head}{BEGIN}\n\n{state.format_table()}\n\n{END}{tail}", "utf-8")
+    table = f"icscm {__version__}.\n\n{state.format_table()}"
+    page.write_text(f"{head}{BEGIN}\n\n{table}\n\n{END}{tail}", "utf-8")
 
 
 # --- trying ---------------------------------------------------------------------------------------
