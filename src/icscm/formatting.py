@@ -9,8 +9,8 @@ from typing import Any
 # Items that a message lists before it counts the others, and characters of each.
 N_LISTED = 5
 MAX_LISTED = 50
-# Characters of a message, of something quoted in it, and of a word.
-MAX_MESSAGE, MAX_QUOTED, MAX_WORD = 600, 80, 255
+# Characters of a message, of something quoted in it, and of a word; what is left of a clipped word.
+MAX_MESSAGE, MAX_QUOTED, MAX_WORD, _MIN_WORD = 600, 80, 255, 8
 # A path is of use only whole.
 MAX_PATH = 250
 # Of a model file, whole numbers up to this are written as such: columns may be of uint64.
@@ -23,13 +23,17 @@ _QUOTED = re.compile(r"""(?<![\w\\])(['"])((?:\\.|(?!\1)[^\\])*)\1""", re.DOTALL
 
 
 def clip(text: str, most: int) -> str:
-    """A long text with its middle left out.
+    """A long text with its middle left out, or that of its longest word, such as a name in a rule.
 
-    >>> clip("abcdefghijkl", 7)
-    'abcd…kl'
+    >>> clip("abcdefghijkl", 7), clip("abcdefghijklmnopq > 0", 13)
+    ('abcd…kl', 'abcde…opq > 0')
     """
     if len(text) <= most:
         return text
+    word = max(text.split(), key=len, default=text)
+    room = most - len(text) + len(word)
+    if len(word) < len(text) and room >= _MIN_WORD:
+        return text.replace(word, clip(word, room), 1)
     tail = most // 3
     return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
 

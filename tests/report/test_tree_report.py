@@ -3,6 +3,7 @@
 import json
 from html.parser import HTMLParser
 from io import StringIO
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,14 @@ from rich.console import Console
 from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
+from icscm.model.rules import ThresholdRule
+from icscm.model.splits import Split
+from icscm.model.tree import Tree
 from icscm.report.drawing import Limits, choose_marks, draw_nodes
 from icscm.report.figures import draw_model
+from icscm.report.formatting import format_ends
 from icscm.report.page import MAX_HTML_BYTES, escape_markdown, make_report
-from icscm.report.terminal import render_summary
+from icscm.report.terminal import render_blocks, render_summary
 
 
 @pytest.fixture(scope="module")
@@ -377,3 +382,32 @@ def test_what_to_expect_elsewhere_is_told(tree):
     assert "Prediction intervals for a new environment" in Page(report.to_html()).text
     assert "## 95% prediction interval for a new environment" in report.to_markdown()
     assert "95% prediction interval for a new environment" in print_on_terminal(report.to_dict())
+
+
+def test_long_names_keep_the_indent_and_the_relation_of_a_node():
+    """Nodes on unitigs of 200 letters were folded to the margin, and `> 0` was cut out of them."""
+    name = "ACGT" * 50
+    rule = ThresholdRule(column=0, name=name, threshold=0.0, above=True)
+    tree = Tree((Split(rule, 1, ~2), Split(rule, ~0, ~1)), (((1,), (2,)),) * 3, "tree")
+    lines = str(tree).splitlines()
+    assert [line.split(":")[0].split("GT ")[-1] for line in lines[1:]] == [
+        "> 0",
+        "> 0",
+        "<= 0",
+        "<= 0",
+    ]
+    assert all(len(line) <= 80 for line in lines)
+    console = Console(width=40, file=StringIO())
+    table = f"| node | rate |\n|---|---:|\n| &emsp;&emsp;{name} > 0 | 3% |\n"
+    for each in render_blocks(table):
+        console.print(each)
+    _, *shown = console.file.getvalue().splitlines()
+    assert len(shown) > 3
+    assert all(len(line) - len(line.lstrip()) == 4 for line in shown)
+
+
+def test_odds_ratios_of_empty_cells_are_bounds():
+    """A cell without samples gave an odds ratio of 1e+09 in reports of trees."""
+    ends = {"lowest": {"odds_ratio": 1e-9}, "highest": {"odds_ratio": 1e9}}
+    names = SimpleNamespace(describe_place=lambda each: "a site")
+    assert format_ends(ends, names, "odds_ratio") == "below 0.001 (a site) to above 1,000 (a site)"

@@ -17,6 +17,7 @@ from icscm.search.settings import Settings
 from icscm.stats.criteria import EquivalenceCriterion, PValueCriterion
 from icscm.stats.independence import ChiSquaredTest, find_independent, make_test
 from icscm.stats.verdicts import (
+    Verdicts,
     compute_differences,
     compute_minimum_detectable_difference,
     compute_wilson,
@@ -274,3 +275,11 @@ def test_fit_warns_of_leaves_that_cannot_tell():
     data = make_conjunction(20, random_state=1)
     with pytest.warns(TooLittleDataWarning, match="leaf of .*would likely go unseen"):
         ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+
+
+def test_no_difference_is_minus_zero():
+    """A pair of environments without samples gave a difference of at least -0.0%."""
+    tables = [[[38, 12, 31, 0], [0, 0, 0, 0]]]
+    found = Verdicts(make_verdicts(tables, make_test("chi2"), 0.05, 0.1))
+    assert "0.0%" in repr(found)
+    assert "-0.0%" not in repr(found)

@@ -137,11 +137,13 @@ def format_p(p_value: float | None) -> str:
 
 
 def format_ratio(ratio: float | None) -> str:
-    """An odds ratio in two digits.
+    """An odds ratio in two digits; of an extreme one, as where a count is 0, a bound.
 
-    >>> [format_ratio(each) for each in (2.104, 0.0321, 38.4, 1234.5, None)]
-    ['2.1', '0.032', '38', '1,200', '-']
+    >>> [format_ratio(each) for each in (2.104, 0.0321, 38.4, 1e-9, 5e7, None)]
+    ['2.1', '0.032', '38', 'below 0.001', 'above 1,000', '-']
     """
+    if ratio is not None and not 1e-3 <= ratio <= 1e3:
+        return "below 0.001" if ratio < 1 else "above 1,000"
     return "-" if ratio is None else f"{float(f'{ratio:.2g}'):,g}"
 
 
@@ -156,24 +158,13 @@ def format_heterogeneity(share: float | None) -> str:
     return f"{float(f'{share:.2g}' if share >= 0.001 else f'{share:.1g}'):.10g}"
 
 
-def format_odds(ratio: float | None) -> str:
-    """An odds ratio that may be extreme.
-
-    >>> [format_odds(each) for each in (2.104, 1e-9, 5e7, None)]
-    ['2.1', 'below 0.001', 'above 1,000', '-']
-    """
-    if ratio is None or 1e-3 <= ratio <= 1e3:
-        return format_ratio(ratio)
-    return "below 0.001" if ratio < 1 else "above 1,000"
-
-
 def format_odds_interval(interval: Sequence[float] | None) -> str:
     """The ends of an interval of odds ratios.
 
     >>> format_odds_interval([0.31, 1e9]), format_odds_interval(None)
     ('0.31 to above 1,000', '-')
     """
-    return "-" if interval is None else " to ".join(map(format_odds, interval))
+    return "-" if interval is None else " to ".join(map(format_ratio, interval))
 
 
 def format_deviance(value: float) -> str:

@@ -11,6 +11,7 @@ from html import unescape
 from itertools import groupby
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,8 +19,8 @@ from icscm.formatting import clip
 from icscm.report.formatting import Plain
 from icscm.report.page import render_markdown
 
-# Characters of a table's cell, and of a text, such as a rule; files have all of it.
-_MAX_CELL, MAX_TEXT = 200, 2_000
+# Characters of a table's cell, of its indent, and of a text, such as a rule; files have all of it.
+_MAX_CELL, _MAX_INDENT, MAX_TEXT = 200, 16, 2_000
 
 
 def make_fact_table(facts: Iterable[Sequence[str]]) -> Table:
@@ -64,10 +65,10 @@ def _render_lines(start: str, lines: Sequence[str]) -> RenderableType:
         table = Table(box=None, pad_edge=False, header_style="bold")
         names, sides, *rows = map(_split_cells, lines)
         for name, side in zip(names, sides, strict=True):
-            is_number = side.plain.endswith(":")
-            table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+            is_number = side.endswith(":")
+            table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(_indent, row))
         return table
     if start == "- **":
         pairs = (line.removeprefix(start).split("**: ", 1) for line in lines)
@@ -78,10 +79,16 @@ def _render_lines(start: str, lines: Sequence[str]) -> RenderableType:
     return Text(_unescape(text.strip().removeprefix(start)), style="dim" if start else "")
 
 
-def _split_cells(line: str) -> list[Text]:
+def _split_cells(line: str) -> list[str]:
     """The cells of a row; only very long ones are cut."""
     cells = re.split(r"(?<!\\)\|", line.strip())[1:-1]
-    return [Text(clip(_unescape(cell.strip(" ")), _MAX_CELL)) for cell in cells]
+    return [clip(_unescape(cell.strip(" ")), _MAX_CELL) for cell in cells]
+
+
+def _indent(cell: str) -> Padding:
+    """A cell whose lines are all indented as its first, such as a node of a tree."""
+    indent = min(len(cell) - len(cell.lstrip(" ")), _MAX_INDENT)
+    return Padding(Text(cell[indent:]), (0, 0, 0, indent))
 
 
 def _unescape(text: str) -> str:

@@ -380,7 +380,7 @@ def compare_all(
         both = 1 if exists is None else exists[:, one] & exists[:, others]
         pairs = np.abs(difference), np.maximum(lower, -upper), np.maximum(upper, -lower)
         for so_far, bounds in zip(found, pairs, strict=True):
-            np.maximum(so_far, (bounds * both).max(axis=1), out=so_far)
+            np.maximum(so_far, (bounds * both).max(axis=1) + 0.0, out=so_far)  # not -0.0
     return found
 
 
