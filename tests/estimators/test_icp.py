@@ -19,7 +19,6 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm.datasets import make_conjunction
-from icscm.engine.pieces import LevelCounts
 from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
 from icscm.exceptions import IcscmError, IcscmWarning, NothingAcceptedWarning
 from icscm.search import sets
@@ -67,12 +66,9 @@ PARAMETERS = st.fixed_dictionaries(
 @settings(max_examples=400, deadline=None)
 @given(table=tables(), parameters=PARAMETERS, n_cells=st.sampled_from([1, 60, 400, 2**18]))
 def test_equals_the_definition(table, parameters, n_cells):
-    """Whatever the size of the batches, and from wherever on silent strata are dropped."""
+    """Whatever the size of the batches."""
     X, y, environments = table
-    with (
-        mock.patch.object(sets, "_BATCH_CELLS", n_cells),
-        mock.patch.object(sets, "_LARGE_CELLS", n_cells),
-    ):
+    with mock.patch.object(sets, "_BATCH_CELLS", n_cells):
         fitted = fit_quietly(X, y, environments, **parameters)
     expected = predict_slowly(X.tolist(), y.tolist(), environments.tolist(), **parameters)
     assert fitted.parents_ == expected["parents"]
@@ -116,21 +112,6 @@ def test_the_order_of_rows_does_not_matter(table, parameters, random):
     assert other.accepted_sets_ == fitted.accepted_sets_
     assert other.n_sets_tested_ == fitted.n_sets_tested_
     np.testing.assert_array_equal(other.p_values_, fitted.p_values_)
-
-
-@pytest.mark.parametrize("parameters", [{}, {"max_set_size": 3}, {"max_set_size": 8}])
-def test_merging_equal_rows_changes_nothing(parameters):
-    """The table of 8 features has 1,024 cells; more rows than that are merged, fewer are not."""
-    data = make_conjunction(1_000, 5, random_state=0)
-    parameters = parameters | {"alpha": 1e-4}
-    merged = InvariantCausalPrediction(**parameters)
-    merged.fit(data.X, data.y, environments=data.environments)
-    with mock.patch.object(LevelCounts, "merge_equal", lambda rows: rows):
-        plain = InvariantCausalPrediction(**parameters)
-        plain.fit(data.X, data.y, environments=data.environments)
-    assert merged.accepted_sets_
-    assert merged.accepted_sets_ == plain.accepted_sets_
-    assert merged.parents_ == plain.parents_
 
 
 @pytest.mark.parametrize("n", [1, 4, 7])

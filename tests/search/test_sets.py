@@ -92,33 +92,3 @@ def test_batches(most, wanted):
         found = [[len(table) for table in batch] for batch in sets._make_batches(tables)]
     assert found == wanted
     assert list(sets._make_batches([])) == []
-
-
-def make_cells(*strata):
-    """(label and environment, stratum) with two labels and two environments."""
-    return np.array(strata).reshape(-1, 4).T
-
-
-TELLS, PURE, ALONE, EMPTY = [1, 2, 3, 4], [1, 2, 0, 0], [1, 0, 2, 0], [0, 0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("strata", "kept"),
-    [
-        ([TELLS, PURE, ALONE, EMPTY], [TELLS]),
-        ([PURE, TELLS], [TELLS]),
-        ([TELLS, TELLS, PURE], [TELLS, TELLS, PURE]),  # not half of them: not worth a copy
-        ([PURE, ALONE, EMPTY], [PURE]),
-        ([TELLS, [1, 0, 0, 2]], [TELLS, [1, 0, 0, 2]]),
-        ([PURE, [0, 0, 3, 4], [0, 1, 0, 2], TELLS], [TELLS]),
-    ],
-)
-def test_strata_that_cannot_tell(strata, kept):
-    found = sets._drop_uninformative(make_cells(*strata))
-    assert found.T.tolist() == kept
-
-
-def test_a_stratum_tells_if_any_part_of_it_may():
-    """With a free feature the sum over its levels decides: each level by itself says nothing."""
-    cells = np.stack((make_cells(PURE, EMPTY), make_cells([0, 0, 3, 4], EMPTY)), axis=1)
-    assert sets._drop_uninformative(cells).tolist() == cells[..., :1].tolist()

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countables import check_any_nodes
+from countables import LiteralSource, check_any_nodes
 from icscm.engine import bits as copies
 from icscm.engine import coding, stores
 from icscm.engine.bits import CollapsedMap, PresenceMap
@@ -26,7 +26,7 @@ from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.tables.coded import CodedTable
-from icscm.testing import LiteralSource, check_count_source
+from icscm.testing import check_count_source
 
 
 @st.composite

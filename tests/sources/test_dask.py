@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from countables import check_any_nodes
+from countables import LiteralSource, check_any_nodes
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
 from icscm.engine.counts import Cut, SourceInfo
 from icscm.engine.pieces import make_piece, plan_blocks
@@ -39,7 +39,7 @@ from icscm.sources.dask.opening import (
     tally_hashes,
 )
 from icscm.sources.memory import make_memory_source
-from icscm.testing import LiteralSource, check_count_source
+from icscm.testing import check_count_source
 
 pytestmark = [
     # threads of the cluster draw random numbers while a table is drawn

@@ -11,7 +11,7 @@ the step before and a rule. A lost piece, and all that followed, can be recomput
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -369,23 +369,18 @@ def _pack(bits: BoolArray) -> Array:
     return np.ascontiguousarray(filled.view(f">u{width}").T[::-1], dtype=f"=u{width}")
 
 
-# NumPy allows few more dimensions than a joint table of so many features has.
-_MAX_MERGED = 20
-
-
 @dataclass(eq=False)
 class LevelCounts:
     """Counts the tables of sets of features; sets that begin alike share the work for that.
 
     `cells` numbers the label and environment of each row, label first; `codes[j]` holds its
-    level of feature j, one of `n_levels[j]`; `weights` how many samples it stands for.
+    level of feature j, one of `n_levels[j]`.
     """
 
     codes: Sequence[Array]
     n_levels: IntArray
     cells: Array
     n_environments: int
-    weights: Array | None = None
 
     def __post_init__(self) -> None:
         self._features: list[int] = []
@@ -405,25 +400,9 @@ class LevelCounts:
             n_levels = np.int32(self.n_levels[feature])
             self._keys.append(self._keys[-1] * n_levels + self.codes[feature])
             self._features.append(feature)
-        shape = self._list_shape(features)
-        counts = np.bincount(self._keys[-1], self.weights, minlength=math.prod(shape))
-        # weights make floats, exact up to 2**53
+        shape = 2 * self.n_environments, *(int(self.n_levels[j]) for j in features)
+        counts = np.bincount(self._keys[-1], minlength=math.prod(shape))
         return counts.astype(COUNT_DTYPE, copy=False).reshape(shape)
-
-    def merge_equal(self) -> LevelCounts:
-        """One row for each cell of the joint table, if that has fewer cells than there are rows."""
-        shape = self._list_shape(range(len(self.codes)))
-        if len(self.codes) > _MAX_MERGED or math.prod(shape) > len(self.cells):
-            return self
-        joint = np.bincount(np.ravel_multi_index((self.cells, *self.codes), shape))
-        occupied = np.flatnonzero(joint)
-        cells, *found = np.unravel_index(occupied, shape)
-        codes = [each.astype(old.dtype) for each, old in zip(found, self.codes, strict=True)]
-        cells = cells.astype(np.int32)
-        return LevelCounts(codes, self.n_levels, cells, self.n_environments, joint[occupied])
-
-    def _list_shape(self, features: Iterable[int]) -> tuple[int, ...]:
-        return (2 * self.n_environments, *(int(self.n_levels[j]) for j in features))
 
 
 def make_level_counts(

@@ -164,8 +164,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         size = min(self.max_set_size or counts.n_features, counts.n_features)
         check_affordable(counts, size, self.max_set_size)
         options: dict[str, Any] = {"alpha": self.alpha, "scored": self.conclusion == "best"}
-        merged = counts.merge_equal()
-        return find_invariant_sets(merged, size, test=self.test, dof=self.dof, **options)
+        return find_invariant_sets(counts, size, test=self.test, dof=self.dof, **options)
 
     def _get_features(self) -> list[str | int]:
         """Names where X had names, positions otherwise."""

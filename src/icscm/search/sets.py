@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from icscm._constants import DEVIANCE_DECIMALS
-from icscm._types import Array, BoolArray, CountArray, FloatArray
+from icscm._types import Array, CountArray, FloatArray
 from icscm.engine.counts import BinnedRule, CountSource
 from icscm.engine.pieces import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
@@ -45,8 +45,6 @@ MAX_TABLE_CELLS = 2**24
 _UNCOUNTED = 10**15
 # Cells whose statistics are computed together: many numbers for each call, and yet in the cache.
 _BATCH_CELLS = 2**16
-# From so many cells on it pays to drop strata without information.
-_LARGE_CELLS = 2**12
 # Pearson without Yates' correction: corrected strata would add up to a conservative test.
 SET_TESTS: dict[str, GTest | ChiSquaredTest] = {"g": GTest(), "chi2": ChiSquaredTest(yates=False)}
 # In a feature of no more bins each is taken for a single value; so is, in one of more bins, a bin
@@ -172,7 +170,7 @@ def find_invariant_sets(
     for feature in sets[best][sets[best] < n_features].tolist():
         largest[feature] = p_values[(sets != feature).all(axis=1)].max()
     bics: list[float] = []
-    # counted again: the walk drops strata that a test does not need
+    # counted again: as a rule few sets are accepted, and tables of all would take much memory
     tables, shape = map(counts.count, accepted if scored else ()), (2, counts.n_environments, -1)
     for batch in _make_batches(each.reshape(shape).transpose(2, 0, 1) for each in tables):
         bics += compute_bic(batch).tolist()
@@ -278,25 +276,11 @@ def _walk(cells: CountArray) -> Iterator[CountArray]:
 
     or left out by summing over it, until none is free.
     """
-    if cells.size > _LARGE_CELLS:
-        cells = _drop_uninformative(cells)
     if cells.ndim == 2:
         yield cells
     else:
         yield from _walk(cells.reshape(*cells.shape[:-2], -1))
         yield from _walk(cells.sum(axis=-2))
-
-
-def _drop_uninformative(cells: CountArray) -> CountArray:
-    """Drop the strata without information: no part of them has any either.
-
-    Only if they are half of them: copies then shrink so fast that all those which a walk holds
-    at a time take no more than the first.
-    """
-    totals = cells.reshape(2, len(cells) // 2, -1, cells.shape[-1]).sum(axis=2)
-    is_kept: BoolArray = totals.any(axis=1).all(axis=0) & (totals.any(axis=0).sum(axis=0) > 1)
-    is_kept[0] |= not is_kept.any()  # a set keeps a stratum, if only to add up nothing
-    return cells if 2 * is_kept.sum() > len(is_kept) else cells[..., is_kept]
 
 
 def _make_batches(tables: Iterable[CountArray]) -> Iterator[list[CountArray]]:
