@@ -111,7 +111,7 @@ def _list_scans(
     # more thresholds than a byte can number need all rows
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
         hashes = hash_rows(X, table.find_numbers(), n_threads)
-        yield "sample", choose_sample(hashes, n_threads), max_thresholds
+        yield "sample", choose_sample(hashes), max_thresholds
     yield "all", slice(None), max_thresholds
 
 

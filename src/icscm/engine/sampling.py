@@ -74,29 +74,16 @@ def make_salt(n_columns: int) -> Array:
     return np.asarray(rng.integers(2**64, size=n_columns, dtype=np.uint64))
 
 
-def choose_sample(hashes: Hashes, n_threads: int = 1) -> Array:
+def choose_sample(hashes: Hashes) -> Array:
     """The rows of the sample, from the hash of each; all where there are no more than it holds."""
     if not is_sampled(len(hashes)):
         return np.arange(len(hashes))
-    parts = _sort(hashes, n_threads)
-    if any(run_tasks(has_copies, parts, n_threads)):
-        order = np.argsort(hashes, kind="stable")
+    ordered = np.sort(hashes)
+    if has_copies(ordered):
         apart = np.empty_like(hashes)
-        apart[order] = mix_copies(np.concatenate(parts))
-        hashes, parts = apart, _sort(apart, n_threads)
-    ends = np.cumsum([len(part) for part in parts])
-    k = int(np.searchsorted(ends, QUANTILE_SAMPLE))  # the part that holds the last of the sample
-    greatest = parts[k][QUANTILE_SAMPLE - 1 - ends[k]]
-    return np.flatnonzero(hashes <= greatest)[:QUANTILE_SAMPLE]
-
-
-def _sort(hashes: Hashes, n_threads: int) -> list[Hashes]:
-    """Sorted, in parts: those that begin with the same bits in one thread."""
-    n_bits = (n_threads - 1).bit_length()
-    if n_bits == 0:
-        return [np.sort(hashes)]
-    shift = np.uint64(64 - n_bits)
-    return run_tasks(lambda k: np.sort(hashes[hashes >> shift == k]), range(2**n_bits), n_threads)
+        apart[np.argsort(hashes, kind="stable")] = mix_copies(ordered)
+        hashes, ordered = apart, np.sort(apart)
+    return np.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])[:QUANTILE_SAMPLE]
 
 
 def has_copies(ordered: Hashes) -> bool:

@@ -46,15 +46,8 @@ def read_columns(X: Any, rules: Sequence[Rule]) -> tuple[Columns, Unseen]:
     return columns, unseen
 
 
-def find_leaves(
-    splits: Sequence[Split], columns: Columns, n_rows: int, covers_when: bool | None
-) -> NDArray[np.intp]:
-    """The leaf of each row; in a chain a rule covers rows for which it is `covers_when`."""
-    if covers_when is not None:  # one pass over a column is faster than taking the rows left
-        leaves = np.full(n_rows, len(splits), dtype=np.intp)
-        for number, split in reversed([*enumerate(splits)]):
-            leaves[split.rule.judge(columns[split.rule.feature]) == covers_when] = number
-        return leaves
+def find_leaves(splits: Sequence[Split], columns: Columns, n_rows: int) -> NDArray[np.intp]:
+    """The leaf of each row."""
     leaves = np.zeros(n_rows, dtype=np.intp)
     rows_at = {0: np.arange(n_rows)}
     for number, split in enumerate(splits):

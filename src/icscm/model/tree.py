@@ -174,8 +174,7 @@ class Tree(CalibratedModel):
         blend : Blend
             Rows that lack a value which never was missing at fitting, and their probabilities.
         """
-        covers_when = self.covers_when if self.is_chain else None
-        leaves = routes.find_leaves(self.splits, columns, n_rows, covers_when)
+        leaves = routes.find_leaves(self.splits, columns, n_rows)
         if not unseen or not any(r.is_unsure and r.feature in unseen for r in self.rules):
             return leaves, routes.NO_BLEND
         rates = self.leaf_probabilities()

@@ -19,10 +19,6 @@ from icscm.formatting import format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
 from icscm.tables.errors import make_missing_error, make_unhashable_error
 
-# The least rows for which the search for small whole numbers pays, and their greatest range.
-_MANY_ROWS = 2**16
-_FEW_GROUPS = 2**7
-
 
 def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArray, Array]:
     """Labels as 0 and 1, and the two classes, of y's type; the second is the positive one.
@@ -53,23 +49,14 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
 def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tuple[Array, Any]:
     """The number of each row's label or environment, and what each number stands for.
 
-    They count from 0 as they turn up, or by value where many rows hold few small whole numbers.
-    Values that occur only outside the `rows` that count are omitted.
+    They count from 0 as they turn up. Values that occur only outside the `rows` that count are
+    omitted.
     """
     import pandas
 
     if len(values) != n_rows:
         why = f"{what} has {len(values)} entries but X has {n_rows} rows"
         raise IcscmError(f"{why}; give one per row")
-    is_whole = isinstance(values, np.ndarray) and values.dtype.kind in "biu"
-    if rows is None and n_rows >= _MANY_ROWS and is_whole:
-        lowest, highest = int(values.min()), int(values.max())
-        if highest - lowest < _FEW_GROUPS:  # by value, in half the time
-            plain = values.view(np.uint8) if values.dtype.kind == "b" else values
-            above = (plain - plain.dtype.type(lowest)).astype(np.uint8, copy=False)
-            is_there = np.bincount(above, minlength=1) > 0
-            found = np.flatnonzero(is_there).astype(plain.dtype) + plain.dtype.type(lowest)
-            return (np.cumsum(is_there) - 1).take(above), found.astype(values.dtype)
     try:
         codes, found = pandas.factorize(values)
     except TypeError:
