@@ -199,10 +199,6 @@ def fill_slots(known, slots):
         slots[slot] = number + 1
 
 
-def add_groups(counts, rows, starts, out):
-    out[:] = np.add.reduceat(counts[rows], starts, axis=0)
-
-
 def count_codes(codes, rows, bounds, sign, out):
     listed = codes if rows is None else codes[:, rows]
     for f in range(codes.shape[0]):

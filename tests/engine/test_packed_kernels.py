@@ -105,16 +105,6 @@ def test_tiles(seed, n_features, n_pairs, n_segments):
     run_both("count_tiles", lambda: (tiles, places, masks, bounds, n_in_play, out.copy()))
 
 
-@bounded
-@given(seeds, st.integers(1, 40), st.integers(1, 5))
-def test_add_groups(seed, n_groups, n_environments):
-    rng = np.random.default_rng(seed)
-    counts, rows = rng.integers(99, size=(30, 2, n_environments)), rng.integers(30, size=40)
-    starts = np.append(0, 1 + np.sort(rng.permutation(39)[: n_groups - 1]))
-    out = np.full((n_groups, 2, n_environments), -1)
-    run_both("add_groups", lambda: (counts, rows, starts, out.copy()))
-
-
 def check_groups(rng, numbers, offsets, members):
     """Groups are recognised, as are those in another order or with any number changed."""
     order = np.unique(members[offsets[:-1]], return_inverse=True)[1].astype(np.uint32)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from icscm.engine.pieces import count_patterns, merge_patterns, select_patterns
+from icscm.engine.pieces import count_patterns, merge_patterns
 
 
 @pytest.mark.parametrize("n_rules", [1, 5, 16, 17, 64, 65, 140])
@@ -18,10 +18,8 @@ def test_merging_some_of_the_rules(n_rules, share):
     cells = rng.integers(0, 6, 300)
     kept = np.flatnonzero(rng.random(n_rules) <= share).tolist()
     table = count_patterns(truths, cells, 3)
-    found, whole, *others = merge_patterns(table, [kept, range(n_rules), *([kept] * 300)])
-    assert np.array_equal(whole[1], table.counts)
-    assert all(np.array_equal(each[1], found[1]) for each in others)
-    merged = select_patterns(table, kept, found)
+    assert np.array_equal(merge_patterns(table, range(n_rules)).counts, table.counts)
+    merged = merge_patterns(table, kept)
     wanted = Counter(zip(*(truths[i].tolist() for i in kept), cells.tolist(), strict=True))
     patterns = [tuple(pattern) for pattern in merged.patterns.tolist()]
     assert patterns == sorted({tuple(key[:-1]) for key in wanted})

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -221,8 +220,7 @@ def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
         return filled[0] if filled else tables[0]
     patterns = np.concatenate([table.patterns for table in filled])
     counts = np.concatenate([table.counts for table in filled])
-    table, rules = PatternTable(patterns, counts), range(patterns.shape[1])
-    return select_patterns(table, rules, *merge_patterns(table, [rules]))
+    return merge_patterns(PatternTable(patterns, counts), range(patterns.shape[1]))
 
 
 class NodeRows:
@@ -318,55 +316,12 @@ def _add_rules(patterns: BoolArray, n_rules: int, group: IntArray) -> tuple[Bool
     return patterns[used], (np.cumsum(used) - 1)[group]
 
 
-# Patterns that are alike in some of the rules, added up: one row of each, and the counts.
-Merged = tuple[Array, CountArray]
-
-
-def merge_patterns(table: PatternTable, ways: Sequence[Sequence[int]]) -> list[Merged]:
-    """The table over some of the rules, for each of several selections, ascending."""
-    size = max(_MAX_GROUPS // len(table.patterns), 1)
-    batches = [ways[start : start + size] for start in range(0, len(ways), size)]
-    return [merged for batch in batches for merged in _merge(table, batch)]
-
-
-def select_patterns(table: PatternTable, rules: Sequence[int], merged: Merged) -> PatternTable:
-    """What was merged over some of the rules as a table of these."""
-    rows, counts = merged
-    return PatternTable(table.patterns[rows][:, list(rules)], counts)
-
-
-def _merge(table: PatternTable, ways: Sequence[Sequence[int]]) -> Iterator[Merged]:
-    # whole numbers that sort as the kept parts of the patterns do, by (part, way, pattern)
-    is_kept = np.zeros((len(ways), table.patterns.shape[1]), dtype=np.bool_)
-    for row, kept in zip(is_kept, map(list, ways), strict=True):
-        row[kept] = True
-    keys: Array = _pack(table.patterns)[:, np.newaxis] & _pack(is_kept)[:, :, np.newaxis]
-    order = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0], axis=1, kind="stable")
-    n_patterns, rows = len(table.patterns), order.ravel()
-    at = (order + n_patterns * np.arange(len(ways))[:, np.newaxis]).ravel()
-    ordered = keys.reshape(len(keys), -1).take(at, axis=1)
-    is_new = np.ones(len(at), dtype=np.bool_)
-    is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
-    is_new[::n_patterns] = True  # where the next way begins
-    starts = np.flatnonzero(is_new)
-    counts = np.empty((len(starts), *table.counts.shape[1:]), dtype=COUNT_DTYPE)
-    _kernels.add_groups(table.counts, rows, starts, counts)
-    rows = rows[starts]
-    ends = np.searchsorted(starts, n_patterns * np.arange(len(ways) + 1)).tolist()
-    return ((rows[a:b], counts[a:b]) for a, b in pairwise(ends))
-
-
-def _pack(bits: BoolArray) -> Array:
-    """Rows of bits as whole numbers that sort as they do, by (part, row); the first are last.
-
-    Numbers of two bytes, if these are enough, are sorted in much less time.
-    """
-    packed = np.packbits(bits, axis=1)
-    width = 2 if packed.shape[1] <= 2 else 8
-    n_bytes = -(-max(packed.shape[1], 1) // width) * width
-    filled = np.zeros((len(bits), n_bytes), dtype=np.uint8)
-    filled[:, : packed.shape[1]] = packed
-    return np.ascontiguousarray(filled.view(f">u{width}").T[::-1], dtype=f"=u{width}")
+def merge_patterns(table: PatternTable, rules: Sequence[int]) -> PatternTable:
+    """The table over some of the rules."""
+    patterns, group = number_patterns([*table.patterns.T[list(rules)]], len(table.patterns))
+    counts = np.zeros((len(patterns), *table.counts.shape[1:]), dtype=COUNT_DTYPE)
+    np.add.at(counts, group, table.counts)
+    return PatternTable(patterns, counts)
 
 
 @dataclass(eq=False)

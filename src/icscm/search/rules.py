@@ -23,7 +23,7 @@ import numpy as np
 from icscm._constants import P_VALUE_DECIMALS
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource, Cut
-from icscm.engine.pieces import merge_patterns, select_patterns
+from icscm.engine.pieces import merge_patterns
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.exhaustive import learn_exhaustively
@@ -181,8 +181,8 @@ def prune(
         if len(tested) < 2:
             break
         others = [[i for i, other in enumerate(of_kept) if other != each] for each in tested]
-        merged = merge_patterns(table, others)
-        strata = [counts for _, counts in merged]
+        merged = [merge_patterns(table, each) for each in others]
+        strata = [each.counts for each in merged]
         own = (patterns.table.patterns[:, [kept[i] for i in each]] for each in others)
         numbers = (np.unique(each, axis=0, return_inverse=True)[1].ravel() for each in own)
         results = compute_conditional(strata, effects=patterns.measure_all(numbers, strata))
@@ -202,7 +202,7 @@ def prune(
         tests += made
         if removed is None:
             break
-        table = select_patterns(table, others[removed], merged[removed])
+        table = merged[removed]
         kept = [kept[i] for i in others[removed]]
     return kept, tests
 

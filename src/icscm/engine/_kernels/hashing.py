@@ -198,19 +198,3 @@ def list_members(numbers, offsets, members):
     for i in range(numbers.shape[0]):
         members[at[numbers[i]]] = i
         at[numbers[i]] += 1
-
-
-@compiled
-def add_groups(counts, rows, starts, out):
-    """out[g] = sum of the counts of rows[starts[g]] up to rows[starts[g + 1]], the last to the end.
-
-    `np.add.reduceat` takes five times as long for groups of two.
-    """
-    group = -1
-    for i in range(rows.shape[0]):
-        if group + 1 < starts.shape[0] and starts[group + 1] == i:
-            group += 1
-            out[group] = 0
-        for label in range(counts.shape[1]):
-            for k in range(counts.shape[2]):
-                out[group, label, k] += counts[rows[i], label, k]
