@@ -8,25 +8,6 @@ from scipy import special
 from icscm._types import Array
 
 
-def weigh_leaves(
-    tables: Array,
-    num: int,
-    den: int,
-    n_in_play: int,
-    n_least: int,
-    utility: Array,
-    margin: Array,
-    is_candidate: Array,
-    is_small: Array,
-) -> None:
-    negatives, positives = tables.sum(axis=2).T
-    size = negatives + positives
-    utility[:] = den * negatives - num * positives
-    margin[:] = negatives - positives
-    is_candidate[:] = (negatives > 0) & (size < n_in_play)
-    is_small[:] = is_candidate & (np.minimum(size, n_in_play - size) < n_least)
-
-
 def measure_evidence(tables: Array, in_play: Array, evidence: Array) -> None:
     rates = in_play[1] / np.maximum(in_play.sum(axis=0), 1)
     expected = (tables.sum(axis=1) * rates).sum(axis=1)

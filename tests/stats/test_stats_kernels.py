@@ -18,7 +18,7 @@ def test_every_kernel_has_a_twin():
         if hasattr(getattr(_kernels, name), "py_func") and not name.startswith("_")
     } - {"compute_exact"}  # which is held against SciPy
     statistics = {"compute_pearson", "compute_likelihood_ratio"}
-    of_leaves = {"weigh_leaves", "count_informative", "measure_evidence"}
+    of_leaves = {"count_informative", "measure_evidence"}
     assert compiled == statistics | {"measure_rates"} | of_leaves
     assert all(hasattr(_reference, name) for name in compiled)
 
@@ -43,12 +43,6 @@ def test_statistics(seed, n_environments, largest):
     def make():
         return tables, np.zeros(40), np.zeros(40, np.int64)
 
-    def make_worth():
-        no = np.zeros(40, np.bool_)
-        numbers = np.zeros(40, np.int64)
-        return tables, 3, 10, 4 * largest, 5, numbers, numbers.copy(), no, no.copy()
-
-    run_both("weigh_leaves", make_worth)
     run_both("compute_likelihood_ratio", make, rtol=1e-9) if largest < 1000 else None
     run_both("compute_pearson", lambda: (False, tables, *make()[1:]), rtol=1e-12)
     run_both("compute_pearson", lambda: (True, tables, *make()[1:]), rtol=1e-12)

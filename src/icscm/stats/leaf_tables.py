@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import COUNT_DTYPE
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, ORDERED, CandidateMap, CountCube, Cut, Layout
 from icscm.stats import _kernels
@@ -223,13 +222,17 @@ class Utility:
     weights: FloatArray | None = None
 
     def weigh(self, leaves: LeafTables, n_samples: int, n_least: int) -> Worth:
-        """The worth of every leaf; those on features of weight 0 are no candidates."""
-        n = len(leaves.tables)
-        tables = np.ascontiguousarray(leaves.tables)
-        numbers = np.empty(n, COUNT_DTYPE), np.empty(n, COUNT_DTYPE)
-        worth = Worth(*numbers, np.empty(n, np.bool_), np.empty(n, np.bool_))
-        ratio = self.ratio.as_integer_ratio()
-        _kernels.weigh_leaves(tables, *ratio, n_samples, n_least, *worth)
+        """The worth of every leaf; those on features of weight 0 are no candidates.
+
+        A leaf is a candidate if it has negatives and leaves samples, a small one if it has, or
+        leaves, fewer than `n_least`. In whole numbers, so that equal utilities are equal.
+        """
+        negatives, positives = leaves.tables.sum(axis=2).T
+        size, (num, den) = negatives + positives, self.ratio.as_integer_ratio()
+        is_candidate = (negatives > 0) & (size < n_samples)
+        is_small = is_candidate & (np.minimum(size, n_samples - size) < n_least)
+        utility, margin = den * negatives - num * positives, negatives - positives
+        worth = Worth(utility, margin, is_candidate, is_small)
         if self.weights is None:
             return worth
         weights = self.weights[leaves.find_features()]

@@ -1,4 +1,4 @@
-"""Utilities, test statistics and deviances of leaves and of the halves of splits."""
+"""Test statistics and deviances of leaves and of the halves of splits."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
@@ -7,26 +7,6 @@ from __future__ import annotations
 import numpy as np
 
 from icscm.compiling import compiled
-
-
-@compiled
-def weigh_leaves(tables, num, den, n_samples, n_least, utility, margin, is_candidate, is_small):
-    """What each leaf is worth: den (|A| - p |B|) and |A| - |B|, with p = num / den.
-
-    A are its negatives, B its positives. All in whole numbers, so that equal utilities are equal.
-    It is a candidate if it has negatives and leaves samples; a small one if it has, or leaves,
-    fewer than `n_least`.
-    """
-    for i in range(tables.shape[0]):
-        negatives = positives = 0
-        for k in range(tables.shape[2]):
-            negatives += tables[i, 0, k]
-            positives += tables[i, 1, k]
-        size = negatives + positives
-        utility[i] = den * negatives - num * positives
-        margin[i] = negatives - positives
-        is_candidate[i] = (negatives > 0) & (size < n_samples)
-        is_small[i] = is_candidate[i] & (min(size, n_samples - size) < n_least)
 
 
 @compiled
