@@ -19,15 +19,6 @@ def measure_evidence(tables: Array, in_play: Array, evidence: Array) -> None:
     evidence[:] = np.where(found[:, 1] < expected, total, 0.0)
 
 
-def count_informative(tables: Array, node: Array, factors: Array, effective: Array) -> None:
-    sizes = tables.sum(axis=1).astype(np.float64)
-    weights = sizes * (node.sum(axis=0) - sizes) * factors
-    squares = (weights**2).sum(axis=1)
-    with np.errstate(all="ignore"):
-        found = np.maximum(weights.sum(axis=1) ** 2 / squares, 1.0)
-    effective[:] = np.where(squares > 0, found, 1.0)
-
-
 def compute_pearson(yates: bool, tables: Array, statistics: Array, dof: Array) -> None:
     dof[:] = compute_dof(tables)
     sizes = tables.sum(axis=1)

@@ -18,8 +18,7 @@ def test_every_kernel_has_a_twin():
         if hasattr(getattr(_kernels, name), "py_func") and not name.startswith("_")
     } - {"compute_exact"}  # which is held against SciPy
     statistics = {"compute_pearson", "compute_likelihood_ratio"}
-    of_leaves = {"count_informative", "measure_evidence"}
-    assert compiled == statistics | {"measure_rates"} | of_leaves
+    assert compiled == statistics | {"measure_rates", "measure_evidence"}
     assert all(hasattr(_reference, name) for name in compiled)
 
 
@@ -61,8 +60,6 @@ def test_splits(seed, n_environments, largest, n_least):
     def make():
         return tables, node, n_least, *np.full((2, 40), np.nan), np.full(40, -9)
 
-    factors = rng.random(n_environments) * rng.integers(0, 2, n_environments)
-    run_both("count_informative", lambda: (tables, node, factors, np.zeros(40)), rtol=1e-12)
     run_both("measure_evidence", lambda: (tables, node, np.zeros(40)), rtol=1e-9, atol=1e-9)
     rounding = {"rtol": 1e-7, "atol": 1e-7 * largest}
     run_both("measure_rates", make, **rounding)

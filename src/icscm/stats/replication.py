@@ -20,7 +20,6 @@ from typing import Any, Final
 import numpy as np
 
 from icscm._types import Array, BoolArray, CountArray, FloatArray
-from icscm.stats import _kernels
 from icscm.stats.heterogeneity import fit_shape
 
 # Below this, one environment has nearly all information: nothing can be told.
@@ -40,11 +39,9 @@ def measure_replication(tables: CountArray, samples: CountArray) -> FloatArray:
     >>> measure_replication(np.array([cause, artefact]), samples).round(2).tolist()
     [0.93, 0.0]
     """
-    effective = np.empty(len(tables))
-    factors = compute_factors(samples)
-    tables, node = np.ascontiguousarray(tables), np.ascontiguousarray(samples)
-    _kernels.count_informative(tables, node, factors, effective)
-    return _compare(effective, _compute_hessians(samples)[np.newaxis])
+    sizes = tables.sum(axis=1).astype(np.float64)
+    informs = sizes * (samples.sum(axis=0) - sizes) * compute_factors(samples)
+    return _compare(count_effective(informs), _compute_hessians(samples)[np.newaxis])
 
 
 def measure_columns(sums: Array) -> tuple[FloatArray, FloatArray]:

@@ -49,22 +49,6 @@ def measure_evidence(tables, in_play, evidence):
 
 
 @compiled
-def count_informative(tables, node, factors, effective):
-    """Effective number of environments that inform on each cut: (sum w)^2 / sum w^2, at least 1.
-
-    w are the samples on either side of the cut, n_1 n_0, times the environment's factor.
-    """
-    for i in range(tables.shape[0]):
-        total = squares = 0.0
-        for k in range(tables.shape[2]):
-            size = tables[i, 0, k] + tables[i, 1, k]
-            weight = float(size) * float(node[0, k] + node[1, k] - size) * factors[k]
-            total += weight
-            squares += weight * weight
-        effective[i] = max(total * total / squares, 1.0) if squares > 0.0 else 1.0
-
-
-@compiled
 def compute_pearson(yates, tables, statistics, dof):
     """Pearson's statistic of each 2 x K table, and its degrees of freedom.
 
