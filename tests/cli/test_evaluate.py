@@ -70,7 +70,7 @@ def test_the_json_is_what_python_says(folder):
 def test_the_page_is_written_whole_and_not_twice(folder, tmp_path):
     page = tmp_path / "page.html"
     words = "evaluate", folder / "model.json", folder / "new.csv", "--report", page
-    assert str(page) in "".join(run(*words).stdout.split("\n"))
+    run(*words)
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert "--force" in run(*words, status=2).stderr
     run(*words, "--force")

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NoEnvironmentsWarning, NothingFoundWarning
-from icscm.model.forest import make_model
+from icscm.model.saved import load
 from icscm.model.tree import make_chain
 from icscm.stats.independence import ChiSquaredTest
 
@@ -103,10 +103,11 @@ def test_a_disjunction_is_the_mirror_image():
     np.testing.assert_array_equal(mirrored.predict(1 - data.X), 1 - fitted.predict(data.X))
 
 
-def test_predict_needs_only_the_model(data):
+def test_predict_needs_only_the_model(data, tmp_path):
     fitted = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
     X = data.X.to_numpy()
-    rebuilt = make_model(fitted.model_.to_dict())
+    fitted.save(tmp_path / "model.json")
+    rebuilt = load(tmp_path / "model.json").model
     assert rebuilt == fitted.model_
     verdict = (X[:, 0] > 0) & (X[:, 1] > 0)
     np.testing.assert_array_equal(rebuilt.predict(X), verdict)

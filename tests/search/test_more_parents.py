@@ -118,7 +118,7 @@ def test_the_best_set_holds_all_parents(n_parents, continuous):
     "selector",
     [
         InvariantCausalPrediction(conclusion="best"),
-        TreeCausalPrediction(conclusion="best", random_state=0),
+        TreeCausalPrediction(conclusion="best", random_state=2),
     ],
 )
 def test_selectors_conclude_alike(selector):
@@ -185,7 +185,7 @@ def test_the_best_set_is_labelled():
 
 def test_features_beyond_the_limit_are_a_warning():
     data = make_conjunction(2_000, 0, n_parents=4, random_state=1)
-    selector = TreeCausalPrediction(max_features=4, random_state=0, conclusion="best")
+    selector = TreeCausalPrediction(max_features=4, random_state=4, conclusion="best")
     with (
         pytest.warns(NothingAcceptedWarning),
         pytest.warns(UntestedSetsWarning, match="any of 1 weaker feature beyond max_features"),
