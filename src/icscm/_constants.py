@@ -62,6 +62,16 @@ N_REJECTED_KEPT: Final = 5
 # Below this many samples, or with a class absent, an environment deserves a warning:
 # Cochran's rule of thumb for the smallest expected count of a chi-squared test.
 SPARSE_ENVIRONMENT: Final = 5
+# Rows of the median environment below which there are too many environments for the rows; `fit`
+# warns above the second number. More numbers than the third are rather measured than names.
+FEW_ROWS, MANY_ENVIRONMENTS, MANY_NUMBERS = 30, 20, 50
+# A value or leaf decides the label where a hundredth at most of the rows of a class that are
+# expected are there, and so many are; a column or leaf is named from this share of all rows on.
+DECIDED_ROWS, DECIDED_SHARE = 20, 0.2
+# Cramer's V of a strong association: a large effect by Cohen's convention.
+STRONG: Final = 0.5
+# Where so small a difference is detectable in a tenth of the rows, tests reject irrelevant ones.
+TRIVIAL_DIFFERENCE: Final = 0.01
 # Tables enumerated by one exact test before it hands over to Pearson's approximation.
 MAX_EXACT_TABLES: Final = 10_000
 # p-values that differ by less are equal: the order of a sum must not decide anything. The first

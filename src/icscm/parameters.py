@@ -139,13 +139,9 @@ def _are_rates(value: Any) -> bool:
     return isinstance(value, tuple | list) and [*map(rate.accepts, value)] == [True, True]
 
 
-def _is_generator(value: Any) -> bool:
-    return isinstance(value, np.random.RandomState | np.random.Generator)
-
-
 # Values that parameters.toml cannot list, by what it calls them.
 _OTHERS = {"object": _is_object, "names": _is_names, "rates": _are_rates}
-_OTHERS["generator"] = _is_generator
+_OTHERS["generator"] = lambda value: isinstance(value, np.random.RandomState | np.random.Generator)
 
 
 @dataclass(frozen=True)
@@ -235,9 +231,8 @@ def draw_seed(random_state: Any) -> int:
 def make_generator(random_state: Any) -> np.random.Generator:
     """The random numbers of a study, from its argument `random_state`."""
     check_value("random_state", random_state, cast(Allowed, get_spec("random_state").allowed))
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state._bit_generator
-    return np.random.default_rng(random_state)
+    is_old = isinstance(random_state, np.random.RandomState)
+    return np.random.default_rng(draw_seed(random_state) if is_old else random_state)
 
 
 def rename_seed(study: Fit) -> Fit:

@@ -72,7 +72,7 @@ def test_check_of_genomes(genomes, name):
     assert "copy of it" in done.stdout
     found = json.loads(run("check", genomes / name, *ask(genomes), "--json").stdout)
     assert found["associations"][0] == {
-        "column": "TTTTCCCC", "is_copy": True, "missingness": None, "values": 1.0,
+        "column": "TTTTCCCC", "decided": 0.0, "is_copy": True, "missingness": None, "values": 1.0,
     }  # fmt: skip
     assert [each["n_rows"] for each in found["environments"]] == [146, 146]
 

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 from scipy import sparse, stats
 
-from icscm import ICSCMClassifier
+from icscm import ICSCMClassifier, InvariantTreeClassifier
 from icscm.datasets import load_heart_by_hospital
-from icscm.exceptions import IcscmError, LeftOutWarning
+from icscm.exceptions import IcscmError, LeftOutWarning, SparseEnvironmentWarning
+from icscm.report.summary import make_summary
 from icscm.studies.checkup import check_environments, compute_cramers_v
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -91,6 +92,39 @@ def test_a_kept_column_keeps_no_other():
     assert {"id", "id2"} & {*found.dropped} == {"id"}
     with pytest.raises(IcscmError, match="keep_columns names columns that X does not have: 'i'"):
         check_environments(frame, y, site, keep_columns="i")
+
+
+def test_columns_that_decide_the_label_are_told():
+    """Working hours that are missing meant a low income, in 100% of the rows, without a warning."""
+    rng = np.random.default_rng(0)
+    hours = np.where(rng.random(900) < 0.4, np.nan, rng.integers(10, 60, 900))
+    X = pd.DataFrame({"hours": hours, "noise": rng.normal(size=900)})
+    y, e = (rng.random(900) < 0.4) & ~np.isnan(hours), np.arange(900) % 3
+    found = check_environments(X, y, e)
+    decided = {each.column: each.decided for each in found.associations}
+    assert decided == {"hours": np.isnan(hours).mean(), "noise": 0.0}
+    assert any(
+        each.startswith("Decides the label of many rows alone: hours.") for each in found.advice
+    )
+    tree = InvariantTreeClassifier(max_leaves=2).fit(X, y, e)
+    warning, *_ = make_summary(tree)["advice"]["warnings"]
+    assert warning.startswith("hours is missing: this alone decides the label (0% of 3")
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_very_many_environments_are_told(kind):
+    """An age as the environment, 82 values, was taken without a word."""
+    rng = np.random.default_rng(0)
+    ages = np.arange(2_000) % 82 + 17
+    X = rng.normal(size=(2_000, 2))
+    y = X[:, 0] + rng.normal(size=2_000) > 0
+    advice = "The 82 environments are numbers: if they measure something, such as an age"
+    if kind is str:
+        advice = "Group the 82 environments, for example by region: half of them have 24 rows"
+    found = check_environments(X, y, ages.astype(kind))
+    assert any(each.startswith(advice) for each in found.advice)
+    with pytest.warns(SparseEnvironmentWarning, match=advice):
+        InvariantTreeClassifier(max_leaves=2).fit(X, y, ages.astype(kind))
 
 
 def test_columns_of_arrays_are_not_dropped():

@@ -165,10 +165,9 @@ def _fit_in_memory(
     seed, choice = options["random_state"], None
     found: dict[str, Any] = {}
     if grid:
-        ways = {"scorer": options["cv_scorer"], "folds": options["cv_folds"]}
-        ways |= {"random_state": seed} | own
+        ways = {"scorer": options["cv_scorer"], "folds": options["cv_folds"]} | own
         with progress.stage(f"Cross-validating {', '.join(grid)}", N_FOLDS) as advance:
-            choice = grid_search(learner, *table, grid, **ways, on_fold=advance)
+            choice = grid_search(learner, *table, grid, **ways, random_state=seed, on_fold=advance)
         learner.set_params(**choice.best)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
         started = perf_counter()

@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from icscm import _constants
 from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.report import formatting
 from icscm.search.records import CONCLUSIONS
@@ -23,6 +24,7 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         undefined=StrictUndefined,
         **options,
     )
+    environment.globals["constants"] = _constants
     functions = vars(formatting).items()
     environment.filters |= {
         **{name.removeprefix("format_"): each for name, each in functions if "format_" in name},

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from icscm._constants import BLIND_DIFFERENCE, SPARSE_ENVIRONMENT
+from icscm import _constants
 from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray
 from icscm.engine.counts import CountSource, Cut
@@ -25,6 +25,7 @@ from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
 from icscm.tables.coded import find_kept, find_suspicious
 from icscm.tables.columns import count_rows
+from icscm.tables.errors import describe_many
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import read_table
 
@@ -34,14 +35,8 @@ Codes = NDArray[np.int64]
 N_BINS = 16
 # Features of packed genomes that are listed, of millions.
 N_LISTED = 100
-# Cramer's V of a strong association: a large effect by Cohen's convention.
-STRONG = 0.5
 # Shares of the rows for which the minimum detectable difference is computed.
 LEAF_SHARES = (1.0, 0.5, 0.1)
-# Rows of the median environment below which there are too many environments for the rows.
-FEW_ROWS = 30
-# Where so small a difference is detectable in a tenth of the rows, tests reject irrelevant ones.
-TRIVIAL_DIFFERENCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -91,12 +86,15 @@ class Association:
         Cramer's V of whether it is missing and the environment; None if it never is.
     is_copy : bool
         Whether each value belongs to one environment and each environment has one value.
+    decided : float
+        Share of the rows with values, missing or not, that nearly all have the same label.
     """
 
     column: str | int
     values: float
     missingness: float | None
     is_copy: bool
+    decided: float = 0.0
 
     @property
     def strength(self) -> float:
@@ -151,7 +149,7 @@ class CheckUp(DisplayMixin):
     @property
     def strong_associations(self) -> tuple[Association, ...]:
         """Columns that are strongly associated with the environment."""
-        return tuple(each for each in self.associations if each.strength >= STRONG)
+        return tuple(each for each in self.associations if each.strength >= _constants.STRONG)
 
     def _display(self) -> Display:
         """The environments; above them all advice."""
@@ -240,7 +238,7 @@ def check_environments(
             values = (column.toarray() if issparse(column) else column).ravel().astype(np.float64)
             n_missing += np.bincount(codes[np.isnan(values)], minlength=len(places))
             if name not in dropped:
-                associations.append(_associate(name, values, codes, len(places)))
+                associations.append(_associate(name, values, codes, labels))
     associations.sort(key=lambda each: -each.strength)
     table, n_columns = _count(labels, codes, 2, len(places)), coded.n_columns
     found = _make_checkup(table, places, [*classes], alpha, n_columns, associations, n_missing)
@@ -312,7 +310,7 @@ def _make_checkup(
     ]
     sparse = [
         SparseCell(names[k], classes[label], int(table[label, k]))
-        for label, k in np.argwhere(table < SPARSE_ENVIRONMENT).tolist()
+        for label, k in np.argwhere(table < _constants.SPARSE_ENVIRONMENT).tolist()
     ]
     leaves = [(share, np.floor(table * share).astype(np.int64)) for share in LEAF_SHARES]
     return CheckUp(
@@ -340,7 +338,7 @@ def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
     return pairs.astype(np.int64).reshape(n_first, n_second)
 
 
-def _associate(name: str | int, values: FloatArray, codes: Codes, n_places: int) -> Association:
+def _associate(name: str | int, values: FloatArray, codes: Codes, labels: Codes) -> Association:
     """The association of a column; of more than 16 values, bins between quantiles are used."""
     missing = np.isnan(values)
     present = values[~missing]
@@ -348,8 +346,13 @@ def _associate(name: str | int, values: FloatArray, codes: Codes, n_places: int)
     if len(edges) > N_BINS:
         shares = np.arange(1, N_BINS) / N_BINS
         edges = np.unique(np.quantile(present, shares, method="inverted_cdf"))
-    bins = np.searchsorted(edges, present).astype(np.int64)
-    found = compute_association(name, _count(bins, codes[~missing], N_BINS, n_places))
+    bins, n_places = np.full(len(values), N_BINS), int(codes.max()) + 1  # missing values are last
+    bins[~missing] = np.searchsorted(edges, present)
+    found = compute_association(name, _count(bins, codes, N_BINS + 1, n_places)[:-1])
+    by_label = _count(bins, labels, N_BINS + 1, 2)
+    expected = np.outer(by_label.sum(axis=1), by_label.sum(axis=0)) / len(values)
+    is_pure = (expected >= _constants.DECIDED_ROWS) & (100 * by_label <= expected)
+    found = replace(found, decided=float(by_label[is_pure.any(axis=1)].sum() / len(values)))
     if not missing.any():
         return found
     return replace(found, missingness=compute_cramers_v(_count(missing * 1, codes, 2, n_places)))
@@ -384,10 +387,10 @@ def compute_cramers_v(table: Codes) -> float:
 
 def _advise(found: CheckUp, words: Words) -> tuple[str, ...]:
     """Recommendations on environments, power and columns."""
-    limits = {"few": SPARSE_ENVIRONMENT, "few_rows": FEW_ROWS, "strong_from": STRONG}
-    limits |= {"blind": BLIND_DIFFERENCE, "trivial": TRIVIAL_DIFFERENCE}
+    sizes = {each.label: each.n_rows for each in found.environments}
+    many = describe_many([*sizes], [*sizes.values()], most=2)
 
     def option(*parameter: Any) -> str:
         return words(Parameter(*parameter))
 
-    return tuple(write_lines("checkup", found=found, option=option, **limits))
+    return tuple(write_lines("checkup", found=found, option=option, many=many))

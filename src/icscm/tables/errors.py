@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from icscm._constants import FEW_ROWS, MANY_NUMBERS
 from icscm._types import Array
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
@@ -60,3 +62,15 @@ def make_missing_error(what: str, where: str, *, is_label: bool) -> IcscmError:
 def make_unhashable_error(what: str) -> IcscmError:
     """Labels or environments that are not hashable."""
     return IcscmError(f"{what} holds labels that are not hashable, such as lists; use text instead")
+
+
+def describe_many(labels: Sequence[Any], sizes: Sequence[int], most: int) -> str:
+    """Advice on environments that may be a measurement, or are many with few samples each."""
+    n, median = len(labels), sorted(sizes)[len(sizes) // 2]
+    if n > MANY_NUMBERS and all(isinstance(each, Real) for each in labels):
+        why = "if they measure something, such as an age, use ranges of it"
+        return f"The {n:,} environments are numbers: {why}."
+    if n > most and median < FEW_ROWS:
+        why = f"half of them have {median} rows or fewer, which gives the tests little power"
+        return f"Group the {n:,} environments, for example by region: {why}."
+    return ""

@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from icscm import exceptions
-from icscm._constants import JOINT, LARGEST_EXACT, ROW_DTYPE, SPARSE_ENVIRONMENT
+from icscm._constants import JOINT, LARGEST_EXACT, MANY_ENVIRONMENTS, ROW_DTYPE, SPARSE_ENVIRONMENT
 from icscm._lazy import multiclass, nw, validation
 from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, reject_unknown, warn
-from icscm.formatting import format_number, shorten_list
+from icscm.formatting import count, format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
-from icscm.tables.errors import make_missing_error, make_unhashable_error
+from icscm.tables.errors import describe_many, make_missing_error, make_unhashable_error
 
 
 def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArray, Array]:
@@ -274,19 +274,19 @@ def check_several(labels: Sequence[Any]) -> None:
 
 
 def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[Any]) -> None:
-    """Warn of environments with few samples; `totals` are samples by (label, environment)."""
+    """Warn of few samples, or too many environments; `totals` are by (label, environment)."""
     sparse = []
     for environment, (negatives, positives) in zip(labels, totals.T.tolist(), strict=True):
-        if negatives + positives < SPARSE_ENVIRONMENT:
-            n = negatives + positives
-            sparse.append(f"{environment!r} holds only {n} sample{'s' * (n != 1)}")
+        if (n := negatives + positives) < SPARSE_ENVIRONMENT:
+            sparse.append(f"{environment!r} holds only {count(n, 'sample')}")
         elif 0 in (negatives, positives):
             absent = classes[0 if negatives == 0 else 1]
             sparse.append(f"{environment!r} holds no sample of class {absent!r}")
-    what = f"Some environments have few samples to compare: {shorten_list(sparse, '; ')}."
+    many = describe_many(labels, totals.sum(axis=0).tolist(), MANY_ENVIRONMENTS)
+    what = many or f"Some environments have few samples to compare: {shorten_list(sparse, '; ')}."
     if not (totals > 0).all(axis=0).any():
         what = "Every environment holds samples of one class only: no rule can be compared in them."
-    if sparse:
+    if sparse or many:
         warn(what, exceptions.SparseEnvironmentWarning)
 
 
