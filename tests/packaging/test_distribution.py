@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from icscm import __version__
+from icscm import ICSCMClassifier, __version__
+from icscm.datasets import make_hospitals
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = "plot", "data", "dask", "cuda"
@@ -80,7 +81,6 @@ def test_the_source_distribution_is_whole(distributions):
 
 
 def test_the_wheel_works_apart_from_the_source(distributions, tmp_path):
-    """A template or table of settings that is not in the wheel fails only there."""
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
     options = "--no-deps", "--no-index", "--quiet"
@@ -92,10 +92,23 @@ def test_the_wheel_works_apart_from_the_source(distributions, tmp_path):
     assert __version__ in run(command, "--version", cwd=tmp_path)
     where = run(python, "-c", "import icscm; print(icscm.__file__)", cwd=tmp_path)
     assert str(tmp_path) in where
-    run(command, "simulate", "--hospitals", "--n-rows", 2000, "--out", "x.csv", cwd=tmp_path)
-    roles = "--target", "deteriorated", "--environment", "hospital"
-    run(command, "fit", "x.csv", *roles, "--no-validation", "--report", "x.html", cwd=tmp_path)
-    assert (tmp_path / "x.html").stat().st_size > 10_000
+    data = make_hospitals(500, random_state=0)
+    ICSCMClassifier().fit(data.X, data.y, environments=data.environments).save(tmp_path / "m.json")
+    data.X.to_csv(tmp_path / "x.csv", index=False)
+    assert "conjunction of" in run(command, "show", "m.json", cwd=tmp_path)
+    assert "SELECT" in run(command, "export", "m.json", "--to", "sql", cwd=tmp_path)
+    assert run(command, "predict", "m.json", "x.csv", cwd=tmp_path).count("\n") == 501
+
+
+def test_the_wheel_has_every_file_of_the_package(distributions):
+    """A template or table of settings that is not in the wheel fails only there."""
+    source = ROOT / "src"
+    files = [path for path in (source / "icscm").rglob("*") if path.is_file()]
+    wanted = {
+        path.relative_to(source).as_posix() for path in files if "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(distributions[1]) as wheel:
+        assert wanted - {*wheel.namelist()} == set()
 
 
 def test_every_extra_that_a_message_names_exists():
