@@ -22,6 +22,9 @@ MAX_EXAMPLES = 60
 settings.register_profile("no clock", deadline=None)
 settings.load_profile("no clock")
 
+# Modules of one name, which the search for doctests would import one for another.
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
+
 
 @pytest.fixture(scope="module")
 def data():
