@@ -64,11 +64,16 @@ if DATA.is_dir():
     os.environ.setdefault("ICSCM_DATA", str(DATA))
 IS_RUN = r"\.py$" if "ICSCM_DATA" in os.environ else r"/(?!0[1-4]_)[^/]*\.py$"
 
+# The gallery's sections, in this order.
+SECTIONS = "shortcuts", "settings", "results", "new_sites", "independence"
+
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples", "../tutorials"],
     "gallery_dirs": ["gallery", "tutorials"],
     "filename_pattern": IS_RUN,
+    "subsection_order": [f"../examples/{each}" for each in SECTIONS],
     "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (640, 340),
     "backreferences_dir": "api/examples",
     "doc_module": ("icscm",),
     "capture_repr": ("_repr_html_", "__str__"),
@@ -105,7 +110,8 @@ html_theme_options: dict[str, Any] = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc", "sg_download_links"],
 }
-html_sidebars = {"changelog": [], "cite": [], "contributing": [], "faq": [], "glossary": []}
+ALONE = "changelog", "cite", "contributing", "faq", "gallery/index", "glossary", "tutorials/index"
+html_sidebars = {page: [] for page in ALONE}
 
 # Files of the repository that are pages of the site, under another name.
 PAGES = {

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 
 PICTURE = Path(__file__).parent / "figures" / "which-estimator.svg"
-WIDTH, HEIGHT = 960, 500
+WIDTH, HEIGHT = 960, 640
 STYLE = """
 text { font-family: system-ui, sans-serif; font-size: 15px; fill: #1d1d1b; text-anchor: middle }
 .name { font-family: ui-monospace, monospace; font-weight: 600; fill: #075e67 }
@@ -36,7 +36,9 @@ ANSWERS = [
     (650, 335, 290, 70, ["InvariantTreeClassifier", "one tree, to be read"]),
     (20, 430, 290, 50, ['search="exhaustive"', "where rows are few"]),
     (335, 430, 290, 50, ["TreeCausalPrediction", "for numbers"]),
-    (650, 430, 290, 50, ["InvariantForestClassifier", "many trees, often more exact"]),
+    (650, 430, 290, 50, ["InvariantForestClassifier", "many trees, often more accurate"]),
+    (650, 500, 290, 50, ["InvariantScoreClassifier", "points to add up"]),
+    (650, 570, 290, 50, ["InvariantFeatureSelector", "your own learner, on screened columns"]),
 ]
 # Arrows: where they start, where they end, and a word beside them.
 ARROWS = [
@@ -45,6 +47,7 @@ ARROWS = [
     (480, 180, 480, 220, ""),
     *((x, 295, x, 331, "") for x in (165, 480, 795)),
     *((x, 405, x, 426, "") for x in (165, 480, 795)),
+    *((795, y, 795, y + 16, "") for y in (480, 550)),
 ]
 BENDS = ["M250 155 H165 V220", "M710 155 H795 V220"]
 

@@ -14,7 +14,7 @@ from matplotlib import pyplot
 from sphinx_gallery.notebook import python_to_jupyter_cli
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
+EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*/*.py"))}
 # The warnings that an example shows, since its text speaks of them.
 EXPLAINED = {"stability": ["UnstableModelWarning"]}
 

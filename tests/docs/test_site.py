@@ -19,7 +19,7 @@ PAGES = {
     "home": "index.html",
     "section": "background/index.html",
     "long": "reproduction.html",
-    "example": "gallery/power.html",
+    "example": "gallery/settings/power.html",
     "class": "api/generated/icscm.ICSCMClassifier.html",
 }
 MORE_PAGES = ["cli.html", "gallery/index.html", "api/closer.html", "changelog.html", "search.html"]

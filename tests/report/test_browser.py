@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from report_samples import find_path, fit, make_noise, make_sites
 
-from icscm import ICSCMClassifier, InvariantTreeClassifier
+from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier, evaluate
 from icscm.report.page import make_report
 
 
@@ -239,7 +239,7 @@ def test_a_tree_fits_the_screen_and_is_drawn(width, browser, tree_file):
     with open_page(browser, tree_file, width=width) as page:
         assert page.record == [f"request: {tree_file.as_uri()}"]
         assert page.evaluate("document.documentElement.scrollWidth") == width
-        rows = page.locator(".grown tbody tr")
+        rows = page.locator(".hero .grown tbody tr")  # first on the page, before any number
         assert rows.count() >= 5
         heights = [rows.nth(i).bounding_box()["height"] for i in range(rows.count())]
         assert max(heights) < 110
@@ -251,3 +251,17 @@ def test_a_tree_fits_the_screen_and_is_drawn(width, browser, tree_file):
         assert page.locator(".effects .dot").count() >= 8
         assert page.locator(".path circle.own").count() == 1
         assert "without code" in page.locator("svg.path").text_content()
+
+
+def test_an_evaluation_is_not_cut_off_at_1200_pixels(browser, tmp_path):
+    """Twelve measures stood side by side, and the last of them were out of sight."""
+    X, y, environments = make_noise(400, 3)
+    learner = fit(SCMClassifier(max_rules=2), X, y, environments)
+    path = tmp_path / "evaluation.html"
+    path.write_text(evaluate(learner, X, y, environments).to_html(), encoding="utf-8")
+    with open_page(browser, path, width=1200) as page:
+        rooms = page.eval_on_selector_all(
+            ".scroll", "all => all.map(each => [each.scrollWidth, each.clientWidth])"
+        )
+    assert len(rooms) == 3
+    assert all(needed <= given for needed, given in rooms)

@@ -278,7 +278,7 @@ def test_a_leaf_predicts_at_a_named_threshold():
     for text in (report.to_html(), report.to_markdown()):
         assert "predicts label = 0 at threshold 0.5" in text
         assert text.count("redicts label = 0") == text.count("redicts label = 0 at threshold 0.5")
-    assert "rates from " in report.summary["model"]["sentence"]
+    assert "probabilities from " in report.summary["model"]["sentence"]
     assert report.summary["model"]["sentence"].endswith(" at threshold 0.5.")
     learner.model_ = replace(learner.model_, threshold=0.25)
     assert "predicts label = 1 at threshold 0.25" in learner.report().to_html()

@@ -177,8 +177,12 @@ def format_deviance(value: float) -> str:
 
 
 def format_score(value: float | None) -> str:
-    """An AUC or another score between 0 and 1 that is not a share."""
-    return "-" if value is None else f"{value:.3f}"
+    """An AUC or another score between 0 and 1 that is not a share, or a difference of two.
+
+    >>> format_score(0.8123), format_score(-0.0004), format_score(None)
+    ('0.812', '0.000', '-')
+    """
+    return "-" if value is None else f"{value:z.3f}"
 
 
 def format_estimate(score: Plain | None) -> str:
