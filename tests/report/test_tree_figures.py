@@ -9,6 +9,7 @@ from report_samples import HOSTILE, fit, make_sites
 
 from icscm import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
+from icscm.report import figures
 from icscm.report.figures import _place_nodes, draw_model
 
 mpl.use("Agg")
@@ -75,6 +76,19 @@ def test_boxes_do_not_overlap(tree):
     assert len(boxes) == 2 * len(tree.model_.leaves) - 1
     for i, one in enumerate(boxes):
         assert not any(one.overlaps(other) for other in boxes[:i])
+
+
+def test_many_dots_share_a_row(tree, monkeypatch):
+    """Sixteen leaves of fifteen environments were 28 inches tall, most of it empty."""
+    loose = draw_model(tree).get_figheight()
+    monkeypatch.setattr(figures, "_MAX_DOTS", 1)
+    packed = draw_model(tree)
+    n_leaves = len(tree.model_.leaves)
+    assert packed.get_figheight() < min(loose, n_leaves + 1)
+    texts = find_texts(packed)
+    for end in ("lowest: ", "highest: "):
+        assert sum(text.startswith(end) for text in texts) == n_leaves
+    assert "95% interval" not in packed.axes[1].get_xlabel()
 
 
 def test_plot_is_one_of_pyplots_and_knows_orders(tree):

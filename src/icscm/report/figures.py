@@ -39,8 +39,12 @@ _N_DRAWN, _N_PRECISE = 60, 30
 # their height, and how far right and down from a split its children are.
 _NODE_WIDTH, _LEAF_WIDTH, _HALF, _RIGHT, _INDENT = 1.7, 1.75, 0.25, 2.0, 0.5
 _PLOT_WIDTH, _NAMES_WIDTH, _EDGE, _FOOT = 3.8, 1.7, 0.25, 0.6
-# Height of a leaf: at least, besides the dots, and for each environment in few and in many.
-_LEAST_ROW, _ROW_REST, _LOOSE, _DENSE, _N_LOOSE = 0.75, 0.45, 0.16, 0.11, 12
+# Height of a leaf: at least, besides the dots, and for each environment in few and in many. With
+# more dots than these in all, those of a leaf share a row of the least height, without intervals.
+_LEAST_ROW, _ROW_REST, _LOOSE, _DENSE, _PACKED = 0.75, 0.45, 0.16, 0.11, 0.0
+_N_LOOSE, _MAX_DOTS = 12, 160
+# For each of these heights the size of dots, the width of intervals and the size of names.
+_STYLES = {_LOOSE: (4.5, 1.2, 8), _DENSE: (3.0, 0.7, 7), _PACKED: (3.0, 0, 7)}
 # A larger tree is described leaf by leaf, in words.
 _MAX_LEAVES, _MAX_WIDTH, _WORDS_WIDTH = 40, 16.0, 5.0
 _SYMBOLS = {INVARIANT: "✓", NOT_INVARIANT: "✗", TOO_LITTLE_DATA: "?"}
@@ -57,6 +61,7 @@ def draw_model(
     """The tree of a fitted learner, and beside each leaf the rate in every environment.
 
     Dots are rates, lines their 95 % intervals, the upright line is the rate over all environments.
+    Of very many dots only the lowest and the highest of a leaf are named, without intervals.
     `order` is that of the environments. Within `ax` everything is scaled down to fit; without it
     a new figure of pyplot is drawn.
     """
@@ -70,8 +75,9 @@ def draw_model(
         raise IcscmError("a forest has no single tree to draw; its report describes it")
     largest = choose_largest(summary["task"]["environments"], _N_DRAWN, order)
     drawn = [each["environment"] for each in largest]
-    per_environment = _LOOSE if len(drawn) <= _N_LOOSE else _DENSE
-    row = max(_LEAST_ROW, _ROW_REST + len(drawn) * per_environment)
+    step = _LOOSE if len(drawn) <= _N_LOOSE else _DENSE
+    step = _PACKED if len(drawn) * len(leaves) > _MAX_DOTS else step
+    row = max(_LEAST_ROW, _ROW_REST + len(drawn) * step)
     tree_width = max((node["x"] for node in nodes), default=0) + _RIGHT + _LEAF_WIDTH
     is_drawable = bool(nodes) and len(leaves) <= _MAX_LEAVES and tree_width <= _MAX_WIDTH
     tree_width = tree_width if is_drawable else _WORDS_WIDTH
@@ -89,16 +95,23 @@ def draw_model(
         _draw_tree(tree, nodes, row, tree_width)
     else:
         _list_leaves(tree, leaves, row)
-    _draw_rates(rates, summary, row, drawn)
+    _draw_rates(rates, summary, row, step, drawn)
     for axes in (tree, rates):
         axes.set_ylim(height, 0)
-        if ax is not None:
-            shrink(axes, ax, width, tall)
+    return _finish(figure, ax, (width, tall), summary, tree, rates)
+
+
+def _finish(
+    figure: Figure, ax: Axes | None, size: tuple[float, float], summary: Plain, *parts: Axes
+) -> Figure:
+    """Describe a figure of our own in words, or scale its parts down to axes of the caller."""
     if ax is None:
         figure.set_label(write_text("figure", **summary))
-    else:
-        ax.axis("off")
-    return figure  # type: ignore[no-any-return]
+        return figure
+    ax.axis("off")
+    for axes in parts:
+        shrink(axes, ax, *size)
+    return figure
 
 
 def _draw_score(summary: Plain, ax: Axes | None) -> Figure:
@@ -126,13 +139,7 @@ def _draw_score(summary: Plain, ax: Axes | None) -> Figure:
     )
     risks.set_ylabel(f"risk of {clip(summary['task']['positive'], 30)}", parse_math=False)
     risks.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
-    if ax is None:
-        figure.set_label(write_text("figure", **summary))
-    else:
-        ax.axis("off")
-        shrink(bars, ax, width, tall)
-        shrink(risks, ax, width, tall)
-    return figure  # type: ignore[no-any-return]
+    return _finish(figure, ax, (width, tall), summary, bars, risks)
 
 
 def _place_nodes(walk: Sequence[Plain]) -> list[Plain]:
@@ -167,23 +174,21 @@ def _draw_tree(axes: Axes, nodes: Sequence[Plain], row: float, width: float) -> 
             axes.plot(across, down, color=SOFT, linewidth=1, zorder=1)
             style = {"color": SOFT, "style": "italic", "fontsize": 7.5, "va": "bottom"}
             write(axes, across[-2] + 0.03, y - 0.02, node["answer"], **style)
-        is_filled = bool(node["is_positive"])
-        ink = "white" if is_filled else INK
-        style = {"facecolor": ACCENT if is_filled else "white", "zorder": 2}
+        fill, ink = (ACCENT, "white") if node["is_positive"] else ("white", INK)
+        style = {"facecolor": fill, "zorder": 2}
         text = {"va": "center", "zorder": 3}
         if node["leaf"]:
             style |= {"pad": 0.12, "rounding": 0.12, "edgecolor": ACCENT}
             draw_box(axes, x, y, _LEAF_WIDTH, _HALF, **style)
             title = clip(f"{node['leaf']}: {format_verdict(node)}", 22)
-            options = {"fontsize": 8.5, "weight": "bold", "color": ink, **text}
-            write(axes, x + 0.12, y - 0.09, title, **options)
-            rest = {"fontsize": 8, "color": ink, **text}
-            write(axes, x + 0.12, y + 0.11, _format_rate(node), **rest)
+            text |= {"color": ink}
+            write(axes, x + 0.12, y - 0.09, title, fontsize=8.5, weight="bold", **text)
+            write(axes, x + 0.12, y + 0.11, _format_rate(node), fontsize=8, **text)
         else:
             style |= {"pad": 0.05, "rounding": 0.06, "edgecolor": INK}
             draw_box(axes, x, y, _NODE_WIDTH, _HALF, **style)
             lines = _wrap(node["question"], 24, 2)
-            size = 8.5 if len(lines) == 1 else 7.5
+            size = 8.5 if len(lines[0]) <= 20 and len(lines) == 1 else 7.5
             write(axes, x + 0.07, y - 0.07, "\n".join(lines), color=INK, fontsize=size, **text)
             write(axes, x + 0.07, y + 0.16, _format_rate(node), color=SOFT, fontsize=7.5, **text)
 
@@ -214,26 +219,23 @@ def _list_leaves(axes: Axes, leaves: Sequence[Plain], row: float) -> None:
         write(axes, _EDGE, y + 0.08, lines, fontsize=7, **options)
 
 
-def _draw_rates(axes: Axes, summary: Plain, row: float, drawn: Sequence[str]) -> None:
+def _draw_rates(axes: Axes, summary: Plain, row: float, step: float, drawn: list[str]) -> None:
     """The rates of each leaf in its row, below its name and verdict."""
     task, leaves = summary["task"], summary["leaves"]
     ticks = _find_ticks(leaves)
     edge = 0.02 * (ticks[-1] - ticks[0])
-    axes.set_xlim(ticks[0] - edge, ticks[-1] + edge)
-    axes.set_xticks(ticks)
+    axes.set(xlim=(ticks[0] - edge, ticks[-1] + edge), xticks=ticks, yticks=[], axisbelow=True)
     axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
-    axes.set_yticks([])
     axes.spines[["left", "right", "top"]].set_visible(False)
     axes.spines["bottom"].set_color(SOFT)
     axes.grid(axis="x", color=LINE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    label = f"rate of {clip(task['positive'], 30)} and its 95% interval\n"
+    label = f"rate of {clip(task['positive'], 30)}{' and its 95% interval' if step else ''}\n"
     label += f"axis from {100 * ticks[0]:.4g}% to {100 * ticks[-1]:.4g}%"
     if len(drawn) < task["n_environments"]:
         label += f"; the {len(drawn)} largest of {task['n_environments']:,} environments"
     axes.set_xlabel(label, color=SOFT, fontsize=8.5, parse_math=False)
     for i, leaf in enumerate(leaves):
-        _draw_leaf_rates(axes, leaf, i * row, (i + 1) * row, drawn)
+        _draw_leaf_rates(axes, leaf, i * row, (i + 1) * row, step, drawn)
     for i in range(1, len(leaves)):
         axes.axhline(i * row, color=LINE, linewidth=0.8)
     axes.tick_params(left=False, colors=SOFT, labelsize=8.5)
@@ -249,7 +251,7 @@ def _find_ticks(leaves: Sequence[Plain]) -> list[float]:
 
 
 def _draw_leaf_rates(
-    axes: Axes, leaf: Plain, top: float, bottom: float, drawn: Sequence[str]
+    axes: Axes, leaf: Plain, top: float, bottom: float, step: float, drawn: list[str]
 ) -> None:
     """Dots from top to bottom, one for each environment drawn, below the verdict of the leaf."""
     found = {each["environment"]: each for each in leaf["environments"]}
@@ -261,12 +263,16 @@ def _draw_leaf_rates(
     first, last = top + 0.3, bottom - 0.1
     if leaf["rate"] is not None:
         axes.plot([leaf["rate"]] * 2, [first, last], color=ACCENT, linewidth=1.2, zorder=2)
-    size, line, font = (4.5, 1.2, 8) if len(drawn) <= _N_LOOSE else (3.0, 0.7, 7)
+    size, line, font = _STYLES[step]
+    labels = []
     for i, environment in enumerate(drawn):
         each, y = found[environment], first + (last - first) * (i + 0.5) / len(drawn)
+        labels.append((y, clip(environment, 20)))
         if each["rate"] is not None:
             axes.plot(each["rate_interval"], [y, y], color=SOFT, linewidth=line, zorder=2)
             axes.plot([each["rate"]], [y], "o", color=INK, markersize=size, zorder=3)
-        if len(drawn) > 1:
-            label = clip(environment, 20)
-            write(axes, -0.02, y, label, ha="right", fontsize=font, color=SOFT, **side)
+    if step == _PACKED:
+        ends = [(y, end) for y, end in ((first, "lowest"), (last, "highest")) if leaf[end]]
+        labels = [(y, f"{end}: {clip(leaf[end]['environment'], 14)}") for y, end in ends]
+    for y, label in labels if len(drawn) > 1 else ():
+        write(axes, -0.02, y, label, ha="right", fontsize=font, color=SOFT, **side)
