@@ -25,6 +25,40 @@ status 2. Files are written completely or not at all, and an existing file is ov
 booleans (`true`, `false`) or dates (`2020-01-31`) where all its values are, and as text otherwise.
 Whole numbers with a leading 0 are text: the 0 is part of the code. Columns of dates are dropped.
 """
+MORE = """## Names of options
+
+Options of learners have the name, the values and the default of the parameter in Python, with `-`
+for `_`. Exceptions:
+
+| option | in Python | why |
+|---|---|---|
+| `--target`, `--environment`, `--group` | `y`, `environments`, `groups` | they name columns |
+| `--model tree` | `InvariantTreeClassifier` and so on | a class is no option |
+| `--model-type`, default `auto` | default `"conjunction"` | not on Dask and for federated data |
+| `--random-state`, default 0 | default `None` | a command gives the same result twice |
+| `--cv p=0.1,1` | `icscm.studies.tuning.grid_search` | |
+| none | `feature_weights`, `screen`, `sample_weight`, `frequency_weight` | Python only |
+
+## JSON
+
+With `--json` every command prints its result as one JSON document on standard output, and nothing
+else there; messages still go to standard error. NaN and infinite numbers are texts.
+
+| command | document |
+|---|---|
+| `fit` | what `--report report.json` writes, without the models at other levels |
+| `screen` | what `--report report.json` writes |
+| `check`, `compare`, `evaluate` | `to_dict()` of the result in Python |
+| `show` | the model file |
+| `predict` | `predictions`: for each row the [columns](guide/numbers.md#columns-of-predictions) |
+| `recalibrate` | `recalibration`: the shift of the log odds with its interval |
+| `export` | `to` and `text`, the code |
+| `demo` | `parents`, and of both `learners` the rule, its features and its accuracy |
+| `datasets` | `datasets`: an object for each |
+| `pack`, `simulate`, and `predict` and `export` with `--out` | `written`: the files |
+
+`--json` and `--out -` exclude each other: both write to standard output.
+"""
 
 
 def make_help(command: click.Command, name: str, parent: click.Context | None = None) -> str:
@@ -38,10 +72,8 @@ def make_help(command: click.Command, name: str, parent: click.Context | None = 
 def make_page() -> str:
     """The whole page."""
     context = click.Context(main, info_name="icscm")
-    sections = [INTRODUCTION, f"```text\n{make_help(main, 'icscm')}\n```\n"]
+    sections = [INTRODUCTION, f"```text\n{make_help(main, 'icscm')}\n```\n", MORE]
     for name in main.list_commands(context):
-        if main.commands[name].hidden:
-            continue
         text = make_help(main.commands[name], name, context)
         sections.append(f"## icscm {name}\n\n```text\n{text}\n```\n")
     return "\n".join(sections)

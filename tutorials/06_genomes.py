@@ -153,7 +153,7 @@ said.head(4)
 # %%
 # Later the phenotypes arrive:
 
-for name, predicted in {"invariant": said["class"], "plain": plain.predict(new.T)}.items():
+for name, predicted in {"invariant": said["prediction"], "plain": plain.predict(new.T)}.items():
     wrong = (predicted != new_known["resistant"]).mean()
     print(f"{name:9} wrong for {wrong:.1%} of {len(said)} isolates from Peru")
 folder.cleanup()

@@ -146,23 +146,29 @@ def test_fit_show_predict_export(clinics, here):
     shuffled.to_csv("new.csv", index=False, na_rep="?")
     run("predict", "model.json", "new.csv", "--keep-columns", "id", "--out", "p.csv")
     found = pd.read_csv("p.csv")
-    assert list(found.columns) == ["id", "probability", "class", "rule"]
+    assert list(found.columns) == ["id", "prediction", "probability", "decided_by"]
     assert found["id"].tolist() == shuffled["id"].tolist()
-    assert found["class"].tolist() == expected.predict(shuffled).tolist()
+    assert found["prediction"].tolist() == expected.predict(shuffled).tolist()
     np.testing.assert_allclose(found["probability"], expected.predict_proba(shuffled)[:, 1])
-    assert set(found["rule"]) == {"not met: smoker == yes", "not met: age > 60", "all rules met"}
+    assert set(found["decided_by"]) == {
+        "not met: smoker == yes",
+        "not met: age > 60",
+        "all rules met",
+    }
 
     run("predict", "model.json", "new.csv", "--out", "p.parquet")
-    assert pq.read_table("p.parquet").column("class").to_pylist() == found["class"].tolist()
+    assert (
+        pq.read_table("p.parquet").column("prediction").to_pylist() == found["prediction"].tolist()
+    )
     piped = run("predict", "model.json", "new.csv", "-q")
     rows = list(csv.DictReader(io.StringIO(piped.stdout)))
-    assert [row["class"] for row in rows] == found["class"].tolist()
+    assert [row["prediction"] for row in rows] == found["prediction"].tolist()
 
     sql = run("export", "model.json", "--to", "sql", "--table", "new").stdout
     with sqlite3.connect(":memory:") as connection:
         shuffled.to_sql("new", connection, index=False)
         answer = pd.read_sql(sql, connection)
-    assert answer["prediction"].tolist() == found["class"].tolist()
+    assert answer["prediction"].tolist() == found["prediction"].tolist()
     for to, ending in (("python", "py"), ("json", "json"), ("text", "txt")):
         name = f"export.{ending}"
         assert f"Written: {name}" in run("export", "model.json", "--to", to, "--out", name).stderr
@@ -275,7 +281,7 @@ def test_positive_values_and_missing_labels(here):
     assert "Dropped       1 row " in done.stdout
     assert re.search(r"Target +ill, positive where it is <30 or >30", run("show", "m.json").stdout)
     predicted = run("predict", "m.json", "clinics.csv", "-q").stdout.splitlines()
-    assert {line.split(",")[1] for line in predicted[1:]} == {"True", "False"}
+    assert {line.split(",")[0] for line in predicted[1:]} == {"True", "False"}
 
 
 def test_nothing_found_says_why_and_what_to_try(here):
@@ -342,7 +348,7 @@ def test_hostile_names_are_text(here):
     run("predict", "m.json", "clinics.csv", "--out", "p.csv", "--keep-columns", "a\x1b[2Jb\nc")
     back = read_file("p.csv")
     assert back.column_names[0] == HOSTILE["effect"]
-    assert set(back.column("class").to_pylist()) == {"[bold]\x07yes", "[blink]\nno"}
+    assert set(back.column("prediction").to_pylist()) == {"[bold]\x07yes", "[blink]\nno"}
     missing = run("fit", "clinics.csv", "--target", "\x1b[2J", status=2)
     assert missing.stderr.count("\n") == 1
 
@@ -365,7 +371,7 @@ def test_categories_that_look_like_numbers_are_read_as_text_again(here):
     assert "flag == True" in done.stdout.partition("How it was found")[0]
     frame[(frame["code"] != "V27") & frame["flag"]].to_csv("new.csv", index=False)
     run("predict", "m.json", "new.csv", "--out", "p.csv")
-    found = pd.read_csv("p.csv")["class"]
+    found = pd.read_csv("p.csv")["prediction"]
     rows = frame[(frame["code"] != "V27") & frame["flag"]]
     assert found.tolist() == (rows["code"] == "7").astype(int).tolist()
 
@@ -381,7 +387,7 @@ def test_what_meant_missing_at_fitting_does_so_when_predicting(here):
     done = run(*fit, "--out", "m.json")
     assert "lab is missing" in done.stdout
     run("predict", "m.json", "t.csv", "--out", "p.csv")
-    assert pd.read_csv("p.csv")["class"].tolist() == (lab == "?").astype(int).tolist()
+    assert pd.read_csv("p.csv")["prediction"].tolist() == (lab == "?").astype(int).tolist()
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
@@ -499,7 +505,7 @@ def test_a_closed_pipe_is_no_error(clinics, here):
     run(*QUICK, "--out", "m.json")
     command = f"{sys.executable} -m icscm predict m.json clinics.csv -q | head -n 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=here)
-    assert done.stdout == "probability,class,rule\n"
+    assert done.stdout == "prediction,probability,decided_by\n"
     assert "Traceback" not in done.stderr
 
 

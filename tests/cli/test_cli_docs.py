@@ -11,11 +11,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import icscm
 from icscm.cli import group, main
+from icscm.cli.fit import MODELS
 from icscm.datasets import make_conjunction, make_hospitals
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = sorted(name for name, command in main.commands.items() if not command.hidden)
+COMMANDS = sorted(main.list_commands(click.Context(main)))
 
 
 def load_writer():
@@ -38,6 +40,20 @@ def test_all_commands_of_the_issue_are_there():
         "check", "compare", "datasets", "demo", "evaluate", "export", "fit", "pack", "predict",
         "recalibrate", "screen", "show", "simulate",
     }  # fmt: skip
+
+
+def test_report_is_another_name_of_fit():
+    assert main.commands["report"] is main.commands["fit"]
+    shown = CliRunner().invoke(main, ["report", "--help"]).output
+    assert " report [OPTIONS] DATA" in shown.splitlines()[0]
+    assert "--tripod FILE" in shown
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_parameter_of_a_learner_is_an_option(model):
+    names = set(inspect.signature(getattr(icscm, MODELS[model])).parameters)
+    options = {each.name for each in main.commands["fit"].params}
+    assert names - options <= {"feature_weights", "screen"}  # in Python only
 
 
 @pytest.mark.parametrize("name", COMMANDS)

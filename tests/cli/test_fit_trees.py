@@ -61,7 +61,7 @@ def test_from_file_to_prediction(folder, tmp_path, model):
     fitted = own[model].fit(frame[["age", "code"]], frame["ill"], environments=frame["site"])
     assert str(load(tmp_path / "m").model) == str(fitted.model_)
     run("predict", tmp_path / "m", folder / "all.csv", "--out", tmp_path / "p.csv")
-    assert pd.read_csv(tmp_path / "p.csv")["class"].tolist() == fitted.predict(frame).tolist()
+    assert pd.read_csv(tmp_path / "p.csv")["prediction"].tolist() == fitted.predict(frame).tolist()
     run("show", tmp_path / "m")
     run("evaluate", tmp_path / "m", folder / "all.csv", "--target", "ill")
     for to in ("sql", "python", "json", "text"):

@@ -162,7 +162,7 @@ def test_a_temporary_store_that_does_not_fit_names_an_option(data, monkeypatch):
 OUTPUTS = [
     (["simulate", "--n-samples", "3"], "A1,A2,"),
     (["fit", "data.csv", "--target", "y", "--environment", "site", "-q"], "{"),
-    (["predict", "model.json", "data.csv", "-q"], "probability,class,rule"),
+    (["predict", "model.json", "data.csv", "-q"], "prediction,probability,decided_by"),
     (["export", "model.json", "--to", "sql"], "-- "),
 ]
 

@@ -52,9 +52,9 @@ def test_predict(grown):
     text = run("predict", folder / "m.json", folder / "data.parquet", "--quiet").stdout
     rows = list(csv.DictReader(io.StringIO(text)))
     prediction, probability, decided_by = saved.decide(X)
-    assert [row["class"] for row in rows] == prediction.tolist()
+    assert [row["prediction"] for row in rows] == prediction.tolist()
     assert [float(row["probability"]) for row in rows] == pytest.approx(probability.tolist())
-    assert [row["rule"] for row in rows] == decided_by.tolist()
+    assert [row["decided_by"] for row in rows] == decided_by.tolist()
     source = run("export", folder / "m.json", "--to", "python").stdout
     columns = {
         name: (None, X[name].astype(object).where(X[name].notna(), None).tolist()) for name in X

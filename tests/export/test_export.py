@@ -470,7 +470,8 @@ def test_sql_reads_well():
 --     age > 63 and smoker not in 2 rare levels (missing: false)
 --
 -- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
--- d.*, such as d."id"): the class predicted, the probability of yes, and what decided.
+-- d.*, such as d."id"): the class (prediction), the probability of yes, and what decided
+-- (decided_by).
 -- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
@@ -518,6 +519,10 @@ def test_python_reads_well():
     assert (
         source.split('"""\n', 1)[1]
         == '''
+from collections import namedtuple
+
+Decision = namedtuple("Decision", "prediction probability decided_by")
+
 
 def is_missing(value):
     """Whether a value is None or NaN, which alone does not equal itself."""
@@ -615,14 +620,15 @@ def predict(row):
     probability, n_leaves, leaf = follow(*TREES[0], row)
     if leaf:
         _, label, text = leaf
-        return label, probability, text
+        return Decision(label, probability, text)
     label = "yes" if probability > 0.5 else "no"
-    return label, probability, name_missing(row) + f"mean of {n_leaves} leaves"
+    return Decision(label, probability, name_missing(row) + f"mean of {n_leaves} leaves")
 '''
     )
     tree = ast.parse(source)
     assert "age > 63 and smoker not in 2 rare levels" in ast.get_docstring(tree)
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imports = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+    assert [each.module for each in imports] == ["collections"]
     module = {}
     exec(source, module)
     with pytest.raises(KeyError, match="age"):

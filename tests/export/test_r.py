@@ -12,6 +12,7 @@ from icscm import InvariantForestClassifier, InvariantScoreClassifier, Invariant
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
 from icscm.export.documents import quote_r
+from icscm.model.calibration import Decisions
 from icscm.model.saved import make_saved_model
 
 RUN = """
@@ -51,6 +52,7 @@ def test_r_predicts_the_same(kind, tmp_path):
     subprocess.run(["Rscript", "--vanilla", "-e", RUN], cwd=tmp_path, check=True)
     with (tmp_path / "found.csv").open(encoding="utf-8") as file:
         found = [*csv.DictReader(file)]
+    assert tuple(found[0]) == Decisions._fields
     is_positive, probability, decided_by = saved.model.decide(rows)
     assert [each["prediction"] for each in found] == np.where(is_positive, "yes", "no").tolist()
     digits = 1e-12 if kind == "forest" else 0  # the exp of a calibration

@@ -113,7 +113,7 @@ def _mutate(spec: Spec) -> bytes:
 def read_predictions(text: bytes) -> list[tuple[str, float, str]]:
     """Class, probability and rule of each row that `predict` wrote."""
     rows = csv.DictReader(io.StringIO(text.decode("utf-8"), newline=""))
-    return [(row["class"], float(row["probability"]), row["rule"]) for row in rows]
+    return [(row["prediction"], float(row["probability"]), row["decided_by"]) for row in rows]
 
 
 def run_python(source: bytes, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -230,12 +230,12 @@ def test_predict_and_export_take_another_threshold(folder):
         out = folder / f"p{len(frames)}.csv"
         run("predict", folder / "model.json", folder / "data.csv", "--out", out, "-q", *more)
         frames.append(pd.read_csv(out))
-    assert (frames[1]["class"] == (frames[1]["probability"] >= 0.25)).all()
-    assert frames[0]["class"].sum() > frames[1]["class"].sum()
+    assert (frames[1]["prediction"] == (frames[1]["probability"] >= 0.25)).all()
+    assert frames[0]["prediction"].sum() > frames[1]["prediction"].sum()
     code: dict[str, object] = {}
     exec(run("export", folder / "model.json", "--to", "python", "--threshold", 0.25).stdout, code)
     row = pd.read_csv(folder / "data.csv").iloc[0].to_dict()
-    assert code["predict"](row)[0] == frames[1]["class"][0]
+    assert code["predict"](row)[0] == frames[1]["prediction"][0]
 
 
 @pytest.mark.parametrize("command", ["predict", "export", "evaluate", "fit"])

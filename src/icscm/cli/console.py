@@ -33,18 +33,26 @@ def print_line(text: str) -> None:
     click.echo(line, err=True)
 
 
+def is_json() -> bool:
+    """Whether --json is given: the value that the command returns is printed, and nothing else."""
+    return bool(click.get_current_context().meta.get("json"))
+
+
 def make_console(*, stderr: bool = False) -> Console:
     """Standard output, or standard error. Text is never read as markup."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, stderr=stderr)
+    return Console(highlight=False, markup=False, emoji=False, stderr=stderr, quiet=is_json())
 
 
 def print_written(*paths: Path | None, more: str = "") -> None:
     """Which files were written, unless quiet; a name stays on one line, to be copied."""
-    is_quiet = click.get_current_context().params.get("quiet")
+    context = click.get_current_context()
     for path in paths:
-        if path is not None and not is_stream(path) and not is_quiet:
+        if path is None or is_stream(path):
+            continue
+        context.meta.setdefault("written", []).append(str(path))
+        if not context.params.get("quiet"):
             click.echo(f"Written: {escape_controls(str(path))}{more}", err=True)
 
 

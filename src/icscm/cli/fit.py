@@ -83,7 +83,7 @@ _MAX_LEVELS = 1_000
 @add_options("validation", "no_validation")
 @add_options("max_memory", "temp_dir", "dask", "workers", *shared.LABELS, *shared.READING)
 @click.pass_context
-def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
+def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Options:
     """Learn a rule, a tree, a forest or a points score from a table.
 
     Numbers give rules such as age > 63, text and booleans smoker == yes; missing values are
@@ -141,11 +141,16 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> None:
     try:  # first to files: a terminal that fails must not lose them
         _write(learner, labels, data, options, names | {"path": path}, progress)
     finally:
-        print_fit(screen, data, learner, labels, choice, names)
+        summary = print_fit(screen, data, learner, labels, choice, names)
     console.print_written(out, report, tripod)
     if out is None and report is None and tripod is None:
         nothing = "Nothing was written; --out keeps the model, --report the evidence."
         screen.print(nothing, style="dim")
+    return summary
+
+
+# `icscm report DATA --tripod FILE`: a report needs the search, which a model file does not have.
+click.Group.add_command(main, fit, "report")
 
 
 def _fit_in_memory(
@@ -299,8 +304,8 @@ def print_fit(
     labels: Roles,
     choice: GridSearch | None,
     names: Options,
-) -> None:
-    """The data, the choice of --cv, and the model with its evidence."""
+) -> Options:
+    """The data, the choice of --cv, and the model with its evidence, the summary."""
     from icscm.estimators.tree import BaseTreeClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import make_fact_table, render_summary
@@ -324,8 +329,10 @@ def print_fit(
         tried = {**vars(choice), "beats_baseline": choice.beats_baseline, "titles": TITLES}
         console.print_all(screen, console.render("grid_search.md", tried))
     screen.print()
-    console.print_all(screen, render_summary(make_summary(learner, **names)))
+    summary = make_summary(learner, **names)
+    console.print_all(screen, render_summary(summary))
     screen.print()
+    return summary
 
 
 def make_learner(ctx: click.Context, data: Path, options: Options) -> Any:

@@ -16,7 +16,7 @@ import click
 from icscm._version import __version__
 from icscm.cli.console import print_line
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter, is_short_of_memory
-from icscm.formatting import escape_controls
+from icscm.formatting import dump_json, escape_controls
 
 # Parameters that are not the option of the same name.
 _OPTIONS = {
@@ -60,11 +60,14 @@ def name_option(parameter: Parameter) -> str:
     return f"{option} {'none' if value is None else value}"
 
 
-def _debug_option() -> click.Option:
-    """A new one each time: click keeps state in options."""
-    return click.Option(
-        ["--debug"], is_flag=True, expose_value=False, help="On an error, show the traceback."
-    )
+def _make_flag(name: str) -> click.Option:
+    """A new one each time: click keeps state in options. Its value is kept in the context."""
+
+    def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta[name] = value
+
+    text = _FLAGS[name]
+    return click.Option([f"--{name}"], is_flag=True, expose_value=False, callback=keep, help=text)
 
 
 class _Command(click.Command):
@@ -99,13 +102,13 @@ class _OneLineErrors(click.Group):
     command_class = _Command
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """With --debug after the command's name as well as before it."""
-        cmd.params.append(_debug_option())
+        """With the flags of all commands, so --debug stands after the name as well as before it."""
+        cmd.params += map(_make_flag, _FLAGS)
         super().add_command(cmd, name)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they are used."""
-        return sorted(super().list_commands(ctx), key=_ORDER.index)
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """In the order in which they are used, without other names of a command."""
+        return [name for name in _ORDER if name in self.commands]
 
     def invoke(self, ctx: click.Context) -> Any:
         with warnings.catch_warnings():
@@ -114,6 +117,9 @@ class _OneLineErrors(click.Group):
             warnings.showwarning = _make_printer()
             try:
                 found = super().invoke(ctx)
+                if ctx.meta.get("json"):
+                    found = {"written": ctx.meta.get("written", [])} if found is None else found
+                    click.echo(dump_json(found, indent=2))
                 sys.stdout.flush()
                 return found
             except BrokenPipeError:  # the reader, such as `head`, has what it wants
@@ -185,6 +191,12 @@ def _make_printer() -> Callable[..., None]:
     return show
 
 
+# Flags of every command.
+_FLAGS = {
+    "json": "Print the result as JSON, and nothing else, on standard output.",
+    "debug": "On an error, show the traceback.",
+}
+
 # Options of a command in its help, in groups where it has many.
 _MANY_OPTIONS = 20
 _GROUPS = {
@@ -211,7 +223,7 @@ _SAVING = {
 # Of the commands in the help.
 _ORDER = (
     "demo", "check", "screen", "fit", "compare", "show", "evaluate", "recalibrate", "predict",
-    "export", "pack", "simulate", "reproduce", "datasets",
+    "export", "pack", "simulate", "datasets",
 )  # fmt: skip
 
 
@@ -244,4 +256,4 @@ def main(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-main.params.append(_debug_option())
+main.params.append(_make_flag("debug"))

@@ -11,12 +11,11 @@ import click
 import numpy as np
 
 from icscm._types import Array
-from icscm.cli import shared
-from icscm.cli.console import Progress, make_console, open_output, print_all, print_written, render
+from icscm.cli import console, shared
 from icscm.cli.group import main
 from icscm.cli.shared import FILE, Options, add_options, check_outputs
 from icscm.exceptions import IcscmError, reject_unknown
-from icscm.formatting import count
+from icscm.formatting import count, make_plain
 from icscm.io import formats
 from icscm.io.formats import CATEGORY, describe_path
 from icscm.io.naming import check_columns, index_texts, suggest
@@ -35,14 +34,12 @@ _N_SHOWN = 10
 _KINDS = {bool: formats.BOOLEAN, int: formats.NUMBER, float: formats.NUMBER}
 # Advice where a threshold would need labels.
 _UNLABELLED = "is chosen on labelled rows; choose it with icscm fit, or give a number or costs=1:10"
-# Columns that predictions add.
-_ADDED = ("probability", "class", "rule")
 
 
 @main.command()
 @click.argument("model", type=FILE)
-@add_options("all", "json", "fasta")
-def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
+@add_options("all", "fasta")
+def show(model: Path, show_all: bool, fasta: bool) -> Options:
     """Show a model file.
 
     The model with its errors, its leaves with counts for each environment and the prediction
@@ -52,20 +49,19 @@ def show(model: Path, show_all: bool, as_json: bool, fasta: bool) -> None:
     Example:
       icscm show model.json
     """
-    from icscm.formatting import dump_json
     from icscm.model.saved import load
 
-    if fasta and (as_json or show_all):
+    if fasta and (console.is_json() or show_all):
         raise IcscmError("--fasta shows sequences only; leave out --json and --all")
     saved = load(model)
     if fasta:
         from icscm.export.documents import export_fasta
 
-        open_output().write(export_fasta(saved))
-    elif as_json:
-        click.echo(dump_json(saved.to_dict(), indent=2))
+        console.open_output().write(export_fasta(saved))
     else:
-        print_all(make_console(), render_saved(saved, None if show_all else _N_SHOWN))
+        shown = render_saved(saved, None if show_all else _N_SHOWN)
+        console.print_all(console.make_console(), shown)
+    return saved.to_dict()
 
 
 def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType]:
@@ -107,7 +103,7 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
         "trees": getattr(model, "trees", ()),
         "most": most,
     }
-    return render("saved.md", content)
+    return console.render("saved.md", content)
 
 
 @main.command()
@@ -115,7 +111,7 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
 @add_options("to", "threshold", "table", "schema", "out", "force")
 def export(
     model: Path, to: str, threshold: str | None, out: Path | None, force: bool, **how: Any
-) -> None:
+) -> Options | None:
     """Turn a model file into code that predicts without this package.
 
     The code predicts exactly what `icscm predict` does, missing values included: texts that meant
@@ -133,11 +129,12 @@ def export(
     check_outputs([out], force=force, inputs=[model])
     text = export_model(load_model(model, threshold), to, **how)
     text = text if text.endswith("\n") else f"{text}\n"
-    if out is None:
-        open_output().write(text)
-        return
-    write_text(out, text)
-    print_written(out)
+    if out is None and not console.is_json():
+        console.open_output().write(text)
+    elif out is not None:
+        write_text(out, text)
+        console.print_written(out)
+    return {"to": to, "text": text} if out is None else None
 
 
 def load_model(path: Path, threshold: str | None) -> SavedModel:
@@ -156,15 +153,16 @@ def load_model(path: Path, threshold: str | None) -> SavedModel:
 @add_options("out", "threshold", "keep_columns", "safe_csv", "force", *shared.READING)
 def predict(
     model: Path, data: Path, out: Path | None, safe_csv: bool, quiet: bool, **options: Any
-) -> None:
+) -> Options | None:
     """Predict new rows with a model file.
 
-    Writes one line for each row of DATA, in the same order: the probability of the positive
-    class, the predicted class, and the rule that decided, or which values are missing that never
-    were for fit. Columns are found by name, in any order;
-    only those in the model's rules are needed, and no environment is. Text that meant missing for
-    fit (--na) does so here. DATA may also be a presence/absence table (.Rtab, genes in rows) or a
-    store that icscm pack made; then each line names its genome.
+    Writes one line for each row of DATA, in the same order, with the columns of exports: the class
+    (prediction), the probability of the positive class, and what decided (decided_by): a rule, a
+    leaf, the trees or the total of points, and which values are missing that never were for fit.
+    Columns are found by name, in any order; only those in the model's rules are needed, and no
+    environment is. Text that meant missing for fit (--na) does so here. DATA may also be a
+    presence/absence table (.Rtab, genes in rows) or a store that icscm pack made; then each line
+    names its genome.
 
     Names and texts are written as DATA has them; only on a terminal are characters that do not
     print escaped. To a spreadsheet a text that begins with =, +, - or @ is a formula: where DATA
@@ -182,27 +180,29 @@ def predict(
         if safe_csv and out.suffix.lower() in formats.PARQUET_ENDINGS:
             raise IcscmError("--safe-csv is for .csv and .tsv; a Parquet file holds no formulas")
         check_outputs([out], force=options["force"], inputs=[model, data])
-    saved, progress = load_model(model, options["threshold"]), Progress(quiet=quiet)
+    saved, progress = load_model(model, options["threshold"]), console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         table, kept = _read_table(saved, data, options)
     with progress.stage(f"Predicting {table.num_rows:,} rows"):
         decisions = saved.decide(table)
     columns = {name: table.column(name) for name in kept}
-    columns["probability"] = pyarrow.array(decisions.probability)
-    columns["class"] = pyarrow.array(decisions.prediction.tolist())
-    columns["rule"] = pyarrow.array(decisions.decided_by.tolist(), type=pyarrow.string())
+    columns |= {name: each.tolist() for name, each in decisions._asdict().items()}
     predictions = pyarrow.table(columns)
     if safe_csv:
         predictions = formats.disarm_formulas(predictions)
-    if out is None:
-        formats.write_text_table(predictions, open_output())
-        return
-    formats.write_table(predictions, out)
-    print_written(out, more=f" ({predictions.num_rows:,} rows)")
+    if out is not None:
+        formats.write_table(predictions, out)
+        console.print_written(out, more=f" ({predictions.num_rows:,} rows)")
+    elif console.is_json():
+        return {"predictions": make_plain(predictions.to_pylist(), str)}
+    else:
+        formats.write_text_table(predictions, console.open_output())
+    return None
 
 
 def _read_table(saved: SavedModel, data: Path, options: Options) -> tuple[pyarrow.Table, list[str]]:
     """The table, with columns read as they were at fitting, and the names to carry over."""
+    from icscm.model.calibration import Decisions
     from icscm.model.saved import list_used
 
     where = describe_path(data)
@@ -215,7 +215,7 @@ def _read_table(saved: SavedModel, data: Path, options: Options) -> tuple[pyarro
     check_columns(list_used(saved), table.column_names, where)
     kept = split_names(options["keep_columns"], table.column_names, where)
     for name in kept:
-        if name in _ADDED:
+        if name in Decisions._fields:
             why = f"{where} has a column {name!r}, as the predictions do"
             raise IcscmError(f"{why}; rename it to carry it over")
     return table, kept
@@ -261,11 +261,9 @@ def find_types(saved: SavedModel) -> dict[str, str]:
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
 @add_options("target", "environment", "group", "positive", "drop_missing", "threshold")
-@add_options("report", "all", "json")
+@add_options("report", "all")
 @add_options(*shared.LABELS, "force", *shared.READING)
-def evaluate(
-    model: Path, data: Path, show_all: bool, as_json: bool, quiet: bool, **options: Any
-) -> None:
+def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: Any) -> Options:
     """Evaluate a model file on rows that it was not learned from.
 
     AUC, calibration slope and intercept, Brier score, log loss, and at a threshold error,
@@ -280,7 +278,6 @@ def evaluate(
     Example:
       icscm evaluate model.json next-year.csv --report evaluation.html
     """
-    from icscm.formatting import dump_json
     from icscm.model.saved import load
     from icscm.report.validation import N_LISTED, render_validation
     from icscm.studies.evaluation import evaluate as evaluate_model
@@ -288,7 +285,7 @@ def evaluate(
     report = options["report"]
     shared.check_ending(report, ".html", ".htm")
     check_outputs([report], force=options["force"], inputs=[model, data])
-    saved, progress = load(model), Progress(quiet=quiet)
+    saved, progress = load(model), console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         table, y, labels, notes = _read_rows(saved, data, options)
     with progress.stage(f"Evaluating on {table.num_rows:,} rows"):
@@ -304,14 +301,12 @@ def evaluate(
             found = replace(found, classes=classes, baseline=baseline)
     if report is not None:
         write_text(report, found.to_html())
-    if as_json:
-        click.echo(dump_json(found.to_dict(), indent=2))
-        return
-    console = make_console()
-    print_all(console, render_validation(found.to_dict(), None if show_all else N_LISTED))
+    screen = console.make_console()
+    console.print_all(screen, render_validation(found.to_dict(), None if show_all else N_LISTED))
     if report is not None:
-        console.print()
-        print_written(report)
+        screen.print()
+        console.print_written(report)
+    return found.to_dict()
 
 
 @main.command()
@@ -321,7 +316,7 @@ def evaluate(
 @add_options(*shared.LABELS, "force", *shared.READING)
 def recalibrate(
     model: Path, data: Path | None, out: Path, prevalence: float | None, quiet: bool, **options: Any
-) -> None:
+) -> Options:
     """Move a model file to a site.
 
     From a few rows of the site with their outcome, or from its base rate. The probabilities of the
@@ -342,7 +337,7 @@ def recalibrate(
     if prevalence is not None and (options["target"] or options["positive"]):
         raise IcscmError("with --prevalence no outcome is read: leave out --target and --positive")
     check_outputs([out], force=options["force"], inputs=[model, *([data] if data else [])])
-    saved, progress = load(model), Progress(quiet=quiet)
+    saved, progress = load(model), console.Progress(quiet=quiet)
     rows: tuple[Any, Any] = (None, None)
     if data is not None:
         with progress.stage(f"Reading {describe_path(data)}"):
@@ -353,9 +348,10 @@ def recalibrate(
                 rows = _read_table(saved, data, own)[0], None
     moved = saved.recalibrate(*rows, prevalence=prevalence)
     write_text(out, moved.to_json())
-    console = make_console(stderr=out == STDOUT)
-    console.print(str(Shift(**moved.settings["recalibration"])))
-    print_written(out)
+    screen, shift = console.make_console(stderr=out == STDOUT), moved.settings["recalibration"]
+    screen.print(str(Shift(**shift)))
+    console.print_written(out)
+    return {"recalibration": shift}
 
 
 def _read_rows(

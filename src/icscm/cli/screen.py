@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli import shared
-from icscm.cli.console import (
-    Progress,
-    hide_repeated_warnings,
-    list_data_facts,
-    make_console,
-    print_all,
-    print_written,
-)
+from icscm.cli import console, shared
 from icscm.cli.group import main
 from icscm.cli.routes import read_samples
 from icscm.cli.shared import COLUMNS, FILE, LABELS, READING, Options, add_options
@@ -31,10 +23,10 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "group", "out", "report", "json", "force", "estimator", "tolerance")
+@add_options(*COLUMNS, "group", "out", "report", "force", "estimator", "tolerance")
 @add_options("min_replication", "cv", "validate", "keep_columns", "n_jobs", "random_state")
 @add_options("no_path", *LABELS, *READING)
-def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None:
+def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Options:
     """Find shortcuts: columns whose effect differs by site.
 
     For any learner (--estimator). It is cross-fitted on all columns. The column whose effect
@@ -53,9 +45,9 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
       icscm screen heart.csv --target ill --environment hospital \\
           --estimator logistic --validate --report screen.html --out kept.txt
     """
-    out, as_json, force = options["out"], options["as_json"], options["force"]
+    out, force = options["out"], options["force"]
     shared.check_ending(report, ".html", ".md", ".json")
-    shared.check_outputs([out, report, as_json], force=force, inputs=[data])
+    shared.check_outputs([out, report], force=force, inputs=[data])
     from icscm.estimators.learners import make_estimator
     from icscm.estimators.selector import InvariantFeatureSelector
     from icscm.report.screen import render_screen
@@ -67,7 +59,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     if ":" in options["estimator"]:
         sys.path.insert(0, "")  # a module in this folder is found, as by python -m
     selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
-    progress = Progress(quiet=quiet)
+    progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_samples(data, options)
     kept = shared.find_kept(samples.X.column_names, options, "the table")
@@ -76,14 +68,15 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
     table = cohort.X, samples.y, samples.environments, samples.groups
     if not cohort.X.shape[1]:
         raise IcscmError("no column is left to screen; --keep-columns keeps what was dropped")
-    with progress.stage(f"Screening {cohort.X.shape[1]:,} columns"), hide_repeated_warnings():
+    text = f"Screening {cohort.X.shape[1]:,} columns"
+    with progress.stage(text), console.hide_repeated_warnings():
         selector.fit(*table)
     found: dict[str, Any] = {}
     if options["validate"]:
         text = "Screening without each environment"
-        with progress.stage(text, len(cohort.labels)) as advance, hide_repeated_warnings():
+        with progress.stage(text, len(cohort.labels)) as advance, console.hide_repeated_warnings():
             found["validation"] = validate_screen(selector, *table, on_fold=advance)
-    if _needs_path(selector, options) and (report is not None or as_json is not None):
+    if _needs_path(selector, options) and (report is not None or console.is_json()):
         with progress.stage("Screening at other tolerances"):
             found["path"] = selector.tolerance_path(*table, leave_one_out=options["validate"])
     found |= {"target": samples.target, "environment": samples.environment}
@@ -92,16 +85,14 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> None
         made.save(report, force=force)
     if out is not None:
         write_text(out, "".join(f"{name}\n" for name in selector.kept_))
-    if as_json is not None:
-        write_text(as_json, made.to_json())
     sizes = len(samples.y), int(cohort.is_positive.sum()), cohort.X.shape[1], len(cohort.labels)
-    facts = list_data_facts(data, samples, *sizes)
+    facts = console.list_data_facts(data, samples, *sizes)
     if dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in dropped.items()]
         facts.append(["Dropped", f"{shorten_list(reasons, '; ')} (--keep-columns keeps them)"])
-    console = make_console(stderr=STDOUT in (out, as_json))
-    print_all(console, render_screen(made, facts))
-    print_written(out, report, as_json)
+    console.print_all(console.make_console(stderr=out == STDOUT), render_screen(made, facts))
+    console.print_written(out, report)
+    return made.to_dict()
 
 
 def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from icscm.cli.console import is_json
 from icscm.exceptions import IcscmError
 from icscm.io.formats import describe_path
 from icscm.io.roles import Samples, read_samples, split_names
@@ -193,6 +194,8 @@ def check_outputs(
 ) -> None:
     """Raise unless all files may be written: before the work, not after it."""
     wanted = [path for path in paths if path is not None]
+    if STDOUT in wanted and is_json():
+        raise IcscmError("--json is for standard output; give a file's name instead of -")
     for path in wanted:
         for read in inputs:
             if path.exists() and read.exists() and path.samefile(read) and not is_stream(path):

@@ -12,7 +12,7 @@ import numpy as np
 
 from icscm.cli.console import hide_repeated_warnings, make_console, print_all, print_written
 from icscm.cli.group import main, name_option
-from icscm.cli.shared import add_options, check_outputs, is_given
+from icscm.cli.shared import Options, add_options, check_outputs, is_given
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, escape_controls
 from icscm.io.formats import check_output_kind, write_table
@@ -92,7 +92,7 @@ def simulate(
 @click.pass_context
 def demo(
     ctx: click.Context, /, report: Path, no_report: bool, force: bool, **settings: Any
-) -> None:
+) -> Options:
     """Simulate the paper's data and learn from it with and without invariance.
 
     A1 and A2 cause the label and C1 is its child, a better predictor than the causes. The plain
@@ -127,15 +127,18 @@ def demo(
             learner.fit(data.X, data.y, environments=data.environments)
     if is_wanted:
         name = "the paper's simulation"
-        found = learners["ICSCM"].report(data.X, data.y, data.environments, data_name=name)
-        found.save(report, force=force)
+        page = learners["ICSCM"].report(data.X, data.y, data.environments, data_name=name)
+        page.save(report, force=force)
+    found: Options = {}
     for name, learner in learners.items():
         used = learner.features_used_
         marks = [f"{c} {'✓ parent' if c in data.parents else '✗ not a parent'}" for c in used]
         marks += [f"{cause} missing" for cause in data.parents if cause not in used]
         console.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
         console.print("      " + ", ".join(marks))
-        console.print(f"      accuracy {learner.score(data.X, data.y):.1%}\n")
+        accuracy = learner.score(data.X, data.y)
+        console.print(f"      accuracy {accuracy:.1%}\n")
+        found[name] = {"rule": str(learner.model_), "features": used, "accuracy": accuracy}
     console.print(Text("Result of ICSCM, as shown by icscm fit", style="bold"))
     summary = make_summary(
         learners["ICSCM"], words=name_option, unvalidated="icscm fit measures it"
@@ -146,11 +149,12 @@ def demo(
         print_written(report, more=", the report on ICSCM")
     elif is_kept and not no_report:
         console.print(f"\n{as_text(report)} exists and was kept; --force overwrites it.")
+    return {"parents": data.parents, "learners": found}
 
 
 @main.command(short_help="List the real data sets, and whether their files are there.")
 @add_options("data")
-def datasets(data: Path | None) -> None:
+def datasets(data: Path | None) -> Options:
     """List the real data sets: size, source, licence, whether they are present, how to get them.
 
     Some can be downloaded with one line of Python (with the extra `data`); others have to be
@@ -163,8 +167,8 @@ def datasets(data: Path | None) -> None:
     from icscm.datasets import list_datasets
     from icscm.datasets._files import DATA_VARIABLE
 
-    console = make_console()
-    for info in list_datasets(data):
+    console, known = make_console(), list_datasets(data)
+    for info in known:
         is_here = "here" if info.present else "not here"
         text = (
             f"{info.name}: {info.title}; {info.n_samples:,} samples, {is_here}\n  {info.source}\n"
@@ -174,9 +178,10 @@ def datasets(data: Path | None) -> None:
     folder = data or os.environ.get(DATA_VARIABLE)
     where = f"here {folder}" if folder else f"not set; use --data or ${DATA_VARIABLE}"
     console.print(escape_controls(f"FOLDER holds the raw files; {where}."), soft_wrap=True)
+    return {"datasets": [vars(info) | {"loader": info.loader.__name__} for info in known]}
 
 
-@main.command(hidden=True, context_settings={"ignore_unknown_options": True})
+@main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("ignored", nargs=-1, type=click.UNPROCESSED)
 def reproduce(ignored: tuple[str, ...]) -> None:  # noqa: ARG001
     """Point to the reproduction of the paper, which is no longer part of the package."""

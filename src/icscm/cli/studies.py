@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli import shared
-from icscm.cli.console import (
-    Progress,
-    list_data_facts,
-    make_console,
-    print_all,
-    print_written,
-    render,
-)
+from icscm.cli import console, shared
 from icscm.cli.group import main, name_option
 from icscm.cli.routes import read_labels, read_samples
 from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options, read_labelled
-from icscm.formatting import as_text, dump_json, format_name
+from icscm.formatting import as_text, format_name
 from icscm.io.formats import describe_path, disarm_formulas, write_table
 from icscm.io.roles import split_commas
 from icscm.parameters import check_matplotlib
@@ -37,10 +29,8 @@ _N_SHOWN = 15
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "alpha", "all", "json", *shared.LABELS, *READING)
-def check(
-    data: Path, alpha: float, show_all: bool, as_json: bool, quiet: bool, **options: Any
-) -> None:
+@add_options(*COLUMNS, "alpha", "all", *shared.LABELS, *READING)
+def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any) -> Options:
     """Check the environments before fitting.
 
     Rows, rate of the positive label and missing values in each environment; classes with too
@@ -56,7 +46,7 @@ def check(
     """
     from icscm.studies.checkup import check_environments
 
-    progress = Progress(quiet=quiet)
+    progress = console.Progress(quiet=quiet)
     labels: Roles
     if shared.check_labels(data, options["labels"], shared.GENOME_ENDINGS):
         with progress.stage(f"Reading {data}"):
@@ -67,23 +57,21 @@ def check(
         with progress.stage("Checking the environments"):
             table, kept = (samples.X, samples.y, samples.environments), samples.asked_for or None
             found = check_environments(*table, alpha=alpha, keep_columns=kept, words=name_option)
-    if as_json:
-        misread: dict[str, dict[str, int]] = {}
-        for (column, text), n in labels.misread.items():
-            misread.setdefault(column, {})[text] = n
-        click.echo(dump_json(found.to_dict() | {"read_as_missing": misread}, indent=2))
-        return
+    misread: dict[str, dict[str, int]] = {}
+    for (column, text), n in labels.misread.items():
+        misread.setdefault(column, {})[text] = n
     n_positive = sum(each.n_positive for each in found.environments)
     sizes = n_positive, found.n_columns - len(found.dropped), len(found.environments)
     shown = found.to_dict() | {
-        "facts": list_data_facts(data, labels, found.n_rows, *sizes),
+        "facts": console.list_data_facts(data, labels, found.n_rows, *sizes),
         "environments": sorted(found.to_dict()["environments"], key=lambda each: -each["n_rows"]),
         "n_strong": len(found.strong_associations),
         "most": None if show_all else _N_SHOWN,
         "as_text": as_text,
         "format_name": format_name,
     }
-    print_all(make_console(), render("checkup.md", shown))
+    console.print_all(console.make_console(), console.render("checkup.md", shown))
+    return found.to_dict() | {"read_as_missing": misread}
 
 
 def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp, Roles]:
@@ -102,10 +90,10 @@ def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp,
 @main.command()
 @click.argument("data", type=FILE)
 @add_options(*COLUMNS, "group", "candidates", "n_folds", "min_rows", "min_positives", "out", "plot")
-@add_options("json", "random_state", "force", *shared.LABELS, *READING)
+@add_options("random_state", "force", *shared.LABELS, *READING)
 def compare(
-    data: Path, out: Path | None, plot: Path | None, as_json: bool, quiet: bool, **options: Any
-) -> None:
+    data: Path, out: Path | None, plot: Path | None, quiet: bool, **options: Any
+) -> Options:
     """Compare rules and other classifiers.
 
     Each candidate is fitted without each environment, then without each of three folds of the
@@ -136,7 +124,7 @@ def compare(
 
     names = split_commas([options["candidates"]]) if options["candidates"] else None
     choose_candidates(names)
-    progress = Progress(quiet=quiet)
+    progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_samples(data, options)
     settings = {name: options[name] for name in ("n_folds", "min_rows", "min_positives")}
@@ -145,16 +133,14 @@ def compare(
     table = samples.X, samples.y, samples.environments
     found = compare_candidates(*table, names, **settings, stage=progress.stage)
     _write(found, out, plot)
-    if as_json:
-        click.echo(dump_json(found.to_dict(), indent=2))
-        return
     n_columns = samples.X.num_columns - len(found.dropped)
     n_environments = len(found.environments) + len(found.kept_in)
     sizes = found.n_rows, found.n_positive, n_columns, n_environments
-    facts, console = list_data_facts(data, samples, *sizes), make_console()
+    facts, screen = console.list_data_facts(data, samples, *sizes), console.make_console()
     shown = found.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
-    print_all(console, render("comparison.md", shown))
-    print_written(out, plot)
+    console.print_all(screen, console.render("comparison.md", shown))
+    console.print_written(out, plot)
+    return found.to_dict()
 
 
 def _write(found: Comparison, out: Path | None, plot: Path | None) -> None:

@@ -18,6 +18,7 @@ from icscm._repr import align
 from icscm.exceptions import IcscmError
 from icscm.formatting import count, escape_controls, format_level, format_name, make_plain
 from icscm.io.formats import TextFormat, find_numbers
+from icscm.model.calibration import Decisions
 from icscm.model.forest import Forest, Model
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.routes import name_feature
@@ -169,7 +170,7 @@ def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
     rejected = [line] if saved.settings.get("missing") == "error" else []
     known: dict[str, Any] = {"saved": saved, "model": saved.model, "rejected": rejected}
     known |= {"is_forest": isinstance(saved.model, Forest), "absent": find_absent(saved)}
-    known["origin"] = describe_origin(saved)
+    known |= {"origin": describe_origin(saved), "fields": Decisions._fields}
     known |= dict(zip(("negative", "positive"), map(format_level, saved.classes), strict=True))
     return _TEMPLATES.get_template(name).render(known | values)
 

@@ -13,6 +13,7 @@ from icscm.exceptions import IcscmError
 from icscm.export import documents
 from icscm.export.documents import Absent, Condition, Leaf, find_absent, make_condition, make_leaves
 from icscm.formatting import count, escape_controls, format_exactly, format_name
+from icscm.model.calibration import Decisions
 from icscm.model.forest import Forest
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.saved import SavedModel, get_table_settings
@@ -70,22 +71,22 @@ def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     )
 
 
-def _make_tree_columns(saved: SavedModel, model: Tree, absent: Absent | None) -> dict[str, str]:
+def _make_tree_columns(saved: SavedModel, model: Tree, absent: Absent | None) -> list[str]:
     """The three columns: those of the row's leaf, or else by the mean over several."""
     case, mean = _make_case(saved, model, absent), _make_mean(saved, model, absent)
-    columns = {name: case.write(name) for name in ("prediction", "probability", "decided_by")}
-    if names := _name_missing(saved, absent):
-        others = {"decided_by": f"{names} || {_TOO_DEEP}"}
-        if mean is not None:
-            probability, n_leaves = mean
-            decided_by = f"{names} || 'mean of ' || CAST({n_leaves} AS VARCHAR) || ' leaves'"
-            prediction = _decide(saved, probability, model.threshold)
-            others = dict(zip(columns, (prediction, probability, decided_by), strict=True))
-        columns |= {name: f"COALESCE({columns[name]}, {each})" for name, each in others.items()}
+    columns = [case.write(name) for name in Decisions._fields]
+    names = _name_missing(saved, absent)
+    if names and mean is None:
+        columns[-1] = f"COALESCE({columns[-1]}, {names} || {_TOO_DEEP})"
+    elif names and mean is not None:
+        probability, n_leaves = mean
+        decided_by = f"{names} || 'mean of ' || CAST({n_leaves} AS VARCHAR) || ' leaves'"
+        others = _decide(saved, probability, model.threshold), probability, decided_by
+        columns = [f"COALESCE({a}, {b})" for a, b in zip(columns, others, strict=True)]
     return columns
 
 
-def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None) -> dict[str, str]:
+def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None) -> list[str]:
     """The three columns as sums over trees, added in order as the model adds them."""
     n_trees = len(model.trees)
     if n_trees > MAX_SQL_TERMS:
@@ -114,7 +115,7 @@ def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None
         decided_by = f"COALESCE({decided_by}, {names} || {_TOO_DEEP})"
     elif names:  # a sum is NULL where a term is
         decided_by = f"CASE WHEN {_add(found)} IS NULL THEN {names} ELSE '' END || {decided_by}"
-    return {"prediction": prediction, "probability": probability, "decided_by": decided_by}
+    return [prediction, probability, decided_by]
 
 
 def _add(terms: Sequence[str]) -> str:
@@ -173,7 +174,7 @@ def _make_mean(saved: SavedModel, tree: Tree, absent: Absent | None) -> tuple[st
     return probability, n_leaves
 
 
-def _make_score_columns(saved: SavedModel, model: Score, absent: Absent | None) -> dict[str, str]:
+def _make_score_columns(saved: SavedModel, model: Score, absent: Absent | None) -> list[str]:
     """The three columns from the total of points; risks are a table, since not all SQL has exp."""
     cases = []
     for terms in documents.list_points(saved, model):
@@ -188,11 +189,8 @@ def _make_score_columns(saved: SavedModel, model: Score, absent: Absent | None) 
     decided_by = f"'total of ' || CAST({total} AS VARCHAR)"
     if names := _name_missing(saved, absent):
         decided_by = f"COALESCE(NULLIF({names}, ' missing: '), '') || {decided_by}"
-    return {
-        "prediction": f"CASE WHEN {total} >= {model.cut} THEN {positive} ELSE {negative} END",
-        "probability": f"CASE {total}\n{risks}\n  END",
-        "decided_by": decided_by,
-    }
+    prediction = f"CASE WHEN {total} >= {model.cut} THEN {positive} ELSE {negative} END"
+    return [prediction, f"CASE {total}\n{risks}\n  END", decided_by]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@
 --     calibrated: log odds = 0.31 + 1.40 * uncalibrated log odds
 --
 -- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
--- d.*, such as d."id"): the class predicted, the probability of 1, and what decided.
+-- d.*, such as d."id"): the class (prediction), the probability of 1, and what decided
+-- (decided_by).
 -- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
 -- which DuckDB holds to be above infinity (9e999).
 -- The functions exp and ln are needed: SQLite has them since 3.35, if built with its math functions.

@@ -3,7 +3,8 @@
 --     no rule holds in every environment and does better than always positive
 --
 -- For SQLite and DuckDB. To the columns of the table it adds three (put what you need in place of
--- d.*, such as d."id"): the class predicted, the probability of True, and what decided.
+-- d.*, such as d."id"): the class (prediction), the probability of True, and what decided
+-- (decided_by).
 -- Missing must be NULL (an empty text is a value like any other) or, in columns of numbers, NaN,
 -- which DuckDB holds to be above infinity (9e999).
 SELECT
