@@ -9,6 +9,7 @@ from icscm.model.forest import Forest
 from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import SavedModel
+from icscm.model.score import Score, Term, find_max_total
 from icscm.model.tree import make_chain
 from random_trees import make_tree
 
@@ -58,6 +59,25 @@ def make_grown(n_trees=None):
     ]
     made = [make_tree(rules, Random(seed), balanced=seed % 2 == 1) for seed in range(n_trees or 1)]
     return make_saved(features=features, model=made[0] if n_trees is None else Forest(tuple(made)))
+
+
+def make_grown_score():
+    """A score about some of these columns."""
+    features = (
+        Feature("age", "number"),
+        Feature("city", "category"),
+        Feature("smoker", "category"),
+    )
+    terms = (
+        Term(ThresholdRule(0, "age", 58.5, above=True), 3),
+        Term(ThresholdRule(0, "age", 50, above=True), 1),
+        Term(MissingRule(0, "age", is_missing=True), 2),
+        Term(CategoryRule(1, "city", ("O'Brien",), equal=True, missing=False), 2),
+        Term(CategoryRule(2, "smoker", (True,), equal=True, missing=True), 4),
+    )
+    log_odds = tuple(0.4 * total - 2 for total in range(find_max_total(terms) + 1))
+    leaves = tuple(((3 + i, 1), (i, 2)) for i in range(3))
+    return make_saved(features=features, model=Score(terms, log_odds, (2, 5), leaves), alpha=None)
 
 
 def make_mixed_table(n=400):

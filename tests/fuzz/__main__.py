@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
@@ -44,7 +44,7 @@ def main() -> int:
         return replay(options.replay)
     state = State(options.folder, options.seed, fresh=options.fresh)
     if options.table is not None:
-        write_table(options.table, state)
+        write_table(options.table, options.folder)
         return 0
     areas = options.areas.split(",") if options.areas else list(AREAS)
     wanted = {name: max(1, round(AREAS[name].n_cases * options.share)) for name in areas}
@@ -59,7 +59,7 @@ def main() -> int:
             break
     seconds = time.monotonic() - start
     n = state.n_tried - n_before
-    print(state.format_table())
+    print(format_table([state]))
     print(f"{n:,} cases in {seconds:.0f} s with {options.jobs} processes.")
     return int(state.n_failed > 0)
 
@@ -85,24 +85,21 @@ def read_options() -> argparse.Namespace:
 class State:
     """What was tried, by area, in a folder: a run that was stopped goes on from there.
 
-    With other code or another seed all begins anew: what older code did tells nothing.
+    With other code all begins anew: what older code did tells nothing. Each seed has its own file.
     """
 
     def __init__(self, folder: Path, seed: int, *, fresh: bool) -> None:
         self.folder, self.seed = folder, seed
-        self._path = folder / "state.json"
+        self._path = folder / f"state-{seed}.json"
         self.areas: dict[str, dict[str, Any]] = {}
         self.code = compute_code()
         folder.mkdir(exist_ok=True)
         if self._path.exists() and not fresh:
             known = json.loads(self._path.read_text())
-            if (known["seed"], known["code"]) == (seed, self.code):
+            if known["code"] == self.code:
                 self.areas = known["areas"]
             else:
-                print("Code or seed have changed: all is tried anew.", flush=True)
-        if not self.areas:
-            for path in folder.glob("*/case.json"):
-                path.unlink()
+                print("The code has changed: all is tried anew.", flush=True)
 
     @property
     def n_tried(self) -> int:
@@ -129,21 +126,6 @@ class State:
         partial.write_text(json.dumps(document))
         partial.replace(self._path)
 
-    def format_table(self) -> str:
-        """Tried and failed, as Markdown."""
-        lines = [
-            "| area | what | tried | violations | cases a second and core |",
-            "|---|---|--:|--:|--:|",
-        ]
-        for name, known in self.areas.items():
-            rate = known["tried"] / max(known["seconds"], 1e-9)
-            n_failed = len(known["failed"])
-            lines.append(
-                f"| {name} | {AREAS[name].what} | {known['tried']:,} | {n_failed:,} | {rate:.1f} |"
-            )
-        lines.append(f"| all | | {self.n_tried:,} | {self.n_failed:,} | |")
-        return "\n".join(lines)
-
 
 def compute_code() -> str:
     """A checksum of the package and of this trial."""
@@ -154,12 +136,25 @@ def compute_code() -> str:
     return total.hexdigest()
 
 
-def write_table(page: Path, state: State) -> None:
-    """Put the table between its marks."""
-    text = page.read_text("utf-8")
-    head, _, rest = text.partition(BEGIN)
+def format_table(states: Sequence[State]) -> str:
+    """Tried and failed, by area and seed, as Markdown."""
+    seeds = "".join(f" tried, seed {state.seed} | violations |" for state in states)
+    lines = [f"| area | what |{seeds}", "|---|---|" + "--:|--:|" * len(states)]
+    for name, area in AREAS.items():
+        known = [state.areas.get(name, {"tried": 0, "failed": []}) for state in states]
+        cells = "".join(f" {each['tried']:,} | {len(each['failed']):,} |" for each in known)
+        lines += [f"| {name} | {area.what} |{cells}"] if any(k["tried"] for k in known) else []
+    cells = "".join(f" {state.n_tried:,} | {state.n_failed:,} |" for state in states)
+    return "\n".join([*lines, f"| all | |{cells}"])
+
+
+def write_table(page: Path, folder: Path) -> None:
+    """Put the table, of all seeds that were tried, between its marks."""
+    seeds = sorted(int(path.stem.partition("-")[2]) for path in folder.glob("state-*.json"))
+    states = [state for seed in seeds if (state := State(folder, seed, fresh=False)).n_tried]
+    head, _, rest = page.read_text("utf-8").partition(BEGIN)
     _, _, tail = rest.partition(END)
-    table = f"icscm {__version__}.\n\n{state.format_table()}"
+    table = f"icscm {__version__}.\n\n{format_table(states)}"
     page.write_text(f"{head}{BEGIN}\n\n{table}\n\n{END}{tail}", "utf-8")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from fuzz import calls, files, kills, limits, models, names, stores, wide
+from fuzz import calls, files, kills, limits, models, names, parallel, sites, stores, wide
 from fuzz.judging import make_kind
 from fuzz.processes import empty_folder, warm_up
 from fuzz.shrinking import Spec, measure, shrink
@@ -38,17 +38,26 @@ class Area:
 AREAS = {
     area.name: area
     for area in (
-        Area("calls", 3600, "tables and options for every command", calls.make, calls.judge),
-        Area("models", 2400, "mutated model files", models.make, models.judge),
-        Area("stores", 2400, "damaged and crafted `.bits` files", stores.make, stores.judge),
-        Area("files", 1700, "damaged data files", files.make, files.judge),
-        Area("names", 240, "hostile names, through every output", names.make, names.judge),
+        Area("calls", 3500, "tables and options for every command", calls.make, calls.judge),
+        Area("models", 2400, "mutated and crafted model files", models.make, models.judge),
+        Area("stores", 1900, "damaged and crafted `.bits` files", stores.make, stores.judge),
+        Area("files", 1400, "damaged data files", files.make, files.judge),
+        Area("names", 100, "hostile names, through every output", names.make, names.judge),
         Area("kills", 330, "kills by SIGINT, SIGTERM and SIGKILL", kills.make, kills.judge),
         Area("disk", 120, "a full disk", limits.make_disk, limits.judge_disk),
         Area("memory", 120, "limited memory", limits.make_memory, limits.judge_memory),
         Area(
             "rights", 24, "folders that cannot be written", limits.make_rights, limits.judge_rights
         ),
+        Area("sites", 1000, "federated sites that lie or fail", sites.make, sites.judge),
+        Area(
+            "threads",
+            150,
+            "one model used by several threads or processes at once",
+            parallel.make_threads,
+            parallel.judge_threads,
+        ),
+        Area("dask", 60, "Dask frames and clusters", parallel.make_dask, parallel.judge_dask),
         Area("wide", 12, "many environments, levels, columns", wide.make, wide.judge),
     )
 }

@@ -18,7 +18,7 @@ from hostile import HOSTILE_NAMES
 _MEMORY = 12 * 2**30
 _COMMANDS = ("fit",) * 8 + ("check",) * 4 + ("predict",) * 2 + (
     "show", "export", "pack", "pack", "simulate", "datasets", "demo", "evaluate",
-    "evaluate", "compare",
+    "evaluate", "compare", "screen", "screen", "recalibrate", "recalibrate",
 )  # fmt: skip
 # They start clusters, take minutes, or ask for what other areas try.
 _LEFT_OUT = {"--dask", "--workers", "--debug", "--help", "--data", "--temp-dir"}
@@ -30,9 +30,31 @@ _OUTPUTS = {
     "pack": ("x.bits", "x.txt"),
     "simulate": ("s.csv", "s.tsv", "s.parquet", "s"),
     "compare": ("c.csv", "c.md", "c.parquet", "c"),
+    "screen": ("kept.txt", "-"),
+    "recalibrate": ("moved.json", "-", "given.json"),
+}
+# What the rows of a table are given for, by command.
+_LABELLED = ("fit", "check", "evaluate", "compare", "screen")
+_WITH_MODEL = ("predict", "show", "export", "evaluate", "recalibrate")
+# Some options take words of their own.
+_VALUES = {
+    "--threshold": (
+        "0.3",
+        "costs=1:10",
+        "costs=0:0",
+        "youden",
+        "sensitivity=0.95",
+        "specificity=2",
+    ),
+    "--cv": ("p=0.1,1", "max_leaves=2,4", "tolerance=0.01", "0.1,1", "p=", "nonsense=1"),
+    "--merge-environments": ("north+south=x", "north+north=x", "1+0=north", "+="),
+    "--exclude-environment": ("north", "south", "1", "here"),
+    "--group": ("x0", "x1", "place", "y", "nothing"),
+    "--prevalence": ("0.1", "0.999", "0", "1"),
+    "--estimator": ("logistic", "tree", "sklearn.tree:DecisionTreeClassifier", "os:system", "x:y"),
 }
 # Options that name a file to write.
-_FILES = ("--out", "--report", "--plot", "--fasta", "--new-hospital")
+_FILES = ("--out", "--report", "--plot", "--fasta", "--new-hospital", "--tripod", "--json")
 _REPORTS = ("r.html", "r.md", "r.json", "r.pdf")
 _TEXTS = ("y", "place", "x0", "x1", "x0,x1", "yes", "1", "?", "-9", "NA", "all", "utf-8", "latin-1",
           "utf-16", "nonsense", ",", ";", "\\t", "tab", "2GiB", "1KB", "100MB", "-1MB", "0.1,1,2",
@@ -50,7 +72,8 @@ def make(rng: Random) -> Spec:
         "terminal": rng.random() < 0.15,
         "stdin": rng.random() < 0.05,
         "then": rng.choice(("show", "show --json", "export --to sql", "export --to python",
-                            "export --to json", "export --to text")),
+                            "export --to json", "export --to text", "export --to r",
+                            "recalibrate --prevalence 0.2 --out -")),
     }  # fmt: skip
     if command == "pack":
         spec["genes"] = draw_genes(rng, plain=rng.random() < 0.3)
@@ -63,7 +86,7 @@ def _draw_options(command: str, rng: Random) -> list[list[str]]:
     from icscm.cli import main
 
     found = []
-    if command in ("fit", "check", "evaluate", "compare"):
+    if command in _LABELLED:
         found = [["--target", "y"], ["--environment", "place"]]
         found += [["--positive", "yes"]] * (rng.random() < 0.1)
     if command in _OUTPUTS:
@@ -74,6 +97,15 @@ def _draw_options(command: str, rng: Random) -> list[list[str]]:
         found.append(["--candidates", rng.choice(("constant,scm", "icscm", "tree", "nonsense"))])
     if command == "demo":
         found.append(["--no-report"])
+    if command == "fit":
+        found.append(["--model", rng.choice(("icscm", "icscm", "scm", "tree", "forest", "score"))])
+        found.append(["--n-estimators", "3"])
+        # twenty fits more, and one for each environment, tell little about a table
+        found += [["--stability", "0"], ["--no-validation"]] * (rng.random() < 0.8)
+    if command == "screen":
+        found.append(["--estimator", rng.choice(("logistic", "tree", "hgb"))])
+    if command in _LABELLED and command != "check" and rng.random() < 0.1:
+        found.append(["--group", rng.choice(_VALUES["--group"])])
     known = [each for each in main.commands[command].params if isinstance(each, click.Option)]
     usable = [each for each in known if not _LEFT_OUT & set(each.opts)]
     for option in rng.sample(usable, min(len(usable), rng.choice((0, 0, 1, 2, 3)))):
@@ -87,6 +119,8 @@ def _draw_value(option: click.Option, rng: Random) -> str:
     name = option.opts[0]
     if name in _FILES:
         return rng.choice((*_REPORTS, "no/such/folder.html", ".", "-", "data.csv"))
+    if name in _VALUES and rng.random() < 0.8:
+        return rng.choice(_VALUES[name])
     choices = getattr(option.type, "choices", None) or getattr(
         getattr(option.type, "allowed", None), "choices", ()
     )
@@ -105,11 +139,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     before = list_files(work)
     outcome = call(folder, [command, *inputs, *words], stdin=stdin, terminal=spec["terminal"],
                    setup=_limit_memory)  # fmt: skip
-    is_json = (
-        command in ("check", "show", "evaluate", "compare")
-        and "--json" in words
-        and not spec["terminal"]
-    )
+    is_json = "--json" in words and command != "screen" and not spec["terminal"]
     faults = find_faults(outcome, is_json=is_json)
     outputs = [
         str(Path(value)) for name, *more in spec["options"] for value in more
@@ -118,7 +148,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     expected = outputs if outcome.status == DONE else []
     faults += find_strays(folder, before, expected)
     for name in expected:
-        if command == "fit" and name.endswith(".json") and (work / name).is_file():
+        if name.endswith(".json") and (work / name).is_file():
             faults += find_json_faults((work / name).read_text("utf-8"), name)
     if command == "fit" and outcome.status == DONE and (work / "model.json").is_file():
         faults += _use_model(spec, folder, inputs, stdin)
@@ -137,8 +167,7 @@ def _write_inputs(spec: Spec, work: Path) -> tuple[list[str], bytes]:
             content = gzip.compress(content)
         (work / f"genes{spec['ending']}").write_bytes(content)
         return [f"genes{spec['ending']}"], b""
-    needs_model = command in ("predict", "show", "export", "evaluate")
-    models = [write_model(work)] if needs_model else []
+    models = [write_model(work)] if command in _WITH_MODEL else []
     if command in ("show", "export"):
         return models, b""
     name = in_child(write_table, spec["table"], spec["format"], work)
@@ -166,7 +195,7 @@ def _use_model(spec: Spec, folder: Path, inputs: list[str], stdin: bytes) -> lis
     outcome = call(folder, [first, "model.json", *more], terminal=spec["terminal"])
     is_json = more in (["--json"], ["--to", "json"]) and not spec["terminal"]
     faults = find_faults(outcome, is_json=is_json)
-    if outcome.status != DONE and more != ["--to", "sql"]:
+    if outcome.status != DONE and more not in (["--to", "sql"], ["--to", "r"]):
         faults.append(f"a model that was written is refused by {first}: {outcome.err[-300:]!r}")
     if any(group[0] in ("--labels", "--member") for group in spec["options"]):
         return faults

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
@@ -11,7 +13,7 @@ from typing import Any
 
 from fuzz.judging import DONE, find_faults, find_json_faults, find_strays, list_files
 from fuzz.models import compare, read_predictions, run_python
-from fuzz.processes import call, in_child
+from fuzz.processes import LIMIT, call, in_child
 from fuzz.tables import Column, Spec, encode
 from hostile import SQL_NAMES
 
@@ -38,11 +40,15 @@ def make(rng: Random) -> Spec:
         "target": names[19],
         "environment": names[20],
         "rows": list(range(240)),
-        "options": rng.choice(([], [["--model-type", "disjunction"]], [["--model", "scm"]])),
+        "options": rng.choice(([], [["--model-type", "disjunction"]], [["--model", "scm"]],
+                               [["--model", "tree"]], [["--model", "score"]],
+                               [["--model", "forest"], ["--n-estimators", "3"]])),
+        "brief": rng.random() < 0.8,
         "report": rng.choice(("r.html", "r.html", "r.md", "r.json")),
         "out": rng.choice(("p.csv", "p.tsv", "p.parquet")),
         "terminal": rng.choice(_TERMINAL),
-    }
+        "browser": rng.random() < 0.6,
+    }  # fmt: skip
 
 
 def make_columns(spec: Spec) -> list[Column]:
@@ -74,7 +80,8 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     before = list_files(work)
     options = [word for group in spec["options"] for word in group]
     roles = ["--target", spec["target"], "--environment", spec["environment"]]
-    written = ["--out", "m.json", "--report", spec["report"], "--no-path"]
+    written = ["--out", "m.json", "--report", spec["report"], "--tripod", "t.html"]
+    written += ["--no-path", "--stability", "0", "--no-validation"] if spec["brief"] else []
     outcome = call(
         folder, ["fit", "data.parquet", "--keep-columns", "all", *roles, *written, *options]
     )
@@ -82,10 +89,13 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     if outcome.status != DONE:
         return faults + find_strays(folder, before)
     faults += find_faults(call(folder, spec["terminal"].split(), terminal=True))
-    faults += _judge_report(work / spec["report"])
+    for name in (spec["report"], "t.html"):
+        faults += _judge_report(work / name)
+        if spec["browser"] and name.endswith(".html") and shutil.which("chromium"):
+            faults += open_in_browser(work / name, folder / "tmp")
     written = call(folder, ["predict", "m.json", "data.parquet", "--out", spec["out"]])
     faults += find_faults(written)
-    faults += find_strays(folder, before, ["m.json", spec["report"], spec["out"]])
+    faults += find_strays(folder, before, ["m.json", spec["report"], "t.html", spec["out"]])
     return faults + _judge_exports(folder, columns)
 
 
@@ -93,7 +103,8 @@ def _judge_exports(folder: Path, columns: list[Column]) -> list[str]:
     predicted = call(folder, ["predict", "m.json", "data.parquet", "--quiet"])
     python = call(folder, ["export", "m.json", "--to", "python"])
     sql = call(folder, ["export", "m.json", "--to", "sql"])
-    faults = find_faults(predicted) + find_faults(python) + find_faults(sql)
+    r = call(folder, ["export", "m.json", "--to", "r"])
+    faults = [fault for each in (predicted, python, sql, r) for fault in find_faults(each)]
     faults += find_faults(call(folder, ["export", "m.json", "--to", "json"]), is_json=True)
     if predicted.status != DONE:
         return [*faults, f"predict refuses what was learned from: {predicted.err[-300:]!r}"]
@@ -103,6 +114,9 @@ def _judge_exports(folder: Path, columns: list[Column]) -> list[str]:
         dict(zip(names, row, strict=True))
         for row in zip(*(cells for _, _, cells in columns), strict=True)
     ]
+    if r.status == DONE and shutil.which("Rscript"):
+        found = run_r(r.out, columns, folder / "tmp")
+        faults += [f"R: {each}" for each in compare(expected, found)]
     if python.status == DONE:
         faults += [f"Python: {each}" for each in compare(expected, run_python(python.out, rows))]
     # what two columns that differ by case only are called in SQL nobody can say
@@ -144,6 +158,40 @@ def _run_sql(connection: Any, query: str, columns: list[Column], engine: int) ->
     return [row[-3:] for row in found]
 
 
+def run_r(source: bytes, columns: list[Column], folder: Path) -> list[Any]:
+    """Prediction and probability by R; texts go there and back as numbers of their characters."""
+    lines = [source.decode("utf-8"), f"rows <- data.frame(row.names = 1:{len(columns[0][2])})"]
+    for name, kind, cells in columns:
+        texts = sorted({cell for cell in cells if isinstance(cell, str)})
+        if kind == "level":
+            lines.append(f"texts <- c({', '.join(map(_spell_r, texts))})")
+            codes = (texts.index(cell) + 1 if cell is not None else "NA" for cell in cells)
+        else:
+            codes = ({None: "NA", True: "TRUE", False: "FALSE"}.get(cell, cell) for cell in cells)
+        values = f"c({', '.join(map(str, codes))})"
+        lines.append(f"values <- {values}")
+        value = "texts[values]" if kind == "level" else "values"
+        lines.append(f"rows[[{_spell_r(name)}]] <- {value}")
+    lines.append("found <- predict_model(rows)")
+    lines.append("for (i in seq_len(nrow(found))) cat(sprintf('%.17g', found$probability[i]), "
+                 "utf8ToInt(enc2utf8(as.character(found$prediction[i]))), '\\n')")  # fmt: skip
+    script = folder / "run.R"
+    script.write_text("\n".join(lines), "utf-8")
+    done = subprocess.run(
+        ["Rscript", "--vanilla", "--encoding=UTF-8", str(script)],
+        capture_output=True, text=True, check=False, timeout=LIMIT,
+    )  # fmt: skip
+    script.unlink()
+    if done.returncode:
+        raise RuntimeError(f"R ended with {done.returncode}: {done.stderr[-300:]}")
+    found = (line.split() for line in done.stdout.splitlines())
+    return [("".join(chr(int(c)) for c in codes), float(p)) for p, *codes in found]
+
+
+def _spell_r(text: str) -> str:
+    return f"intToUtf8(c({', '.join(str(ord(character)) for character in text)}))"
+
+
 class _Page(HTMLParser):
     """Looks for what a name must not have brought into a page."""
 
@@ -171,3 +219,22 @@ def _judge_report(path: Path) -> list[str]:
     page = _Page()
     page.feed(text)
     return page.faults
+
+
+def open_in_browser(path: Path, folder: Path) -> list[str]:
+    """Nothing is written to the console of a browser, neither by the page nor about it."""
+    alarm = b"<script>window.alert = what => console.error('alert', what)</script>"
+    copy = folder / "page.html"
+    copy.write_bytes(alarm + path.read_bytes())
+    done = subprocess.run(
+        ["chromium", "--no-sandbox", "--headless", "--disable-gpu", "--enable-logging=stderr",
+         f"--user-data-dir={folder / 'browser'}", "--virtual-time-budget=300", "--dump-dom",
+         copy.as_uri()],
+        capture_output=True, text=True, check=False, timeout=LIMIT,
+    )  # fmt: skip
+    shutil.rmtree(folder / "browser", ignore_errors=True)
+    copy.unlink()
+    said = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+    if "</html>" not in done.stdout:
+        said.append(f"no page, status {done.returncode}: {done.stderr[-200:]}")
+    return [f"the browser says of {path.name}: {line[:300]}" for line in said[:1]]

@@ -8,9 +8,11 @@ thread: a forked process would wait for it for ever. So whatever needs one runs 
 from __future__ import annotations
 
 import atexit
+import importlib
 import io
 import os
 import pickle
+import pkgutil
 import pty
 import runpy
 import select
@@ -28,9 +30,10 @@ from pathlib import Path
 from typing import Any
 
 import icscm
+from icscm.exceptions import IcscmError
 
 # Seconds after which a call hangs; machines may be busy.
-LIMIT = 60.0
+LIMIT = 240.0
 # Signals that a call may get before it heeds them.
 _KILLS = {signal.SIGINT, signal.SIGTERM}
 SOURCES = Path(icscm.__file__).parents[1]
@@ -53,30 +56,32 @@ class Outcome:
 
 def warm_up() -> None:
     """Import and compile what commands need: once, so that forked processes have it."""
-    import jinja2  # noqa: F401
+    import distributed  # noqa: F401
+    import duckdb  # noqa: F401
     import pandas as pd
     import pyarrow.csv
     import pyarrow.dataset
     import pyarrow.feather
     import pyarrow.parquet  # noqa: F401
     import rich.progress  # noqa: F401
-    import sklearn.model_selection  # noqa: F401
 
-    import icscm.cli
-    import icscm.export
-    import icscm.report.page
-    import icscm.report.terminal
-    import icscm.sources.bits.opening
-    import icscm.sources.files.opening
-    import icscm.studies.checkup
+    for module in pkgutil.walk_packages(icscm.__path__, "icscm."):
+        if not {"gpu", "__main__"} & set(module.name.split(".")):
+            importlib.import_module(module.name)
     from icscm.datasets import make_conjunction
 
     data = make_conjunction(60, 2, random_state=1)
     X = pd.DataFrame(data.X).assign(number=range(120), text=["a", "b", None] * 40)
+    table = X, data.y, [row % 3 for row in range(120)]
     with warnings.catch_warnings(action="ignore"):
         for n_thresholds in (50, 5):
-            learner = icscm.ICSCMClassifier(n_jobs=1, max_thresholds=n_thresholds)
-            learner.fit(X, data.y, environments=data.environments)
+            icscm.ICSCMClassifier(n_jobs=1, max_thresholds=n_thresholds).fit(*table)
+        for kind in ("ICSCM", "SCM", "InvariantTree", "InvariantForest", "InvariantScore"):
+            few = {"n_estimators": 2} if kind == "InvariantForest" else {}
+            learner = getattr(icscm, f"{kind}Classifier")(n_jobs=1, **few).fit(*table)
+            learner.validate(*table)
+            report = learner.report()
+            report.to_html(), report.to_markdown()
     check_threads()
 
 
@@ -136,8 +141,9 @@ def call(
     terminal: bool = False,
     kill: tuple[int, float] | None = None,
     setup: Callable[[], None] = lambda: None,
+    program: Callable[[Sequence[str]], int] | None = None,
 ) -> Outcome:
-    """Run `icscm` in `folder`/work, with `folder`/tmp for temporary files.
+    """Run `icscm`, or another program, in `folder`/work, with `folder`/tmp for temporary files.
 
     `prefix` comes before a real command, `setup` is called in the process before anything else,
     and `kill` is a signal and the seconds after which to send it.
@@ -155,7 +161,8 @@ def call(
     if pid == 0:
         for number, stream in enumerate((given, *((slave, slave) if terminal else (out, err)))):
             os.dup2(stream, number)
-        _become(folder, argv, setup, [*prefix, sys.executable] if real else None)
+        python = [*prefix, sys.executable] if real else None
+        _become(folder, argv, setup, python, program or _run_module)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     pidfd = os.pidfd_open(pid)
     try:
@@ -171,7 +178,11 @@ def call(
 
 
 def _become(
-    folder: Path, argv: Sequence[str], setup: Callable[[], None], python: Sequence[str] | None
+    folder: Path,
+    argv: Sequence[str],
+    setup: Callable[[], None],
+    python: Sequence[str] | None,
+    program: Callable[[Sequence[str]], int],
 ) -> None:
     """In the forked process: be the command. Never returns."""
     status = 70
@@ -186,11 +197,26 @@ def _become(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _KILLS)
         if python:
             os.execvp(python[0], [*python, "-m", "icscm", *argv])
-        status = _run_module(argv)
+        status = program(argv)
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def call_python(folder: Path, function: Callable[..., Any], *arguments: Any) -> Outcome:
+    """Run a function that uses the package; an `IcscmError` is a refusal, as of a command."""
+
+    def program(_: Sequence[str]) -> int:
+        warnings.simplefilter("ignore")
+        try:
+            print(function(*arguments), flush=True)
+        except IcscmError as error:
+            print(f"Error: {error}", file=sys.stderr, flush=True)
+            return 2
+        return 0
+
+    return call(folder, [function.__name__], program=program)
 
 
 def _stop_early(number: int, _: Any) -> None:

@@ -20,9 +20,18 @@ _KINDS = {
     "section": damage.mutate_section,
 }
 _N_BASES = 4
-_FIT = ("fit", "x.bits", "--labels", "labels.csv", "--target", "y", "--environment", "place",
-        "--out", "model.json", "--quiet", "--n-jobs", "1")  # fmt: skip
-_PREDICT = ("predict", "given.json", "x.bits", "--quiet")
+_ROLES = ("--labels", "labels.csv", "--target", "y")
+_FIT = ("fit", "x.bits", *_ROLES, "--environment", "place",
+        "--out", "-", "--quiet", "--n-jobs", "1")  # fmt: skip
+# All write to standard output.
+_COMMANDS = {
+    "fit": _FIT,
+    "tree": (*_FIT, "--model", "tree"),
+    "predict": ("predict", "given.json", "x.bits", "--quiet"),
+    "check": ("check", "x.bits", *_ROLES, "--environment", "place", "--json"),
+    "evaluate": ("evaluate", "given.json", "x.bits", *_ROLES, "--environment", "place", "--json"),
+    "recalibrate": ("recalibrate", "given.json", "x.bits", *_ROLES, "--out", "-"),
+}
 
 
 class Base(NamedTuple):
@@ -31,7 +40,7 @@ class Base(NamedTuple):
     bits: bytes
     labels: bytes
     model: bytes
-    predictions: bytes
+    outputs: dict[str, bytes]
 
 
 def make(rng: Random) -> Spec:
@@ -40,7 +49,7 @@ def make(rng: Random) -> Spec:
         "base": rng.randrange(_N_BASES),
         "kind": rng.choice(list(_KINDS)),
         "seed": rng.randrange(2**32),
-        "command": rng.choice(("predict", "fit")),
+        "command": rng.choice(("predict", "predict", *_COMMANDS)),
     }
 
 
@@ -52,14 +61,15 @@ def make_base(number: int) -> Base:
         work = folder / "work"
         (work / "x.Rtab").write_bytes(make_genes(genes))
         (work / "labels.csv").write_bytes(encode_labels(genes))
-        for argv in (("pack", "x.Rtab", "--out", "x.bits"), _FIT):
+        outputs = {}
+        for name, argv in {"pack": ("pack", "x.Rtab", "--out", "x.bits"), **_COMMANDS}.items():
             outcome = call(folder, argv)
             assert outcome.status == DONE, outcome
-        (work / "given.json").write_bytes((work / "model.json").read_bytes())
-        outcome = call(folder, _PREDICT)
-        assert outcome.status == DONE, outcome
+            outputs[name] = outcome.out
+            if name == "fit":
+                (work / "given.json").write_bytes(outcome.out)
         found = list_files(work)
-        return Base(found["x.bits"], found["labels.csv"], found["model.json"], outcome.out)
+        return Base(found["x.bits"], found["labels.csv"], found["given.json"], outputs)
 
 
 def judge(spec: Spec, folder: Path) -> list[str]:
@@ -70,15 +80,11 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     (work / "labels.csv").write_bytes(base.labels)
     (work / "given.json").write_bytes(base.model)
     before = list_files(work)
-    outcome = call(folder, _FIT if spec["command"] == "fit" else _PREDICT)
-    faults = find_faults(outcome)
-    faults += find_strays(folder, before, ["model.json"] if outcome.status == DONE else [])
-    if outcome.status == DONE and _must_be_equal(base.bits, bits, spec["kind"]):
-        if spec["command"] == "fit":
-            is_equal = (work / "model.json").read_bytes() == base.model
-        else:
-            is_equal = outcome.out == base.predictions
-        faults += [] if is_equal else [f"silently wrong: {spec['command']}, {spec['kind']}"]
+    outcome = call(folder, _COMMANDS[spec["command"]])
+    faults = find_faults(outcome) + find_strays(folder, before)
+    is_other = outcome.out != base.outputs[spec["command"]]
+    if outcome.status == DONE and is_other and _must_be_equal(base.bits, bits, spec["kind"]):
+        faults.append(f"silently wrong: {spec['command']}, {spec['kind']}")
     return faults
 
 

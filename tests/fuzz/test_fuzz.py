@@ -29,21 +29,22 @@ def run_trial(*words):
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz")
-    areas = "calls,models,stores,files,names,kills,disk"
+    areas = "calls,models,stores,files,names,kills,disk,sites,threads,dask"
     words = ("--areas", areas, "--share", SHARE, "--jobs", "1", "--folder", folder)
     return run_trial(*words), folder, words
 
 
 def test_nothing_is_violated(tried):
-    done, _, _ = tried
+    done, _, words = tried
     assert done.returncode == 0, done.stdout + done.stderr
     assert "| calls |" in done.stdout
     assert "| all | | 0 |" not in done.stdout
+    assert done.stdout.count("\n| ") == len(words[1].split(",")) + 1
 
 
 def test_a_run_goes_on_where_it_was(tried):
     _, folder, words = tried
-    known = json.loads((folder / "state.json").read_text())
+    known = json.loads((folder / "state-0.json").read_text())
     assert known["areas"]["calls"]["tried"] == round(AREAS["calls"].n_cases * float(SHARE))
     again = run_trial(*words)
     assert "\n0 cases in" in again.stdout, again.stdout + again.stderr

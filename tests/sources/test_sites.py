@@ -193,6 +193,16 @@ def fail(_):
     raise ConnectionError("the line is down")
 
 
+class WordlessError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def fail_without_words(_):
+    """The message of the site's error was read unguarded: what that raised was a traceback."""
+    raise WordlessError
+
+
 def add(number, at=0):
     def change(counts):
         changed = counts.copy()
@@ -205,6 +215,7 @@ def add(number, at=0):
 LIES = {
     "down": ("count_totals", fail, r"site 2 does not answer count_totals \(Connection"),
     "down later": ("count_cube", fail, "site 2 does not answer count_cube"),
+    "down, no words": ("count_cube", fail_without_words, "site 2 does not .*WordlessError"),
     "nothing": ("count_totals", lambda _: None, "site 2 answers count_totals with something else"),
     "text": ("count_cube", str, "site 2 answers count_cube with something else"),
     "fractions": ("count_totals", lambda n: n / 2, "site 2 .* float64"),

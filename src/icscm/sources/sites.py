@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
+from traceback import format_exception_only
 from typing import Any, Protocol
 
 import numpy as np
@@ -337,12 +338,14 @@ class SitesSource:
             try:
                 answer = getattr(site, query)(*arguments)
             except Exception as error:
-                why = f"site {number} does not answer {query} ({type(error).__name__}: {error})"
+                text = format_exception_only(error)[-1].strip()  # of any, even one without words
+                why = f"site {number} does not answer {query} ({text})"
                 raise IcscmError(f"{why}; see whether it is up, then fit again") from error
             try:
                 answers.append(read(answer))
             except Exception as error:  # an answer may be anything
-                why = f"site {number} answers {query} with something else: {error}"
+                text = format_exception_only(error)[-1].strip()
+                why = f"site {number} answers {query} with something else: {text}"
                 raise IcscmError(f"{why}; see what it runs, or leave it out") from error
         return answers
 
