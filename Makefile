@@ -60,6 +60,7 @@ check: $(STAMP)
 screens: $(STAMP) browser
 	$(BIN)/python docs/write_which_estimator.py
 	$(BIN)/python docs/write_front.py
+	$(BIN)/python docs/write_benchmarks.py
 	$(BIN)/python docs/write_screens.py
 
 # Planted bugs, one at a time: how many do the tests catch? MUTANTS=all tries all, for hours.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -58,7 +59,7 @@ def compare(
     path.unlink()
     best = {name: min(min(r["seconds"]) for r in runs) for name, runs in results.items() if runs}
     lines = [
-        f"### {title}",
+        f"**{title}**",
         "",
         f"Input {data['X'].nbytes / 1e6:,.0f} MB. Best of {rounds} rounds of {repeats}.",
         "",
@@ -115,7 +116,7 @@ def measure_scaling(base_rows: int, base_columns: int) -> list[str]:
         ("10 x rules", base_rows, base_columns, 100),
     ]
     lines = [
-        "### How the cost grows",
+        "**How the cost grows**",
         "",
         "icscm SCM with p = 10, which makes for many small rules. Best of 2 rounds of 3.",
         "",
@@ -152,7 +153,7 @@ def measure_compilation() -> list[str]:
         "begin = time.perf_counter(); ICSCMClassifier(stop='coverage').fit(X, y, environments=e)\n"
         "print(imported - start, time.perf_counter() - begin)\n"
     )
-    lines = ["### Compilation", "", "| process | import | first fit (200 rows) |", "|---|---|---|"]
+    lines = ["**Compilation**", "", "| process | import | first fit (200 rows) |", "|---|---|---|"]
     with tempfile.TemporaryDirectory() as cache:
         for process in ("first ever: compiles", "second: reads the compiled kernels"):
             done = subprocess.run(
@@ -224,6 +225,7 @@ def main() -> None:
     lines += measure_compilation()
     lines += targets.measure_all(WORK)
     write_tables(lines)
+    runpy.run_path(str(README.parents[1] / "docs" / "write_benchmarks.py"), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from common import HERE, LEAST, Target, print_targets
 
 def measure_all(scratch: Path, *, is_quick: bool = False) -> list[str]:
     """A Markdown table, printed as it grows, and what `cores.py` prints."""
-    lines = ["### Targets", "", *print_targets(measure(scratch, is_quick=is_quick)), ""]
+    lines = ["**Targets**", "", *print_targets(measure(scratch, is_quick=is_quick)), ""]
     if (HERE / "cores.py").exists():
         quick = ["--rows", "20000", "--columns", "20"] if is_quick else []
         command = [sys.executable, str(HERE / "cores.py"), *quick]

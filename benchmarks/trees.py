@@ -39,7 +39,7 @@ def make_graded(n_rows: int, n_columns: int) -> dict[str, np.ndarray]:
 def measure(*, is_quick: bool = False, rounds: int = 2) -> list[str]:
     """A Markdown table."""
     lines = [
-        "### Invariant trees and forests",
+        "**Invariant trees and forests**",
         "",
         f"{N_ENVIRONMENTS} environments. Best of {rounds} rounds.",
         "",

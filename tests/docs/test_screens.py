@@ -76,6 +76,14 @@ def test_the_picture_of_estimators_is_up_to_date():
     assert writer.PICTURE.read_text(encoding="utf-8") == writer.make_picture()
 
 
+def test_the_pictures_of_benchmarks_show_the_numbers_of_their_pages():
+    """If this fails: python docs/write_benchmarks.py."""
+    pictures = [*load_writer("write_benchmarks").make_pictures()]
+    assert len(pictures) == 3
+    for path, picture in pictures:
+        assert path.read_text(encoding="utf-8") == picture
+
+
 @pytest.mark.parametrize(("shown", "expected"), [
     ("", "one\n two\n"),
     ("x\n", "one\n two\n"),
