@@ -192,7 +192,7 @@ def test_force_overwrites(here):
     run([*FIT, "--out", "exists.csv", "--report", "exists.html", "--force"], status=0)
     assert (here / "exists.csv").read_text().startswith("{")
     run(["predict", "model.json", "data.csv", "--out", "exists.csv", "--force"], status=0)
-    assert (here / "exists.csv").read_text().startswith("probability")
+    assert (here / "exists.csv").read_text().startswith("prediction,")
     run(["export", "model.json", "--to", "text", "--out", "exists.csv", "--force"], status=0)
     run(["simulate", "--out", "exists.csv", "--force", "--n-samples", "9"], status=0)
     assert (here / "exists.csv").read_text().startswith("A1,")

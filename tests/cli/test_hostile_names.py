@@ -260,7 +260,7 @@ def test_spreadsheets_compute_nothing(here):
     assert header[0] == f"'{KEPT}"
     kept = [row[0] for row in safe[:6]]
     assert kept == ["'=1+1", "'-1+1", "-5", f"'{STEERING}", "'\rx", "'\t=x"]
-    assert [float(row[1]) for row in safe] == [float(row[1]) for row in plain[1:]]
+    assert [float(row[2]) for row in safe] == [float(row[2]) for row in plain[1:]]
     run(*command, "--safe-csv", "--out", "safe.tsv")
     assert (here / "safe.tsv").read_bytes().decode().startswith(f"\"'{KEPT}")
     done = run(*command, "--safe-csv", "--out", "safe.parquet", status=2)
