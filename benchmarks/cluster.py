@@ -86,7 +86,7 @@ class Run:
 
     size: Size
     wall: float
-    passes: float  # of which before the first look
+    passes: float  # of which before the first scan
     busy: dict[str, float]  # seconds of all workers together, by kind of task
     choosing: float
     n_tasks: int
@@ -126,7 +126,7 @@ def measure(cluster: Client, size: Size) -> Run:
         learner.fit_counts(countable)
     end = time.perf_counter()
     busy, n_tasks = add_up(stream.data)
-    looks = [*learner.trace_.steps, *[learner.trace_.last_scan] * bool(learner.trace_.last_scan)]
+    scans = [*learner.trace_.steps, *[learner.trace_.last_scan] * bool(learner.trace_.last_scan)]
     return Run(
         size,
         end - start,
@@ -134,7 +134,7 @@ def measure(cluster: Client, size: Size) -> Run:
         busy,
         end - opened - sum(in_source),
         n_tasks,
-        len(looks),
+        len(scans),
         count_cells(learner, size),
     )
 
@@ -188,13 +188,13 @@ class Constants:
     pick: float  # a row, whose hash is merged with others and chosen from
     count: float  # a cell that is counted
     n_counted: float  # how often each cell is counted in a fit
-    move: float  # a cell of the cube, each look: added up and moved
-    choose: float  # a cell of the cube, each look: utilities and tests
+    move: float  # a cell of the cube, each scan: added up and moved
+    choose: float  # a cell of the cube, each scan: utilities and tests
     task: float  # a task: the scheduler's and the workers' own time
-    n_tasks: float  # of each partition, a pass or a look
+    n_tasks: float  # of each partition, a pass or a scan
 
     def predict(self, size: Size, n_looks: int) -> float:
-        """Seconds of a fit: nothing of it is known but its size and the number of looks."""
+        """Seconds of a fit: nothing of it is known but its size and the number of scans."""
         cells = size.n_rows * size.n_columns
         return (
             cells * sum(self.passes.values()) / N_WORKERS
@@ -206,7 +206,7 @@ class Constants:
 
 
 def count_questions(size: Size, n_looks: int) -> int:
-    """Every partition is asked in each pass, and twice in each look: to keep, and to count."""
+    """Every partition is asked in each pass, and twice in each scan: to keep, and to count."""
     return size.n_partitions * (len(PASSES) + 2 * n_looks)
 
 
@@ -233,7 +233,7 @@ def find_constants(runs: list[Run]) -> Constants:
 
 def print_split(runs: list[Run]) -> None:
     print(
-        "| rows x columns, environments, partitions | looks | three passes | picking the sample "
+        "| rows x columns, environments, partitions | scans | three passes | picking the sample "
         "| counting | moving and adding cubes | choosing | scheduling, waiting | wall |"
         f"\n{'|---' * 9}|"
     )
@@ -255,8 +255,8 @@ def print_constants(found: Constants) -> None:
     print(f"| picking the sample, a row | {found.pick * 1e9:.0f} ns |")
     print(f"| counting, a cell | {found.count * 1e9:.2f} ns |")
     print(f"| times that a cell is counted in a fit | {found.n_counted:.2f} |")
-    print(f"| adding and moving, a cell of the cube, a look | {found.move * 1e9:.0f} ns |")
-    print(f"| choosing, a cell of the cube, a look | {found.choose * 1e9:.0f} ns |")
+    print(f"| adding and moving, a cell of the cube, a scan | {found.move * 1e9:.0f} ns |")
+    print(f"| choosing, a cell of the cube, a scan | {found.choose * 1e9:.0f} ns |")
     print(f"| a task | {found.task * 1e3:.1f} ms |")
     print(f"| tasks for a partition in a pass or a question | {found.n_tasks:.1f} |")
 
@@ -273,7 +273,7 @@ def print_prediction(found: Constants, runs: list[Run], fourth: Run) -> None:
 
 
 def print_large(found: Constants) -> None:
-    """10^9 rows x 500 columns, 64 environments, 100 machines of 16 cores, ten looks."""
+    """10^9 rows x 500 columns, 64 environments, 100 machines of 16 cores, ten scans."""
     size, n_machines, n_cores, n_looks = Size(10**9, 500, 64, 1600), 100, 16, 10
     cells, cube = size.n_rows * size.n_columns, 8 * size.cube_cells
     levels = math.ceil(math.log(n_machines, FAN_IN))
@@ -284,25 +284,25 @@ def print_large(found: Constants) -> None:
         "reading, each of three passes": 8 * cells / (n_machines * STORAGE),
         "working on what was read, three passes": cells * sum(found.passes.values()) / all_cores,
         "picking the sample": 2 * 2 * MAX_HASHES * found.pick,
-        "counting, at most twice the table, all looks": 2 * cells * found.count / all_cores,
-        "moving cubes, a look": (levels * (FAN_IN - 1) + 1) * cube / NETWORK,
-        "adding cubes, a look": added * size.cube_cells * MEMORY_ADD,
-        "choosing, a look": size.cube_cells * found.choose,
-        "scheduling, a look": tasks * DISPATCH,
+        "counting, at most twice the table, all scans": 2 * cells * found.count / all_cores,
+        "moving cubes, a scan": (levels * (FAN_IN - 1) + 1) * cube / NETWORK,
+        "adding cubes, a scan": added * size.cube_cells * MEMORY_ADD,
+        "choosing, a scan": size.cube_cells * found.choose,
+        "scheduling, a scan": tasks * DISPATCH,
     }
     print("\n| on paper | |\n|---|---|")
     print(f"| bytes of a cube | {cube / 1e6:.1f} MB |")
     print(f"| codes on one machine | {cells / n_machines / 1e9:.1f} GB |")
-    print(f"| cubes that leave a machine, a look | 1 of {n_machines} |")
-    print(f"| bytes moved, a look | {(n_machines - 1) * cube / 1e9:.1f} GB |")
+    print(f"| cubes that leave a machine, a scan | 1 of {n_machines} |")
+    print(f"| bytes moved, a scan | {(n_machines - 1) * cube / 1e9:.1f} GB |")
     print(f"| levels of the tree between machines | {levels} |")
-    print(f"| tasks, a look | {tasks:,} |")
+    print(f"| tasks, a scan | {tasks:,} |")
     for what, value in seconds.items():
         print(f"| {what} | {value:.1f} s |")
-    each_look = sum(value for what, value in seconds.items() if what.endswith("a look"))
-    once = sum(value for what, value in seconds.items() if not what.endswith("a look"))
+    each_look = sum(value for what, value in seconds.items() if what.endswith("a scan"))
+    once = sum(value for what, value in seconds.items() if not what.endswith("a scan"))
     whole = once + 2 * seconds["reading, each of three passes"] + n_looks * each_look
-    print(f"| a fit with {n_looks} looks | {whole:.0f} s |")
+    print(f"| a fit with {n_looks} scans | {whole:.0f} s |")
 
 
 def main() -> None:

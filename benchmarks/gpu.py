@@ -6,7 +6,7 @@
 
 Kernels are first held equal to their twins in NumPy, and whole models to those of the CPU. Columns
 are made on the card: random bits of several densities, ten that the label is the conjunction of,
-and some that follow the label in one environment only. A *look* is one step of the search: all
+and some that follow the label in one environment only. A *scan* is one step of the search: all
 candidates counted, tested and compared; what comes back is a handful. Its share of the bandwidth is
 next to a copy on the same card, counting bytes read and written.
 """
@@ -168,7 +168,7 @@ def measure_bits(card: Card, options: argparse.Namespace) -> None:
     synchronize(card)
     n_bytes, made = words.nbytes, time.perf_counter() - start
     print(f"{options.columns:,} x {options.samples:,}: {n_bytes / 1e9:.1f} GB in {made:.1f} s")
-    print("| environments | test | kernel | TB/s | of copy | look | nearest | 10 rules |")
+    print("| environments | test | kernel | TB/s | of copy | scan | nearest | 10 rules |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for blocks in options.blocks.split(","):
         if card.xp is not np and blocks != "4":
@@ -185,7 +185,7 @@ def measure_bits(card: Card, options: argparse.Namespace) -> None:
                     name = f"{n_environments} | {type(test).__name__} ({blocks} blocks)"
                     print(
                         f"| {name} | {1e3 * kernel:.1f} ms | {rate / 1e12:.2f} | "
-                        f"{rate / bandwidth:.2f} | {1e3 * line['look']:.1f} ms | "
+                        f"{rate / bandwidth:.2f} | {1e3 * line['scan']:.1f} ms | "
                         f"{1e3 * line['nearest']:.0f} ms | {line['fit']:.3f} s, "
                         f"{line['n_rules']:.0f} rules |",
                         flush=True,
@@ -261,20 +261,20 @@ def describe_bits(
     describe_part(card, store, question)
     found = {
         "kernel": take_time(card, lambda: store.screen(question)),
-        "look": take_time(card, lambda: list(store.shortlist(question).cubes)),
+        "scan": take_time(card, lambda: list(store.shortlist(question).cubes)),
         "nearest": take_time(card, lambda: list(store.list_nearest(question) or ()), 1),
     }
     start = time.perf_counter()
     model, trace = find_model(source, settings)
     found |= {"fit": time.perf_counter() - start, "n_rules": len(model.rules)}
     if n_environments == 4:
-        look = trace.steps[0]
-        print(f"  {model.rules[:2]} {look.n_candidates:,} {look.n_rejected} {trace.stop_reason}")
+        scan = trace.steps[0]
+        print(f"  {model.rules[:2]} {scan.n_candidates:,} {scan.n_rejected} {trace.stop_reason}")
     return found
 
 
 def describe_part(card: Card, store: CardBits, question: ScreenQuery) -> None:
-    """What the parts of a look cost, on some of the columns."""
+    """What the parts of a scan cost, on some of the columns."""
     words = store.words[: 2**22]
     n, n_segments = len(words), 2 * store.segments.n_environments
     query, out = store.make_query(question), card.xp.empty((n, n_segments), dtype=np.int32)
@@ -348,10 +348,10 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     own = PLAIN, PLAIN.make_criterion(), utility, in_play
     question = make_screen_query(*own, inverted=False)
     assert question is not None
-    for name, store in (("on the card", here), ("sent for each look", streamed)):
+    for name, store in (("on the card", here), ("sent for each scan", streamed)):
         taken = take_time(card, lambda store=store: list(store.shortlist(question).cubes), 3)
         rate = words.nbytes / taken / 1e9
-        print(f"a look {name}: {1e3 * taken:.1f} ms, {rate:.1f} GB/s", flush=True)
+        print(f"a scan {name}: {1e3 * taken:.1f} ms, {rate:.1f} GB/s", flush=True)
     info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(4)))
     found = [find_model(StoredSource(info, [each], rows), PLAIN) for each in (here, streamed)]
     print(f"equal: {found[0] == found[1]}", flush=True)
