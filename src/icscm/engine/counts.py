@@ -173,6 +173,15 @@ class CountSource(Protocol):
     """Anything that can count: an array, a folder of files, a cluster, a set of hospitals.
 
     `icscm.testing.check_count_source` holds an implementation to this contract.
+
+    Examples
+    --------
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.sources import open_memory
+    >>> data = make_conjunction(50, random_state=1)
+    >>> source = open_memory(data.X, data.y, data.environments).source
+    >>> source.count_totals().shape, [cube.counts.shape for cube in source.counts()]
+    ((2, 2), [(6, 2, 2, 2)])
     """
 
     @property

@@ -42,6 +42,17 @@ class PermutationImportance(DisplayMixin):
         The same within each environment; the AUC is NaN where a class is absent.
     n_rows : int
         Rows that were predicted.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from icscm import permutation_importance
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(1_000, random_state=1)
+    >>> model = LogisticRegression().fit(data.X, data.y)
+    >>> found = permutation_importance(model, data.X, data.y, data.environments)
+    >>> found.n_rows, sorted(found.to_frame()["feature"][:3])
+    (2000, ['A1', 'A2', 'C1'])
     """
 
     features: tuple[str | int, ...]

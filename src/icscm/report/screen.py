@@ -74,6 +74,13 @@ class ScreenPoint(ScoredPoint):
     aucs : tuple of float or None, optional
         The AUC in each environment of the learner fitted without it on the columns kept; None
         where an environment has a single class.
+
+    Examples
+    --------
+    >>> from icscm.report.screen import ScreenPoint
+    >>> point = ScreenPoint(0.01, ("age", "lactate"), ("billing_code",), 0.84, 0.49)
+    >>> point.kept, point.leave
+    (('age', 'lactate'), ('billing_code',))
     """
 
     tolerance: float
@@ -97,6 +104,15 @@ class ScreenPath(DisplayMixin):
     falls : dict
         The tolerance below which each rejected column is rejected, in the order of rejection;
         infinite where it informs in too few environments.
+
+    Examples
+    --------
+    >>> from icscm.report.screen import ScreenPath, ScreenPoint
+    >>> loose = ScreenPoint(0.1, ("age", "billing_code"), (), 0.9, 0.4)
+    >>> strict = ScreenPoint(0.01, ("age",), ("billing_code",), 0.84, 0.49)
+    >>> path = ScreenPath((loose, strict), own=0.01, falls={"billing_code": 0.05})
+    >>> [(each["name"], each["is_own"]) for each in path.describe_points()]
+    [('0.1', False), ('0.01', True)]
     """
 
     points: tuple[ScreenPoint, ...]
@@ -210,7 +226,19 @@ def make_screen_path(
 
 
 class ScreenReport(Report):
-    """A report on a screen of columns; a notebook displays it."""
+    """A report on a screen of columns; a notebook displays it.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from icscm import InvariantFeatureSelector
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(1_000, n_environments=3, random_state=1)
+    >>> screen = InvariantFeatureSelector(LogisticRegression(), cv=2)
+    >>> report = screen.fit(data.X[["A1", "A2"]], data.y, data.environments).report()
+    >>> "<html" in report.to_html(), "# " in report.to_markdown()
+    (True, True)
+    """
 
     def to_html(self) -> str:
         """One self-contained page, as that of a learner."""

@@ -48,6 +48,12 @@ class Agreement:
         The two labels, the positive one last.
     environments : tuple
         The labels of all environments.
+
+    Examples
+    --------
+    >>> from icscm.sources.sites import make_agreement
+    >>> make_agreement({"age": [40, 60]}, classes=(0, 1), environments=("a", "b")).classes
+    (0, 1)
     """
 
     binning: Binning
@@ -122,6 +128,15 @@ class Site(Protocol):
     """The queries that a site answers.
 
     Implement it over your connection to a site, where a `LocalSite` computes the answers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icscm.sources.sites import LocalSite, make_agreement
+    >>> agreed = make_agreement({"age": [40]}, classes=(0, 1), environments=("a", "b"))
+    >>> site = LocalSite(pd.DataFrame({"age": [30, 70]}), [0, 1], "a", agreed)
+    >>> site.count_cube(rules=[], block=0).shape  # feature, bin, label, environment
+    (1, 2, 2, 2)
     """
 
     def count_totals(self) -> CountArray:
@@ -207,10 +222,8 @@ class LocalSite(Site):
     --------
     >>> import pandas as pd
     >>> from icscm.sources.sites import LocalSite, make_agreement
-    >>> agreement = make_agreement(
-    ...     {"age": [40, 60]}, classes=("well", "ill"), environments=("north", "south")
-    ... )
-    >>> site = LocalSite(pd.DataFrame({"age": [30, 70]}), ["well", "ill"], "north", agreement)
+    >>> agreed = make_agreement({"age": [40, 60]}, classes=(0, 1), environments=("a", "b"))
+    >>> site = LocalSite(pd.DataFrame({"age": [30, 70]}), [0, 1], "a", agreed)
     >>> site.count_totals().tolist()
     [[1, 0], [1, 0]]
     """

@@ -132,6 +132,15 @@ class CheckUp(DisplayMixin):
         Columns that `fit` drops, and why.
     advice : tuple of str
         Recommendations.
+
+    Examples
+    --------
+    >>> from icscm import check_environments
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(1_000, random_state=1)
+    >>> found = check_environments(data.X, data.y, data.environments)
+    >>> found.n_rows, found.n_columns, found.associations[0].column
+    (2000, 6, 'A1')
     """
 
     n_rows: int

@@ -154,6 +154,15 @@ class Comparison:
         Why columns were dropped for all candidates, by name.
     n_rows, n_positive, n_folds : int
         Of the table, and folds of rows.
+
+    Examples
+    --------
+    >>> from icscm import compare
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(500, n_environments=3, random_state=1)
+    >>> found = compare(data.X, data.y, data.environments, ["logistic"])
+    >>> [each.name for each in found.candidates], found.n_rows
+    (['baseline', 'logistic'], 1500)
     """
 
     candidates: tuple[CandidateScores, ...]

@@ -98,6 +98,16 @@ class Evaluation:
         like; None where the model predicts otherwise, as rules do.
     thresholds : tuple of float
         Those of the decision curve, in order; empty without probabilities.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier, evaluate
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(1_000, random_state=1)
+    >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    >>> found = evaluate(learner, data.X, data.y, data.environments)
+    >>> found.verdict, found.overall.n_samples, [each.environment for each in found.environments]
+    ('better', 2000, [0, 1])
     """
 
     model: str

@@ -38,6 +38,13 @@ class HeldOutScreen:
         Scores there; None where undefined, such as an AUC of one class.
     rejected : tuple of columns
         Those that the screen of the other environments rejected.
+
+    Examples
+    --------
+    >>> from icscm.studies.screening import HeldOutScreen
+    >>> each = HeldOutScreen("north", 200, 0.71, 0.84, 0.62, 0.49, ("billing_code",))
+    >>> f"{each.auc_screened - each.auc_all:.2f}"  # what the screen changes there
+    '0.13'
     """
 
     environment: Any
@@ -57,6 +64,17 @@ class ScreenValidation(DisplayMixin):
     ----------
     held_out : tuple of HeldOutScreen
         One for each environment.
+
+    Examples
+    --------
+    >>> from icscm.studies.screening import HeldOutScreen, ScreenValidation
+    >>> north = HeldOutScreen("north", 200, 0.71, 0.85, 0.62, 0.49, ("billing_code",))
+    >>> south = HeldOutScreen("south", 300, 0.81, 0.83, 0.53, 0.51, ("billing_code",))
+    >>> found = ScreenValidation((north, south))
+    >>> found.to_frame()[["environment", "auc_all", "auc_screened"]]
+      environment  auc_all  auc_screened
+    0       north     0.71          0.85
+    1       south     0.81          0.83
     """
 
     held_out: tuple[HeldOutScreen, ...]
@@ -123,6 +141,18 @@ def validate_screen(
     ------
     IcscmError
         If there are fewer than three environments, or a class occurs in only one of them.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from icscm import InvariantFeatureSelector
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.studies.screening import validate_screen
+    >>> data = make_conjunction(200, n_environments=3, random_state=1)
+    >>> rows = data.X[["A1", "C1"]], data.y, data.environments
+    >>> found = validate_screen(InvariantFeatureSelector(LogisticRegression(), cv=2), *rows)
+    >>> [each.n_samples for each in found.held_out]
+    [200, 200, 200]
     """
     cohort, named = folds.make_cohort(X, y, environments, groups), {name: name for name in _SCORES}
     held_out = []

@@ -76,6 +76,17 @@ class StabilitySelection(DisplayMixin):
     mean_features, error_bound : float
         Mean number q of features chosen in a subsample, and a bound on the expected number of
         falsely stable features.
+
+    Examples
+    --------
+    >>> from icscm import ICSCMClassifier, stability_selection
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(1_000, random_state=1)
+    >>> found = stability_selection(
+    ...     ICSCMClassifier(), data.X, data.y, data.environments, n_resamples=5, random_state=0
+    ... )
+    >>> found.n_resamples, [*found.feature_frequencies]
+    (5, ['A1', 'A2', 'B1', 'B2', 'B3', 'C1'])
     """
 
     feature_frequencies: dict[Feature, float]

@@ -90,6 +90,16 @@ class Validation(DisplayMixin):
     ----------
     held_out : tuple of HeldOutEnvironment
         One for each environment, in their order.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from icscm import leave_one_environment_out
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(1_000, n_environments=3, random_state=1)
+    >>> found = leave_one_environment_out(LogisticRegression(), *data[:3], scorers=["auc"])
+    >>> found.to_frame()["n_samples"].tolist(), found.pooled["auc"].n_environments
+    ([1000, 1000, 1000], 3)
     """
 
     held_out: tuple[HeldOutEnvironment, ...]

@@ -46,6 +46,17 @@ class GridSearch:
         The metric, the kind of folds and their number.
     is_loss : bool
         Whether a smaller score is better: that of the scorer "log_loss".
+
+    Examples
+    --------
+    >>> from icscm import SCMClassifier
+    >>> from icscm.studies.tuning import grid_search
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(1_000, random_state=1)
+    >>> grid = {"max_rules": [1, 2]}
+    >>> found = grid_search(SCMClassifier(), data.X, data.y, data.environments, grid)
+    >>> found.best in found.tried, found.beats_baseline
+    (True, True)
     """
 
     tried: tuple[dict[str, Any], ...]
