@@ -42,12 +42,12 @@ AREAS = {
         Area("models", 2400, "mutated and crafted model files", models.make, models.judge),
         Area("stores", 1900, "damaged and crafted `.bits` files", stores.make, stores.judge),
         Area("files", 1400, "damaged data files", files.make, files.judge),
-        Area("names", 100, "hostile names, through every output", names.make, names.judge),
+        Area("names", 60, "hostile names, through every output", names.make, names.judge),
         Area("kills", 330, "kills by SIGINT, SIGTERM and SIGKILL", kills.make, kills.judge),
         Area("disk", 120, "a full disk", limits.make_disk, limits.judge_disk),
         Area("memory", 120, "limited memory", limits.make_memory, limits.judge_memory),
         Area(
-            "rights", 24, "folders that cannot be written", limits.make_rights, limits.judge_rights
+            "rights", 16, "folders that cannot be written", limits.make_rights, limits.judge_rights
         ),
         Area("sites", 1000, "federated sites that lie or fail", sites.make, sites.judge),
         Area(
@@ -57,8 +57,8 @@ AREAS = {
             parallel.make_threads,
             parallel.judge_threads,
         ),
-        Area("dask", 60, "Dask frames and clusters", parallel.make_dask, parallel.judge_dask),
-        Area("wide", 12, "many environments, levels, columns", wide.make, wide.judge),
+        Area("dask", 50, "Dask frames and clusters", parallel.make_dask, parallel.judge_dask),
+        Area("wide", 8, "many environments, levels, columns", wide.make, wide.judge),
     )
 }
 

@@ -54,7 +54,7 @@ _VALUES = {
     "--estimator": ("logistic", "tree", "sklearn.tree:DecisionTreeClassifier", "os:system", "x:y"),
 }
 # Options that name a file to write.
-_FILES = ("--out", "--report", "--plot", "--fasta", "--new-hospital", "--tripod", "--json")
+_FILES = ("--out", "--report", "--plot", "--fasta", "--new-hospital", "--tripod")
 _REPORTS = ("r.html", "r.md", "r.json", "r.pdf")
 _TEXTS = ("y", "place", "x0", "x1", "x0,x1", "yes", "1", "?", "-9", "NA", "all", "utf-8", "latin-1",
           "utf-16", "nonsense", ",", ";", "\\t", "tab", "2GiB", "1KB", "100MB", "-1MB", "0.1,1,2",
@@ -139,7 +139,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     before = list_files(work)
     outcome = call(folder, [command, *inputs, *words], stdin=stdin, terminal=spec["terminal"],
                    setup=_limit_memory)  # fmt: skip
-    is_json = "--json" in words and command != "screen" and not spec["terminal"]
+    is_json = "--json" in words and not spec["terminal"]
     faults = find_faults(outcome, is_json=is_json)
     outputs = [
         str(Path(value)) for name, *more in spec["options"] for value in more

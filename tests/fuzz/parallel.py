@@ -138,6 +138,7 @@ def learn_from_dask(spec: Spec) -> str:
     """The model, what it predicts for the rows and their score."""
     import dask
 
+    dask.config.set({"dataframe.convert-string": False})  # else Dask makes text of any object
     if spec["scheduler"] == "cluster":
         from distributed import Client, LocalCluster
 

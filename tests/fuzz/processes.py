@@ -214,6 +214,8 @@ def call_python(folder: Path, function: Callable[..., Any], *arguments: Any) -> 
         except IcscmError as error:
             print(f"Error: {error}", file=sys.stderr, flush=True)
             return 2
+        finally:
+            atexit._run_exitfuncs()
         return 0
 
     return call(folder, [function.__name__], program=program)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import is_dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fuzz.judging import DONE, REFUSED, find_faults
-from fuzz.processes import call_python
+from fuzz.processes import call_python, in_child
 from fuzz.tables import Spec
 from hostile import HOSTILE_NAMES
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
@@ -28,6 +27,11 @@ _LEARNERS = {
     "exhaustive": ICSCMClassifier(search="exhaustive"),
     "tree": InvariantTreeClassifier(),
 }
+_AGREEMENT = make_agreement(
+    {"smoker": ["no", "yes"], "age": [30, 40, 50], "smokes": ["no", "yes"]},
+    classes=(False, True),
+    environments=_PLACES,
+)
 
 
 class UnspeakableError(Exception):
@@ -151,24 +155,37 @@ def _tell(answer: Any, lie: Spec) -> Any:
     return change(answer, place % max(1, answer.size))
 
 
+def learn_pooled(spec: Spec) -> str:
+    """What one site learns that has all rows."""
+    frame, ill, place = _make_rows(spec["seed"])
+    return _learn(spec, [LocalSite(frame, ill, np.array(_PLACES)[place], _AGREEMENT)])
+
+
 def learn(spec: Spec) -> str:
-    """The model and its counts, as JSON."""
-    rng = np.random.default_rng(spec["seed"])
-    place = rng.integers(0, 3, 240)
-    smoker = np.where(rng.random(240) < 0.4, "yes", "no")
-    frame = pd.DataFrame({"smoker": smoker, "age": rng.integers(20, 60, 240) + 5.0 * place})
-    frame["smokes"] = smoker  # so that rules are tied
-    ill = (smoker == "yes") ^ (rng.random(240) < 0.1)
-    columns = {"smoker": ["no", "yes"], "age": [30, 40, 50], "smokes": ["no", "yes"]}
-    agreement = make_agreement(columns, classes=(False, True), environments=_PLACES)
+    """The model and its counts, as JSON, from sites of which some lie."""
+    frame, ill, place = _make_rows(spec["seed"])
     sites = [
         Lying(
-            LocalSite(frame[place == i], ill[place == i], name, agreement),
+            LocalSite(frame[place == i], ill[place == i], name, _AGREEMENT),
             [lie for lie in spec["lies"] if lie["site"] == i],
         )
         for i, name in enumerate(_PLACES)
     ]
-    fitted = _LEARNERS[spec["learner"]].fit_counts(open_sites(sites, agreement))
+    return _learn(spec, sites)
+
+
+def _make_rows(seed: int) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, 3, 240)
+    smoker = np.where(rng.random(240) < 0.4, "yes", "no")
+    frame = pd.DataFrame({"smoker": smoker, "age": rng.integers(20, 60, 240) + 5.0 * place})
+    frame["smokes"] = smoker  # so that rules are tied
+    return frame, (smoker == "yes") ^ (rng.random(240) < 0.1), place
+
+
+def _learn(spec: Spec, sites: list[Any]) -> str:
+    frame, _, _ = _make_rows(spec["seed"])
+    fitted = _LEARNERS[spec["learner"]].fit_counts(open_sites(sites, _AGREEMENT))
     counts = np.array(fitted.model_.leaves)
     return json.dumps({
         "model": str(fitted.model_),
@@ -177,11 +194,6 @@ def learn(spec: Spec) -> str:
         "samples": counts.sum(axis=0).tolist(),
         "totals": np.array(fitted.class_counts_).tolist(),
     })  # fmt: skip
-
-
-@lru_cache
-def _learn_honestly(learner: str, seed: int) -> str:
-    return learn({"learner": learner, "seed": seed, "lies": []})
 
 
 def judge(spec: Spec, folder: Path) -> list[str]:
@@ -194,8 +206,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
         found = json.loads(outcome.out)
         if found["least"] < 0 or found["samples"] != found["totals"]:
             faults.append(f"accepted counts that cannot be: {found!r:.300}")
-        honest = json.loads(call_python(folder, _learn_honestly, spec["learner"], spec["seed"]).out)
-        if not spec["lies"] and found != honest:
+        if not spec["lies"] and found != json.loads(in_child(learn_pooled, spec)):
             faults.append(f"honest sites give another model: {found!r:.300}")
     elif not spec["lies"]:
         faults.append(f"honest sites are refused: {outcome.err[-300:]!r}")
