@@ -110,7 +110,10 @@ html_theme_options: dict[str, Any] = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc", "sg_download_links"],
 }
-ALONE = "changelog", "cite", "contributing", "faq", "gallery/index", "glossary", "tutorials/index"
+ALONE = (
+    *("changelog", "cite", "contributing", "faq", "gallery/index", "glossary", "tutorials/index"),
+    "upgrading",
+)
 html_sidebars = {page: [] for page in ALONE}
 
 # Files of the repository that are pages of the site, under another name.
