@@ -137,7 +137,7 @@ def look(source) -> None:
     from icscm.stats.independence import ChiSquaredTest
 
     settings = Settings(test=ChiSquaredTest(), stop="coverage")
-    Growth(source, settings).scan([settings.make_criterion()])
+    Growth(source, settings).scan(settings.make_criterion())
 
 
 def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):

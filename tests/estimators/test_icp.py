@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm.datasets import make_conjunction
+from icscm.engine.pieces import make_level_counts
 from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
 from icscm.exceptions import IcscmError, IcscmWarning, NothingAcceptedWarning
 from icscm.search import sets
@@ -118,7 +119,8 @@ def test_the_order_of_rows_does_not_matter(table, parameters, random):
 @pytest.mark.parametrize("size", [1, 2, 4, 7])
 def test_every_set_is_visited_once(n, size):
     size = min(n, size)
-    found = [tuple(row[row < n].tolist()) for row in sets._list_sets(n, size)]
+    counts = make_level_counts(np.zeros((4, n)), *np.zeros((2, 4), dtype=int), 1, max_levels=2)
+    found = [each for each, _ in sets._walk_all(counts, size)]
     assert len(found) == len(set(found)) == sets.count_sets(n, size)
     assert sorted(found) == sorted(sets.list_subsets(n, size))
 

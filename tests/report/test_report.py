@@ -118,16 +118,6 @@ def test_hostile_names_change_no_markup(hostile, hostile_report):
     }
 
 
-def test_embedded_json_is_what_the_slider_needs(hostile_report):
-    html = hostile_report.to_html()
-    (raw,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', html, re.S)
-    assert "<" not in raw
-    places = json.loads(raw)
-    path = hostile_report.to_dict()["path"]
-    assert len(places) == path["n_searches"]
-    assert {each["model"] for each in places} == set(range(len(path["models"])))
-
-
 @pytest.mark.parametrize("kind", ["commonmark", "gfm-like"])
 def test_markdown_shows_names_as_text(kind, hostile_report):
     parser = MarkdownIt(kind, {"linkify": False}).enable("table")

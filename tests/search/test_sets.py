@@ -87,8 +87,8 @@ def test_shared():
     [(1, [[3], [3], [3], [4]]), (6, [[3, 3], [3, 4]]), (7, [[3, 3, 3], [4]]), (99, [[3, 3, 3, 4]])],
 )
 def test_batches(most, wanted):
-    tables = [np.zeros(n) for n in (3, 3, 3, 4)]
+    tables = [((), np.zeros(n)) for n in (3, 3, 3, 4)]
     with mock.patch.object(sets, "_BATCH_CELLS", most):
-        found = [[len(table) for table in batch] for batch in sets._make_batches(tables)]
+        found = [[len(table) for _, table in batch] for batch in sets._make_batches(tables)]
     assert found == wanted
     assert list(sets._make_batches([])) == []

@@ -25,19 +25,14 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from countables import LiteralSource, check_any_nodes
+from dask_files import open_dask_files
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
 from icscm.engine.counts import Cut, SourceInfo
 from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.sources.dask import client as engine
 from icscm.sources.dask.client import DaskSource, explain_failures, map_tasks, open_client
-from icscm.sources.dask.opening import (
-    THINNED,
-    merge_hash_counts,
-    open_dask,
-    open_dask_files,
-    tally_hashes,
-)
+from icscm.sources.dask.opening import THINNED, merge_hash_counts, open_dask, tally_hashes
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 @document_parameters
+@dataclass(eq=False, repr=False)
 class SCMClassifier(BaseRuleClassifier):
     """Set Covering Machine: a short conjunction or disjunction of simple rules (Algorithm 1).
 
@@ -73,31 +74,20 @@ class SCMClassifier(BaseRuleClassifier):
     x1 <= 0
     """
 
-    model_: Tree
-    trace_: Trace
-    shape_: ShapeChoice
+    model_: Tree = field(init=False)
+    trace_: Trace = field(init=False)
+    shape_: ShapeChoice = field(init=False)
 
-    def __init__(
-        self,
-        p: float | str = 1.0,
-        model_type: str = "conjunction",
-        max_rules: int = 10,
-        max_thresholds: int | None = 50,
-        feature_weights: Any = None,
-        n_jobs: int | None = None,
-        missing: str = "candidate",
-        keep_columns: Any = None,
-        device: str = "cpu",
-    ) -> None:
-        self.p = p
-        self.model_type = model_type
-        self.max_rules = max_rules
-        self.max_thresholds = max_thresholds
-        self.feature_weights = feature_weights
-        self.n_jobs = n_jobs
-        self.missing = missing
-        self.keep_columns = keep_columns
-        self.device = device
+    p: float | str = 1.0
+    model_type: str = "conjunction"
+    max_rules: int = 10
+    max_thresholds: int | None = 50
+    feature_weights: Any = None
+    n_jobs: int | None = None
+    _: KW_ONLY
+    missing: str = "candidate"
+    keep_columns: Any = None
+    device: str = "cpu"
 
     def _make_settings(self, countable: Countable[Any]) -> Settings:
         shape, known = self.model_type, self._choose_shape(countable)
@@ -215,6 +205,7 @@ class SCMClassifier(BaseRuleClassifier):
 
 
 @document_parameters
+@dataclass(eq=False, repr=False)
 class ICSCMClassifier(SCMClassifier):
     """Invariant Causal Set Covering Machine: rules that hold in every environment (Algorithm 2).
 
@@ -261,54 +252,24 @@ class ICSCMClassifier(SCMClassifier):
 
     tests_invariance: ClassVar[bool] = True
 
-    alpha_: float
+    alpha_: float = field(init=False)
 
-    def __init__(
-        self,
-        p: float | str = 1.0,
-        model_type: str = "conjunction",
-        max_rules: int = 10,
-        max_thresholds: int | None = 50,
-        feature_weights: Any = None,
-        n_jobs: int | None = None,
-        alpha: float | str = 0.05,
-        test: str | IndependenceTest = "chi2",
-        stop: str = "independence",
-        pruning: bool | str = True,
-        min_samples_leaf: int = 1,
-        min_replication: float = 0.25,
-        min_utility: float | str | None = "auto",
-        search: str = "greedy",
-        evidence: str = "step",
-        n_candidates: int = 8,
-        screen: str = "association",
-        criterion: str = "pvalue",
-        margin: float = DEFAULT_MARGIN,
-        margin_on: str = "rate",
-        correction: str | None = None,
-        missing: str = "candidate",
-        keep_columns: Any = None,
-        device: str = "cpu",
-        conclusion: str = "intersection",
-    ) -> None:
-        shared = p, model_type, max_rules, max_thresholds, feature_weights, n_jobs
-        super().__init__(*shared, missing, keep_columns, device)
-        self.alpha = alpha
-        self.test = test
-        self.stop = stop
-        self.pruning = pruning
-        self.min_samples_leaf = min_samples_leaf
-        self.min_replication = min_replication
-        self.min_utility = min_utility
-        self.search = search
-        self.evidence = evidence
-        self.n_candidates = n_candidates
-        self.screen = screen
-        self.criterion = criterion
-        self.margin = margin
-        self.margin_on = margin_on
-        self.correction = correction
-        self.conclusion = conclusion
+    alpha: float | str = 0.05
+    test: str | IndependenceTest = "chi2"
+    stop: str = "independence"
+    pruning: bool | str = True
+    min_samples_leaf: int = 1
+    min_replication: float = 0.25
+    min_utility: float | str | None = "auto"
+    search: str = "greedy"
+    evidence: str = "step"
+    n_candidates: int = 8
+    screen: str = "association"
+    criterion: str = "pvalue"
+    margin: float = DEFAULT_MARGIN
+    margin_on: str = "rate"
+    correction: str | None = None
+    conclusion: str = "intersection"
 
     def _check_together(self) -> None:
         make_test(self.test)

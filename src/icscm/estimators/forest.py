@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ MAX_PERMUTED = 3_000
 
 
 @document_parameters
+@dataclass(eq=False, repr=False)
 class InvariantForestClassifier(BaseTreeClassifier):
     """A forest of trees of invariant columns, which predicts by their mean, calibrated.
 
@@ -71,33 +72,24 @@ class InvariantForestClassifier(BaseTreeClassifier):
     array([False,  True])
     """
 
-    model_: Forest
-    calibration_: Recalibration | None
+    model_: Forest = field(init=False)
+    calibration_: Recalibration | None = field(init=False)
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        invariance: str = "effect",
-        tolerance: float | str | None = "auto",
-        max_leaves: int = 64,
-        min_samples_leaf: float = 0.005,
-        max_features: float = 0.6,
-        resample: str = "rows",
-        max_thresholds: int | None = 50,
-        probabilities: str = "pooled",
-        n_jobs: int | None = None,
-        missing: str = "candidate",
-        keep_columns: Any = None,
-        random_state: Any = None,
-        device: str = "cpu",
-        min_replication: float = 0.25,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_features = max_features
-        self.resample = resample
-        self.random_state = random_state
-        shared = invariance, tolerance, max_leaves, min_samples_leaf, max_thresholds, probabilities
-        super().__init__(*shared, n_jobs, missing, keep_columns, device, min_replication)
+    n_estimators: int = 100
+    invariance: str = "effect"
+    tolerance: float | str | None = "auto"
+    max_leaves: int = 64
+    min_samples_leaf: float = 0.005
+    max_features: float = 0.6
+    resample: str = "rows"
+    max_thresholds: int | None = 50
+    probabilities: str = "pooled"
+    n_jobs: int | None = None
+    missing: str = "candidate"
+    keep_columns: Any = None
+    random_state: Any = None
+    device: str = "cpu"
+    min_replication: float = 0.25
 
     def _learn(self, countable: Countable[Any]) -> None:
         source = countable.source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from icscm.tables.parsing import check_table
 
 
 @document_parameters
+@dataclass(eq=False, repr=False)
 class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Invariant causal prediction: features in every set given which the label is invariant.
 
@@ -79,21 +81,12 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     # the parameter for finer thresholds
     _finer: ClassVar[str] = "max_levels"
 
-    def __init__(
-        self,
-        alpha: float = 0.05,
-        test: str = "g",
-        max_set_size: int | None = None,
-        dof: str = "adjusted",
-        max_levels: int = 4,
-        conclusion: str = "intersection",
-    ) -> None:
-        self.alpha = alpha
-        self.test = test
-        self.max_set_size = max_set_size
-        self.dof = dof
-        self.max_levels = max_levels
-        self.conclusion = conclusion
+    alpha: float = 0.05
+    test: str = "g"
+    max_set_size: int | None = None
+    dof: str = "adjusted"
+    max_levels: int = 4
+    conclusion: str = "intersection"
 
     @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @document_parameters
+@dataclass(eq=False, repr=False)
 class InvariantScoreClassifier(BaseRuleClassifier):
     """A points score: whole points for the values of a few columns, and a risk for each total.
 
@@ -84,34 +85,21 @@ class InvariantScoreClassifier(BaseRuleClassifier):
     tests_invariance: ClassVar[bool] = True
     device: ClassVar[str] = "cpu"  # of `BinningConfig`: residuals are not summed on a card
 
-    model_: Score
-    trace_: Trace
-    screen_: pandas.DataFrame | None
-    tolerance_: float | None
+    model_: Score = field(init=False)
+    trace_: Trace = field(init=False)
+    screen_: pandas.DataFrame | None = field(init=False)
+    tolerance_: float | None = field(init=False)
 
-    def __init__(
-        self,
-        max_terms: int = 12,
-        max_points: int = 5,
-        tolerance: float | None = 0.01,
-        min_replication: float = 0.15,
-        min_samples_leaf: float = 0.01,
-        max_thresholds: int | None = 30,
-        n_jobs: int | None = None,
-        missing: str = "separate",
-        keep_columns: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.max_terms = max_terms
-        self.max_points = max_points
-        self.tolerance = tolerance
-        self.min_replication = min_replication
-        self.min_samples_leaf = min_samples_leaf
-        self.max_thresholds = max_thresholds
-        self.n_jobs = n_jobs
-        self.missing = missing
-        self.keep_columns = keep_columns
-        self.random_state = random_state
+    max_terms: int = 12
+    max_points: int = 5
+    tolerance: float | None = 0.01
+    min_replication: float = 0.15
+    min_samples_leaf: float = 0.01
+    max_thresholds: int | None = 30
+    n_jobs: int | None = None
+    missing: str = "separate"
+    keep_columns: Any = None
+    random_state: Any = None
 
     def _make_settings(self, countable: Countable[Any]) -> ScoreSettings:
         source = countable.source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
@@ -46,6 +46,7 @@ def _offers(name: str) -> Any:
 
 
 @document_parameters
+@dataclass(eq=False, repr=False)
 class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Rejects columns whose effect differs between environments, for any learner.
 
@@ -102,21 +103,12 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
     _refits: ClassVar[bool] = True  # whether `fit` makes `estimator_`
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        tolerance: float = 0.01,
-        min_replication: float = 0.15,
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.tolerance = tolerance
-        self.min_replication = min_replication
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Any = None
+    tolerance: float = 0.01
+    min_replication: float = 0.15
+    cv: Any = 5
+    n_jobs: int | None = None
+    random_state: Any = None
 
     @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None, groups: Any = None) -> Self:

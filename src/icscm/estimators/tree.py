@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,33 +35,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
     tolerance_: float | None
     trace_: Trace
 
-    def __init__(
-        self,
-        invariance: str = "effect",
-        tolerance: float | str | None = "auto",
-        max_leaves: int = 16,
-        min_samples_leaf: float = 0.01,
-        max_thresholds: int | None = 50,
-        probabilities: str = "pooled",
-        n_jobs: int | None = None,
-        missing: str = "candidate",
-        keep_columns: Any = None,
-        device: str = "cpu",
-        min_replication: float = 0.25,
-    ) -> None:
-        self.min_replication = min_replication
-        self.invariance = invariance
-        self.tolerance = tolerance
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.max_thresholds = max_thresholds
-        self.probabilities = probabilities
-        self.n_jobs = n_jobs
-        self.missing = missing
-        self.keep_columns = keep_columns
-        self.device = device
-
-    def _make_settings(self, countable: Countable[Any]) -> TreeSettings:
+    def _make_settings(self: Any, countable: Countable[Any]) -> TreeSettings:
         tolerance = TOLERANCES[self.invariance] if self.tolerance == "auto" else self.tolerance
         if not countable.has_environments:
             tolerance = None
@@ -87,13 +62,14 @@ class BaseTreeClassifier(BaseRuleClassifier):
         if countable.has_environments:
             warn_of_two(countable.source.environments)
 
-    def _warn_of_findings(self) -> None:
+    def _warn_of_findings(self: Any) -> None:
         """Warn where one environment has nearly all information on the effects that are used."""
         if self.min_replication and (lone := self.trace_.describe_lone()) is not None:
             warn(lone, exceptions.FewEnvironmentsWarning)
 
 
 @document_parameters
+@dataclass(eq=False, repr=False)
 class InvariantTreeClassifier(BaseTreeClassifier):
     """A tree of columns whose effects are homogeneous across environments.
 
@@ -150,7 +126,19 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     [0]
     """
 
-    model_: Tree
+    model_: Tree = field(init=False)
+
+    invariance: str = "effect"
+    tolerance: float | str | None = "auto"
+    max_leaves: int = 16
+    min_samples_leaf: float = 0.01
+    max_thresholds: int | None = 50
+    probabilities: str = "pooled"
+    n_jobs: int | None = None
+    missing: str = "candidate"
+    keep_columns: Any = None
+    device: str = "cpu"
+    min_replication: float = 0.25
 
     def _learn(self, countable: Countable[Any]) -> None:
         settings = self._make_settings(countable)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from icscm.exceptions import IcscmError
-from icscm.formatting import clip, dump_json
+from icscm.formatting import dump_json
 from icscm.model.saved import Learner
 from icscm.report import texts
 from icscm.report.drawing import (
@@ -251,7 +251,7 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         "effects": summary["model"]["kind"] == "tree" and draw_effects(nodes["splits"], limits),
         "scans": list_rejecting(nodes)[: limits.leaves],
         "shown_sets": (nodes["sets"] or [])[: limits.sets],
-        "levels": _lay_out_levels(path, limits) if is_alpha else None,
+        "levels": [_lay_out_model(each, limits) for each in path["models"]] if is_alpha else [],
         "path_drawing": path and not is_alpha and draw_tolerance_path(path["points"]),
     }
 
@@ -279,30 +279,17 @@ def _lay_out_new_environments(
     return plot
 
 
-def _lay_out_levels(path: Plain, limits: Limits) -> Plain:
-    """The models with their drawings, and the text of the slider at each of its places."""
-    models, places = [], []
-    for number, model in enumerate(path["models"]):
-        spans = _join_levels(model["levels"])
-        models.append({**model, "tree": draw_nodes(model["walk"], limits), "spans": spans})
-        rule = clip(model["text"], limits.characters)
-        for level in model["levels"]:
-            text = texts.write_text("level", model=model, level=level, rule=rule)
-            places.append({"alpha": f"{level['alpha']:g}", "model": number, "text": text})
-    is_own = [level["is_own"] for model in path["models"] for level in model["levels"]]
-    return {"models": models, "places": places, "own_place": is_own.index(True)}
-
-
-def _join_levels(levels: Sequence[Plain]) -> list[Plain]:
-    """Neighbouring levels with the same conclusions as one row; the report's own in its own."""
+def _lay_out_model(model: Plain, limits: Limits) -> Plain:
+    """A model along alpha; neighbouring levels with the same conclusions are one row of it."""
     rows = [
         (each["is_own"], format_conclusions(each["conclusions"]), f"{each['alpha']:g}")
-        for each in levels
+        for each in model["levels"]
     ]
-    return [
+    spans = [
         {"is_own": is_own, "conclusions": text, "text": format_span([row[2] for row in group])}
         for (is_own, text), group in groupby(rows, key=itemgetter(0, 1))
     ]
+    return {**model, "tree": draw_nodes(model["walk"], limits), "spans": spans}
 
 
 # Characters with a meaning within a line; a colon only in addresses and in :names: of pictures.

@@ -23,7 +23,6 @@ from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.drawing import PATH_TITLES, join_points
 from icscm.report.formatting import Plain, format_score
 from icscm.search.columns import ColumnScreen
-from icscm.search.greedy import SharedScans
 from icscm.search.grow import TreeSettings
 from icscm.search.records import Candidate
 from icscm.search.rules import find_model
@@ -327,10 +326,9 @@ def compute_alpha_path(
             "nothing is tested"
         )
     ordered = sorted({*levels, settings.alpha})
-    shared = SharedScans(ordered)
 
     def find(alpha: float) -> tuple[Any, Any]:
-        return find_model(source.start_again(), replace(settings, alpha=alpha), shared)
+        return find_model(source.start_again(), replace(settings, alpha=alpha))
 
     return _compute_path("alpha", ordered, find, settings.alpha, source)
 

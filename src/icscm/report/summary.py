@@ -374,8 +374,8 @@ def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
             last=path.points[-1].value,
             shared=sorted(map(format_name, set.intersection(*filled))) if filled else [],
         )
-        meaning, *ends = write_lines("alpha_path", criterion=nodes["criterion"])
-        found: Plain = {"models": models, "meaning": meaning, "ends": ends}
+        meaning = write_text("alpha_path", criterion=nodes["criterion"])
+        found: Plain = {"models": models, "meaning": meaning}
     else:
         points = path.describe_points()
         text = write_text("tolerances", points=points)

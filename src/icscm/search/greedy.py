@@ -57,17 +57,6 @@ class _Found:
     rejected: list[_Rejected] = field(default_factory=list)
 
 
-@dataclass
-class SharedScans:
-    """Scans of searches that differ in alpha only: these find the same until their rules differ.
-
-    The first search that comes to some rules scans for all levels at once.
-    """
-
-    alphas: Sequence[float]
-    found: dict[tuple[Cut, ...], dict[float, _Found]] = field(default_factory=dict)
-
-
 class Growth:
     """A conjunction that grows by the best allowed rule, step by step.
 
@@ -76,14 +65,9 @@ class Growth:
     that one rejection is evidence against it for good.
     """
 
-    def __init__(
-        self, source: CountSource, settings: Settings, shared: SharedScans | None = None
-    ) -> None:
+    def __init__(self, source: CountSource, settings: Settings) -> None:
         self.view = ConjunctionView(source, settings)
         self._settings = settings
-        # what a correction leaves of alpha, and what was rejected before, is each search's own
-        is_alike = settings.correction is None and settings.evidence != "cumulative"
-        self._shared = shared if is_alike and not self.view.is_clustered else None
         self._uncovered = self.view.flip(source.count_totals())
         n_samples = int(self._uncovered.sum())
         self._utility = make_utility(settings.p, settings.feature_weights, n_samples)
@@ -101,7 +85,7 @@ class Growth:
         nodes: list[Scan] = []
         while (reason := self._find_reason_to_stop(len(nodes))) is None:
             criterion = self._make_step_criterion()
-            found = self._scan_or_share(cuts, criterion)
+            found = self.scan(criterion)
             scan = Scan(
                 n_candidates=found.n_candidates,
                 n_rejected=dict(found.n_rejected),
@@ -176,11 +160,11 @@ class Growth:
 
     def _examine(
         self,
-        by: Sequence[Criterion | None],
+        criterion: Criterion | None,
         cubes: Iterable[CountCube] | None = None,
         so_far: _Found | None = None,
-    ) -> Iterator[list[_Block]]:
-        """All candidates, a block of features at a time: once for each criterion.
+    ) -> Iterator[_Block]:
+        """All candidates, a block of features at a time.
 
         Candidates that cannot change the scan `so_far` are not corrected for clusters.
         """
@@ -199,23 +183,16 @@ class Growth:
                 found = find_replicated(leaves.tables, self._uncovered, least)
                 reasons[worth.is_candidate & ~found] = _UNREPLICATED
             reasons[worth.is_small] = _SMALL
-            if not any(by):  # then nothing is tested, and nothing need be copied
-                is_tested[:] = False
-            tables = leaves.tables if is_tested.all() else leaves.tables[is_tested]
-            blocks = []
-            for is_accepted in criteria.find_accepted_by(by, tables):
-                is_dependent = ~is_accepted
-                if len(tables) < len(is_tested):
-                    is_dependent = np.zeros_like(is_tested)
-                    is_dependent[is_tested] = ~is_accepted
-                if self.view.is_clustered and by[0] is not None:
+            is_dependent = np.zeros_like(is_tested)
+            if criterion is not None:
+                tables = leaves.tables if is_tested.all() else leaves.tables[is_tested]
+                is_dependent[is_tested] = ~criterion.find_accepted(tables)
+                if self.view.is_clustered:
                     block = leaves, worth, np.where(is_tested, reasons, np.int8(_SMALL))
-                    is_dependent = self._correct(block, is_dependent, by[0], so_far)
+                    is_dependent = self._correct(block, is_dependent, criterion, so_far)
                 if settings.evidence == "cumulative":
                     is_dependent = self._recall(leaves, is_dependent) & is_tested
-                own = np.where(is_dependent, np.int8(_DEPENDENT), reasons)
-                blocks.append((leaves, worth, own))
-            yield blocks
+            yield leaves, worth, np.where(is_dependent, np.int8(_DEPENDENT), reasons)
 
     def _measure_effects(self, leaves: LeafTables, which: Array) -> FloatArray | None:
         """Design effects of some candidates; None for independent rows."""
@@ -266,32 +243,21 @@ class Growth:
 
     # --- one scan of all candidates -------------------------------------------
 
-    def _scan_or_share(self, cuts: Sequence[Cut], criterion: Criterion | None) -> _Found:
-        shared, key = self._shared, tuple(cuts)
-        if shared is None:
-            return self.scan([criterion])[0]
-        if key not in shared.found:
-            found = self.scan([self._settings.make_criterion(each) for each in shared.alphas])
-            shared.found[key] = dict(zip(shared.alphas, found, strict=True))
-        return shared.found[key][self._settings.alpha]
+    def scan(self, criterion: Criterion | None) -> _Found:
+        """Scan all candidates once: the best allowed with its ties, and a record of the rejected.
 
-    def scan(self, by: Sequence[Criterion | None]) -> list[_Found]:
-        """Scan all candidates once: by each criterion the best allowed with its ties, and a record
-        of the rejected. A source may examine most candidates itself.
+        A source may examine most candidates itself.
         """
-        scans = []
-        for criterion in by:
-            shortlist = self._query("shortlist", criterion)
-            if shortlist is None:
-                return self._scan_cubes(by)
-            (found,) = self._scan_cubes([criterion], shortlist.cubes)
-            found.n_candidates += shortlist.n_candidates
-            for reason, n_rejected in shortlist.n_rejected.items():
-                found.n_rejected[reason] += n_rejected
-            if found.ties and found.key == shortlist.best:
-                found.n_ties += shortlist.n_ties
-            scans.append(found)
-        return scans
+        shortlist = self._query("shortlist", criterion)
+        if shortlist is None:
+            return self._scan_cubes(criterion)
+        found = self._scan_cubes(criterion, shortlist.cubes)
+        found.n_candidates += shortlist.n_candidates
+        for reason, n_rejected in shortlist.n_rejected.items():
+            found.n_rejected[reason] += n_rejected
+        if found.ties and found.key == shortlist.best:
+            found.n_ties += shortlist.n_ties
+        return found
 
     def _query(self, method: str, criterion: Criterion | None) -> Any:
         """The answer of a source that examines candidates itself; None if it does not."""
@@ -303,19 +269,18 @@ class Growth:
         return None if query is None else getattr(judge, method)(query)
 
     def _scan_cubes(
-        self, by: Sequence[Criterion | None], cubes: Iterable[CountCube] | None = None
-    ) -> list[_Found]:
+        self, criterion: Criterion | None, cubes: Iterable[CountCube] | None = None
+    ) -> _Found:
         """All candidates, or those in some cubes."""
-        scans = [_Found() for _ in by]
-        for blocks in self._examine(by, cubes, scans[0]):
-            for found, (leaves, worth, reasons) in zip(scans, blocks, strict=True):
-                found.n_candidates += leaves.count(worth.is_candidate)
-                for number, reason in enumerate(REASONS):
-                    found.n_rejected[reason] += leaves.count(reasons == number)
-                self._update_best(found, leaves, worth, worth.is_candidate & (reasons < 0))
-                block = leaves, worth, reasons
-                self._merge_rejected(found.rejected, block, reasons >= 0, worth.utility)
-        return scans
+        found = _Found()
+        for block in self._examine(criterion, cubes, found):
+            leaves, worth, reasons = block
+            found.n_candidates += leaves.count(worth.is_candidate)
+            for number, reason in enumerate(REASONS):
+                found.n_rejected[reason] += leaves.count(reasons == number)
+            self._update_best(found, leaves, worth, worth.is_candidate & (reasons < 0))
+            self._merge_rejected(found.rejected, block, reasons >= 0, worth.utility)
+        return found
 
     def _update_best(
         self, found: _Found, leaves: LeafTables, worth: Worth, is_allowed: BoolArray
@@ -368,7 +333,7 @@ class Growth:
         if test is None:
             return ()
         nearest: list[_Rejected] = []
-        for (block,) in self._examine([criterion], self._query("list_nearest", criterion)):
+        for block in self._examine(criterion, self._query("list_nearest", criterion)):
             leaves, _, reasons = block
             is_dependent = reasons == _DEPENDENT
             p_values = np.zeros(len(is_dependent))

@@ -27,7 +27,7 @@ from icscm.engine.pieces import merge_patterns
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.exhaustive import learn_exhaustively
-from icscm.search.greedy import Growth, SharedScans
+from icscm.search.greedy import Growth
 from icscm.search.records import Candidate, PruningOutcome, PruningTest, Rejection
 from icscm.search.settings import ConjunctionView, Patterns, Settings
 from icscm.search.trace import Scan, Step, Trace
@@ -37,17 +37,14 @@ from icscm.stats.replication import measure_replication
 from icscm.stats.verdicts import Verdict
 
 
-def find_model(
-    source: CountSource, settings: Settings, shared: SharedScans | None = None
-) -> tuple[Tree, Trace]:
+def find_model(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn a model from counts with the search that the settings name.
 
-    `shared` are scans of the same counts by searches at other levels. With a least utility, rules
-    that together do no better than the majority-class baseline are discarded.
+    With a least utility, rules that together do no better than the majority-class baseline are
+    discarded.
     """
     is_greedy = settings.search != "exhaustive"
-    learned = learn(source, settings, shared) if is_greedy else learn_exhaustively(source, settings)
-    model, trace = learned
+    model, trace = (learn if is_greedy else learn_exhaustively)(source, settings)
     if settings.min_utility is not None and model.rules and settings.test is not None:
         # by the costs that p sets, or by plain errors: a p far from 1 makes one constant cheap
         gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
@@ -83,11 +80,9 @@ def _measure_gain(model: Tree, p: float) -> Fraction:
     return constant - costs[0] * wrong[0] - costs[1] * wrong[1]
 
 
-def learn(
-    source: CountSource, settings: Settings, shared: SharedScans | None = None
-) -> tuple[Tree, Trace]:
+def learn(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn a model by the greedy search, and prune it; the trace has no p-values yet."""
-    growth = Growth(source, settings, shared)
+    growth = Growth(source, settings)
     view, (cuts, leaves, trace) = growth.view, growth.run()
     rules = tuple(view.make_rule(cut) for cut in cuts)
     kept, steps = list(range(len(rules))), trace.steps

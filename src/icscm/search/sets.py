@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 from typing import Final
 
 import numpy as np
 
 from icscm._constants import DEVIANCE_DECIMALS
-from icscm._types import Array, CountArray, FloatArray
+from icscm._types import CountArray, FloatArray
 from icscm.engine.counts import BinnedRule, CountSource
 from icscm.engine.pieces import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
@@ -50,6 +50,9 @@ SET_TESTS: dict[str, GTest | ChiSquaredTest] = {"g": GTest(), "chi2": ChiSquared
 # In a feature of no more bins each is taken for a single value; so is, in one of more bins, a bin
 # that holds a larger share of the samples than 1 of so many.
 EXACT_BINS: Final = 16
+
+_Values = dict[tuple[int, ...], float]
+_Counted = tuple[tuple[int, ...], CountArray]
 
 
 def list_subsets(n: int, most: int) -> list[tuple[int, ...]]:
@@ -130,12 +133,26 @@ class InvariantSets:
     `n_beyond` features passed a screen and were in no set, since it has a limit.
     """
 
-    accepted: dict[tuple[int, ...], float]
+    accepted: _Values
     shared: set[int] | None
     p_values: FloatArray
     n_tested: int
-    bics: dict[tuple[int, ...], float] = field(default_factory=dict)
+    bics: _Values = field(default_factory=dict)
     n_beyond: int = 0
+
+
+def conclude(p_values: _Values, n_features: int, alpha: float, copied: set[int]) -> InvariantSets:
+    """What the p-values of all sets tell; a feature that has copies is never needed."""
+    order = sorted(p_values, key=lambda each: (len(each), each))
+    accepted = {each: p_values[each] for each in order if exceeds(p_values[each], alpha)}
+    # for most features the largest p-value is that of all; others are compared for those in its set
+    best = max(p_values, key=p_values.__getitem__)
+    largest = np.full(n_features, p_values[best])
+    for feature in {*best}.difference(copied):
+        largest[feature] = max(p for each, p in p_values.items() if feature not in each)
+    shared = find_shared(accepted)
+    shared = None if shared is None else shared.difference(copied)
+    return InvariantSets(accepted, shared, largest, len(p_values))
 
 
 # --- sets tested by their tables ----------------------------------------------
@@ -148,34 +165,22 @@ def find_invariant_sets(
 
     With the BIC of every accepted set, if they are to be `scored`.
     """
-    n_features = counts.n_features
-    sets = _list_sets(n_features, size)
-    batches = _make_batches(_walk_all(counts, size))
-    results = [compute_conditional(batch, SET_TESTS[test]) for batch in batches]
-    p_values = np.concatenate([result.p_values for result in results])
-    if dof == "nominal":
-        # the last entry stands for "no feature"
-        n_levels = np.append(counts.n_levels, 1)
-        n_free = n_levels[sets].prod(axis=1) * (counts.n_environments - 1)
-        p_values = compute_upper_tail(np.concatenate([each.statistics for each in results]), n_free)
-    # by size and then feature order
-    which = np.flatnonzero(exceeds(p_values, alpha))
-    sizes = (sets[which] < n_features).sum(axis=1)
-    order = np.lexsort((*sets[which].T[::-1], sizes))
-    columns = sets[which][order].tolist(), sizes[order].tolist(), p_values[which][order].tolist()
-    accepted = {tuple(members[:size]): p for members, size, p in zip(*columns, strict=True)}
-    # for most features the largest p-value is that of all; others are compared for those in its set
-    best = int(p_values.argmax())
-    largest = np.full(n_features, p_values[best])
-    for feature in sets[best][sets[best] < n_features].tolist():
-        largest[feature] = p_values[(sets != feature).all(axis=1)].max()
-    bics: list[float] = []
+    p_values: _Values = {}
+    for batch in _make_batches(_walk_all(counts, size)):
+        sets, tables = zip(*batch, strict=True)
+        tested = compute_conditional(tables, SET_TESTS[test])
+        own = tested.p_values
+        if dof == "nominal":
+            n_strata = np.array([math.prod(counts.n_levels[list(each)]) for each in sets])
+            own = compute_upper_tail(tested.statistics, n_strata * (counts.n_environments - 1))
+        p_values |= zip(sets, own.tolist(), strict=True)
+    found = conclude(p_values, counts.n_features, alpha, set())
+    bics = {}
     # counted again: as a rule few sets are accepted, and tables of all would take much memory
-    tables, shape = map(counts.count, accepted if scored else ()), (2, counts.n_environments, -1)
-    for batch in _make_batches(each.reshape(shape).transpose(2, 0, 1) for each in tables):
-        bics += compute_bic(batch).tolist()
-    found = accepted, find_shared(accepted), largest, len(sets)
-    return InvariantSets(*found, dict(zip(accepted, bics, strict=scored)))
+    for each in found.accepted if scored else ():
+        table = counts.count(each).reshape(2, counts.n_environments, -1).transpose(2, 0, 1)
+        bics[each] = float(compute_bic([table])[0])
+    return replace(found, bics=bics)
 
 
 def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -> None:
@@ -224,49 +229,23 @@ def _suggest_size(counts: LevelCounts, size: int) -> str:
     return ""
 
 
-def _list_sets(n: int, size: int) -> Array:
-    """Every set of up to `size` of n features in the order of the walk, one in each row.
+def _walk_all(counts: LevelCounts, size: int) -> Iterator[_Counted]:
+    """Every set of up to `size` features with its table (stratum, label, environment).
 
     They are visited by largest sets, those with `size` features. Each smaller set belongs to the
     largest set made from it by adding the first of the features that it lacks. So a largest set
     with the features 0 .. r - 1 and without r owns what is left of it after taking out any of
-    these r, which are its *free* features: 2**r sets, of which number i lacks free feature j
-    where bit j of i is 1. Rows are ascending, filled up with n.
-
-    >>> _list_sets(3, size=2)
-    array([[0, 1],
-           [1, 3],
-           [0, 3],
-           [3, 3],
-           [0, 2],
-           [2, 3],
-           [1, 2]], dtype=uint8)
+    these r, which are its *free* features: 2**r sets.
     """
-    n_largest = math.comb(n, size)
-    members = chain.from_iterable(combinations(range(n), size))
-    # bytes, as long as features are few: a million sets of 20 fit 20 MB
-    largest = np.fromiter(members, np.min_scalar_type(n), n_largest * size)
-    largest = largest.reshape(n_largest, size)
-    n_owned = 2 ** (largest == np.arange(size)).cumprod(axis=1).sum(axis=1)
-    sets = np.repeat(largest, n_owned, axis=0)
-    i = np.arange(len(sets)) - np.repeat(np.cumsum(n_owned) - n_owned, n_owned)
-    for j in range(size):
-        sets[(i >> j) & 1 == 1, j] = n
-    sets.sort(axis=1)
-    return sets
-
-
-def _walk_all(counts: LevelCounts, size: int) -> Iterator[CountArray]:
-    """The table (stratum, label, environment) of every set, in the order of `_list_sets`."""
     everything = range(counts.n_features)
     for features in combinations(everything, size):
-        table = counts.count(features)
-        n_free = count_shared(features, everything)
-        for cells in _walk(table.reshape(*table.shape[: n_free + 1], -1)):
-            yield cells.T.reshape(-1, 2, counts.n_environments)
+        table, n_free = counts.count(features), count_shared(features, everything)
+        cells = table.reshape(*table.shape[: n_free + 1], -1)
+        for kept, own in _walk(features[:n_free], features[n_free:], cells):
+            yield kept, own.T.reshape(-1, 2, counts.n_environments)
 
 
-def _walk(cells: CountArray) -> Iterator[CountArray]:
+def _walk(free: tuple[int, ...], kept: tuple[int, ...], cells: CountArray) -> Iterator[_Counted]:
     """The cells of each set that keeps or leaves out each free feature.
 
     `cells` is (label and environment, level of free feature 0, of 1, ..., stratum of the
@@ -276,20 +255,21 @@ def _walk(cells: CountArray) -> Iterator[CountArray]:
 
     or left out by summing over it, until none is free.
     """
-    if cells.ndim == 2:
-        yield cells
+    if not free:
+        yield kept, cells
     else:
-        yield from _walk(cells.reshape(*cells.shape[:-2], -1))
-        yield from _walk(cells.sum(axis=-2))
+        more = cells.reshape(*cells.shape[:-2], -1)
+        yield from _walk(free[:-1], (free[-1], *kept), more)
+        yield from _walk(free[:-1], kept, cells.sum(axis=-2))
 
 
-def _make_batches(tables: Iterable[CountArray]) -> Iterator[list[CountArray]]:
+def _make_batches(counted: Iterable[_Counted]) -> Iterator[list[_Counted]]:
     """Lists of tables with at least `_BATCH_CELLS` cells together, the last list with fewer."""
-    batch: list[CountArray] = []
+    batch: list[_Counted] = []
     n_cells = 0
-    for table in tables:
-        batch.append(table)
-        n_cells += table.size
+    for each in counted:
+        batch.append(each)
+        n_cells += each[1].size
         if n_cells >= _BATCH_CELLS:
             yield batch
             batch, n_cells = [], 0

@@ -25,9 +25,9 @@ from icscm.engine.counts import BinnedRule, CandidateMap
 from icscm.engine.pieces import BinnedSplit
 from icscm.exceptions import IcscmError
 from icscm.search.grow import Found, Node, SplitScan, grow, list_binned_splits, make_root, rank
-from icscm.search.sets import InvariantSets, count_sets, find_beside, find_shared, list_subsets
+from icscm.search.sets import InvariantSets, conclude, count_sets, find_beside, list_subsets
 from icscm.sources.countable import StoredSource
-from icscm.stats.independence import PearsonSum, compute_bic, exceeds, sum_pearson
+from icscm.stats.independence import PearsonSum, compute_bic, sum_pearson
 from icscm.stats.leaf_tables import compute_halves
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
 
@@ -65,14 +65,9 @@ def find_tree_sets(source: StoredSource, n_features: int, settings: SetSettings)
     for subset in list_subsets(len(screened), size):
         features = tuple(screened[i] for i in subset)
         p_values[features] = tester.test(features)
-    largest = np.full(n_features, max(p_values.values()))
-    for feature in set(screened) - copied:  # a copy can stand in for its twin
-        largest[feature] = max(p for features, p in p_values.items() if feature not in features)
-    accepted = {each: p for each, p in p_values.items() if exceeds(p, settings.alpha)}
-    shared = find_shared(accepted)
-    shared = None if shared is None else shared - copied
-    bics = {each: tester.compute_bic(each) for each in accepted}
-    return InvariantSets(accepted, shared, largest, n_sets, bics, n_beyond)
+    found = conclude(p_values, n_features, settings.alpha, copied)
+    bics = {each: tester.compute_bic(each) for each in found.accepted}
+    return replace(found, bics=bics, n_beyond=n_beyond)
 
 
 def screen_features(source: StoredSource, settings: SetSettings) -> tuple[list[int], set[int], int]:

@@ -16,7 +16,6 @@ _HOMES = {
     "open_memory": "icscm.sources.memory",
     "open_files": "icscm.sources.files.opening",
     "open_dask": "icscm.sources.dask.opening",
-    "open_dask_files": "icscm.sources.dask.opening",
     "open_bits": "icscm.sources.bits.opening",
     "open_sites": "icscm.sources.sites",
 }

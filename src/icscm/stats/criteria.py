@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,7 +40,7 @@ class PValueCriterion:
 
     def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
         if effects is None:
-            return next(find_independent(self.test, tables, [self.alpha]))
+            return find_independent(self.test, tables, self.alpha)
         accepted: BoolArray = exceeds(compute_corrected(self.test, tables, effects), self.alpha)
         return accepted
 
@@ -62,18 +61,6 @@ class EquivalenceCriterion:
 
     def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
         return find_shown(deflate(tables, effects), self.alpha, self.margin, self.margin_on)
-
-
-def find_accepted_by(
-    criteria: Sequence[Criterion | None], tables: CountArray
-) -> Iterator[BoolArray]:
-    """What each criterion accepts, None everything; the same test at several levels is run once."""
-    by_p = [each for each in criteria if isinstance(each, PValueCriterion)]
-    if len(by_p) == len(criteria) and len({id(each.test) for each in by_p}) == 1:
-        yield from find_independent(by_p[0].test, tables, [each.alpha for each in by_p])
-        return
-    for each in criteria:
-        yield np.ones(len(tables), np.bool_) if each is None else each.find_accepted(tables)
 
 
 # --- many candidates at once ---------------------------------------------------

@@ -7,7 +7,7 @@ the degrees of freedom, and a table with none left has p-value 1: never NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -57,17 +57,6 @@ class _StatisticTest:
 
     def compute_p_values(self, tables: CountArray) -> FloatArray:
         return compute_upper_tail(*self.compute_statistics(tables))
-
-    def find_independent(self, tables: CountArray, alphas: Sequence[float]) -> Iterator[BoolArray]:
-        """Which tables have a p-value above alpha, for each alpha."""
-        statistics, dof = self.compute_statistics(tables)
-        occurring = np.flatnonzero(np.bincount(dof, minlength=1))
-        # the statistic for which the p-value is alpha, by degrees of freedom; 0 has p-value 1
-        critical = np.full(occurring[-1] + 1 if len(occurring) else 1, np.inf)
-        occurring = occurring[occurring > 0]
-        for alpha in alphas:
-            critical[occurring] = special.chdtri(occurring, alpha)
-            yield statistics < critical[dof]
 
     def compute_statistics(self, tables: CountArray) -> tuple[FloatArray, NDArray[np.int64]]:
         """Statistic and degrees of freedom of each table."""
@@ -184,15 +173,17 @@ class _CheckedTest:
         return p_values
 
 
-def find_independent(
-    test: IndependenceTest, tables: CountArray, alphas: Sequence[float]
-) -> Iterator[BoolArray]:
-    """Which tables have a p-value above each alpha, by the cheapest way the test knows."""
-    if isinstance(test, _StatisticTest) and type(test) in _BY_NAME.values():
-        yield from test.find_independent(tables, alphas)
-        return
-    p_values = test.compute_p_values(tables)
-    yield from (exceeds(p_values, alpha) for alpha in alphas)
+def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -> BoolArray:
+    """Which tables have a p-value above alpha, by the cheapest way the test knows."""
+    if not isinstance(test, _StatisticTest) or type(test) not in _BY_NAME.values():
+        independent: BoolArray = exceeds(test.compute_p_values(tables), alpha)
+        return independent
+    statistics, dof = test.compute_statistics(tables)
+    # the statistic for which the p-value is alpha, by degrees of freedom; 0 has p-value 1
+    critical = np.full(int(dof.max(initial=0)) + 1, np.inf)
+    occurring = np.flatnonzero(np.bincount(dof)[1:]) + 1
+    critical[occurring] = special.chdtri(occurring, alpha)
+    return np.asarray(statistics < critical[dof])
 
 
 def compute_corrected(

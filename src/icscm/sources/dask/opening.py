@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,11 +34,9 @@ from icscm.engine.sampling import Sample, SampledRows, hash_piece
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
-from icscm.io.formats import TextFormat, translate_errors
-from icscm.io.naming import check_columns
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
 from icscm.sources.dask.client import DaskSource, check_cluster, compute, map_tasks, merge_tasks
-from icscm.sources.dask.frames import align_partitions, read_folder
+from icscm.sources.dask.frames import align_partitions
 from icscm.tables.columns import Column, find_names, open_frame, read_array, read_series
 from icscm.tables.errors import make_missing_error, make_unhashable_error
 from icscm.tables.labels import (
@@ -167,62 +164,6 @@ def survey_partitions(reader: Reader, parts: Any) -> tuple[Survey, Sample]:
         what = "feature" if survey.n_rows else "sample"
         raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
     return survey, sample
-
-
-def open_dask_files(
-    path: str | Path,
-    target: str,
-    environments: str | None = None,
-    *,
-    text: TextFormat | None = None,
-    preparation: BinningConfig | None = None,
-) -> Countable[DaskSource]:
-    """A Parquet or CSV file, or a folder of them, read and made countable by the workers.
-
-    Parameters
-    ----------
-    path : str or Path
-        Anything that Dask can read, such as s3://...
-    target : str
-        The column of labels.
-    environments : str, optional
-        The column of environments.
-    text : TextFormat, optional
-        How text files are to be read.
-    preparation : BinningConfig, optional
-        How the table is read and binned; a learner's `prepare()`.
-
-    Returns
-    -------
-    Countable
-        The samples, for `fit_counts` of a learner.
-
-    Raises
-    ------
-    IcscmError
-        If the files cannot be read, or lack a column.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from icscm import ICSCMClassifier
-    >>> from icscm.datasets import make_conjunction
-    >>> from icscm.sources import open_dask_files
-    >>> data = make_conjunction(random_state=1)
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "visits.parquet")
-    ...     data.X.assign(y=data.y, site=data.environments).to_parquet(path)
-    ...     print(ICSCMClassifier().fit_counts(open_dask_files(path, "y", "site")).model_)
-    A1 > 0 and A2 > 0
-    """
-    with translate_errors(path):  # workers read: only here it is known which file
-        frame = read_folder(path, text)
-        wanted = [target] if environments is None else [target, environments]
-        check_columns(wanted, list(frame.columns), str(path))
-        places = None if environments is None else frame[environments]
-        X, y = frame.drop(columns=wanted), frame[target]
-        return open_dask(X, y, places, preparation=preparation)
 
 
 class HashCounts(NamedTuple):

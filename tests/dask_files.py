@@ -1,0 +1,15 @@
+"""Files made countable by Dask's workers, as the command line does."""
+
+from icscm.io.formats import translate_errors
+from icscm.io.naming import check_columns
+from icscm.sources.dask.frames import read_folder
+from icscm.sources.dask.opening import open_dask
+
+
+def open_dask_files(path, target, environments=None, text=None):
+    with translate_errors(path):
+        frame = read_folder(path, text)
+        wanted = [target] if environments is None else [target, environments]
+        check_columns(wanted, list(frame.columns), str(path))
+        places = None if environments is None else frame[environments]
+        return open_dask(frame.drop(columns=wanted), frame[target], places)
