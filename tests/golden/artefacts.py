@@ -50,7 +50,8 @@ from icscm import (
 from icscm.cli import main
 from icscm.datasets import make_hospitals
 from icscm.export import export_model
-from icscm.search.records import PRUNING_OUTCOMES, REJECTION_REASONS, STOP_REASONS
+from icscm.report.texts import write_text
+from icscm.search.records import STOP_REASONS, PruningOutcome
 from icscm.studies.checkup import check_environments
 from icscm.studies.tuning import grid_search
 
@@ -426,6 +427,13 @@ def check_odd(name: str) -> str:
     return f"{check_environments(*samples)}\n"
 
 
+def describe_reasons():
+    kinds = "dependent", "small", "unreplicated", "unhelpful", "heterogeneous", "banned", "idle"
+    yield {kind: write_text("reason", reason=kind) for kind in kinds}
+    outcomes = {kind: PruningOutcome(kind, 0, 0) for kind in ("needed", "single", "not_ended")}
+    yield {kind: write_text("pruning", tests=[], pruned=e) for kind, e in outcomes.items()}
+
+
 def ask_check(name: str, *more: str) -> str:
     table = make_many() if name == "many" else fit("missing").table
     asked = ["check", "zoo.csv", "-q", *name_columns(table), *more]
@@ -514,9 +522,7 @@ STUDIES: dict[tuple[str, str], Callable[[], str]] = {
     ("check", "result.json"): lambda: write_json(check_admissions().to_dict()),
     ("check_noise", "printed.txt"): lambda: check_odd("noise"),
     ("check_lopsided", "printed.txt"): lambda: check_odd("lopsided"),
-    ("search", "reasons.json"): lambda: write_json(
-        [STOP_REASONS, REJECTION_REASONS, PRUNING_OUTCOMES]
-    ),
+    ("search", "reasons.json"): lambda: write_json([STOP_REASONS, *describe_reasons()]),
     ("check_many", "terminal.txt"): lambda: ask_check("many"),
     ("transfer", "printed.txt"): lambda: f"{transfer_sites()}\n",
     ("transfer", "result.csv"): lambda: write_frame(transfer_sites().to_frame()),

@@ -11,7 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from icscm import _constants
 from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.report import formatting
-from icscm.search.records import CONCLUSIONS
+
+_BEST = "the accepted set of lowest BIC, without a guarantee"
 
 
 @lru_cache(maxsize=8)
@@ -30,7 +31,7 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         **{name.removeprefix("format_"): each for name, each in functions if "format_" in name},
         "join_words": formatting.join_words,
         "count_conclusions": formatting.count_conclusions,
-        "conclusion": lambda why: CONCLUSIONS["best" if "best" in why else "intersection"],
+        "conclusion": lambda why: _BEST if "best" in why else "what all accepted sets share",
         "text": as_text,
         "shorten": shorten_list,
         "of": count,

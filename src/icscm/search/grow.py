@@ -179,7 +179,7 @@ def rank(found: Found) -> tuple[float, Cut]:
     return -round(found.deviance_explained, DEVIANCE_DECIMALS), found.cut
 
 
-# A split that is not allowed, and why: a key of `REJECTION_REASONS`.
+# A split that is not allowed, and why: see `Rejection`.
 Rejected = tuple[Found, str]
 
 

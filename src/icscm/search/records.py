@@ -29,37 +29,6 @@ STOP_REASONS = {
     "rejected": "all splits that explain more deviance than chance were rejected",
 }
 
-# What a model of the exhaustive search is.
-CONCLUSIONS = {
-    "intersection": "what all accepted sets share",
-    "best": "the accepted set of lowest BIC, without a guarantee",
-}
-
-# Why a candidate, a rule or a split, was rejected.
-REJECTION_REASONS = {
-    # the candidate's verdict distinguishes the two
-    "dependent": "the label depends on the environment in its leaf, or was not shown not to",
-    "small": "its leaf, or the uncovered samples, would be too few",
-    "unreplicated": "it informs in too few of the environments that could show its effect",
-    "unhelpful": "it would cover too many samples wrongly for those that it covers correctly, or "
-    "no more than chance would",
-    "heterogeneous": "the effect of its column differs between environments by more than the "
-    "tolerance",
-    "banned": "with its feature, rates in the leaves differ between environments by more than the "
-    "tolerance",
-    "idle": "its feature explains next to no deviance that others do not explain",
-}
-
-# Results of pruning, as sentences.
-PRUNING_OUTCOMES = {
-    "removed": "Pruning removed rules that invariance does not need.",
-    "needed": "Pruning removed nothing: without any one of the columns a leaf would not be "
-    "invariant.",
-    "single": "Nothing to prune: the rules use a single column.",
-    "not_ended": "Nothing was pruned: Proposition 3.2 requires that the search ended because the "
-    "label of the uncovered samples is independent of the environment.",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
@@ -123,7 +92,8 @@ class Rejection:
     Parameters
     ----------
     candidate, reason : Candidate, str
-        The candidate, and why: a key of `REJECTION_REASONS`.
+        The candidate, and why: `"dependent"`, `"small"`, `"unreplicated"` or `"unhelpful"` of a rule,
+        `"heterogeneous"`, `"unreplicated"`, `"banned"` or `"idle"` of a split.
     """
 
     candidate: Candidate
@@ -209,7 +179,7 @@ class PruningOutcome:
     Parameters
     ----------
     outcome : str
-        A key of `PRUNING_OUTCOMES`.
+        `"removed"`, `"needed"`, `"single"` or `"not_ended"`.
     n_wrong_before, n_wrong_after : int
         Misclassified training samples, without pruning and with it.
     """

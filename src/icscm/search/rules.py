@@ -118,7 +118,7 @@ def make_leaf_verdicts(
 def prune_where_allowed(
     patterns: Patterns, trace: Trace, settings: Settings
 ) -> tuple[list[int], list[PruningTest], str]:
-    """The rules to keep, every test made, and the outcome: a key of `PRUNING_OUTCOMES`.
+    """The rules to keep, every test made, and the outcome, see `PruningOutcome`.
 
     `pruning=True` prunes where the proposition allows it; `"shown"` only where the leaves that are
     left are shown to lie inside the margin; `"always"` for whatever reason the search ended.

@@ -34,8 +34,7 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
     trace, is_chain = learner.trace_, learner.trace_.invariance is None
     splits, scans = _describe_scans(learner, names)
     used = [format_name(each) for each in learner.features_used_]
-    reasons = records.REJECTION_REASONS
-    rejections = write_text("rejections", scan=trace.last_scan, reasons=reasons)
+    rejections = write_text("rejections", scan=trace.last_scan, write=write_text)
     sets = sorted(trace.sets, key=lambda each: -each.p_value)
     return {
         "walk": [*walk_nodes(learner.model_, names)],
@@ -238,8 +237,8 @@ def _describe_rejection(rejection: Rejection, names: Names, learner: Learner) ->
     columns = {each.rule.feature: each for each in learner.trace_.rejected_columns}
     if (column := columns.get(candidate.rule.feature)) is not None:
         fields |= {"replication": column.replication, "column_share": column.heterogeneity_share}
-    content = {"each": fields, "text": records.REJECTION_REASONS[reason], "names": names}
-    return {**fields, "reason": reason, "why": write_text("rejection", reason=reason, **content)}
+    why = write_text("rejection", reason=reason, each=fields, names=names)
+    return {**fields, "reason": reason, "why": why}
 
 
 def _describe_column(column: records.RejectedColumn, trace: Trace, names: Names) -> Plain:
@@ -270,8 +269,7 @@ def _list_outliers(steps: Sequence[Plain], scans: Sequence[Plain]) -> list[Plain
 def _describe_pruning(trace: Trace) -> Plain:
     """The tests of pruning, what they removed, and the errors with and without it."""
     tests = [{**asdict(test), "feature": format_name(test.feature)} for test in trace.pruning]
-    outcome = trace.pruned and records.PRUNING_OUTCOMES[trace.pruned.outcome]
-    text = write_text("pruning", tests=tests, pruned=trace.pruned, outcome=outcome)
+    text = write_text("pruning", tests=tests, pruned=trace.pruned)
     removed = [each["feature"] for each in tests if each["removed"]]
     return {"removed": removed, "tests": tests, "text": text or None}
 
