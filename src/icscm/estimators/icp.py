@@ -25,68 +25,11 @@ from icscm.tables.labels import check_labels, check_several, encode_environments
 from icscm.tables.parsing import check_table
 
 
-@document_parameters
-@dataclass(eq=False, repr=False)
-class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Invariant causal prediction: features in every set given which the label is invariant.
-
-    For each set S of features the label is tested against the environment within every
-    combination of values of S. S is accepted when the p-value exceeds `alpha`, and the features
-    that all accepted sets share are selected. If the causes of the label are among the
-    features, and the environment acts on the label through them only, their set is accepted
-    with probability 1 - alpha, and then every selected feature is one of them. A feature that
-    is not selected may still be a cause: these environments may not disclose it.
-
-    The number of sets doubles with each feature. At most 20 features can be tested in full;
-    with more, screen them first or bound the size of the sets with `max_set_size`.
-
-    {parameters}
-
-    Attributes
-    ----------
-    parents_ : tuple or None
-        The selected features: names, or positions where X had no names. `()` when the accepted
-        sets share nothing, or the best of them is empty; None when every set was rejected. Only
-        those of `conclusion="intersection"` carry the guarantee.
-    accepted_sets_ : dict
-        p-value of each accepted set, by size and then in the order of features.
-    bic_ : dict
-        BIC of each accepted set for `conclusion="best"`, else empty.
-    p_values_ : array of shape (n_features,)
-        For each feature the largest p-value of the sets without it: a feature is in all accepted
-        sets when that is not above alpha (and something was accepted).
-    n_sets_tested_ : int
-        Number of sets tested.
-    environments_ : tuple
-        The environments' labels.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of str
-        Their names, where X had names.
-
-    Examples
-    --------
-    >>> from icscm.datasets import make_conjunction
-    >>> from icscm.estimators.icp import InvariantCausalPrediction
-    >>> data = make_conjunction(n_distractors=1, random_state=1)
-    >>> icp = InvariantCausalPrediction().fit(data.X, data.y, environments=data.environments)
-    >>> icp.parents_
-    ('A1', 'A2')
-    >>> for features in icp.accepted_sets_:
-    ...     print(*features)
-    A1 A2
-    A1 A2 B1
-    """
+class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the selectors that test sets of features."""
 
     # the parameter for finer thresholds
-    _finer: ClassVar[str] = "max_levels"
-
-    alpha: float = 0.05
-    test: str = "g"
-    max_set_size: int | None = None
-    dof: str = "adjusted"
-    max_levels: int = 4
-    conclusion: str = "intersection"
+    _finer: ClassVar[str]
 
     @whole_or_nothing
     def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
@@ -150,15 +93,6 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             )
         return self
 
-    def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
-        """Test the sets."""
-        own = table, labels, environments, len(self.environments_)
-        counts = make_level_counts(*own, self.max_levels)
-        size = min(self.max_set_size or counts.n_features, counts.n_features)
-        check_affordable(counts, size, self.max_set_size)
-        options: dict[str, Any] = {"alpha": self.alpha, "scored": self.conclusion == "best"}
-        return find_invariant_sets(counts, size, test=self.test, dof=self.dof, **options)
-
     def _get_features(self) -> list[str | int]:
         """Names where X had names, positions otherwise."""
         names = getattr(self, "feature_names_in_", None)
@@ -178,7 +112,80 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
 
 
 @document_parameters
-class TreeCausalPrediction(InvariantCausalPrediction):
+@dataclass(eq=False, repr=False)
+class InvariantCausalPrediction(CausalPrediction):
+    """Invariant causal prediction: features in every set given which the label is invariant.
+
+    For each set S of features the label is tested against the environment within every
+    combination of values of S. S is accepted when the p-value exceeds `alpha`, and the features
+    that all accepted sets share are selected. If the causes of the label are among the
+    features, and the environment acts on the label through them only, their set is accepted
+    with probability 1 - alpha, and then every selected feature is one of them. A feature that
+    is not selected may still be a cause: these environments may not disclose it.
+
+    The number of sets doubles with each feature. At most 20 features can be tested in full;
+    with more, screen them first or bound the size of the sets with `max_set_size`.
+
+    {parameters}
+
+    Attributes
+    ----------
+    parents_ : tuple or None
+        The selected features: names, or positions where X had no names. `()` when the accepted
+        sets share nothing, or the best of them is empty; None when every set was rejected. Only
+        those of `conclusion="intersection"` carry the guarantee.
+    accepted_sets_ : dict
+        p-value of each accepted set, by size and then in the order of features.
+    bic_ : dict
+        BIC of each accepted set for `conclusion="best"`, else empty.
+    p_values_ : array of shape (n_features,)
+        For each feature the largest p-value of the sets without it: a feature is in all accepted
+        sets when that is not above alpha (and something was accepted).
+    n_sets_tested_ : int
+        Number of sets tested.
+    environments_ : tuple
+        The environments' labels.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+
+    Examples
+    --------
+    >>> from icscm.datasets import make_conjunction
+    >>> from icscm.estimators.icp import InvariantCausalPrediction
+    >>> data = make_conjunction(n_distractors=1, random_state=1)
+    >>> icp = InvariantCausalPrediction().fit(data.X, data.y, environments=data.environments)
+    >>> icp.parents_
+    ('A1', 'A2')
+    >>> for features in icp.accepted_sets_:
+    ...     print(*features)
+    A1 A2
+    A1 A2 B1
+    """
+
+    _finer: ClassVar[str] = "max_levels"
+
+    alpha: float = 0.05
+    test: str = "g"
+    max_set_size: int | None = None
+    dof: str = "adjusted"
+    max_levels: int = 4
+    conclusion: str = "intersection"
+
+    def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
+        """Test the sets."""
+        own = table, labels, environments, len(self.environments_)
+        counts = make_level_counts(*own, self.max_levels)
+        size = min(self.max_set_size or counts.n_features, counts.n_features)
+        check_affordable(counts, size, self.max_set_size)
+        options: dict[str, Any] = {"alpha": self.alpha, "scored": self.conclusion == "best"}
+        return find_invariant_sets(counts, size, test=self.test, dof=self.dof, **options)
+
+
+@document_parameters
+@dataclass(eq=False, repr=False)
+class TreeCausalPrediction(CausalPrediction):
     """Invariant causal prediction with a tree for each set of features.
 
     `InvariantCausalPrediction` holds every combination of the values of a set fixed, of which there
@@ -218,25 +225,14 @@ class TreeCausalPrediction(InvariantCausalPrediction):
 
     _finer: ClassVar[str] = "max_thresholds"
 
-    def __init__(
-        self,
-        alpha: float = 0.05,
-        max_set_size: int | None = None,
-        max_features: int = 8,
-        max_leaves: int = 32,
-        min_samples_leaf: float = 0.01,
-        max_thresholds: int | None = 50,
-        random_state: Any = None,
-        conclusion: str = "intersection",
-    ) -> None:
-        self.alpha = alpha
-        self.max_set_size = max_set_size
-        self.max_features = max_features
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.max_thresholds = max_thresholds
-        self.random_state = random_state
-        self.conclusion = conclusion
+    alpha: float = 0.05
+    max_set_size: int | None = None
+    max_features: int = 8
+    max_leaves: int = 32
+    min_samples_leaf: float = 0.01
+    max_thresholds: int | None = 50
+    random_state: Any = None
+    conclusion: str = "intersection"
 
     def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
         options: dict[str, Any] = {"max_thresholds": self.max_thresholds, "n_jobs": 1}

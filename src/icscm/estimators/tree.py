@@ -35,7 +35,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
     tolerance_: float | None
     trace_: Trace
 
-    def _make_settings(self: Any, countable: Countable[Any]) -> TreeSettings:
+    def _make_settings(self, countable: Countable[Any]) -> TreeSettings:
         tolerance = TOLERANCES[self.invariance] if self.tolerance == "auto" else self.tolerance
         if not countable.has_environments:
             tolerance = None
@@ -62,7 +62,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
         if countable.has_environments:
             warn_of_two(countable.source.environments)
 
-    def _warn_of_findings(self: Any) -> None:
+    def _warn_of_findings(self) -> None:
         """Warn where one environment has nearly all information on the effects that are used."""
         if self.min_replication and (lone := self.trace_.describe_lone()) is not None:
             warn(lone, exceptions.FewEnvironmentsWarning)
