@@ -1,7 +1,5 @@
 """Modules that are imported when something of them is first used."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from importlib import import_module

@@ -1,7 +1,5 @@
 """How a result shows itself: a line and a table, as text and as HTML in a notebook."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Arrays by what they hold: the names that annotations use throughout."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

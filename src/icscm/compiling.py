@@ -2,8 +2,6 @@
 
 # mypy: disable-error-code="attr-defined, no-untyped-call, misc"
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import suppress

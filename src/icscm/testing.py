@@ -3,8 +3,6 @@
 Each `check_*` raises `AssertionError` with the first difference it finds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

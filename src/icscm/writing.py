@@ -4,8 +4,6 @@ A file is filled under a hidden name and a lock, then renamed. What a killed pro
 lock any more, and the next write into the folder removes it.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import platform

@@ -1,7 +1,5 @@
 """The raw files of real data sets, as `sources.toml` lists them: finding, downloading, reading."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import struct

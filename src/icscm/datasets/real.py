@@ -3,8 +3,6 @@
 The files lie in a folder that the caller names; `list_datasets` lists them, `fetch` downloads them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

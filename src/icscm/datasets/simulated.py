@@ -15,8 +15,6 @@ y, hospital --> billing_code      shortcuts: they follow the outcome more closel
 y, hospital --> troponin          than in others, and are reversed at a new hospital
 """
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 from typing import Any, NamedTuple

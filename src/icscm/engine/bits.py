@@ -1,7 +1,5 @@
 """Tables of zeros and ones, dense or sparse, straight to bits: nothing to plan, nothing to bin."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

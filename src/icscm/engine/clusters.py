@@ -10,8 +10,6 @@ needs to know of these are four sums over the clusters of an environment, its mo
            2          0  0
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The axes are always (feature, bin, label, environment).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol

@@ -12,8 +12,6 @@ category of more than `MAX_SURVEYED_LEVELS` levels, is an identifier is estimate
 some thousands of its values occur, picked by their hash.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """Threads over independent pieces of work. Results never depend on how many there are."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import deque

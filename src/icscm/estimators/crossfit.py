@@ -1,7 +1,5 @@
 """Cross-fitting: scores of learners for rows that they did not see, and what each column adds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Invariant causal prediction: which sets of features make the label independent of environment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 

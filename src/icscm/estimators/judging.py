@@ -16,8 +16,6 @@ residual. The largest of the three, divided by the deviance that the model expla
 environments, is the column's share of heterogeneity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """Learners for the screen that take frames as they are: categories, text, missing values."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

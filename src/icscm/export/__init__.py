@@ -9,8 +9,6 @@ and nothing else lets text through.
 May import `search` and what is below; reads a saved model, never an estimator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

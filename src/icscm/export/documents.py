@@ -3,8 +3,6 @@
 Documents and SQL are made from conditions and leaves, which are the first part of this module.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Names of columns and of environments: checked, suggested, joined, renamed, merged."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@
 `raw` is the rate of a leaf, or the mean of such rates over the trees of a forest.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Forests: many trees, whose mean predicts."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 Reading runs no code of the file's choosing: whoever loads a model may have got it by e-mail.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -7,8 +7,6 @@ that it is finite without a positive row and its interval covers at any rate. Fe
 the shift that is applied is drawn towards 0 as if sites scattered by `SITE_SPREAD`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 

@@ -5,8 +5,6 @@ age missing     age > 63 --30 % of the training samples--> .40      .3 * .40 + .
                    .10
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress

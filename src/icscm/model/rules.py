@@ -5,8 +5,6 @@ missing at fitting. Such a rule and its negation are both false for a missing va
 later, and a model takes the mean of both sides (`icscm.model.splits.blend`).
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """Points scores: whole points for each column, and a risk for each total."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby

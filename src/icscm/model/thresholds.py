@@ -1,7 +1,5 @@
 """Thresholds: from which probability on a row is predicted positive, and how one is chosen."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

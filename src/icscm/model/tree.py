@@ -1,7 +1,5 @@
 """The one predictor: a tree of splits; a conjunction or disjunction is a tree of one branch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self

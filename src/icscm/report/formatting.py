@@ -1,7 +1,5 @@
 """Names, counts, rates and numbers as text: what all renderings of a report share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt

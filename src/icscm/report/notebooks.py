@@ -1,7 +1,5 @@
 """A figure that shows itself in a notebook. Imports matplotlib, so it is imported when needed."""
 
-from __future__ import annotations
-
 from io import BytesIO
 
 import matplotlib

@@ -5,8 +5,6 @@ drawings are SVG in the markup, and its content security policy lets it load not
 script but its own.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

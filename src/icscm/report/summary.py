@@ -31,8 +31,6 @@ Rates are shares between 0 and 1, intervals pairs of them. Names come from users
 do not print are escaped.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Names come from users, so every cell is `Text`: nothing in it is read as markup.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import unescape

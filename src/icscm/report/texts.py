@@ -1,7 +1,5 @@
 """Templates, and the sentences of a report, which are the blocks of `templates/texts.jinja`."""
 
-from __future__ import annotations
-
 import re
 from functools import cache, lru_cache
 from typing import Any

@@ -16,8 +16,6 @@ A column that informs in too few environments is rejected, too: nothing shows th
 replicated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple

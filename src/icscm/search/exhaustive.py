@@ -10,8 +10,6 @@ d + 1 leaves, not 2^d strata, so its test has far more power. `docs/theory.md` h
 and its assumptions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

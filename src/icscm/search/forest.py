@@ -10,8 +10,6 @@ evidence that effects differ than there is.
     the other rows of each tree  ----->  scores out of bag, or out of environment
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

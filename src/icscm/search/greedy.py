@@ -5,8 +5,6 @@ computes the leaf that each candidate rule would create, and takes the allowed o
 utility. A disjunction is learned as a conjunction on the inverted label, its rules negated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

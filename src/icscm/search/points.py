@@ -12,8 +12,6 @@ needs the counts of the patterns of true terms only, and at last the counts of t
     effects times a factor, rounded, each moved by 1 while that lowers the log loss   -->   points
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil

@@ -1,7 +1,5 @@
 """Reasons in words, candidates, and the records of pruning, screening and tried trees."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,8 +90,8 @@ class Rejection:
     Parameters
     ----------
     candidate, reason : Candidate, str
-        The candidate, and why: `"dependent"`, `"small"`, `"unreplicated"` or `"unhelpful"` of a rule,
-        `"heterogeneous"`, `"unreplicated"`, `"banned"` or `"idle"` of a split.
+        The candidate, and why: `"dependent"`, `"small"`, `"unreplicated"` or `"unhelpful"` of a
+        rule, `"heterogeneous"`, `"unreplicated"`, `"banned"` or `"idle"` of a split.
     """
 
     candidate: Candidate

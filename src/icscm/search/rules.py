@@ -10,8 +10,6 @@ rejected rules take longer than a small fit, and most fits never need them: they
 together, when the nodes of the trace are first read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction

@@ -4,8 +4,6 @@ A node is scanned once, whatever features a tree may not use: those that were re
 (`icscm.search.columns`), banned (`icscm.search.trees`) or not drawn for a tree of a forest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple

@@ -12,8 +12,6 @@ over one feature of a table at hand.
 `icscm.search.tree_sets` tests sets by trees, `icscm.search.exhaustive` sets of rules.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

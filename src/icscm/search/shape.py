@@ -9,8 +9,6 @@ three environments, too few would be left to compare, and rows are held out inst
 Chains are searched without pruning, which changes their ranking little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil

@@ -11,8 +11,6 @@ the same all over a leaf. A true threshold lies between two that are tried: samp
 beside a cut are not tested (`icscm.search.sets.find_beside`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

@@ -14,8 +14,6 @@ All are deviances: twice a log-likelihood in nats. Trees share their nodes, and 
 serves every set of banned features, so that most trees cost no counting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple

@@ -11,8 +11,6 @@ Rules are sent to the sites and counts come back. A site answers four kinds of q
 others; `docs/sites.md` describes what the answers reveal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -4,8 +4,6 @@ The log odds of the label are an intercept for each environment plus a slope, co
 the log odds that were predicted. A new environment gets the random-effects mean of the intercepts.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import numpy as np

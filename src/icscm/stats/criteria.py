@@ -1,7 +1,5 @@
 """When a leaf is accepted as invariant: criteria, corrections and outliers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -12,8 +12,6 @@ Both functions compare the two, and differ in what is divided by the result:
               vary too much.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from icscm._types import Array, CountArray, FloatArray

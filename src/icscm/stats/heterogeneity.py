@@ -14,8 +14,6 @@ tau^2 W is a deviance: what the environments' own effects would explain. All of 
 sums of g and h by bin and environment, whoever adds them up: the leaves of a tree, or rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple

@@ -5,8 +5,6 @@ rate differs between environments. Rows and columns without samples do not count
 the degrees of freedom, and a table with none left has p-value 1: never NaN.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable

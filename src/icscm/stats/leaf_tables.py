@@ -6,8 +6,6 @@ rounding, and the wrong one of two equals would win. So p is the fraction of its
 utilities are compared as whole numbers, multiplied by its denominator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -30,8 +30,6 @@ Methods.
   chi-squared stand for it). The mixture is then that of theta_l given z.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

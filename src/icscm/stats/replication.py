@@ -13,8 +13,6 @@ pi (1 - pi) cancels: eff(w*) is that of the hessians. Where it is about 1, one e
 nearly all information and nothing can be told: replication is NaN, and nothing is rejected.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -9,8 +9,6 @@ And two numbers that reports and studies share: the area under the ROC curve, an
 of the lowest and the highest value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

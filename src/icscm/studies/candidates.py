@@ -1,7 +1,5 @@
 """The candidates of a comparison: our learners and scikit-learn's, on the same table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """A check of the environments before fitting: sizes, associations with columns, power."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace

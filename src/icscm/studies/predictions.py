@@ -1,7 +1,5 @@
 """Rows with known labels, and what a fitted model predicts for them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -28,8 +28,6 @@ interval then has the effective sample size share (1 - share) / variance; where 
 vanishes, a group counts as one sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any

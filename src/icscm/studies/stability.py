@@ -3,8 +3,6 @@
 The table is binned once; each subsample is a selection of its rows.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence

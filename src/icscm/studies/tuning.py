@@ -1,7 +1,5 @@
 """Parameters and thresholds of a learner, chosen by cross-validation."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

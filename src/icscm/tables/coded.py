@@ -14,8 +14,6 @@ rows in memory   -->  ColumnFacts of each column  --.
 a survey of rows -->  ColumnFacts of each column  --'
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Error messages about tables, the same for every source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any

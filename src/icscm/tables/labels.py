@@ -1,7 +1,5 @@
 """Labels, environments and weights of rows: any hashable values in, numbers and names out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date

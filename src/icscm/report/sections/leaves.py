@@ -1,7 +1,5 @@
 """Sections `leaves` and `errors`: rates and errors of the leaves, overall and by environment."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

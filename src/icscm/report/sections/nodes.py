@@ -1,7 +1,5 @@
 """Section `nodes`: the model as a tree, and the search at each node: chosen and rejected."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from math import exp, sqrt

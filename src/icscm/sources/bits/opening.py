@@ -9,8 +9,6 @@ masks               a            |  a  b         |   b          words to count, 
 Samples without a label are in no tile; the masks hold the samples still in play.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -17,8 +17,6 @@ determine all positions, so a footer is accepted only if it equals, byte for byt
 written for its own sizes and samples.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import struct

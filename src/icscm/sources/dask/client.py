@@ -10,8 +10,6 @@ derived from the piece and the rules so far, each step a task of its own, so tha
 what a lost worker held. Without a client the same tasks run on Dask's local scheduler.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial, reduce

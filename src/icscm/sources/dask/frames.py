@@ -10,8 +10,6 @@ Parquet is read by Dask, text by our own reader:
 A file is one partition if it is compressed, or if quotes in it could hold ends of lines.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace

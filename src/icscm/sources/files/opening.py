@@ -9,8 +9,6 @@ The search then walks the temporary file. What it finds, and the trace, are thos
 in memory: thresholds depend on the rows only, not on how they are stored.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack

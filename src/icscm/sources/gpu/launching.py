@@ -5,8 +5,6 @@
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
-from __future__ import annotations
-
 from importlib.resources import files
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Stores on the card: columns of bits or of bin numbers, sent there, sorted and counted there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
