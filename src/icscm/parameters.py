@@ -126,22 +126,18 @@ def allow(*values: Any, words: str = "", is_other: Callable[[Any], bool] | None 
     return Allowed(ranges, tuple(v for v in values if v not in texts), words, is_other)
 
 
-def _is_object(value: Any) -> bool:
-    return not isinstance(value, str | bool | Real | None)
-
-
-def _is_names(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, bytes | Mapping)
-
-
 def _are_rates(value: Any) -> bool:
     rate = Range.parse("float (0, 1)")
     return isinstance(value, tuple | list) and [*map(rate.accepts, value)] == [True, True]
 
 
 # Values that parameters.toml cannot list, by what it calls them.
-_OTHERS = {"object": _is_object, "names": _is_names, "rates": _are_rates}
-_OTHERS["generator"] = lambda value: isinstance(value, np.random.RandomState | np.random.Generator)
+_OTHERS: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: not isinstance(value, str | bool | Real | None),
+    "names": lambda v: isinstance(v, Iterable) and not isinstance(v, bytes | Mapping),
+    "rates": _are_rates,
+    "generator": lambda v: isinstance(v, np.random.RandomState | np.random.Generator),
+}
 
 
 @dataclass(frozen=True)

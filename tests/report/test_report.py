@@ -98,7 +98,7 @@ def test_hostile_names_are_text(hostile, hostile_report):
     assert "<script>alert(1)</script> > 0" in text
     assert "<script>alert('data')</script>.csv" in text
     assert "{{ 7 * 7 }} {% raw %} &lt; > 0" in text
-    assert len(re.findall("<script", html)) == len(re.findall("</script", html)) == 2
+    assert len(re.findall("<script", html)) == len(re.findall("</script", html)) == 1
 
 
 def test_hostile_names_change_no_markup(hostile, hostile_report):

@@ -346,7 +346,15 @@ def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -
     n = len(is_positive)
     if min(is_positive.sum(), n - is_positive.sum()) < _N_LEAST:
         return ()
-    values, sizes, rates = _group_rows(is_positive, probability)
+    # rows of equal probability are one group, or else of neighbouring quantiles
+    edges = np.unique(probability)
+    if len(edges) > _N_BINS:
+        ends = np.linspace(0, 1, _N_BINS)
+        edges = np.unique(np.quantile(probability, ends, method="inverted_cdf"))
+    numbers = np.searchsorted(edges, probability)
+    sizes = np.bincount(numbers).astype(np.float64)
+    positives, total = (np.bincount(numbers, each) for each in (is_positive, probability))
+    values, rates = total / sizes, positives / sizes
     ends = np.linspace(0.01, 0.99, N_POINTS)
     grid = np.unique(np.quantile(probability, ends, method="inverted_cdf"))
     distance = np.abs(grid[:, np.newaxis] - values)  # (point, group)
@@ -364,20 +372,6 @@ def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -
     slope = (weights * off) @ rates / np.where(spread > 1e-9 * reach[:, 0] ** 2, spread, np.inf)
     observed = np.clip(level + slope * (grid - centre), 0, 1)
     return tuple(zip(grid.tolist(), observed.tolist(), strict=True))
-
-
-def _group_rows(
-    is_positive: BoolArray, probability: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean probability, number of rows and rate of positives of rows of similar probability."""
-    edges = np.unique(probability)
-    if len(edges) > _N_BINS:
-        ends = np.linspace(0, 1, _N_BINS)
-        edges = np.unique(np.quantile(probability, ends, method="inverted_cdf"))
-    numbers = np.searchsorted(edges, probability)
-    sizes = np.bincount(numbers).astype(np.float64)
-    positives, total = (np.bincount(numbers, each) for each in (is_positive, probability))
-    return total / sizes, sizes, positives / sizes
 
 
 def choose_thresholds(probability: FloatArray) -> FloatArray:

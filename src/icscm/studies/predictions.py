@@ -59,7 +59,14 @@ def predict_rows(
         own = replace(own, threshold=cut)
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
-    rows = _read_rows(X, _read_labels(X, y, classes), environments, groups, settings)
+    is_positive, together = _read_labels(X, y, classes), None
+    n_rows = len(is_positive)
+    places: tuple[IntArray, tuple[Any, ...]] = np.zeros(n_rows, dtype=np.int64), ()
+    if groups is not None:
+        together, _ = encode_environments(groups, n_rows, what="groups")
+    if environments is not None:
+        places = _read_environments(environments, n_rows, settings)
+    rows = Cohort(X, is_positive, np.array([False, True]), *places, together)
     n_excluded = int((rows.numbers < 0).sum())
     rows = rows.take(rows.numbers >= 0) if n_excluded else rows
     n_groups = None if rows.groups is None else len(np.unique(rows.groups))
@@ -78,19 +85,6 @@ def predict_rows(
         predicted = probability >= cut
     found = predicted, probability, leaves, cut, majority, rate, notes + unusual
     return Predicted(own, name, classes, known, rows, *found)
-
-
-def _read_rows(
-    X: Any, is_positive: BoolArray, environments: Any, groups: Any, settings: dict[str, Any]
-) -> Cohort:
-    """The rows with their environments, -1 for those that were excluded in training, and groups."""
-    n_rows, together = len(is_positive), None
-    places: tuple[IntArray, tuple[Any, ...]] = np.zeros(n_rows, dtype=np.int64), ()
-    if groups is not None:
-        together, _ = encode_environments(groups, n_rows, what="groups")
-    if environments is not None:
-        places = _read_environments(environments, n_rows, settings)
-    return Cohort(X, is_positive, np.array([False, True]), *places, together)
 
 
 def _open_model(model: Any) -> tuple[Any, tuple[Any, Any], set[Any] | None, dict[str, Any]]:

@@ -105,7 +105,12 @@ def compute_scores(
     y, predicted = np.asarray(y).astype(bool), np.asarray(predicted).astype(bool)
 
     def share(hits: BoolArray, rows: Any) -> Score | None:
-        return _compute_share(hits[rows], None if groups is None else groups[rows])
+        n_hits, n = int(hits[rows].sum()), len(hits[rows])
+        if not n:
+            return None
+        if groups is not None:
+            return _bound_share(n_hits / n, (hits[rows] - n_hits / n) / n, groups[rows])
+        return _bound(n_hits / n, *compute_wilson(np.array(n_hits), np.array(n), Z))
 
     sensitivity, specificity, balanced = share(predicted, y), share(~predicted, ~y), None
     if sensitivity and specificity and groups is not None:
@@ -266,15 +271,6 @@ def _bound_share(value: float, influence: FloatArray, groups: IntArray) -> Score
     spread = value * (1 - value)
     n = spread / variance if spread > 0 and variance > 0 else len(np.unique(groups))
     return _bound(value, *compute_wilson(np.array(value * n), np.array(n), z))
-
-
-def _compute_share(hits: BoolArray, groups: IntArray | None) -> Score | None:
-    if not len(hits):
-        return None
-    n_hits, n = int(hits.sum()), len(hits)
-    if groups is not None:
-        return _bound_share(n_hits / n, (hits - n_hits / n) / n, groups)
-    return _bound(n_hits / n, *compute_wilson(np.array(n_hits), np.array(n), Z))
 
 
 def _compute_mean(
