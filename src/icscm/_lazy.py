@@ -2,7 +2,10 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 
@@ -21,11 +24,13 @@ class _Later:
 # scipy.special takes as long to import as NumPy, scikit-learn five times as long. Commands that
 # show a model or predict do without.
 arrow_dataset: Any = _Later("pyarrow.dataset")  # imports pandas
+dummy: Any = _Later("sklearn.dummy")
 isotonic: Any = _Later("sklearn.isotonic")
+metrics: Any = _Later("sklearn.metrics")
 multiclass: Any = _Later("sklearn.utils.multiclass")
 optimize: Any = _Later("scipy.optimize")
 sparse: Any = _Later("scipy.sparse")
-special: Any = _Later("scipy.special")
+special: Any = _Later("scipy.special._ufuncs")  # without the rest of it: see `postpone_imports`
 stats: Any = _Later("scipy.stats")
 validation: Any = _Later("sklearn.utils.validation")
 if TYPE_CHECKING:
@@ -34,6 +39,46 @@ if TYPE_CHECKING:
     nw = narwhals
 else:
     nw = _Later("narwhals")
+
+
+class _PostponedModule(ModuleType):
+    """A module whose code runs when something of it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked for by imports
+            raise AttributeError(name)
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        assert self.__spec__ is not None
+        assert self.__spec__.loader is not None
+        self.__spec__.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def postpone_imports() -> None:
+    """Run scipy.special and scipy.stats when something of them is first used, and not on import.
+
+    For programs. They take half of the time of `import sklearn.base`, which names them only, and
+    the compiled functions of scipy.special are found without running it.
+    """
+    for name in ("scipy.special", "scipy.stats"):
+        if name not in sys.modules and (spec := find_spec(name)) is not None:
+            module = sys.modules[name] = module_from_spec(spec)
+            module.__class__ = _PostponedModule
+
+
+def postpone_pandas() -> None:
+    """Keep pyarrow from importing pandas for its first array, whatever that holds.
+
+    For programs that make no arrays from pandas. It looks for pandas twice, and then no more.
+    """
+    import pyarrow
+
+    if "pandas" not in sys.modules:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+        for _ in range(2):
+            with suppress(ImportError, AttributeError):
+                pyarrow.array([1])
+        del sys.modules["pandas"]
 
 
 def is_sparse(X: Any) -> bool:

@@ -1,11 +1,14 @@
 """Errors are one line on standard error with status 2; outputs come whole or not at all."""
 
+import gzip
+import itertools
 import json
 import pickle
 import re
 import shutil
 import warnings
 from contextlib import chdir
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -295,16 +298,37 @@ def test_on_a_terminal_messages_are_folded(monkeypatch, capsys):
 
 
 def test_progress_on_a_terminal(monkeypatch, capsys):
+    """Time left was shown for none of the commands that read a file; the clock is a list here."""
     from icscm.cli.console import Progress
 
+    seconds = itertools.count(0.0, 0.01)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    progress = Progress(quiet=False)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    progress = Progress(quiet=False, clock=lambda: next(seconds))
     with progress.stage("Reading [red]x"):
         pass
-    with progress.stage("Counting [red]x", 2) as advance:
-        advance()
-        advance()
-    assert "Traceback" not in capsys.readouterr().err
+    with progress.stage("Counting [red]x", 100) as show:
+        show()
+        show(60)
+        show(80)
+    shown = capsys.readouterr().err
+    assert "Counting [red]x" in shown
+    assert "80%" in shown
+    assert re.search(r"\d:\d\d:\d\d", shown)  # the time left
+
+
+@pytest.mark.parametrize("name", ["genes.Rtab", "genes.Rtab.gz"])
+def test_pack_shows_the_bytes_that_were_read(name, tmp_path, monkeypatch):
+    from icscm.sources.bits.packing import pack_table
+
+    monkeypatch.chdir(tmp_path)
+    text = b"Gene\tone\ttwo\n" + b"gyrA\t1\t0\nparC\t1\t1\nblaZ\t0\t1\n"
+    Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    shown: list[int] = []
+    monkeypatch.setattr("icscm.sources.bits.packing.CHUNK_BYTES", 10)
+    pack_table(name, "genes.bits", on_chunk=shown.append)
+    assert shown == sorted(shown)
+    assert shown[-1] == Path(name).stat().st_size
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,6 @@ def test_tables_rules_and_sentences():
         "has the smallest error",
     ):
         assert text in done.stdout
-    assert "Reading clinics.csv" in done.stderr
-    assert "Comparing icscm, tree: 12 fits (3 folds of rows, 3 parts of environ" in done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
     lines = [line.split()[0] for line in done.stdout.splitlines() if line.endswith(("0", "1"))]
     assert {"baseline", "icscm", "tree"} >= {*lines}

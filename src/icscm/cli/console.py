@@ -118,33 +118,26 @@ def hide_repeated_warnings() -> Iterator[None]:
 
 
 class Progress:
-    """Shows progress on standard error.
+    """Shows progress on standard error: a line that moves while it lasts, on a terminal only."""
 
-    On a terminal a line that moves while it lasts; otherwise one plain line each, or nothing with
-    `quiet`.
-    """
-
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet
+    def __init__(self, *, quiet: bool, clock: Callable[[], float] | None = None) -> None:
+        self.quiet, self.clock = quiet, clock
 
     @contextmanager
-    def stage(self, text: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-        """While something is done; its value is to be called after each of `total` parts."""
+    def stage(self, text: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+        """While something is done; its value is to be called after each of `total` parts.
+
+        It may be given how much is done, as of bytes. Where the total is known so is the time left.
+        """
         if self.quiet or not sys.stderr.isatty():
-            if not self.quiet:
-                print_line(f"{text} ...")
-            yield lambda: None
+            yield lambda _=None: None
             return
         from rich.console import Console
         from rich.markup import escape
         from rich.progress import Progress as Bar
-        from rich.text import Text
 
-        console, line = Console(stderr=True), escape_controls(text)
-        if total is None:
-            with console.status(Text(f"{line} ...")):
-                yield lambda: None
-            return
-        with Bar(console=console, transient=True) as bar:
-            task = bar.add_task(escape(line), total=total)
-            yield lambda: bar.advance(task)
+        with Bar(console=Console(stderr=True), transient=True, get_time=self.clock) as bar:
+            task = bar.add_task(escape(escape_controls(text)), total=total)
+            yield lambda done=None: bar.update(
+                task, completed=done, advance=1 if done is None else None
+            )

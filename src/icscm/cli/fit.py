@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import shlex
-import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from icscm._lazy import postpone_imports
 from icscm.cli import console, shared
 from icscm.cli.console import Progress, hide_repeated_warnings
 from icscm.cli.group import main, name_option
@@ -219,9 +218,8 @@ def _validate(
     if not wanted and seconds > _MAX_SECONDS:
         return {"unvalidated": f"it would take about {duration}; --validation does it"}
     text = f"Validating in {n} environments left out, about {duration}"
-    shown = progress.stage(text, n) if sys.stderr.isatty() else nullcontext(lambda: None)
     try:
-        with shown as advance, hide_repeated_warnings():
+        with progress.stage(text, n) as advance, hide_repeated_warnings():
             learner.validate(*table, groups, on_fold=advance)
     except IcscmError as error:
         if wanted:
@@ -342,20 +340,21 @@ def make_learner(ctx: click.Context, data: Path, options: Options) -> Any:
     """
     import icscm
 
-    model = options["model"]
-    classes = {name: getattr(icscm, each) for name, each in MODELS.items()}
-    signatures = {name: inspect.signature(each).parameters for name, each in classes.items()}
-    settings = {}
+    postpone_imports()
+    model, settings = options["model"], {}
+    learner_class = getattr(icscm, MODELS[model])
+    parameters = inspect.signature(learner_class).parameters
     for name in (*PARAMETERS, *_ONLY_FOR):
         if not is_given(ctx, name):
             continue
-        owners = _ONLY_FOR.get(name) or [key for key, own in signatures.items() if name in own]
-        if model not in owners:
+        is_known = name in parameters if name in PARAMETERS else model in _ONLY_FOR[name]
+        if not is_known:
+            owners = _ONLY_FOR.get(name) or _list_owners(name)
             others = f"{', '.join(owners[:-1])} or {owners[-1]}".removeprefix(" or ")
             raise IcscmError(Parameter(name), f" is for --model {others}, not for {model}")
         if name in PARAMETERS:
             settings[name] = options[name]
-    is_grown = "tolerance" in signatures[model]
+    is_grown = "tolerance" in parameters
     is_plain = settings.get("tolerance", "") is None if is_grown else model == "scm"
     if options["environment"] is None and not is_plain:
         other = "--tolerance none" if is_grown else "--model scm"
@@ -368,15 +367,21 @@ def make_learner(ctx: click.Context, data: Path, options: Options) -> Any:
     if model in ("icscm", "scm") and choose_route(data, options) != DASK:
         is_searched = any("type=" in each for each in options["cv"])
         settings.setdefault("model_type", "conjunction" if is_searched else "auto")
-    learner = classes[model](**settings)
+    learner = learner_class(**settings)
     learner.prepare()
     return learner
 
 
+def _list_owners(parameter: str) -> list[str]:
+    """The models that have a parameter."""
+    import icscm
+
+    found = {name: inspect.signature(getattr(icscm, each)) for name, each in MODELS.items()}
+    return [name for name, signature in found.items() if parameter in signature.parameters]
+
+
 def make_grid(ctx: click.Context, learner: Any, options: Options) -> Grid:
     """The values that --cv tries of each parameter; raise for what it cannot choose."""
-    from icscm.studies.tuning import list_combinations
-
     grid: Grid = {}
     for text in options["cv"]:
         name, values = _read_values(text)
@@ -390,7 +395,11 @@ def make_grid(ctx: click.Context, learner: Any, options: Options) -> Grid:
         if is_given(ctx, name):
             option = name_option(Parameter(name))
             raise IcscmError(f"{option} sets {name} and --cv chooses it; give one of the two")
-    for each in list_combinations(learner, grid) if grid else ():
+    if not grid:
+        return grid
+    from icscm.studies.tuning import list_combinations
+
+    for each in list_combinations(learner, grid):
         type(learner)(**{**learner.get_params(deep=False), **each}).prepare()
     return grid
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from icscm._lazy import postpone_imports, postpone_pandas
 from icscm._types import Array
 from icscm.cli import console, shared
 from icscm.cli.group import main
@@ -53,6 +54,7 @@ def show(model: Path, show_all: bool, fasta: bool) -> Options:
 
     if fasta and (console.is_json() or show_all):
         raise IcscmError("--fasta shows sequences only; leave out --json and --all")
+    postpone_imports()
     saved = load(model)
     if fasta:
         from icscm.export.documents import export_fasta
@@ -174,6 +176,7 @@ def predict(
     """
     import pyarrow
 
+    postpone_pandas()
     out = None if out == STDOUT else out
     if out is not None:
         formats.check_output_kind(out)

@@ -164,6 +164,8 @@ def pack(table: Path, out: Path, delimiter: str | None, force: bool, quiet: bool
 
     shared.check_ending(out, shared.BITS)
     shared.check_outputs([out], force=force, inputs=[table])
-    with Progress(quiet=quiet).stage(f"Packing {table}"):
-        pack_table(table, out, delimiter=shared.read_delimiter(delimiter), force=force)
+    size = table.stat().st_size if table.is_file() else None
+    with Progress(quiet=quiet).stage(f"Packing {table}", size) as show:
+        between = shared.read_delimiter(delimiter)
+        pack_table(table, out, delimiter=between, force=force, on_chunk=show)
     print_written(out)

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import logit
 from sklearn.base import clone
 
+from icscm._lazy import special
 from icscm._types import Array, FloatArray, IntArray
 from icscm.estimators.judging import Contributions, Judge
 from icscm.estimators.learners import TableClassifier, limit_threads
@@ -105,7 +105,7 @@ def _score(model: Any, X: Any) -> FloatArray:
     """Log odds of the positive class, or whatever score the learner has."""
     if hasattr(model, "predict_proba"):
         chance: FloatArray = np.asarray(model.predict_proba(X))[:, 1]
-        return np.asarray(logit(chance.clip(1e-5, 1.0 - 1e-5)))
+        return np.asarray(special.logit(chance.clip(1e-5, 1.0 - 1e-5)))
     return np.asarray(model.decision_function(X), dtype=float)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logit
 
+from icscm._lazy import special
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
@@ -116,7 +116,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
         )
         forest, self.trace_, held_out = find_forest(source, settings)
         cells = held_out.labels, held_out.environments
-        found = fit_recalibration(*cells, logit(held_out.votes), len(source.environments))
+        found = fit_recalibration(*cells, special.logit(held_out.votes), len(source.environments))
         self.calibration_ = found if found is not None and found.is_usable else None
         if self.calibration_ is not None:
             forest = replace(forest, calibration=self.calibration_.calibration)

@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from icscm._constants import CHANCE_LEVEL
+from icscm._lazy import special
 from icscm._types import Array, FloatArray, IntArray
 from icscm.engine.clusters import square_sums
 from icscm.engine.counts import CountCube, Cut
@@ -157,7 +157,7 @@ class Judge:
         slopes, intercepts = combine_scores(
             scores, self.labels, self.environments, self._n_environments
         )
-        p = expit(scores @ slopes + intercepts[self.environments]).clip(1e-6, 1.0 - 1e-6)
+        p = special.expit(scores @ slopes + intercepts[self.environments]).clip(1e-6, 1.0 - 1e-6)
         g, h, weights = self._derive(p)
         explained = self._explain(p, weights, slice(None))
         found, n_cuts = self._judge_residuals(columns, np.column_stack((g, h)), explained)

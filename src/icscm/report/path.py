@@ -22,14 +22,14 @@ from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.drawing import PATH_TITLES, join_points
 from icscm.report.formatting import Plain, format_score
+from icscm.report.sections.nodes import measure_effect
 from icscm.search.columns import ColumnScreen
 from icscm.search.grow import TreeSettings
-from icscm.search.records import Candidate
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.trees import find_tree
 from icscm.sources.memory import MemorySource
-from icscm.stats.splits import compute_rate_heterogeneity, measure_effects
+from icscm.stats.splits import compute_rate_heterogeneity
 
 if TYPE_CHECKING:
     import pandas
@@ -50,18 +50,6 @@ _LINES: Final = (
 )
 # Characters of the columns that leave and enter, so that the table fits a terminal.
 _MAX_CHANGES: Final = 26
-
-
-def measure_effect(candidate: Candidate) -> tuple[float, float, float]:
-    """The deviance that a split explains in all environments alike, the heterogeneity, its share.
-
-    From the counts of the split, whatever its tree was required to hold constant.
-    """
-    sides = candidate.if_true, candidate.if_false
-    true, false = (np.array(each, dtype=np.int64) for each in sides)
-    found = measure_effects(false[np.newaxis], true + false, 1)
-    deviance, share = found.deviance_explained.item(), found.heterogeneity_share.item()
-    return deviance, found.heterogeneity.item(), share
 
 
 class ScoredPoint:

@@ -31,9 +31,11 @@ Rates are shares between 0 and 1, intervals pairs of them. Names come from users
 do not print are escaped.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,12 +48,14 @@ from icscm.parameters import get_spec
 from icscm.report import formatting
 from icscm.report.formatting import Names, Plain, count_samples
 from icscm.report.importances import PermutationImportance
-from icscm.report.path import Path, PathPoint
 from icscm.report.sections import leaves as of_leaves
 from icscm.report.sections.nodes import describe_nodes, walk_nodes
 from icscm.report.texts import write_lines, write_text
 from icscm.stats.new_environments import CONFIDENCE, make_expectations
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+
+if TYPE_CHECKING:
+    from icscm.report.path import Path, PathPoint
 
 DroppedColumns = Mapping[Any, str] | Iterable[tuple[str | int, str]]
 

@@ -150,7 +150,7 @@ class _Predictive(NamedTuple):
 
 
 def _mix(logs: FloatArray, centres: FloatArray, variances: FloatArray) -> _Predictive:
-    weights = special.softmax(logs)
+    weights = np.exp(logs - np.logaddexp.reduce(logs))
     kept = weights > _NEGLIGIBLE
     spreads = np.sqrt(np.maximum(variances[kept], 1e-10))
     return _Predictive(weights[kept] / weights[kept].sum(), centres[kept], spreads)
@@ -297,7 +297,7 @@ def _fit(tables: CountArray) -> _Fit:
     nodes = _compute_nodes(counts, squares, start, n_steps)
     weights = np.log(np.outer(*(each for _, each in _LEGENDRE))).ravel()
     weighted = nodes._replace(values=nodes.values + weights)
-    restricted = special.logsumexp(weighted.values.reshape(len(at[0]), -1), axis=1)
+    restricted = np.logaddexp.reduce(weighted.values.reshape(len(at[0]), -1), axis=1)
     tau = _read_tau(restricted - np.log(_LEGENDRE[0][1]), low[0], high[0])
     return _Fit(weighted, squares, (counts[1] / counts[1].sum(axis=1, keepdims=True)), *tau)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
+from icscm._lazy import special
 from icscm._types import IntArray
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
@@ -118,7 +118,7 @@ class CandidateScores:
             values = self._list(name) if mean is not None else []
             if mean is not None and len(values) > 1:
                 spread = float(np.std(values, ddof=1)) / np.sqrt(len(values))
-                reach = float(stdtrit(len(values) - 1, 1 - ALPHA / 2)) * spread
+                reach = float(special.stdtrit(len(values) - 1, 1 - ALPHA / 2)) * spread
                 least, most = _RANGES.get(name, (-np.inf, np.inf))
                 found[name] = max(mean - reach, least), min(mean + reach, most)
         return found

@@ -17,10 +17,9 @@ import numpy as np
 import pandas as pd
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.metrics import get_scorer
-from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from icscm._lazy import metrics
 from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter
 from icscm.formatting import format_name, shorten_list
@@ -250,7 +249,7 @@ def name_keywords(estimator: Any, what: str) -> list[str]:
         return [what]
     if get_config()["enable_metadata_routing"]:
         return [what] if get_routing_for_object(estimator).consumes("fit", [what]) else []
-    if isinstance(estimator, Pipeline):
+    if hasattr(estimator, "steps"):  # a pipeline
         return [f"{name}__{n}" for name, step in estimator.steps for n in name_keywords(step, what)]
     passes_on = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values())
     return name_keywords(getattr(estimator, "estimator", None), what) if passes_on else []
@@ -266,7 +265,7 @@ def check_classifier(estimator: Any, what: str = "estimator") -> None:
 
 def describe_model(fitted: Any) -> str | None:
     """The model of a learner of ours, alone or last in a pipeline, in a line."""
-    last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+    last = fitted[-1] if hasattr(fitted, "steps") else fitted
     return format_model(last.model_) if hasattr(last, "fit_counts") else None
 
 
@@ -287,7 +286,7 @@ def name_scorers(scorers: Scorers) -> dict[str, Scorer]:
     found: dict[str, Scorer] = dict(named)
     for name, each in found.items():
         try:
-            found[name] = each if callable(each) or each in METRICS else get_scorer(each)
+            found[name] = each if callable(each) or each in METRICS else metrics.get_scorer(each)
         except ValueError:
             raise IcscmError(
                 f"there is no scorer {each!r}; use one of {', '.join(METRICS)}, one of "

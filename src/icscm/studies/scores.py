@@ -34,11 +34,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import expit, logit, ndtri, stdtr, stdtrit
-from scipy.stats import binomtest, rankdata
 
 from icscm._constants import VERDICT_CONFIDENCE
+from icscm._lazy import optimize, special, stats
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.clusters import number_clusters, square_sums
 from icscm.model.recalibration import fit_line
@@ -53,7 +51,7 @@ from icscm.stats.verdicts import compute_wilson
 # Level of the tests of differences.
 ALPHA = 0.05
 BETTER, UNCLEAR, NO_BETTER = "better", "not shown to be better", "no better"
-Z = float(ndtri((1 + VERDICT_CONFIDENCE) / 2))
+Z = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2))
 
 # Names as printed, in the order of tables.
 TITLES = {
@@ -143,7 +141,7 @@ def compute_scores(
     return scores | {
         "auc": score_auc(y, p, groups),
         "brier": _compute_mean((y - p) ** 2, p, 1 - 2 * p, 1.0, groups),
-        "log_loss": _compute_mean(losses, inner, logit(inner), np.inf, groups),
+        "log_loss": _compute_mean(losses, inner, special.logit(inner), np.inf, groups),
         "slope": slope,
         "intercept": intercept,
         "observed_expected": _compute_ratio(y, p, groups),
@@ -161,10 +159,10 @@ def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | N
     positive, negative = values[is_positive], values[~is_positive]
     if not len(positive) or not len(negative):
         return None
-    ranks = rankdata(values)
+    ranks = stats.rankdata(values)
     # of each sample, the share of the other class that is ranked on the correct side of it
-    above = (ranks[is_positive] - rankdata(positive)) / len(negative)
-    below = 1 - (ranks[~is_positive] - rankdata(negative)) / len(positive)
+    above = (ranks[is_positive] - stats.rankdata(positive)) / len(negative)
+    below = 1 - (ranks[~is_positive] - stats.rankdata(negative)) / len(positive)
     value, rarer = float(above.mean()), min(len(positive), len(negative))
     variance, z = 0.0, Z
     if groups is not None:
@@ -178,7 +176,11 @@ def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | N
     if not 0 < value < 1 or variance <= 0:
         return _bound(value, *compute_wilson(np.array(value * rarer), np.array(rarer), z))
     reach = z * np.sqrt(variance) / (value * (1 - value))
-    return _bound(value, expit(logit(value) - reach), expit(logit(value) + reach))
+    return _bound(
+        value,
+        special.expit(special.logit(value) - reach),
+        special.expit(special.logit(value) + reach),
+    )
 
 
 def score_calibration(
@@ -191,14 +193,14 @@ def score_calibration(
     0.00 1.86
     """
     is_positive = np.asarray(y).astype(bool)
-    x = logit(_clip(np.asarray(probability, dtype=np.float64)))
+    x = special.logit(_clip(np.asarray(probability, dtype=np.float64)))
     positive, negative = x[is_positive], x[~is_positive]
     if not len(positive) or not len(negative):
         return None, None
-    one, rate = np.ones((len(x), 1)), logit(is_positive.mean())
+    one, rate = np.ones((len(x), 1)), special.logit(is_positive.mean())
     ends = rate - x.max() - 1e-3, rate - x.min() + 1e-3
-    shift = brentq(lambda a: expit(a + x).sum() - len(positive), *ends)
-    intercept = _bound_coefficient(shift, one, is_positive, expit(shift + x), groups)
+    shift = optimize.brentq(lambda a: special.expit(a + x).sum() - len(positive), *ends)
+    intercept = _bound_coefficient(shift, one, is_positive, special.expit(shift + x), groups)
     if positive.min() >= negative.max() or negative.min() >= positive.max():
         return intercept, None
     spread, centred = x.std(), x - x.mean()
@@ -206,7 +208,7 @@ def score_calibration(
     if line is None:
         return intercept, None
     slope = float(line[0][0]) / spread
-    p = expit(line[1][0] + slope * centred)
+    p = special.expit(line[1][0] + slope * centred)
     design = np.column_stack((one, centred))
     return intercept, _bound_coefficient(slope, design, is_positive, p, groups)
 
@@ -237,9 +239,9 @@ def compare_losses(losses: Any, baseline: Any, groups: IntArray | None = None) -
     less = np.asarray(baseline, dtype=np.float64) - losses
     sums = less if groups is None else np.bincount(groups, less)
     n, size = len(sums), float(np.sqrt(sums @ sums))
-    p_value = float(2 * stdtr(n - 1, -abs(sums.sum()) / size)) if size and n > 1 else 1.0
+    p_value = float(2 * special.stdtr(n - 1, -abs(sums.sum()) / size)) if size and n > 1 else 1.0
     if groups is None and np.asarray(losses).dtype == bool and less.any():
-        p_value = float(binomtest(int((less < 0).sum()), np.count_nonzero(less)).pvalue)
+        p_value = float(stats.binomtest(int((less < 0).sum()), np.count_nonzero(less)).pvalue)
     if less.sum() <= 0:
         return NO_BETTER, p_value
     return BETTER if p_value <= ALPHA else UNCLEAR, p_value
@@ -256,7 +258,9 @@ def compute_variance(influence: FloatArray, groups: IntArray) -> tuple[float, fl
     n = len(sums)
     if n < 2:
         return np.inf, Z
-    return n / (n - 1) * float(sums @ sums), float(stdtrit(n - 1, (1 + VERDICT_CONFIDENCE) / 2))
+    return n / (n - 1) * float(sums @ sums), float(
+        special.stdtrit(n - 1, (1 + VERDICT_CONFIDENCE) / 2)
+    )
 
 
 def _bound(value: Any, low: Any, high: Any, most: float = 1.0, least: float = 0.0) -> Score:

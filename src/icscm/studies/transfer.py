@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit
 from sklearn.base import clone
 
 from icscm._constants import DEFAULT_TOLERANCES
+from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.formatting import as_text, make_plain
@@ -188,7 +188,7 @@ Transfer = Validation  # its name before version 0.3
 
 def _pool(name: str, scores: Sequence[Score | None]) -> PooledScore | None:
     """Random effects over the environments in which a score is defined."""
-    change, back = (logit, expit) if name == "auc" else (float, float)
+    change, back = (special.logit, special.expit) if name == "auc" else (float, float)
     effects, errors = np.full((2, len(scores)), np.nan)
     for i, score in enumerate(scores):
         if score is None:

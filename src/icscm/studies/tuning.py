@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 
+from icscm._lazy import dummy
 from icscm._types import IntArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
@@ -158,7 +158,7 @@ def grid_search(
         each.prepare()
     cohort = make_cohort(X, y, environments, groups, may_lack=True)
     fold_of = assign_folds(learner, cohort, folds, n_folds, random_state)
-    estimators = [*candidates, DummyClassifier(strategy="prior")]
+    estimators = [*candidates, dummy.DummyClassifier(strategy="prior")]
     metrics = {"score": "error" if scorer == "accuracy" else scorer}
     scores = []
     # a fold with few samples or without a rule is described by its score

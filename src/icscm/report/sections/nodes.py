@@ -14,12 +14,12 @@ from icscm.model.saved import Learner
 from icscm.model.splits import LeafCounts, walk
 from icscm.report import formatting
 from icscm.report.formatting import Names, Plain, count_samples, describe_rates
-from icscm.report.path import measure_effect
 from icscm.report.sections.leaves import describe_extremes, describe_outliers, describe_verdict
 from icscm.report.texts import write_text
 from icscm.search import records
 from icscm.search.records import Candidate, Rejection
 from icscm.search.trace import Step, Trace
+from icscm.stats.splits import measure_effects
 
 # Odds ratios whose logarithm has a larger standard error are not named as extremes.
 _MAX_ERROR: Final = 1.0
@@ -174,6 +174,18 @@ def describe_candidate(candidate: Candidate, names: Names, learner: Learner) -> 
         **describe_verdict(candidate.verdict),
         "p_value": candidate.p_value,
     }
+
+
+def measure_effect(candidate: Candidate) -> tuple[float, float, float]:
+    """The deviance that a split explains in all environments alike, the heterogeneity, its share.
+
+    From the counts of the split, whatever its tree was required to hold constant.
+    """
+    sides = candidate.if_true, candidate.if_false
+    true, false = (np.array(each, dtype=np.int64) for each in sides)
+    found = measure_effects(false[np.newaxis], true + false, 1)
+    deviance, share = found.deviance_explained.item(), found.heterogeneity_share.item()
+    return deviance, found.heterogeneity.item(), share
 
 
 def _describe_split(candidate: Candidate, names: Names) -> Plain:

@@ -11,7 +11,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Any
@@ -47,7 +47,12 @@ _NO_NAMES, _NO_ENDS = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
 
 
 def pack_table(
-    path: str | Path, out: str | Path, *, delimiter: str | None = None, force: bool = False
+    path: str | Path,
+    out: str | Path,
+    *,
+    delimiter: str | None = None,
+    force: bool = False,
+    on_chunk: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Pack a table of 0 and 1 into a store of bits.
 
@@ -66,6 +71,8 @@ def pack_table(
         number of blanks and tabs.
     force : bool
         Whether a file of that name may be replaced.
+    on_chunk : callable, optional
+        Called with the bytes of the table that have been read, to show progress.
 
     Raises
     ------
@@ -87,8 +94,9 @@ def pack_table(
     """
     path, out = Path(path), Path(out)
     check_free(out, force=force)
-    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with _clear_errors(path), opened(path, "rb") as file:
+    with _clear_errors(path), open(path, "rb") as raw, ExitStack() as stack:
+        is_zipped = path.suffix.lower() == ".gz"
+        file: Any = stack.enter_context(gzip.open(raw)) if is_zipped else raw
         samples, cut = _read_header(path, file, delimiter)
 
         def fill(writer: BitWriter) -> None:
@@ -98,6 +106,7 @@ def pack_table(
                 text = cut(chunk if chunk.endswith(b"\n") else chunk + b"\n")
                 any_lines |= _add_lines(text, samples, writer, path, n_read)
                 n_read += text.count(b"\n")
+                on_chunk(raw.tell() if raw.seekable() else 0)
             if not any_lines:
                 raise IcscmError(f"{path} has a header and no other line; there is nothing to pack")
 
