@@ -455,7 +455,7 @@ def test_demo_writes_a_report_and_keeps_it(here):
     assert "A1" in report.read_text()
     report.write_text("mine")
     again = run("demo", "--n-samples", "2000")
-    assert "icscm-demo.html exists and was kept; --force" in again.stdout
+    assert "icscm-demo.html exists and was kept; --force" in again.stderr
     assert report.read_text() == "mine"
     run("demo", "--n-samples", "2000", "--force")
     assert report.read_text() != "mine"

@@ -142,9 +142,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Optio
     finally:
         summary = print_fit(screen, data, learner, labels, choice, names)
     console.print_written(out, report, tripod)
-    if out is None and report is None and tripod is None:
-        nothing = "Nothing was written; --out keeps the model, --report the evidence."
-        screen.print(nothing, style="dim")
+    if out is None and report is None and tripod is None and not quiet:
+        console.print_line("Nothing was written; --out keeps the model, --report the evidence.")
     return summary
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from icscm.cli.console import hide_repeated_warnings, make_console, print_all, print_written
+from icscm.cli import console
 from icscm.cli.group import main, name_option
 from icscm.cli.shared import Options, add_options, check_outputs, is_given
 from icscm.exceptions import IcscmError, Parameter
@@ -84,7 +84,7 @@ def simulate(
         columns = {name: pyarrow.array(X[name], from_pandas=True) for name in X}
         columns |= dict(zip(names, (y, environments), strict=True))
         write_table(pyarrow.table(columns), path)
-        print_written(path, more=f" ({len(y):,} rows{note})")
+        console.print_written(path, more=f" ({len(y):,} rows{note})")
 
 
 @main.command(short_help="Compare both learners on the paper's simulation.")
@@ -115,14 +115,14 @@ def demo(
     is_wanted = not (no_report or is_kept)
     if is_wanted:
         check_outputs([report], force=force)
-    console, data = make_console(), make_conjunction(**settings)
-    console.print(
+    screen, data = console.make_console(), make_conjunction(**settings)
+    screen.print(
         f"The paper's simulation: 2 environments of {settings['n_samples']:,} samples. A1 and A2 "
         "cause the label, C1 is a child of label and environment, "
         f"{settings['n_distractors']} features B are noise.\n"
     )
     learners = {"SCM": SCMClassifier(), "ICSCM": ICSCMClassifier()}
-    with hide_repeated_warnings():
+    with console.hide_repeated_warnings():
         for learner in learners.values():
             learner.fit(data.X, data.y, environments=data.environments)
     if is_wanted:
@@ -134,21 +134,21 @@ def demo(
         used = learner.features_used_
         marks = [f"{c} {'✓ parent' if c in data.parents else '✗ not a parent'}" for c in used]
         marks += [f"{cause} missing" for cause in data.parents if cause not in used]
-        console.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
-        console.print("      " + ", ".join(marks))
+        screen.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
+        screen.print("      " + ", ".join(marks))
         accuracy = learner.score(data.X, data.y)
-        console.print(f"      accuracy {accuracy:.1%}\n")
+        screen.print(f"      accuracy {accuracy:.1%}\n")
         found[name] = {"rule": str(learner.model_), "features": used, "accuracy": accuracy}
-    console.print(Text("Result of ICSCM, as shown by icscm fit", style="bold"))
+    screen.print(Text("Result of ICSCM, as shown by icscm fit", style="bold"))
     summary = make_summary(
         learners["ICSCM"], words=name_option, unvalidated="icscm fit measures it"
     )
-    print_all(console, render_summary(summary, with_rejected=True))
+    console.print_all(screen, render_summary(summary, with_rejected=True))
     if is_wanted:
-        console.print()
-        print_written(report, more=", the report on ICSCM")
+        screen.print()
+        console.print_written(report, more=", the report on ICSCM")
     elif is_kept and not no_report:
-        console.print(f"\n{as_text(report)} exists and was kept; --force overwrites it.")
+        console.print_line(f"{as_text(report)} exists and was kept; --force overwrites it.")
     return {"parents": data.parents, "learners": found}
 
 
@@ -167,17 +167,17 @@ def datasets(data: Path | None) -> Options:
     from icscm.datasets import list_datasets
     from icscm.datasets._files import DATA_VARIABLE
 
-    console, known = make_console(), list_datasets(data)
+    screen, known = console.make_console(), list_datasets(data)
     for info in known:
         is_here = "here" if info.present else "not here"
         text = (
             f"{info.name}: {info.title}; {info.n_samples:,} samples, {is_here}\n  {info.source}\n"
             f"  licence: {info.licence}\n  to get it: {info.advice}\n"
         )
-        console.print(escape_controls(text, keep="\n"), soft_wrap=True)  # addresses stay whole
+        screen.print(escape_controls(text, keep="\n"), soft_wrap=True)  # addresses stay whole
     folder = data or os.environ.get(DATA_VARIABLE)
     where = f"here {folder}" if folder else f"not set; use --data or ${DATA_VARIABLE}"
-    console.print(escape_controls(f"FOLDER holds the raw files; {where}."), soft_wrap=True)
+    screen.print(escape_controls(f"FOLDER holds the raw files; {where}."), soft_wrap=True)
     return {"datasets": [vars(info) | {"loader": info.loader.__name__} for info in known]}
 
 
