@@ -197,10 +197,18 @@ def document_parameters(cls: Class) -> Class:
 
 def check_parameters(estimator: BaseEstimator) -> None:
     """Raise for the first parameter whose value is not allowed."""
-    for name in estimator.get_params(deep=False):
-        allowed = get_spec(name, cast(Any, type(estimator))).allowed
-        if allowed is not None:
-            check_value(name, getattr(estimator, name), allowed)
+    for name, allowed, default in _list_allowed(cast(Any, type(estimator))):
+        value = getattr(estimator, name)
+        if value is not default:
+            check_value(name, value, allowed)
+
+
+@cache
+def _list_allowed(learner: Any) -> list[tuple[str, Allowed, Any]]:
+    """The parameters of a class of learners whose values are checked, and their defaults."""
+    defaults = inspect.signature(learner).parameters.values()
+    found = ((each.name, get_spec(each.name, learner).allowed, each.default) for each in defaults)
+    return [(name, allowed, default) for name, allowed, default in found if allowed is not None]
 
 
 def check_arguments(owner: str, given: Mapping[str, Any]) -> None:

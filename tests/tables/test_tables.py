@@ -5,6 +5,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.tables import parsing
@@ -16,6 +18,7 @@ from icscm.tables.coded import (
     CodedTable,
     ColumnFacts,
     LevelBins,
+    _find_copies,
     drop_columns,
     find_reasons,
     find_suspicious,
@@ -31,7 +34,7 @@ from icscm.tables.columns import (
     read_numbers,
 )
 from icscm.tables.errors import name_columns
-from icscm.tables.labels import check_labels, encode_environments, find_counted_rows
+from icscm.tables.labels import check_labels, encode_environments, find_counted_rows, number_groups
 from icscm.tables.parsing import read_table
 
 N = 400
@@ -194,3 +197,32 @@ def test_a_frame_needs_rows_and_columns():
     for frame in (pd.DataFrame({"a": []}), pd.DataFrame(index=[0, 1])):
         with pytest.raises(IcscmError, match="Found array with 0"):
             read_table(frame)
+
+
+@given(
+    dtype=st.sampled_from(["bool", "int8", "uint8", "int64", "uint64"]),
+    low=st.integers(-128, 120),
+    values=st.lists(st.integers(0, 7), min_size=1, max_size=30),
+)
+def test_whole_numbers_are_numbered_as_any_labels(dtype, low, values):
+    """Numbers close together are counted, not hashed: the twin is `pandas.factorize`."""
+    given_values = (np.array(values) + (low if np.dtype(dtype).kind == "i" else 0)).astype(dtype)
+    codes, found = number_groups(given_values, len(values), None, "y")
+    twin, wanted = pd.factorize(given_values)
+    assert found.dtype == wanted.dtype
+    assert sorted(found.tolist()) == sorted(wanted.tolist())
+    assert found[codes].tolist() == wanted[twin].tolist() == given_values.tolist()
+
+
+@given(
+    groups=st.lists(st.sampled_from([0, 2, 3]), min_size=20, max_size=40),
+    seed=st.integers(0, 99),
+    is_copy=st.booleans(),
+)
+def test_copies_of_groups_are_those_with_a_value_for_each(groups, seed, is_copy):
+    """Also where a number of a group does not occur; the twin compares sets of pairs."""
+    column = np.random.default_rng(seed).integers(0, 3, len(groups)).astype(float)
+    values = np.array(groups) * 7.0 if is_copy else column
+    pairs = {*zip(groups, values.tolist(), strict=True)}
+    is_one = len(pairs) == len({*groups}) == len({*values.tolist()}) > 1
+    assert _find_copies(values[:, np.newaxis], np.array(groups)) == [0] * is_one

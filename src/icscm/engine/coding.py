@@ -70,10 +70,11 @@ def encode(
     code(binning.plan_levels(table, categories, has_missing))
     sample: ColumnPlan | None = None
     any_sampled = False
-    unused = np.array([*table.dropped], dtype=np.int64)
-    left = np.setdiff1d(table.find_numbers(), unused)
-    scans = _list_scans(table, has_missing, max_thresholds, n_threads) if len(left) else ()
+    is_left = np.ones(X.shape[1], dtype=np.bool_)
+    is_left[[*table.levels, *table.dropped]] = False
+    scans = _list_scans(table, has_missing, max_thresholds, n_threads) if is_left.any() else ()
     for kind, scanned, most in scans:
+        left = np.flatnonzero(is_left)
         plan = binning.plan_columns(X, left, has_missing, scanned, most, n_threads)
         if kind == "sample":
             sample = plan
@@ -81,10 +82,11 @@ def encode(
             plan = plan.cut_unknown_as(sample, max_thresholds)
         ready = plan.select(np.flatnonzero(plan.known)) if kind == "first" else plan
         any_sampled |= sample is not None and not plan.known.all()
-        left = np.union1d(np.setdiff1d(left, ready.columns), code(ready))
-        if len(left) == 0:
+        is_left[ready.columns] = False
+        is_left[code(ready)] = True
+        if not is_left.any():
             break  # before the next scan takes any time
-    if table.has_missing is None and not are_finite(X[:, unused]):
+    if table.has_missing is None and not are_finite(X[:, [*table.dropped]]):
         has_missing |= find_missing(X, table.names)
     # without the thresholds below which values are missing
     own = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]

@@ -112,7 +112,7 @@ class Piece:
 
     def count_totals(self) -> CountArray:
         """All rows by (label, environment)."""
-        return np.diff(self.rows.bounds).reshape(2, self.n_environments)
+        return self.rows.sizes.reshape(2, self.n_environments)
 
     def keep(self, in_play: InPlay, rule: BinnedRule) -> InPlay:
         """The rows that the rule covers leave."""
@@ -144,7 +144,7 @@ class Piece:
         tables = []
         for some in self.rows.cut(ROW_CHUNK):
             truths = [~self.find_covered(some, rule) for rule in rules]
-            cells = np.repeat(np.arange(2 * self.n_environments), np.diff(some.bounds))
+            cells = np.repeat(np.arange(2 * self.n_environments), some.sizes)
             tables.append(count_patterns(truths, cells, self.n_environments))
         return add_patterns(tables)
 

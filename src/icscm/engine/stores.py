@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -40,6 +41,11 @@ class Rows:
 
     def __len__(self) -> int:
         return int(self.bounds[-1])
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Rows of each segment."""
+        return np.diff(self.bounds)
 
     def take(self, values: Array) -> Array:
         """The values of these rows."""
@@ -192,13 +198,12 @@ class BitStore(Store):
         self.features = features
         self.layout = layout
         self.n_threads = n_threads
-        sizes = np.diff(rows.bounds)
+        sizes = rows.sizes
         self._word_bounds = np.concatenate(([0], np.cumsum(-(-sizes // WORD_BITS))))
-        padding = np.repeat(self._word_bounds[:-1] * WORD_BITS - rows.bounds[:-1], sizes)
+        runs = np.column_stack((sizes, -sizes % WORD_BITS)).ravel()
+        self._is_used: BoolArray = np.repeat(np.arange(len(runs)) % 2 == 0, runs)
         #: where the bit of each sorted row stands
-        self.bits = (np.arange(len(rows)) + padding).astype(ROW_DTYPE)
-        self._is_used = np.zeros(self._word_bounds[-1] * WORD_BITS, dtype=np.bool_)
-        self._is_used[self.bits] = True
+        self.bits = np.flatnonzero(self._is_used).astype(ROW_DTYPE)
         self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=WORD_DTYPE)
         #: how many identical features each stands for; None where no two are
         self.n_alike: IntArray | None = None
@@ -223,13 +228,15 @@ class BitStore(Store):
 
     def remove(self, left: Rows, in_play: Rows) -> None:
         _kernels.clear_bits(self._in_play, left.take(self.bits))
-        self._n_in_play = np.diff(in_play.bounds)
+        self._n_in_play = in_play.sizes
 
     def _set_in_play(self, rows: Rows) -> None:
-        in_play = np.zeros(self._word_bounds[-1] * WORD_BITS, dtype=np.uint8)
-        in_play[rows.take(self.bits)] = 1
+        in_play = self._is_used
+        if rows.index is not None:
+            in_play = np.zeros_like(in_play)
+            in_play[rows.take(self.bits)] = True
         self._in_play = np.packbits(in_play, bitorder="little").view(WORD_DTYPE)
-        self._n_in_play = np.diff(rows.bounds)
+        self._n_in_play = rows.sizes
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = len(self.features) * 2 * len(self._n_in_play)

@@ -29,7 +29,7 @@ from icscm.search.trace import Trace
 from icscm.sources.countable import Countable
 from icscm.stats.criteria import find_least_evidence
 from icscm.stats.independence import IndependenceTest, make_test
-from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts
+from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts, compute_minimum_detectable_difference
 from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
@@ -95,8 +95,9 @@ class SCMClassifier(BaseRuleClassifier):
 
     def _choose_shape(self, countable: Countable[Any]) -> ShapeChoice | None:
         """What `model_type="auto"` stands for: as chosen by `fit`, or now."""
-        if self.model_type != "auto" or hasattr(self, "shape_"):
-            return getattr(self, "shape_", None)
+        known: ShapeChoice | None = vars(self).get("shape_")
+        if self.model_type != "auto" or known is not None:
+            return known
         if not hasattr(countable.source, "draw"):
             auto = Parameter("model_type", "auto")
             raise IcscmError(auto, " holds out rows, which cannot be done here; name the shape")
@@ -287,9 +288,9 @@ class ICSCMClassifier(SCMClassifier):
         unit = getattr(getattr(countable.source, "groups", None), "unit", 1.0)
         n_least = self.min_samples_leaf
         n_least = n_least if n_least == 1 else ceil(unit * n_least)
-        plain = replace(super()._make_shaped(countable, shape), min_samples_leaf=n_least)
+        plain = super()._make_shaped(countable, shape)
         if not countable.has_environments:
-            return plain
+            return replace(plain, min_samples_leaf=n_least)
         check_several(countable.source.environments)
         alpha = self.alpha
         if isinstance(alpha, str):  # "auto"
@@ -339,6 +340,14 @@ class ICSCMClassifier(SCMClassifier):
             for each in self.trace_.screening
         }
 
+    def _may_be_blind(self) -> bool:
+        """Whether a leaf may be too small for a verdict; much cheaper than the verdicts."""
+        level = self.trace_.alpha
+        if level is None or self.correction is not None or "verdicts" in vars(self.trace_):
+            return level is not None
+        found = compute_minimum_detectable_difference(np.array(self.model_.leaves), level)
+        return not (found <= BLIND_DIFFERENCE).all()
+
     def _warn_of_findings(self) -> None:
         """Warn, too, of leaves in which even a large difference would likely be missed."""
         super()._warn_of_findings()
@@ -347,6 +356,8 @@ class ICSCMClassifier(SCMClassifier):
         if self.trace_.untested is not None:
             limits = Parameter("n_candidates"), " and ", Parameter("max_rules"), " set the limits"
             warn((self.trace_.untested, " ", *limits, "."), exceptions.UntestedSetsWarning)
+        if not self.rules_ or not self._may_be_blind():
+            return
         names = [f"{str(rule)!r}" for rule in self.rules_] + ["the uncovered samples"]
         blind = []
         for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_)):
@@ -354,7 +365,7 @@ class ICSCMClassifier(SCMClassifier):
             is_blind = detectable is None or detectable > BLIND_DIFFERENCE
             if verdict.conclusion == TOO_LITTLE_DATA and is_blind:
                 blind.append(name)
-        if self.rules_ and blind:
+        if blind:
             warn(
                 "Too little data to tell whether the label is invariant in the leaf of "
                 f"{shorten_list(blind)}: even rates {BLIND_DIFFERENCE:.0%} apart "

@@ -192,8 +192,8 @@ def _associate(view: ConjunctionView, leaves: LeafTables, samples: CountArray) -
         allowed &= settings.feature_weights[leaves.find_features()] > 0
     if settings.screen == "invariance" and settings.test is not None:
         which = np.flatnonzero(allowed)
-        rules = [view.make_binned_rule(leaves.locate(one)) for one in which.tolist()]
-        own = leaves.tables[which], view.measure_effects(rules, leaves.tables[which])
+        cuts = map(leaves.locate, which.tolist())
+        own = leaves.tables[which], view.measure_effects(cuts, leaves.tables[which])
         allowed[which] = PValueCriterion(settings.test, settings.alpha).find_accepted(*own)
     tables = np.stack((leaf, rest), axis=2)
     return np.where(allowed, ChiSquaredTest(yates=False).compute_statistics(tables)[0], 0.0)

@@ -82,6 +82,8 @@ class Growth:
         cuts: list[Cut] = []
         nodes: list[Scan] = []
         while (reason := self._find_reason_to_stop(len(nodes))) is None:
+            if cuts and not view.is_clustered:  # the rows of the last rule need not leave
+                view.source.keep(view.make_binned_rule(cuts[-1]))
             criterion = self._make_step_criterion()
             found = self.scan(criterion)
             scan = Scan(
@@ -99,8 +101,9 @@ class Growth:
             cuts.append(alike[0])
             equivalent = view.find_equivalent(alike[0], alike[1:])
             chosen = self._make_candidate(alike[0], leaf)
-            view.source.keep(view.make_binned_rule(alike[0]))
             self._uncovered = self._uncovered - self._read_leaf(leaf)
+            if view.is_clustered:  # else they leave when others are counted again
+                view.source.keep(view.make_binned_rule(alike[0]))
             effects = view.measure_effects([EVERY_ROW], self._uncovered[np.newaxis])
             self._effects = effects
             step = Step(
@@ -196,8 +199,7 @@ class Growth:
         """Design effects of some candidates; None for independent rows."""
         if not self.view.is_clustered:
             return None
-        rules = [self.view.make_binned_rule(leaves.locate(one)) for one in which.tolist()]
-        return self.view.measure_effects(rules, leaves.tables[which])
+        return self.view.measure_effects(map(leaves.locate, which.tolist()), leaves.tables[which])
 
     def _correct(
         self, block: _Block, is_dependent: BoolArray, criterion: Criterion, found: _Found | None
@@ -350,11 +352,10 @@ class Growth:
     def _make_candidate(self, cut: Cut, leaf: bytes) -> Candidate:
         table = self._read_leaf(leaf)
         utility = self._utility.compute(table, cut.feature)
-        covered, rules = freeze_counts(self.view.flip(table)), [self.view.make_binned_rule(cut)]
-        effects = self.view.measure_effects(rules, table[np.newaxis])
+        effects = self.view.measure_effects([cut], table[np.newaxis])
         return Candidate(
             rule=self.view.make_rule(cut),
-            covered=covered,
+            covered=freeze_counts(self.view.flip(table)),
             utility=utility,
             design_effect=None if effects is None else float(effects[0]),
         )

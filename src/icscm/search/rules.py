@@ -5,9 +5,9 @@ proposition is about a conjunction all of whose leaves are invariant. The leaves
 passed when these were added; the uncovered samples have passed if the search ended for that reason.
 If it ended for another, nothing is known of the features that the tests would drop, and they stay.
 
-A greedy search decides by statistics alone. The p-values and verdicts of the chosen and the
-rejected rules take longer than a small fit, and most fits never need them: they are computed
-together, when the nodes of the trace are first read.
+A greedy search decides by statistics alone. The p-values and verdicts of the leaves, of the chosen
+and of the rejected rules take longer than a small fit, and most fits never need them: they are
+computed when the verdicts or the nodes of the trace are first read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,13 +45,14 @@ def find_model(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
     model, trace = (learn if is_greedy else learn_exhaustively)(source, settings)
     if settings.min_utility is not None and model.rules and settings.test is not None:
         # by the costs that p sets, or by plain errors: a p far from 1 makes one constant cheap
-        gain = max(_measure_gain(model, settings.p), _measure_gain(model, 1.0))
+        gain = max(_measure_gain(model, p) for p in {settings.p, 1.0})
         if gain < Fraction(str(settings.min_utility)):
             found, model = model, model.make_baseline()
-            verdicts = make_leaf_verdicts(ConjunctionView(source, settings), (), model, None)
-            trace = replace(trace, verdicts=verdicts, discarded=found)
-    effects = [each.design_effect for each in trace.verdicts if each.design_effect is not None]
-    if effects:
+            trace = replace(trace, verdicts=(), discarded=found)
+            view = ConjunctionView(source, settings)
+            trace = trace.defer("verdicts", _plan_verdicts(view, (), model, None))
+    if settings.test is not None and getattr(source, "groups", None) is not None:
+        effects = [each.design_effect or 1.0 for each in trace.verdicts]
         unit: float = source.groups.unit  # type: ignore[attr-defined]
         note = (
             "Tests and intervals are corrected for groups and weights of rows: the mean design "
@@ -59,8 +60,8 @@ def find_model(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
         )
         trace = replace(trace, notes=(*trace.notes, note))
     if is_greedy and settings.test is not None:
-        light = replace(settings, feature_weights=None)  # may be large, and are not needed
-        trace = trace.defer_nodes(partial(_add_verdicts, trace.nodes, light, source.count_totals()))
+        known = trace.nodes, _lighten(settings), source.count_totals()
+        trace = trace.defer("nodes", partial(_add_verdicts, *known))
     return model, trace
 
 
@@ -70,58 +71,68 @@ def _measure_gain(model: Tree, p: float) -> Fraction:
     As in a rule's utility, a sample that a rule covers wrongly costs p, one that no rule covers and
     that should be covered costs 1.
     """
-    costs = [Fraction(str(p)), Fraction(str(p))]
-    costs[int(model.covers_when)] = Fraction(1)
+    cost, unit = Fraction(str(p)).as_integer_ratio()
+    costs = (cost, unit) if model.covers_when else (unit, cost)
     labels: list[int] = np.array(model.leaves).sum(axis=(0, 2)).tolist()
     wrong = model.count_wrong()
     constant = min(costs[0] * labels[0], costs[1] * labels[1])
-    return constant - costs[0] * wrong[0] - costs[1] * wrong[1]
+    return Fraction(constant - costs[0] * wrong[0] - costs[1] * wrong[1], unit)
 
 
 def learn(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn a model by the greedy search, and prune it; the trace has no p-values yet."""
     growth = Growth(source, settings)
     view, (cuts, leaves, trace) = growth.view, growth.run()
-    rules = tuple(view.make_rule(cut) for cut in cuts)
-    kept, steps = list(range(len(rules))), trace.steps
-    model = make_chain(settings.model_type, rules, leaves)
+    rules = [view.make_rule(cut) for cut in cuts]
+    kept, steps, model = [*range(len(rules))], trace.steps, make_chain(view.kind, rules, leaves)
+    tests: list[PruningTest] = []
     if settings.pruning and settings.test is not None and rules:
-        patterns = view.count_patterns([view.make_binned_rule(cut) for cut in cuts])
-        kept, tests, outcome = prune_where_allowed(patterns, trace, settings)
-        leaves = freeze_counts(patterns.compute_leaves(kept))
-        pruned = make_chain(settings.model_type, [rules[i] for i in kept], leaves)
-        n_wrong = sum(model.count_wrong()), sum(pruned.count_wrong())
+        before, outcome = model, "not_ended"
+        if settings.pruning == "always" or trace.stop_reason == "independence":
+            outcome = "single"
+            if len({rule.feature for rule in rules}) > 1:
+                patterns = view.count_patterns([view.make_binned_rule(cut) for cut in cuts])
+                kept, tests = prune_where_allowed(patterns, steps, settings)
+                outcome = "removed" if len(kept) < len(rules) else "needed"
+        if outcome == "removed":
+            leaves = freeze_counts(patterns.compute_leaves(kept))
+            model = make_chain(view.kind, [rules[i] for i in kept], leaves)
+        n_wrong = sum(before.count_wrong()), sum(model.count_wrong())
         trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
-        model = pruned
     levels = [*(steps[i].cutoff for i in kept), None]
-    verdicts = make_leaf_verdicts(view, [cuts[i] for i in kept], model, levels)
-    return model, replace(trace, verdicts=verdicts)
+    return model, trace.defer(
+        "verdicts", _plan_verdicts(view, [cuts[i] for i in kept], model, levels)
+    )
 
 
-def make_leaf_verdicts(
+def _plan_verdicts(
     view: ConjunctionView, cuts: Sequence[Cut], model: Tree, levels: Sequence[float | None] | None
-) -> tuple[Verdict, ...]:
-    """The verdicts on the leaves of a model of these cuts."""
+) -> Callable[[], tuple[Verdict, ...]]:
+    """What makes the verdicts on the leaves of a model of these cuts, without the samples."""
     effects = None
     if view.is_clustered:
         patterns = view.count_patterns([view.make_binned_rule(cut) for cut in cuts])
         numbers = patterns.find_leaves(range(len(cuts)))
         effects = patterns.measure_effects(numbers, np.array(model.leaves))
-    return view.settings.make_verdicts(model.leaves, levels, effects=effects)
+    return partial(_lighten(view.settings).make_verdicts, model.leaves, levels, effects=effects)
+
+
+def _lighten(settings: Settings) -> Settings:
+    """Settings to keep: without the weights of the features, which may be large."""
+    return settings if settings.feature_weights is None else replace(settings, feature_weights=None)
 
 
 # --- pruning ------------------------------------------------------------------
 
 
 def prune_where_allowed(
-    patterns: Patterns, trace: Trace, settings: Settings
-) -> tuple[list[int], list[PruningTest], str]:
-    """The rules to keep, every test made, and the outcome, see `PruningOutcome`.
+    patterns: Patterns, steps: Sequence[Step], settings: Settings
+) -> tuple[list[int], list[PruningTest]]:
+    """The rules to keep and every test made.
 
     `pruning=True` prunes where the proposition allows it; `"shown"` only where the leaves that are
     left are shown to lie inside the margin; `"always"` for whatever reason the search ended.
     """
-    steps = trace.steps
     features = [step.chosen.rule.feature for step in steps]
     inside = EquivalenceCriterion(settings.alpha, settings.margin, settings.margin_on)
 
@@ -142,14 +153,8 @@ def prune_where_allowed(
             for own in [None if found is None else found[i : i + 1]]
         )
 
-    if settings.pruning == "always":
-        kept, tests = prune(patterns, features, settings.alpha)
-    elif trace.stop_reason == "independence":
-        kept, tests = prune(patterns, features, settings.alpha, is_allowed)
-    else:
-        return list(range(len(features))), [], "not_ended"
-    outcome = "single" if not tests else "removed" if len(kept) < len(features) else "needed"
-    return kept, tests, outcome
+    allowed = [] if settings.pruning == "always" else [is_allowed]
+    return prune(patterns, features, settings.alpha, *allowed)
 
 
 def prune(

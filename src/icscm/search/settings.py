@@ -110,7 +110,8 @@ class ConjunctionView:
 
     def __init__(self, source: CountSource, settings: Settings) -> None:
         self.source, self.settings = source, settings
-        self.inverted = settings.model_type == "disjunction"
+        self.kind = settings.model_type
+        self.inverted = self.kind == "disjunction"
         self._sides = (self.inverted,) if settings.missing == "separate" else EITHER_SIDE
         self._expanded = settings.feature_weights is not None
         self.make_binned_rule = source.candidates.make_binned_rule
@@ -140,11 +141,14 @@ class ConjunctionView:
         """The cut and those of identical features, the first of them."""
         return [cut] if self._expanded else list_alike(cut, self.source.candidates, most)
 
-    def measure_effects(self, rules: Sequence[BinnedRule], tables: CountArray) -> FloatArray | None:
+    def measure_effects(
+        self, cuts: Iterable[Cut | BinnedRule], tables: CountArray
+    ) -> FloatArray | None:
         """Design effects of the leaves that rules would cover; None for independent rows."""
         if not self.is_clustered:
             return None
         counter: Any = self.source
+        rules = [self.make_binned_rule(e) if isinstance(e, Cut) else e for e in cuts]
         return compute_leaf_design_effects(self.flip(tables), counter.count_clusters(rules))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> Patterns:

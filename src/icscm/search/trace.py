@@ -152,7 +152,7 @@ class Trace(DisplayMixin):
     classes: tuple[Any, ...]
     environments: tuple[Any, ...]
     notes: tuple[str, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[Verdict, ...] = field(default_factory=tuple)  # no default: it may be deferred
     stop_reason: str | None = None
     alpha: float | None = None
     criterion: Criterion | None = field(default=None, compare=False)
@@ -169,20 +169,21 @@ class Trace(DisplayMixin):
     lone_environment: Any = None
     heterogeneity_share: float | None = None
 
-    def defer_nodes(self, make: Callable[[], tuple[Scan, ...]]) -> Trace:
-        """The same trace; its nodes are made when they are first read."""
+    def defer(self, name: str, make: Callable[[], Any]) -> Trace:
+        """The same trace; this field of it is made when it is first read."""
         deferred = object.__new__(Trace)
-        vars(deferred).update(vars(self), _make_nodes=make)
-        del vars(deferred)["nodes"]
+        vars(deferred).update(vars(self), **{f"_make_{name}": make})
+        vars(deferred).pop(name, None)
         return deferred
 
     if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name: str) -> Any:
-            """The nodes, where they were deferred."""
-            if name == "nodes" and "_make_nodes" in vars(self):
-                vars(self)["nodes"] = vars(self).pop("_make_nodes")()
-                return self.nodes
+            """A field that was deferred."""
+            if (make := vars(self).get(f"_make_{name}")) is not None:
+                made = vars(self)[name] = make()
+                vars(self).pop(f"_make_{name}", None)
+                return made
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:

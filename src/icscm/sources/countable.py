@@ -263,7 +263,7 @@ class StoredSource:
 
     def list_cells(self) -> tuple[IntArray, IntArray]:
         """Number of the label and of the environment of each sorted row."""
-        cells = np.repeat(np.arange(2 * len(self.environments)), np.diff(self.piece.rows.bounds))
+        cells = np.repeat(np.arange(2 * len(self.environments)), self.piece.rows.sizes)
         return cells // len(self.environments), cells % len(self.environments)
 
     def find_leaves(self, splits: Sequence[BinnedSplit], held_out: BoolArray) -> IntArray:

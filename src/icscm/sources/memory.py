@@ -164,15 +164,16 @@ def _count(
             table = replace(table, has_missing=find_missing(table.values, table.names))
             table.reject_missing()
         checked = labels, environments, rows, config.keep_columns
-        binned = given.drop_suspicious(table, *checked)
-        table = replace(binned, values=np.empty((0, table.n_columns), dtype=table.values.dtype))
+        table = binned = given.drop_suspicious(table, *checked)
     else:
         binned = given if rows is None else given.take(rows)
         table = CodedTable(np.empty((0, len(given.values)), dtype=given.values.dtype))
     source = make_memory_source(binned, labels, environments, **options)
+    known = table.has_missing
     if isinstance(source.candidates, Binning):  # else all are 0 or 1
-        table = replace(table, has_missing=source.candidates.has_missing)
-    return source, table
+        known = source.candidates.has_missing
+    none = np.empty((0, table.n_columns), dtype=table.values.dtype)  # its rows are not needed
+    return source, replace(table, values=none, has_missing=known)
 
 
 def make_memory_source(

@@ -300,13 +300,16 @@ def _gather_facts(table: CodedTable, j: int, copied: str | None) -> ColumnFacts:
 
 def _find_copies(values: Array, groups: IntArray) -> list[int]:
     """Columns that identify the groups: one value in each, another in every other."""
-    _, first, number = np.unique(groups, return_index=True, return_inverse=True)
-    if len(first) < 2 or len(groups) < limits.COPY_ROWS:
+    occurring = np.flatnonzero(np.bincount(groups))
+    if len(occurring) < 2 or len(groups) < limits.COPY_ROWS:
         return []
+    first = np.zeros(occurring[-1] + 1, dtype=np.int64)
+    first[groups[::-1]] = np.arange(len(groups))[::-1]  # the last to be written stays
     some = slice(0, limits.SUSPICION_ROWS)
-    alike = np.flatnonzero(_are_equal(values[some], values[first[number[some]]]).all(axis=0))
-    differ = [j for j in alike.tolist() if len(np.unique(values[first, j])) == len(first)]
-    return [j for j in differ if _are_equal(values[:, j], values[first, j][number]).all()]
+    alike = np.flatnonzero(_are_equal(values[some], values[first[groups[some]]]).all(axis=0))
+    n, own = len(occurring), first[occurring]
+    differ = [j for j in alike.tolist() if len(np.unique(values[own, j])) == n]
+    return [j for j in differ if _are_equal(values[:, j], values[first, j][groups]).all()]
 
 
 def _are_equal(one: Any, other: Any) -> Any:

@@ -45,16 +45,23 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
 
 
 def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tuple[Array, Any]:
-    """The number of each row's label or environment, and what each number stands for.
+    """The number of each row's label or environment, and what each number stands for, in any order.
 
-    They count from 0 as they turn up. Values that occur only outside the `rows` that count are
-    omitted.
+    Values that occur only outside the `rows` that count are omitted.
     """
     import pandas
 
     if len(values) != n_rows:
         why = f"{what} has {len(values)} entries but X has {n_rows} rows"
         raise IcscmError(f"{why}; give one per row")
+    if rows is None and n_rows and isinstance(values, np.ndarray) and values.dtype.kind in "biu":
+        low, high = int(values.min()), int(values.max())
+        if high - low < 2**10 and high < 2**63:  # a third of the time of `factorize`
+            numbers = values.astype(np.int64, copy=False) - low
+            occurring = np.flatnonzero(np.bincount(numbers))
+            if len(occurring) <= high - low:
+                numbers = np.searchsorted(occurring, numbers)
+            return numbers, (occurring + low).astype(values.dtype)
     try:
         codes, found = pandas.factorize(values)
     except TypeError:
@@ -195,7 +202,8 @@ def encode_environments(
 
     values = _as_one_dimensional(environments, what)
     codes, labels = number_groups(values, n_rows, rows, what)
-    plain = pandas.Index(labels).tolist()
+    is_plain = getattr(labels, "dtype", np.dtype("O")).kind in "biu"
+    plain = (labels if is_plain else pandas.Index(labels)).tolist()
     order = _sort(plain)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))

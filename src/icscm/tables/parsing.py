@@ -32,6 +32,8 @@ _UNEVEN = "the rows of X differ in length; give each the same columns"
 
 # As `validate_data` of an estimator, which would also note the number and names of the columns.
 def _validate(X: Any, **options: Any) -> Any:
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and X.size:
+        return X  # what `check_array` would come to, much later
     return validation.check_array(X, estimator="icscm", input_name="X", **options)
 
 
@@ -130,8 +132,9 @@ def _read_frame(frame: nw.DataFrame[Any]) -> ParsedTable:
     names = tuple(types) if all(isinstance(each, str) for each in types) else None
     whole = np.array([each.is_integer() for each in types.values()])
     if all(each.is_integer() or each.is_float() for each in types.values()):
+        plain = table.to_numpy() if hasattr(table, "to_numpy") else np.empty(0, dtype=object)
         with suppress(RoundedError):  # then column by column: these may be identifiers
-            array = _read_numbers(table, _validate, types)
+            array = _read_numbers(plain if plain.dtype.kind in "iuf" else table, _validate, types)
             return ParsedTable(table, array, len(array), names, whole)
     every = [columns.read_series(each) for each in frame.iter_columns()]
     return ParsedTable(table, every, len(frame), names, whole)

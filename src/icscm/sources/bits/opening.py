@@ -73,7 +73,7 @@ class PackedStore(Store):
             self._source = np.pad(order.astype(ROW_DTYPE), (0, -len(order) % WORD_BITS))
         #: position of each sample: a word, and a bit in it
         self._word, self._bit = at // WORD_BITS, np.uint64(1) << (at % WORD_BITS).astype(WORD_DTYPE)
-        segments = np.repeat(np.arange(n_segments), np.diff(rows.bounds))
+        segments = np.repeat(np.arange(n_segments), rows.sizes)
         is_new = [np.diff(each, prepend=-1) != 0 for each in (self._word, segments)]
         self._starts = np.flatnonzero(is_new[0] | is_new[1])
         self._segments = segments[self._starts]
@@ -91,7 +91,7 @@ class PackedStore(Store):
         is_in_play = np.zeros(len(self.order), dtype=np.bool_)
         is_in_play[slice(None) if rows.index is None else rows.index] = True
         masks = np.bitwise_or.reduceat(np.where(is_in_play, self._bit, 0), self._starts)
-        used, n_in_play = np.flatnonzero(masks), np.diff(rows.bounds).astype(COUNT_DTYPE)
+        used, n_in_play = np.flatnonzero(masks), rows.sizes.astype(COUNT_DTYPE)
         bounds = np.searchsorted(self._segments[used], np.arange(len(rows.bounds)))
         places = self._word[self._starts[used]].astype(np.uint32)
         self._masked = places, masks[used], bounds, n_in_play

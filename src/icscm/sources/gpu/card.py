@@ -208,7 +208,7 @@ class CardBits(Store):
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
         bounds, tiles = self.rows.bounds.astype(np.int32), find_tiles(self.rows)
         self.segments = self.make_segments(rows, mask, bounds, tiles)
-        self._in_play = np.diff(rows.bounds)
+        self._in_play = rows.sizes
 
     def take(self, columns: Any) -> Any:
         """What is judged of some columns, a slice or an array, on the card."""
@@ -263,7 +263,7 @@ class CardBits(Store):
 
     def make_segments(self, rows: Rows, *places: Array) -> Segments:
         """Where the samples in play are; `places` are those of bits."""
-        n_in_play = np.diff(rows.bounds)
+        n_in_play = rows.sizes
         n_by_label = tuple(n_in_play.reshape(2, -1).sum(axis=1).tolist())
         in_play, *more = map(self.card.send, (n_in_play.astype(np.int32), *places))
         return Segments(in_play, len(n_in_play) // 2, n_by_label, *more)
