@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-_PATIENCE = 5.0  # seconds
+_PATIENCE, _MOMENT = 5.0, 0.05  # seconds
 _SHOW_CURSOR = b"\x1b[?25h"  # which a line that moves has hidden
 
 
@@ -55,11 +55,18 @@ def _watch() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Stop what is done and clean up; in an import, which may swallow that, leave at once."""
+    """Stop what is done and clean up; in an import, which may swallow that, leave at once.
+
+    The compiler goes on for a moment: it may have freed something and not noted yet that it did.
+    """
     at = frame
     while at is not None:
         if at.f_code.co_filename.startswith("<frozen importlib"):
             _leave(number)
+        if at.f_globals.get("__name__", "").startswith(("llvmlite.", "numba.")):
+            again = threading.Timer(_MOMENT, os.kill, (os.getpid(), number))
+            again.daemon = True
+            return again.start()
         at = at.f_back
     raise KeyboardInterrupt(number)
 

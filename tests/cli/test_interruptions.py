@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from llvmlite.binding.ffi import ObjectRef
 
+from icscm import __main__ as program
 from icscm.cli import main
 from icscm.writing import write_text
 
@@ -76,6 +78,30 @@ def test_stopped_while_a_store_is_written(tmp_path, number):
     assert len(list(tmp_path.glob(".icscm-*"))) == (number == signal.SIGKILL)
     write_text(tmp_path / "other.txt", "the next run")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["other.txt", "table.tsv"]
+
+
+def test_the_compiler_is_not_stopped_while_it_frees_memory(monkeypatch):
+    """A `pack` ended by SIGTERM died of a double free: the signal came after LLVM had freed a
+    module and before llvmlite had noted that, so that the module was freed once more.
+    """
+    n_freed = []
+
+    class Module(ObjectRef):
+        def _dispose(self):
+            n_freed.append(1)
+            signal.raise_signal(signal.SIGUSR1)
+
+    monkeypatch.setattr(program, "_MOMENT", 0.01)
+    before = signal.signal(signal.SIGUSR1, program._stop)
+    try:
+        module = Module(1)
+        module.close()
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(5)
+        del module
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert n_freed == [1]
 
 
 def test_compiled_code_that_waits_is_left():

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 import warnings
 from contextlib import contextmanager
 
@@ -25,7 +26,7 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.engine import coding, pieces, sampling
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.sources.files import source as mapped
-from icscm.sources.files.opening import _add_least
+from icscm.sources.files.opening import _add_least, open_files
 from icscm.sources.files.source import choose_rows, find_rows, map_file, parse_size
 from icscm.tables.columns import Numbers
 
@@ -537,6 +538,25 @@ def test_memory_stays_below_the_limit(tmp_path, ending, n_rows):
     assert process.returncode == 0, errors
     limit, peak = map(int, output.split())
     assert peak < limit, f"{peak:,}, {limit:,}"
+
+
+def test_memory_of_a_row(tmp_path):
+    """With `max_memory` of 400 MB a fit took 510: rows were sorted by 16 bytes each, buffers were
+    as large as if there were no rows, and rows took 18 bytes where 16 were allowed for.
+    """
+    n_rows, rng = 300_000, np.random.default_rng(0)
+    columns = {name: rng.integers(0, 3, n_rows).astype(np.int8) for name in ("a", "b", "site")}
+    path = tmp_path / "long.parquet"
+    pq.write_table(pa.table({**columns, "y": columns["a"] > 1}), path, row_group_size=10_000)
+    open_files(path, "y", "site").close()  # compiles the kernels
+    limit = mapped._measure_resident() + mapped._SEARCH_BYTES + n_rows * (mapped._BYTES_PER_ROW + 4)
+    tracemalloc.start()
+    try:
+        with open_files(path, "y", "site", max_memory=limit):
+            peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < n_rows * mapped._BYTES_PER_ROW
 
 
 STOPPED = """

@@ -34,7 +34,7 @@ from icscm.tables.columns import (
     read_numbers,
 )
 from icscm.tables.errors import name_columns
-from icscm.tables.labels import check_labels, encode_environments, find_counted_rows, number_groups
+from icscm.tables.labels import check_labels, encode_environments, find_counted_rows
 from icscm.tables.parsing import read_table
 
 N = 400
@@ -197,21 +197,6 @@ def test_a_frame_needs_rows_and_columns():
     for frame in (pd.DataFrame({"a": []}), pd.DataFrame(index=[0, 1])):
         with pytest.raises(IcscmError, match="Found array with 0"):
             read_table(frame)
-
-
-@given(
-    dtype=st.sampled_from(["bool", "int8", "uint8", "int64", "uint64"]),
-    low=st.integers(-128, 120),
-    values=st.lists(st.integers(0, 7), min_size=1, max_size=30),
-)
-def test_whole_numbers_are_numbered_as_any_labels(dtype, low, values):
-    """Numbers close together are counted, not hashed: the twin is `pandas.factorize`."""
-    given_values = (np.array(values) + (low if np.dtype(dtype).kind == "i" else 0)).astype(dtype)
-    codes, found = number_groups(given_values, len(values), None, "y")
-    twin, wanted = pd.factorize(given_values)
-    assert found.dtype == wanted.dtype
-    assert sorted(found.tolist()) == sorted(wanted.tolist())
-    assert found[codes].tolist() == wanted[twin].tolist() == given_values.tolist()
 
 
 @given(

@@ -150,7 +150,8 @@ class Growth:
             is_tested = worth.is_candidate & ~worth.is_small
             effects = self._measure_effects(leaves, np.flatnonzero(is_tested))
             found = compute_corrected(settings.test, leaves.tables[is_tested], effects)
-            p_values.append(np.repeat(found, leaves.find_n_alike()[is_tested]))
+            n_alike = leaves.find_n_alike(np.flatnonzero(is_tested))
+            p_values.append(np.repeat(found, n_alike))
         joined = np.concatenate(p_values)
         cutoff = criteria.find_cutoff(joined, settings.alpha, settings.correction)
         return PValueCriterion(settings.test, cutoff)
@@ -297,7 +298,7 @@ class Growth:
             return
         if key != found.key:
             found.key, found.ties, found.n_ties = key, {}, 0
-        found.n_ties += int(leaves.find_n_alike()[which].sum())
+        found.n_ties += int(leaves.find_n_alike(which).sum())
         by_leaf: dict[bytes, list[int]] = {}
         for one in which.tolist():
             by_leaf.setdefault(leaves.tables[one].tobytes(), []).append(one)

@@ -62,10 +62,11 @@ class LeafTables:
             return int(np.count_nonzero(wanted))
         return int(wanted.reshape(len(self.features), -1).sum(axis=1) @ self.n_alike)
 
-    def find_n_alike(self) -> IntArray:
-        """How many identical candidates each stands for."""
-        n_alike = np.ones_like(self.features) if self.n_alike is None else self.n_alike
-        return np.repeat(n_alike, self.n_candidates)
+    def find_n_alike(self, which: IntArray) -> IntArray:
+        """How many identical candidates each of some stands for."""
+        if self.n_alike is None:
+            return np.ones_like(which)
+        return np.asarray(self.n_alike[which // self.n_candidates])
 
     def find_best(self, values: FloatArray) -> NDArray[np.intp]:
         """The candidate of each feature with the largest of some values, the first of equals."""
@@ -225,7 +226,7 @@ class Utility:
         A leaf is a candidate if it has negatives and leaves samples, a small one if it has, or
         leaves, fewer than `n_least`. In whole numbers, so that equal utilities are equal.
         """
-        negatives, positives = leaves.tables.sum(axis=2).T
+        negatives, positives = np.einsum("ijk->ji", leaves.tables)  # a quarter of the time of sum
         size, (num, den) = negatives + positives, self.ratio.as_integer_ratio()
         is_candidate = (negatives > 0) & (size < n_samples)
         is_small = is_candidate & (np.minimum(size, n_samples - size) < n_least)

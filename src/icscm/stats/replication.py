@@ -37,7 +37,7 @@ def measure_replication(tables: CountArray, samples: CountArray) -> FloatArray:
     >>> measure_replication(np.array([cause, artefact]), samples).round(2).tolist()
     [0.93, 0.0]
     """
-    sizes = tables.sum(axis=1).astype(np.float64)
+    sizes = (tables[:, 0] + tables[:, 1]).astype(np.float64)
     informs = sizes * (samples.sum(axis=0) - sizes) * compute_factors(samples)
     return _compare(count_effective(informs), _compute_hessians(samples)[np.newaxis])
 

@@ -54,14 +54,6 @@ def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tu
     if len(values) != n_rows:
         why = f"{what} has {len(values)} entries but X has {n_rows} rows"
         raise IcscmError(f"{why}; give one per row")
-    if rows is None and n_rows and isinstance(values, np.ndarray) and values.dtype.kind in "biu":
-        low, high = int(values.min()), int(values.max())
-        if high - low < 2**10 and high < 2**63:  # a third of the time of `factorize`
-            numbers = values.astype(np.int64, copy=False) - low
-            occurring = np.flatnonzero(np.bincount(numbers))
-            if len(occurring) <= high - low:
-                numbers = np.searchsorted(occurring, numbers)
-            return numbers, (occurring + low).astype(values.dtype)
     try:
         codes, found = pandas.factorize(values)
     except TypeError:

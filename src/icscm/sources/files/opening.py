@@ -12,7 +12,7 @@ in memory: thresholds depend on the rows only, not on how they are stored.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,14 @@ import pyarrow
 import pyarrow.compute
 from pyarrow import types
 
-from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE, ROW_DTYPE
+from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.clusters import number_clusters
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
-from icscm.engine.pieces import ROW_CHUNK
 from icscm.engine.sampling import SampledRows, hash_piece, is_sampled, merge_sampled, take_rows
-from icscm.engine.stores import Rows
+from icscm.engine.stores import sort_rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.engine.threads import count_threads, read_ahead, run_in_parts
 from icscm.exceptions import IcscmError, Parameter
@@ -88,22 +87,19 @@ class GroupReader:
         return np.concatenate(self._parts)
 
 
-def number_segments(ranks: IntArray, readers: Mapping[str, GroupReader]) -> tuple[Array, Rows, Any]:
-    """Each row's segment - label, then environment - as the files have them and sorted.
+def number_segments(ranks: IntArray, readers: Mapping[str, GroupReader]) -> tuple[Array, Any]:
+    """Each row's segment - label, then environment - as the files have them.
 
     Environments are numbered as `fit` does; their labels come last.
     """
     places = readers.get("environments")
     known = None if places is None else pyarrow.chunked_array([places.known])
     place_ranks, found = number_environments(known, 1 if known is None else len(known))
-    n_segments = 2 * len(found)
-    kind = np.min_scalar_type(n_segments)  # a byte or two for each row, also on the way
+    kind = np.min_scalar_type(2 * len(found))  # a byte or two for each row, also on the way
     segments = (ranks * len(found)).astype(kind)[readers["target"].list_numbers()]
     if places is not None:
         segments += place_ranks.astype(kind)[places.list_numbers()]
-    parts = np.array_split(segments, -(-len(segments) // ROW_CHUNK))  # they are counted as int64
-    sizes = np.sum([np.bincount(part, minlength=n_segments) for part in parts], axis=0)
-    return segments, Rows(None, np.append(0, np.cumsum(sizes))), found
+    return segments, found
 
 
 def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
@@ -201,17 +197,19 @@ def open_files(
     mapped.map_file(0, temp_dir).close()  # so a folder that is no use is found before pass one
     readers, survey, hashes, least = _survey(file, special, asked.max_thresholds)
     ranks, classes = rank_labels(readers["target"], positive)
-    segments, rows, places = number_segments(ranks, readers)
+    segments, places = number_segments(ranks, readers)
+    budget = budget.divide(len(segments), has_groups=groups is not None)
+    file = replace(file, budget=budget)
     table = countable.describe_columns(survey, names, asked)
     sampled = find_sampled(survey, table)
     values = _read_sample(file, sampled, hashes, least) if sampled else {}
     binned = plan_from_survey(survey, table, values)
     del hashes, least
-    position, clusters = np.empty(len(rows), dtype=ROW_DTYPE), None
-    position[np.argsort(segments, kind="stable")] = np.arange(len(rows), dtype=ROW_DTYPE)
+    n, clusters = len(places), None
+    position, rows = sort_rows(segments // n, segments % n, n)
     if groups is not None:
         numbers = readers["groups"].list_numbers()
-        clusters = number_clusters(numbers, segments % len(places), len(places), position)
+        clusters = number_clusters(numbers, segments % n, n, position)
     features = _choose_stored(binned, table)
     codes = CodeFile(len(features), rows, temp_dir, n_threads)
     with ExitStack() as stack:
@@ -282,7 +280,7 @@ def _survey(
         how: dict[str, Any] = {"max_thresholds": most, "names": file.names}
         found = survey_piece(columns, n_rows, labels, places, n_threads=file.n_threads, **how)
         survey = found if survey is None else merge_surveys(survey, found, file.names)
-        file.budget.check_rows(survey.n_rows, has_groups="groups" in readers)
+        file.budget.divide(survey.n_rows, has_groups="groups" in readers)
         hashes.append(hash_piece(columns, n_rows, file.n_threads))
         if keeps_least:
             least = _add_least(least, columns, hashes[-1])
@@ -340,7 +338,8 @@ def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
 def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: Array) -> None:
     """Pass two. Codes are buffered: long runs of each segment are quicker to write."""
     wanted = {table.names[j]: j for j in coder.features}
-    most = max(table.budget.batch_rows, table.budget.share // (len(wanted) + 1))
+    # 16 bytes of each row for sorting it
+    most = max(table.budget.batch_rows, table.budget.share // (len(wanted) + 16))
     buffer, first, start = np.empty((len(wanted), most), dtype=np.uint8), 0, 0
     for batch in table.read([*wanted]) if wanted else ():
         stop = start + len(batch)

@@ -43,9 +43,10 @@ from icscm.io.streams import TableReader
 from icscm.sources.countable import StoredSource, place
 from icscm.writing import format_size
 
-# Memory of a row beyond the batches read and written: its label and environment; its hash in the
-# first pass; where it goes; and in the search its number while in play, once more while rows split.
-_BYTES_PER_ROW = 16
+# Memory of a row beyond the batches read and written, at the most, which is in the search: where it
+# goes (4 bytes), its number while in play (4), once more while rows split (4) and until those that
+# left are subtracted from the counts (4), its code and whether it is covered.
+_BYTES_PER_ROW = 18
 # Of a row with a group besides: its number, and those by which clusters are numbered.
 _BYTES_PER_GROUPED = 36
 # Memory of the process before it reads anything, where the system does not report it.
@@ -55,7 +56,8 @@ _SEARCH_BYTES = 2**26
 # Rows read at a time: enough to keep threads busy, few enough to stay near the cache.
 _MOST_BATCH_ROWS = 2**16
 _LEAST_BATCH_ROWS = 2**8
-
+# What a buffer gets where the rows take nearly all: fewer bytes would be slow, and save little.
+_LEAST_SHARE = 2**20
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -97,8 +99,8 @@ class Budget:
             raise IcscmError(Parameter("max_memory", max_memory), why, f"{least / 1e6:,.0f} MB")
         return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
 
-    def check_rows(self, n_rows: int, *, has_groups: bool = False) -> None:
-        """Raise if so many rows cannot be searched within the limit."""
+    def divide(self, n_rows: int, *, has_groups: bool = False) -> Budget:
+        """How memory is divided beside so many rows; raise if they are too many for the limit."""
         row_bytes = _BYTES_PER_ROW + _BYTES_PER_GROUPED * has_groups
         least = self.used + _SEARCH_BYTES + n_rows * row_bytes
         if least > self.limit:
@@ -107,6 +109,7 @@ class Budget:
         most = np.iinfo(ROW_DTYPE).max
         if n_rows > most:
             raise IcscmError(f"{n_rows:,} rows are more than the {most:,} at most")
+        return replace(self, share=min(self.share, max((self.limit - least) // 4, _LEAST_SHARE)))
 
 
 def _measure_resident() -> int:
