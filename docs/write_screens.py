@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 MARK = "<!-- screens -->"
 MORE = ".."
 PICTURE = ROOT / "docs" / "figures" / "report.png"
-PICTURE_SIZE = 1100, 770
+PICTURE_SIZE = 1100, 855
 BLOCK = re.compile(r"```(bash|python)\n(.*?)```\n(\n```text\n(.*?)```\n)?", re.DOTALL)
 
 
