@@ -53,6 +53,7 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check_docstrings.py
 	$(BIN)/python docs/check_numbers.py
+	$(BIN)/python benchmarks/count_lines.py --check
 	$(BIN)/codespell
 
 # What pages show of commands and programs, run anew, and the picture of a report.

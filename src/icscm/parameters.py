@@ -4,8 +4,6 @@
 options of the command line.
 """
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 import warnings
@@ -19,16 +17,13 @@ from itertools import compress
 from math import inf, isfinite
 from numbers import Integral, Real
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm.exceptions import IcscmError, Parameter, reject_unknown
 from icscm.formatting import format_number
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
@@ -48,7 +43,7 @@ class Range:
     is_open: tuple[bool, bool]
 
     @classmethod
-    def parse(cls, text: str) -> Range:
+    def parse(cls, text: str) -> Self:
         """Such as `float (0, 1]`; infinite bounds are excluded."""
         kind, bounds = text.strip().split(" ", 1)
         low, high = bounds[1:-1].split(",")
@@ -195,7 +190,7 @@ def document_parameters(cls: Class) -> Class:
     return cls
 
 
-def check_parameters(estimator: BaseEstimator) -> None:
+def check_parameters(estimator: Any) -> None:
     """Raise for the first parameter whose value is not allowed."""
     for name, allowed, default in _list_allowed(cast(Any, type(estimator))):
         value = getattr(estimator, name)

@@ -53,8 +53,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """The likelier class."""
-        labels: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def _bring(self, X: Any) -> Any:
         """The columns used, a pandas frame of any frame."""

@@ -1,9 +1,7 @@
 """A screen of columns for any learner: which are shortcuts that may fail at the next site?"""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -16,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm import exceptions
 from icscm._constants import CHANCE_LEVEL
+from icscm._types import Array, BoolArray
 from icscm.estimators.crossfit import CrossFit
 from icscm.estimators.judging import ColumnEffect, Judge, Round, describe_round, find_copied
 from icscm.estimators.learners import TableClassifier
@@ -29,9 +28,6 @@ from icscm.stats.replication import describe_lone, find_lone_environment
 from icscm.stats.splits import find_extreme_environments, find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.labels import check_several, take_environments, warn_of_sparse, warn_of_two
-
-if TYPE_CHECKING:
-    from icscm._types import Array, BoolArray
 
 # Where a share of so many times the tolerance would not be significant, nothing can be told.
 _VISIBLE: Final = 5.0

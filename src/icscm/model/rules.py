@@ -149,8 +149,7 @@ class CategoryRule(Rule):
                     f"fitting and holds {', '.join(sorted(kinds))} now; give it as the type it had"
                 )
             truth = np.append(find_levels(column, self.levels), False)
-            equal: BoolArray = truth[column.codes]  # -1, missing, is the last entry
-            return equal
+            return np.asarray(truth[column.codes])  # -1, missing, is the last entry
         numbers = [level for level in self.levels if not isinstance(level, str | bool)]
         if isinstance(column, Numbers) and (len(numbers) == len(self.levels) or not len(column)):
             return np.isin(column.values, numbers)

@@ -248,8 +248,7 @@ class Score(CalibratedModel):
             One for each class.
         """
         edges, risks = np.array([0, *self.bounds, self.max_total + 1]), self.compute_risks()
-        middles: FloatArray = risks[(edges[:-1] + edges[1:] - 1) // 2]
-        return middles
+        return np.asarray(risks[(edges[:-1] + edges[1:] - 1) // 2])
 
     @property
     def leaf_verdicts(self) -> BoolArray:

@@ -18,7 +18,7 @@ import numpy as np
 from icscm._constants import CHANCE_LEVEL, MAX_EQUIVALENT_RULES
 from icscm._lazy import special
 from icscm._types import CountArray, FloatArray, IntArray
-from icscm.engine.counts import BinnedRule, CountSource, Cut
+from icscm.engine.counts import CountSource, Cut
 from icscm.formatting import count
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
@@ -60,7 +60,13 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     view = ConjunctionView(source, settings)
     screened, n_tried, n_beyond = _screen(view)
     rules = [view.make_rule(each.cut) for each in screened]
-    binned, wide, narrow = _list_forms(source, [view.make_binned_rule(e.cut) for e in screened])
+    binned = [view.make_binned_rule(each.cut) for each in screened]
+    # where a rule has forms that are wider and narrower by the bins beside its cut, these follow
+    wide, narrow = [*range(len(rules))], [*range(len(rules))]
+    for number, beside in enumerate(find_beside(source, binned)):
+        if beside is not None:
+            wide[number], narrow[number] = len(binned), len(binned) + 1
+            binned += beside
     patterns = view.count_patterns(binned)
     subsets = list_subsets(len(rules), settings.max_rules)
     # G summed over the leaves of each subset's conjunction, of samples not beside a cut
@@ -99,19 +105,6 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
         sets=sets,
         untested=untested,
     )
-
-
-def _list_forms(
-    source: CountSource, rules: Sequence[BinnedRule]
-) -> tuple[list[BinnedRule], list[int], list[int]]:
-    """The rules of the joint table, and the places of their wide and narrow forms among them."""
-    wide, narrow = [*range(len(rules))], [*range(len(rules))]
-    every = [*rules]
-    for number, beside in enumerate(find_beside(source, rules)):
-        if beside is not None:
-            wide[number], narrow[number] = len(every), len(every) + 1
-            every += beside
-    return every, wide, narrow
 
 
 def _describe_untested(n_rules: int, n_beyond: int, settings: Settings) -> str | None:

@@ -39,8 +39,7 @@ class PValueCriterion:
     def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
         if effects is None:
             return find_independent(self.test, tables, self.alpha)
-        accepted: BoolArray = exceeds(compute_corrected(self.test, tables, effects), self.alpha)
-        return accepted
+        return np.asarray(exceeds(compute_corrected(self.test, tables, effects), self.alpha))
 
 
 @dataclass(frozen=True)
@@ -153,5 +152,4 @@ def _split_pearson(table: CountArray) -> FloatArray:
     """What each environment adds to Pearson's statistic."""
     n = table.sum(axis=0).astype(np.float64)
     rate = table[1].sum() / n.sum()
-    parts: FloatArray = (table[1] - n * rate) ** 2 / (n * max(rate * (1 - rate), 1e-300))
-    return parts
+    return np.asarray((table[1] - n * rate) ** 2 / (n * max(rate * (1 - rate), 1e-300)))

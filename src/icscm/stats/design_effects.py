@@ -54,5 +54,4 @@ def compute_leaf_design_effects(tables: CountArray, moments: CountArray) -> Floa
 
 def _estimate_variances(squares: Array, n_groups: Array) -> FloatArray:
     """G / (G - 1) sum s^2."""
-    variances: FloatArray = n_groups / np.maximum(n_groups - 1, 1) * squares
-    return variances
+    return np.asarray(n_groups / np.maximum(n_groups - 1, 1) * squares)

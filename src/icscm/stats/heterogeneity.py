@@ -49,8 +49,7 @@ class Heterogeneity:
     @cached_property
     def deviance(self) -> FloatArray:
         """Heterogeneity beyond chance as a deviance."""
-        deviance: FloatArray = self.tau_squared * self.weights.sum(axis=1)
-        return deviance
+        return np.asarray(self.tau_squared * self.weights.sum(axis=1))
 
     @cached_property
     def p_values(self) -> FloatArray:
@@ -152,8 +151,7 @@ def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffe
 
 
 def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
-    mean: FloatArray = (weights * values).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-300)
-    return mean
+    return np.asarray((weights * values).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-300))
 
 
 def fit_shape(sums: Array, prior: float = 0.0) -> tuple[FloatArray, FloatArray]:
@@ -206,8 +204,7 @@ def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
         intercepts = intercepts + step
         if np.abs(step).max(initial=0.0) < 1e-10:
             break
-    fitted: FloatArray = special.expit(log_odds[:, np.newaxis] + intercepts)
-    return fitted
+    return np.asarray(special.expit(log_odds[:, np.newaxis] + intercepts))
 
 
 def predict_leaves(leaves: CountArray) -> FloatArray:

@@ -174,8 +174,7 @@ class _CheckedTest:
 def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -> BoolArray:
     """Which tables have a p-value above alpha, by the cheapest way the test knows."""
     if not isinstance(test, _StatisticTest) or type(test) not in _BY_NAME.values():
-        independent: BoolArray = exceeds(test.compute_p_values(tables), alpha)
-        return independent
+        return np.asarray(exceeds(test.compute_p_values(tables), alpha))
     statistics, dof = test.compute_statistics(tables)
     # the statistic for which the p-value is alpha, by degrees of freedom; 0 has p-value 1
     critical = np.full(int(dof.max(initial=0)) + 1, np.inf)

@@ -129,8 +129,7 @@ class _Predictive(NamedTuple):
 
     def compute_below(self, theta: FloatArray) -> FloatArray:
         """(leaf,): the chance that the log odds of a new environment are below theta."""
-        below: FloatArray = self.weights @ special.ndtr((theta - self.centres) / self.spreads)
-        return below
+        return np.asarray(self.weights @ special.ndtr((theta - self.centres) / self.spreads))
 
     def find_quantile(self, share: float) -> FloatArray:
         """(leaf,): log odds below which those of a new environment are with this chance."""
@@ -140,13 +139,11 @@ class _Predictive(NamedTuple):
             middle = (low + high) / 2
             is_below = self.compute_below(middle) < share
             low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
-        quantile: FloatArray = (low + high) / 2
-        return quantile
+        return np.asarray((low + high) / 2)
 
     def find_rates(self, *shares: float) -> FloatArray:
         """(leaf, share): the same as rates."""
-        rates: FloatArray = special.expit([self.find_quantile(share) for share in shares]).T
-        return rates
+        return np.asarray(special.expit([self.find_quantile(share) for share in shares]).T)
 
 
 def _mix(logs: FloatArray, centres: FloatArray, variances: FloatArray) -> _Predictive:

@@ -101,8 +101,7 @@ def describe_lone(environment: Any) -> str:
 def compute_factors(samples: CountArray) -> FloatArray:
     """By environment what n_1 n_0 is multiplied by to give w: p (1 - p) / n."""
     sizes = np.maximum(samples.sum(axis=0), 1)
-    factors: FloatArray = _compute_hessians(samples) / sizes / sizes
-    return factors
+    return np.asarray(_compute_hessians(samples) / sizes / sizes)
 
 
 def count_effective(weights: Array) -> FloatArray:
@@ -117,8 +116,7 @@ def count_effective(weights: Array) -> FloatArray:
 
 
 def _compute_hessians(samples: CountArray) -> FloatArray:
-    hessians: FloatArray = samples[0] * (samples[1] / np.maximum(samples.sum(axis=0), 1))
-    return hessians
+    return np.asarray(samples[0] * (samples[1] / np.maximum(samples.sum(axis=0), 1)))
 
 
 def _count_expected(hessians: FloatArray) -> FloatArray:

@@ -196,8 +196,7 @@ def deflate(tables: CountArray, effects: Iterable[float | None] | None) -> Array
     factors = [1.0 if each is None else each for each in (() if effects is None else effects)]
     if all(each == 1.0 for each in factors):
         return tables
-    effective: FloatArray = tables / np.array(factors)[:, np.newaxis, np.newaxis]
-    return effective
+    return np.asarray(tables / np.array(factors)[:, np.newaxis, np.newaxis])
 
 
 def deflate_alike(tables: CountArray, verdicts: Sequence[Verdict]) -> Array:
@@ -264,8 +263,7 @@ def _is_inside(bounds: FloatArray, limit: float) -> BoolArray:
 
 def _has_gap(tables: CountArray) -> BoolArray:
     """Whether an environment has no samples, or there is nothing to compare it with."""
-    has_gap: BoolArray = (tables.sum(axis=1) == 0).any(axis=1) | (tables.shape[2] < 2)
-    return has_gap
+    return np.asarray((tables.sum(axis=1) == 0).any(axis=1) | (tables.shape[2] < 2))
 
 
 def _bound_pairs(tables: CountArray, z: float) -> Differences:

@@ -377,8 +377,7 @@ def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -
 def choose_thresholds(probability: FloatArray) -> FloatArray:
     """Thresholds of a decision curve, evenly spaced over the range that is stated with it."""
     high = float(np.clip(np.quantile(probability, _QUANTILE), 1e-6, HIGHEST))
-    thresholds: FloatArray = np.linspace(min(LOWEST, high / 10), high, N_POINTS)
-    return thresholds
+    return np.asarray(np.linspace(min(LOWEST, high / 10), high, N_POINTS))
 
 
 def compute_net_benefit(
@@ -395,5 +394,4 @@ def compute_net_benefit(
         np.count_nonzero(own) - np.searchsorted(np.sort(probability[own]), t)
         for own in (is_positive, ~is_positive)
     )
-    benefit: FloatArray = (n_true - n_false * t / (1 - t)) / len(is_positive)
-    return benefit
+    return np.asarray((n_true - n_false * t / (1 - t)) / len(is_positive))

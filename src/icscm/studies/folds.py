@@ -59,8 +59,7 @@ class Cohort(NamedTuple):
     @property
     def is_positive(self) -> BoolArray:
         """Which samples are of the second class."""
-        is_second: BoolArray = self.y == self.classes[1]
-        return is_second
+        return np.asarray(self.y == self.classes[1])
 
     @property
     def environments(self) -> Array | None:

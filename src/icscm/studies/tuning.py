@@ -214,8 +214,7 @@ def assign_folds(
         cohort.check_environments(learner, Parameter("folds", "environments"))
         numbers = cohort.number_places()
         order = np.argsort(-np.bincount(numbers), kind="stable")  # the largest first
-        dealt: IntArray = np.argsort(order)[numbers] % n_folds
-        return dealt
+        return np.asarray(np.argsort(order)[numbers] % n_folds)
     cohort.check_folds(n_folds)
     return cohort.deal(n_folds, random_state)
 

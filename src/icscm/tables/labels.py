@@ -93,8 +93,7 @@ def code_known(y: Any, classes: Array) -> IntArray:
     labels, known = (pandas.Series(each).astype(object).tolist() for each in (found, classes))
     why = f", which the model never saw; its classes are {' and '.join(map(repr, known))}: "
     reject_unknown(labels, known, "y holds ", after=f"{why}give labels of these classes")
-    numbers: IntArray = np.array([known.index(label) for label in labels], dtype=np.int64)[codes]
-    return numbers
+    return np.asarray(np.array([known.index(label) for label in labels], dtype=np.int64)[codes])
 
 
 def read_weights(weights: Any, n_rows: int, what: str, *, whole: bool = False) -> FloatArray:

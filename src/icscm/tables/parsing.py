@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from icscm.tables import coded, columns
 from icscm.tables.coded import CodedTable, are_finite
 from icscm.tables.columns import Column, Dates, Levels, Numbers
 from icscm.tables.errors import RoundedError, make_rounded_error, name_columns, reject_infinity
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 Validate = Callable[..., Any]
 
@@ -140,7 +137,7 @@ def _read_frame(frame: nw.DataFrame[Any]) -> ParsedTable:
     return ParsedTable(table, every, len(frame), names, whole)
 
 
-def check_table(estimator: BaseEstimator, X: Any) -> Array:
+def check_table(estimator: Any, X: Any) -> Array:
     """X as a finite numeric array; sets the estimator's number and names of columns."""
     types = None
     if not isinstance(X, np.ndarray) and nw.dependencies.is_into_dataframe(X):
