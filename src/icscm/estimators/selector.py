@@ -16,7 +16,7 @@ from icscm import exceptions
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import Array, BoolArray
 from icscm.estimators.crossfit import CrossFit
-from icscm.estimators.judging import ColumnEffect, Judge, Round, describe_round, find_copied
+from icscm.estimators.judging import ColumnEffect, Judge, describe_round, find_copied
 from icscm.estimators.learners import TableClassifier
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError, warn
@@ -187,8 +187,11 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             found = judge.judge(columns, scores, made)
             effects |= {j: replace(each, round=number) for j, each in found.columns.items()}
             rounds.append(describe_round(number, columns, found, judge))
-            worst = self._find_worst(found)
-            if worst is None:
+            # the column of the largest share, which must be above the tolerance and significant
+            judged = found.columns.items()
+            shares = {j: e.share if e.p_value < CHANCE_LEVEL else 0.0 for j, e in judged}
+            worst = max(shares, key=shares.__getitem__, default=None)
+            if worst is None or found.explained <= 0 or shares[worst] <= self.tolerance:
                 break
             twin = find_copied(worst, reasons, effects, source)
             reasons[worst] = "its effect differs"
@@ -200,14 +203,6 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         self._keep(effects, reasons, replication, rounds, source)
         lone = find_lone_environment(source.count_totals()) if self.min_replication else None
         self._warn(lone)
-
-    def _find_worst(self, found: Round) -> int | None:
-        """The column of the largest share that is above the tolerance and significant."""
-        shares = {j: e.share if e.p_value < CHANCE_LEVEL else 0.0 for j, e in found.columns.items()}
-        worst = max(shares, key=shares.__getitem__, default=None)
-        if worst is None or found.explained <= 0 or shares[worst] <= self.tolerance:
-            return None
-        return worst
 
     def _make_folds(self, X: Any, labels: Array, groups: Any, seed: int) -> list[Any]:
         cv = self.cv

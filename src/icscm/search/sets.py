@@ -6,7 +6,7 @@ of all sets come from few passes over the rows:
     table of a largest set -> smaller sets' tables -> statistics -> p-values
 
 A largest set is all features, or each set of as many as may be. Its table is counted from the
-rows; every smaller set belongs to exactly one largest set (see `_list_sets`) and its table is a sum
+rows; every smaller set belongs to exactly one largest set (see `_walk_all`) and its table is a sum
 over one feature of a table at hand.
 
 `icscm.search.tree_sets` tests sets by trees, `icscm.search.exhaustive` sets of rules.

@@ -117,7 +117,7 @@ def validate_screen(
     y: Any,
     environments: Any,
     groups: Any = None,
-    on_fold: Callable[[], None] | None = None,
+    on_fold: Callable[[], None] = lambda: None,
 ) -> ScreenValidation:
     """Fit the learner without each environment, on all columns and on screened ones.
 
@@ -170,6 +170,5 @@ def validate_screen(
             label, len(test.y), auc[0], auc[1], loss[0], loss[1], (*screen.rejected_,)
         )
         held_out.append(found)
-        if on_fold is not None:
-            on_fold()
+        on_fold()
     return ScreenValidation(tuple(held_out))

@@ -94,7 +94,7 @@ def grid_search(
     n_folds: int = N_FOLDS,
     groups: Any = None,
     random_state: Any = 0,
-    on_fold: Callable[[], None] | None = None,
+    on_fold: Callable[[], None] = lambda: None,
 ) -> GridSearch:
     """Choose parameters of a learner by cross-validation.
 
@@ -169,8 +169,7 @@ def grid_search(
                 estimators, *parts, metrics, "cannot learn from all folds but one"
             )
             scores.append([each.scores and each.scores["score"] for each in found])
-            if on_fold is not None:
-                on_fold()
+            on_fold()
     name = scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
     values = np.array(scores, dtype=np.float64)  # NaN where undefined
     has_value = ~np.isnan(values).any(axis=1)
