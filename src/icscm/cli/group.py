@@ -1,7 +1,5 @@
 """The command `icscm`, and how all its commands end when something is wrong."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

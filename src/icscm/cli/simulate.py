@@ -1,7 +1,5 @@
 """`icscm simulate` and `icscm demo`: simulated data with known causes; `icscm datasets`."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The base of all learners: samples made countable, fitted state out, predictions from a model."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields
@@ -104,7 +102,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         positive: Any = None,
         max_memory: int | str = "2GiB",
         temp_dir: str | Path | None = None,
-        text: TextFormat | None = None,
+        text: "TextFormat | None" = None,
     ) -> Self:
         """Learn from files that need not fit in memory; the result is that of `fit`.
 

@@ -1,7 +1,5 @@
 """The learners of conjunctions and disjunctions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from math import ceil
@@ -170,7 +168,7 @@ class SCMClassifier(BaseRuleClassifier):
         data_name: str | None = None,
         alphas: Iterable[float] | None = DEFAULT_ALPHAS,
         stability: Any = None,
-    ) -> Report:
+    ) -> "Report":
         """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
 
         Parameters

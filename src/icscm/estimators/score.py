@@ -1,7 +1,5 @@
 """A points score on columns whose effects are homogeneous across environments."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -87,7 +85,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
 
     model_: Score = field(init=False)
     trace_: Trace = field(init=False)
-    screen_: pandas.DataFrame | None = field(init=False)
+    screen_: "pandas.DataFrame | None" = field(init=False)
     tolerance_: float | None = field(init=False)
 
     max_terms: int = 12
@@ -179,7 +177,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             importances[terms[0].rule.column] = max(points) - min(points)
         return importances / (importances.sum() or 1.0)
 
-    def report(self, *, data_name: str | None = None) -> Report:
+    def report(self, *, data_name: str | None = None) -> "Report":
         """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
 
         Parameters

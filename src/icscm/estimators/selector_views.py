@@ -1,7 +1,5 @@
 """What a fitted screen of columns shows: a forest plot, a report, and other tolerances."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
@@ -128,7 +126,7 @@ class SelectorViews:
         names = {"data": data_name, "target": target, "environment": environment}
         return reports.make_screen_report(self, path, validation, names)
 
-    def plot(self, column: Any = None) -> Figure:
+    def plot(self, column: Any = None) -> "Figure":
         """The effect of a column in each environment, as a forest plot.
 
         Parameters

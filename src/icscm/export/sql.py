@@ -1,7 +1,5 @@
 """A model as one SELECT for SQLite and DuckDB."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -197,7 +195,7 @@ def _make_score_columns(saved: SavedModel, model: Score, absent: Absent | None) 
 class _Case:
     """Conditions, of which the first that is true decides, and the result if none is."""
 
-    whens: Sequence[tuple[str, _Case]]
+    whens: "Sequence[tuple[str, _Case]]"
     otherwise: dict[str, str]
 
     def write(self, name: str, indent: str = "  ") -> str:
@@ -210,7 +208,7 @@ class _Case:
         return f"\n{indent}".join([*lines, f"  ELSE {self.otherwise[name]}", "END"])
 
 
-def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> _Case:
+def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> "_Case":
     """Each split once: the side of fewer leaves is a nested CASE, the other continues this one.
 
     So thousands of splits below each other nest no deeper than log2 of the number of leaves;

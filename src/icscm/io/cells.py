@@ -11,8 +11,6 @@ from several files, or from many workers, and the type is the same.
     convert       cells of that type
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ Lines.find_kinds   possible types of the columns of this file     joined over fi
 Lines.read         cells as the types of the columns of all files
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import mmap
@@ -41,7 +39,7 @@ _ROOM = 2**27
 _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
 
 
-def open_lines(source: Source, form: TextFormat) -> Lines:
+def open_lines(source: Source, form: TextFormat) -> "Lines":
     """Parse the first lines."""
     # a mark of byte order is no part of a name
     is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")

@@ -1,7 +1,5 @@
 """A fitted learner, and its model in a file: what predicting and explaining need, nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -147,7 +145,7 @@ class SavedModel:
 
     def recalibrate(
         self, X: Any = None, y: Any = None, *, prevalence: float | None = None
-    ) -> SavedModel:
+    ) -> "SavedModel":
         """The model moved to a site, from labelled rows of it or from its base rate.
 
         The intercept of the log odds is shifted, by maximum likelihood with Jeffreys' prior, drawn
@@ -202,7 +200,7 @@ class SavedModel:
             )
         return self.model.find_leaves(self._check_rows(X))
 
-    def set_threshold(self, threshold: float | str, X: Any = None, y: Any = None) -> SavedModel:
+    def set_threshold(self, threshold: float | str, X: Any = None, y: Any = None) -> "SavedModel":
         """The same model, predicting positive from a probability on.
 
         Parameters
@@ -328,7 +326,7 @@ class SavedModel:
         return str(self.model)
 
 
-def load(path: str | PathLike[str]) -> SavedModel:
+def load(path: str | PathLike[str]) -> "SavedModel":
     """Read the model that `save` wrote to a file.
 
     Parameters
@@ -366,7 +364,7 @@ def load(path: str | PathLike[str]) -> SavedModel:
         ) from None
 
 
-def get_table_settings(saved: SavedModel) -> dict[str, Any]:
+def get_table_settings(saved: "SavedModel") -> dict[str, Any]:
     """The settings of the file that `icscm fit` read; models saved from Python have none."""
     settings = saved.settings.get("table")
     return settings if isinstance(settings, dict) else {}
@@ -378,7 +376,7 @@ def list_missing_texts(settings: Mapping[str, Any]) -> list[str]:
     return [text for text in known if isinstance(text, str)] if isinstance(known, list) else []
 
 
-def list_used(saved: SavedModel) -> list[str]:
+def list_used(saved: "SavedModel") -> list[str]:
     """The columns that the rules use."""
     return list(dict.fromkeys(str(rule.feature) for rule in saved.model.rules))
 
@@ -402,7 +400,7 @@ def check_fitted(learner: Any) -> None:
     validation.check_is_fitted(learner, "model_")
 
 
-def make_saved_model(learner: Learner) -> SavedModel:
+def make_saved_model(learner: Learner) -> "SavedModel":
     """The model of a fitted learner, with all that predicting and explaining need."""
     check_fitted(learner)
     model, types = learner.model_, getattr(learner, "feature_types_", None)

@@ -15,8 +15,6 @@ rule is true:
     leaf 0           leaf 1                                  (prediction: negative)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
@@ -133,7 +131,7 @@ class _Path(NamedTuple):
     rules: tuple[Rule, ...] = ()
     n_more: int = 0
 
-    def add(self, rule: Rule) -> _Path:
+    def add(self, rule: Rule) -> "_Path":
         rules = add_rule(self.rules, rule, all_hold=True)
         if len(rules) > _MAX_RULES:
             return _Path(self.rules, self.n_more + 1)

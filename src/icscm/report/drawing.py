@@ -1,7 +1,5 @@
 """Positions of what the page draws as SVG: plots, the twigs of a tree, effects, a path."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil, floor, log, log10
@@ -23,7 +21,7 @@ class Limits(NamedTuple):
     sets: int = 64
     characters: int = 160
 
-    def halve(self) -> Limits:
+    def halve(self) -> "Limits":
         return Limits(*(max(n // 2, least) for n, least in zip(self, _LEAST, strict=True)))
 
 
@@ -34,7 +32,7 @@ def make_plot(
     rows: Sequence[Plain],
     pooled: Plain,
     key: str,
-    limits: Limits,
+    limits: "Limits",
     band: float | None = None,
     order: str = "given",
     form: Callable[[float | None], str] = format_share,
@@ -121,7 +119,7 @@ _STEP: Final = 14
 _MAX_DEPTH: Final = 14
 
 
-def draw_nodes(nodes: Sequence[Plain], limits: Limits) -> Plain:
+def draw_nodes(nodes: Sequence[Plain], limits: "Limits") -> Plain:
     """The rows of a tree with the twigs that lead to them; of very many, the largest splits.
 
     all            twigs of a row: upright lines that pass it (`through`), and its own, which
@@ -154,7 +152,7 @@ _RATIOS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50
 _N_MARKS: Final = 6
 
 
-def draw_effects(splits: Sequence[Plain], limits: Limits) -> Plain:
+def draw_effects(splits: Sequence[Plain], limits: "Limits") -> Plain:
     """For each split a row of dots on one axis, the logarithm of the odds ratio."""
     shown = splits[: limits.leaves]
     rows = [(split, *split["environments"]) for split in shown]
@@ -186,7 +184,7 @@ def _make_ratio_axis(ratios: Sequence[float]) -> tuple[list[float], Plain]:
     return ends, {"ticks": ticks, "one": _place(0.0, ends)}
 
 
-def draw_forest(columns: Sequence[Plain], limits: Limits) -> Plain:
+def draw_forest(columns: Sequence[Plain], limits: "Limits") -> Plain:
     """Forest plots on one axis: the effect by environment, pooled, and in a new environment.
 
     Of very many environments those with the most precise effects are drawn.

@@ -4,8 +4,6 @@ Values are permuted among the rows of each environment, so that differences betw
 environments, which a classifier may have learned from the column, do not count.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -61,7 +59,7 @@ class PermutationImportance(DisplayMixin):
     by_environment: FloatArray
     n_rows: int
 
-    def to_frame(self, by: str = "features") -> pandas.DataFrame:
+    def to_frame(self, by: str = "features") -> "pandas.DataFrame":
         """The means over the repetitions.
 
         Parameters

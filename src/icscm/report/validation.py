@@ -3,8 +3,6 @@
 The dict is `icscm.studies.evaluation.Evaluation.to_dict`.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -163,7 +161,7 @@ def _make_leaf_row(leaf: Plain) -> Plain:
     }
 
 
-def draw_validation(found: Plain) -> Figure:
+def draw_validation(found: Plain) -> "Figure":
     """Curves, the AUC by environment, and rates by leaf where there are leaves."""
     check_matplotlib()
     laid_out = _lay_out(found, Limits(environments=len(found["environments"])))
@@ -194,7 +192,7 @@ def draw_validation(found: Plain) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, rows: Sequence[Plain], key: str, what: str, beside: str) -> None:
+def _draw_panel(axes: "Axes", rows: Sequence[Plain], key: str, what: str, beside: str) -> None:
     """Dots with their intervals, and open circles to compare with."""
     names = [f"{clip(row['environment'], 28)} (n = {row['n']:,})" for row in rows]
     values = [(row[key], row[f"{key}_interval"], ACCENT) for row in rows]

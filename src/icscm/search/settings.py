@@ -5,8 +5,6 @@ counts. A source that examines candidates itself gets the criteria of a step in 
 `ScreenQuery`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -151,7 +149,7 @@ class ConjunctionView:
         rules = [self.make_binned_rule(e) if isinstance(e, Cut) else e for e in cuts]
         return compute_leaf_design_effects(self.flip(tables), counter.count_clusters(rules))
 
-    def count_patterns(self, rules: Sequence[BinnedRule]) -> Patterns:
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> "Patterns":
         """Samples by the values of some rules."""
         counter: Any = self.source
         clusters = counter.count_cluster_patterns(rules) if self.is_clustered else None

@@ -6,8 +6,6 @@ Everything is plain immutable values, so two traces can be compared with `==`. C
 label (in the order of the classes) and environment. Fields that do not apply are None or empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -169,7 +167,7 @@ class Trace(DisplayMixin):
     lone_environment: Any = None
     heterogeneity_share: float | None = None
 
-    def defer(self, name: str, make: Callable[[], Any]) -> Trace:
+    def defer(self, name: str, make: Callable[[], Any]) -> "Trace":
         """The same trace; this field of it is made when it is first read."""
         deferred = object.__new__(Trace)
         vars(deferred).update(vars(self), **{f"_make_{name}": make})
@@ -309,7 +307,7 @@ class Trace(DisplayMixin):
         del plain["criterion"]
         return plain
 
-    def to_frame(self, what: str = "steps") -> pandas.DataFrame:
+    def to_frame(self, what: str = "steps") -> "pandas.DataFrame":
         """A table of one part.
 
         Parameters
@@ -418,7 +416,7 @@ class Trace(DisplayMixin):
         return Display(line, (of_chain if is_chain else of_tree) if rows else (), rows)
 
 
-def make_trace(source: CountSource, nodes: Iterable[Scan], **fields: Any) -> Trace:
+def make_trace(source: CountSource, nodes: Iterable[Scan], **fields: Any) -> "Trace":
     """The trace of a search over a source."""
     about = {name: tuple(getattr(source, name)) for name in ("classes", "environments", "notes")}
     level = fields.get("tolerance" if fields.get("invariance") == "effect" else "alpha")

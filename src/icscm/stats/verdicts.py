@@ -27,8 +27,6 @@ extreme pair, and so the result is the same to the last digit.
       -> all pairs of these                           (a few dozen)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -229,7 +227,7 @@ def compute_wilson(
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
-def compute_differences(tables: CountArray, alpha: float) -> Differences:
+def compute_differences(tables: CountArray, alpha: float) -> "Differences":
     """The largest difference of rates between environments, with its 1 - 2 alpha interval.
 
     An environment without samples allows any difference, so the upper bound is 1 then.
@@ -266,7 +264,7 @@ def _has_gap(tables: CountArray) -> BoolArray:
     return np.asarray((tables.sum(axis=1) == 0).any(axis=1) | (tables.shape[2] < 2))
 
 
-def _bound_pairs(tables: CountArray, z: float) -> Differences:
+def _bound_pairs(tables: CountArray, z: float) -> "Differences":
     """Largest difference, lower and upper bound over all pairs of environments with samples."""
     sizes = tables.sum(axis=1)
     rates = _divide(tables[:, 1], sizes)
@@ -348,7 +346,7 @@ class Differences(NamedTuple):
 
 def bound_pairs(
     values: FloatArray, below: FloatArray, above: FloatArray, exists: BoolArray
-) -> Differences:
+) -> "Differences":
     """Largest difference, lower and upper bound over all pairs that exist; rows are independent."""
     if values.shape[1] <= MAX_PAIRED:
         return compare_all(values, below, above, exists)
@@ -364,7 +362,7 @@ def bound_pairs(
 
 def compare_all(
     values: FloatArray, below: FloatArray, above: FloatArray, exists: BoolArray | None = None
-) -> Differences:
+) -> "Differences":
     """The same, literally.
 
     One value against all later ones at a time, so that memory grows with K, not K^2.

@@ -1,7 +1,5 @@
 """Rule sets and other classifiers compared on the same folds: scores, sentences, a figure."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -220,7 +218,7 @@ class Comparison:
         """The results in sentences: the best candidates, and whether they beat the baseline."""
         return tuple(write_lines("comparison", result=self))
 
-    def plot(self) -> Figure:
+    def plot(self) -> "Figure":
         """AUC, log loss, calibration slope and error, by rows and by environment."""
         check_matplotlib()
         frame, colors = self.to_frame(), [_COLORS[each.kind] for each in self.candidates]

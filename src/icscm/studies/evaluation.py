@@ -8,8 +8,6 @@ The net benefit of a decision at threshold t is TP/n - FP/n * t / (1 - t): a fal
 t / (1 - t) times what a true positive gains (Vickers and Elkin 2006).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -192,7 +190,7 @@ class Evaluation:
         own["at"] = self._describe_threshold()
         return make_plain(own, str)  # type: ignore[no-any-return]
 
-    def plot(self) -> Figure:
+    def plot(self) -> "Figure":
         """Calibration, decision curve, AUC by environment, and each leaf's rate with training.
 
         Returns

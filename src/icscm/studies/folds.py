@@ -4,8 +4,6 @@ A study makes a cohort of its samples, takes folds of it (by rows or by environm
 each to `fit_and_score`, which fits every estimator on the training part and scores it on the rest.
 """
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,14 +68,14 @@ class Cohort(NamedTuple):
         """The number of each row's environment by first appearance, whatever their names."""
         return np.asarray(pd.factorize(self.numbers)[0])
 
-    def split(self, is_test: BoolArray) -> tuple[Cohort, Cohort]:
+    def split(self, is_test: BoolArray) -> "tuple[Cohort, Cohort]":
         """The training and the test part of a fold; groups of the test part are not trained on."""
         is_train = ~is_test
         if self.groups is not None:
             is_train &= ~np.isin(self.groups, self.groups[is_test])
         return self.take(is_train), self.take(is_test)
 
-    def take(self, wanted: BoolArray) -> Cohort:
+    def take(self, wanted: BoolArray) -> "Cohort":
         """Some of the samples."""
         own = {name: getattr(self, name) for name in ("y", "numbers", "groups")}
         parts = {name: each[wanted] for name, each in own.items() if each is not None}
@@ -136,7 +134,7 @@ def find_least_environments(estimator: Any) -> int:
 
 def make_cohort(
     X: Any, y: Any, environments: Any, groups: Any = None, *, may_lack: bool = False
-) -> Cohort:
+) -> "Cohort":
     """Check labels, environments and groups; a table or an array stays as it is."""
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
@@ -150,7 +148,7 @@ def make_cohort(
     return Cohort(rows, classes[codes], classes, *places, own)
 
 
-def drop_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str]]:
+def drop_columns(cohort: "Cohort", keep: Any) -> "tuple[Cohort, dict[str, str]]":
     """Without the columns that our learners drop, such as a copy of the label."""
     if not is_frame(cohort.X):
         return cohort, {}
@@ -162,7 +160,9 @@ def drop_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str]]:
     return cohort._replace(X=frame.drop(list(dropped)).to_native()), dropped
 
 
-def leave_out_environments(estimator: Any, cohort: Cohort) -> Iterator[tuple[Any, Cohort, Cohort]]:
+def leave_out_environments(
+    estimator: Any, cohort: "Cohort"
+) -> "Iterator[tuple[Any, Cohort, Cohort]]":
     """Each environment, the samples outside of it and those in it."""
     cohort.check_environments(estimator, "leave-one-environment-out")
     return ((e, *cohort.split(cohort.numbers == k)) for k, e in enumerate(cohort.labels))
@@ -184,8 +184,8 @@ class FoldResult(NamedTuple):
 
 def fit_and_score(
     estimators: Iterable[Any],
-    train: Cohort,
-    test: Cohort | None,
+    train: "Cohort",
+    test: "Cohort | None",
     scorers: Mapping[str, Scorer],
     context: str | None = None,
 ) -> Iterator[FoldResult]:
@@ -214,7 +214,7 @@ def fit_and_score(
         yield FoldResult(learner, seconds, None, *scored)
 
 
-def _fit(learner: Any, train: Cohort, opened: dict[str, tuple[Any, float]]) -> float:
+def _fit(learner: Any, train: "Cohort", opened: dict[str, tuple[Any, float]]) -> float:
     """Fit; how many seconds that took, binning that was shared with others included."""
     start = perf_counter()
     if not hasattr(learner, "fit_counts"):
@@ -295,7 +295,7 @@ def name_scorers(scorers: Scorers) -> dict[str, Scorer]:
 
 
 def score_classifier(
-    fitted: Any, test: Cohort, scorers: Mapping[str, Scorer], rate: float | None = None
+    fitted: Any, test: "Cohort", scorers: Mapping[str, Scorer], rate: float | None = None
 ) -> tuple[Scores, BoolArray, dict[str, Score | None]]:
     """The value of each scorer, None where it is undefined, wrong samples, and the intervals.
 

@@ -1,7 +1,5 @@
 """Validation of a screen of columns: leave-one-environment-out, the screen inside each fold."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -94,7 +92,7 @@ class ScreenValidation(DisplayMixin):
         means = dict(zip(("before", "after"), frame.mean(), strict=True))
         return write_text("screen_validation", gains=gains, negligible=_NEGLIGIBLE, **means)
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> "pandas.DataFrame":
         """A row for each environment held out."""
         import pandas
 

@@ -1,7 +1,5 @@
 """Leave-one-environment-out: how a classifier does in an environment it was not trained on."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
@@ -153,7 +151,7 @@ class Validation(DisplayMixin):
         plain: Plain = make_plain(found, str)
         return {"lines": write_lines("validation", found=plain), **plain}
 
-    def plot(self) -> Figure:
+    def plot(self) -> "Figure":
         """Forest plots: each environment, the pooled diamond and the prediction interval.
 
         Returns

@@ -6,8 +6,6 @@ Packed stores are counted in tiles: 64 features by 64 samples, a word for each f
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, index"
 # ruff: noqa: ARG001 (numba prescribes the arguments of an intrinsic)
 
-from __future__ import annotations
-
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types

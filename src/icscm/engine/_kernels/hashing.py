@@ -2,8 +2,6 @@
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
-from __future__ import annotations
-
 import numpy as np
 from numba.core import types
 from numba.extending import overload, register_jitable

@@ -5,8 +5,6 @@ blaTEM  0   1   1
 mecA    1   0   0
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import zlib
@@ -99,7 +97,7 @@ def pack_table(
         file: Any = stack.enter_context(gzip.open(raw)) if is_zipped else raw
         samples, cut = _read_header(path, file, delimiter)
 
-        def fill(writer: BitWriter) -> None:
+        def fill(writer: "BitWriter") -> None:
             n_read, any_lines = 1, False  # lines of the file so far: the header
             while chunk := file.read(CHUNK_BYTES):
                 chunk += file.readline()
@@ -170,7 +168,7 @@ def pack_matrix(
     if not set_bits(matrix, np.arange(n_samples, dtype=ROW_DTYPE), words, count_threads(None)):
         raise IcscmError("the matrix holds other values than 0 and 1; packing keeps a bit of each")
 
-    def fill(writer: BitWriter) -> None:
+    def fill(writer: "BitWriter") -> None:
         for start in range(0, n_features, _BATCH):
             part = slice(start, start + _BATCH)
             encoded = [name.encode() for name in names[part]] if names is not None else []
@@ -241,7 +239,7 @@ def _choose_cut(delimiter: bytes) -> Callable[[bytes], bytes]:
 
 
 def _add_lines(
-    chunk: bytes, samples: Sequence[str], writer: BitWriter, path: Path, n_read: int
+    chunk: bytes, samples: Sequence[str], writer: "BitWriter", path: Path, n_read: int
 ) -> bool:
     """Parse some lines and write their features; False if all lines are empty."""
     text = np.frombuffer(chunk, dtype=np.uint8)
@@ -362,7 +360,7 @@ class BitWriter:
                 raise IcscmError(f"{why}; names must differ, since rules go by them")
 
 
-def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], None]) -> None:
+def write_bits(out: Path, samples: Sequence[str], fill: "Callable[[BitWriter], None]") -> None:
     """Let `fill` add features to a new store, which is written completely or not at all.
 
     Each sample needs a name of its own.

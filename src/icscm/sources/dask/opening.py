@@ -15,8 +15,6 @@ The sample places the quantiles. Rows of equal content are told apart by their n
 whose hash begins with enough zero bits, however the rows are cut into partitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -152,7 +150,7 @@ def open_dask(
     return Countable(source, table, names, classes, table.n_columns, has_environments, config=asked)
 
 
-def survey_partitions(reader: Reader, parts: Any) -> tuple[Survey, Sample]:
+def survey_partitions(reader: "Reader", parts: Any) -> tuple[Survey, Sample]:
     """Pass one."""
     scans = map_tasks("survey", reader.scan, *parts)
     merged = merge_tasks("merge", partial(merge_scans, names=reader.names), scans)
@@ -173,19 +171,19 @@ class HashCounts(NamedTuple):
     n_rows: IntArray
     n_zero_bits: int = 0
 
-    def thin(self, n_zero_bits: int) -> HashCounts:
+    def thin(self, n_zero_bits: int) -> "HashCounts":
         """Those that begin with at least so many zero bits."""
         last = np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits) - 1), side="right")
         return HashCounts(self.hashes[:last], self.n_rows[:last], n_zero_bits)
 
 
-def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> HashCounts:
+def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> "HashCounts":
     """How often each hash occurs in a piece."""
     found, n_rows = np.unique(hashes, return_counts=True)
     return merge_hash_counts([HashCounts(found, n_rows.astype(np.int64))], most)
 
 
-def merge_hash_counts(parts: Sequence[HashCounts], most: int = MAX_HASHES) -> HashCounts:
+def merge_hash_counts(parts: "Sequence[HashCounts]", most: int = MAX_HASHES) -> "HashCounts":
     """How often each hash occurs in several pieces: at most so many, with the fewest zero bits.
 
     That number of bits is the same however the rows are cut: it depends on the different hashes
@@ -205,7 +203,7 @@ def merge_hash_counts(parts: Sequence[HashCounts], most: int = MAX_HASHES) -> Ha
     return merged
 
 
-def choose_rows(counts: HashCounts) -> Sample:
+def choose_rows(counts: "HashCounts") -> Sample:
     """The rows of the sample."""
     rows = np.repeat(counts.hashes, counts.n_rows)
     return Sample.make(rows[sampling.choose_sample(rows)], counts.n_zero_bits)

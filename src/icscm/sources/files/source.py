@@ -15,8 +15,6 @@ Counting is as in memory, but pages are released after use: mapped pages that we
 memory of the process until the system reclaims them or the process releases them.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os
@@ -87,7 +85,7 @@ class Budget:
     share: int
 
     @classmethod
-    def make(cls, max_memory: int | str, reader: TableReader, n_columns: int) -> Budget:
+    def make(cls, max_memory: int | str, reader: TableReader, n_columns: int) -> "Budget":
         limit, used = parse_size(max_memory), _measure_resident()
         share = (limit - used - reader.estimate_bytes() - _SEARCH_BYTES) // 4
         # as read, as numbers, once more while they are surveyed, and the next batch as read
@@ -99,7 +97,7 @@ class Budget:
             raise IcscmError(Parameter("max_memory", max_memory), why, f"{least / 1e6:,.0f} MB")
         return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
 
-    def divide(self, n_rows: int, *, has_groups: bool = False) -> Budget:
+    def divide(self, n_rows: int, *, has_groups: bool = False) -> "Budget":
         """How memory is divided beside so many rows; raise if they are too many for the limit."""
         row_bytes = _BYTES_PER_ROW + _BYTES_PER_GROUPED * has_groups
         least = self.used + _SEARCH_BYTES + n_rows * row_bytes

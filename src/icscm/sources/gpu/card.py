@@ -1,7 +1,5 @@
 """The card, and screening on it: from all candidates to the few that the search must see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -154,7 +152,7 @@ class Screened(NamedTuple):
     codes: Any
     query: DeviceQuery
 
-    def take(self, columns: Any) -> Screened:
+    def take(self, columns: Any) -> "Screened":
         """Those of some columns."""
         return Screened(self.totals[columns], self.codes[columns], self.query)
 
@@ -276,7 +274,7 @@ class CardBits(Store):
         sent = map(self.card.send, (*known, question.factors, question.rates))
         return DeviceQuery(question, *sent, *n_by_label)
 
-    def screen(self, question: ScreenQuery) -> Screened:
+    def screen(self, question: ScreenQuery) -> "Screened":
         """One scan of all columns."""
         query = self.make_query(question)
         totals = self.card.xp.empty((len(self), 2), dtype=np.int32)
@@ -313,7 +311,7 @@ class CardBits(Store):
         own_key = None if best is None else (best.utility, best.margin)
         return Shortlist(self.make_cubes(listed), n_candidates, refused, n_ties, own_key)
 
-    def _list_ties(self, screened: Screened, best: Key | None) -> tuple[int, IntArray]:
+    def _list_ties(self, screened: "Screened", best: Key | None) -> tuple[int, IntArray]:
         """How many rules tie with the best, and the first of those with the same leaf."""
         if best is None:
             return 0, np.empty(0, dtype=np.int64)

@@ -1,7 +1,5 @@
 """Plain tables of numbers on the card: binned there as the engine bins them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +37,7 @@ class CardValues:
     def n_rows(self) -> int:
         return int(self.values.shape[1])
 
-    def take(self, rows: IntArray) -> CardValues:
+    def take(self, rows: IntArray) -> "CardValues":
         """Some rows, or some several times."""
         values = self.values[:, self.card.send(rows)]
         return replace(self, values=values, has_missing=_find_missing(self.card, values))
@@ -118,7 +116,7 @@ class CardValues:
         return stores, np.sort(np.concatenate(surprised))
 
 
-def put_values(X: Any, device: str, max_thresholds: int | None) -> CardValues | None:
+def put_values(X: Any, device: str, max_thresholds: int | None) -> "CardValues | None":
     """A plain table of floats on the card, if that is where it belongs.
 
     None where the processor bins: other kinds of tables, zeros and ones, very many thresholds.

@@ -1,8 +1,6 @@
 """Fisher's exact test, two-sided: all tables of the same margins, one after the other."""
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
-from __future__ import annotations
-
 from math import exp, lgamma
 
 import numpy as np
