@@ -72,6 +72,12 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
             literal.append(max(effect, 1.0))
         found = compute_design_effects(squares, np.array(hessians), np.bincount(places))
         np.testing.assert_allclose(found, literal)
+        moments = source.count_leaf_moments(splits)
+        for part, e in np.ndindex(3, 3):
+            own = (leaf == part) & (places == e)
+            sums = [(len(y[own & (groups == g)]), y[own & (groups == g)].sum()) for g in range(15)]
+            wanted = [[n > 0, n * n, n * positive, positive**2] for n, positive in sums]
+            assert moments[part, e].tolist() == np.sum(wanted, axis=0, dtype=int).tolist()
 
 
 def test_what_cannot_be_told_counts_a_group_as_one_row():
@@ -105,6 +111,31 @@ def test_noise_of_patients_is_no_heterogeneity_of_a_tree(n_visits):
     assert n_used[0] <= 5
     assert n_used[1] >= 10
     assert n_found == 5
+
+
+@pytest.mark.parametrize("invariance", ["effect", "rate"])
+def test_leaves_of_a_tree_are_tested_by_groups(invariance):
+    """Rates are equal; without the correction a quarter of the leaves were *not invariant*.
+
+    Trees of equal rates also took chance for heterogeneity, and often found nothing.
+    """
+    n_rejected = n_leaves = n_used = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 2, (400, 3))
+        patients = np.repeat(np.arange(400), 5)
+        risk = 2 * X[:, 0] + 1.5 * (X[:, 0] & X[:, 1]) + rng.normal(-1.5, 1.2, 400)
+        y = (rng.random(2000) < 1 / (1 + np.exp(-risk[patients]))).astype(int)
+        tree = InvariantTreeClassifier(invariance=invariance, n_jobs=1)
+        tree.fit(X[patients], y, patients % 4, groups=patients)
+        verdicts = tree.trace_.verdicts
+        n_rejected += sum(each.conclusion == "not invariant" for each in verdicts)
+        n_leaves += len(verdicts)
+        n_used += 0 in tree.features_used_
+        assert all(each.design_effect >= 1 for each in verdicts)
+    assert n_leaves >= 50
+    assert n_rejected <= 0.05 * n_leaves + 4 * np.sqrt(n_leaves * 0.05 * 0.95)
+    assert n_used >= 21
 
 
 @pytest.mark.parametrize("n_visits", [5, 10])

@@ -18,6 +18,7 @@ from icscm.model.splits import CHAINS
 from icscm.model.tree import Tree
 from icscm.parameters import check_weights, document_parameters
 from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
+from icscm.search.columns import average_design
 from icscm.search.exhaustive import choose_alpha
 from icscm.search.records import STOP_REASONS
 from icscm.search.rules import find_model
@@ -300,7 +301,8 @@ class ICSCMClassifier(SCMClassifier):
         if isinstance(self.min_utility, str):  # "auto"
             n_bins = countable.source.candidates.count_bins(np.arange(countable.n_features))
             evidence = find_least_evidence(2 * int((n_bins - 1).sum()))
-            own |= {"min_utility": 0.0, "min_evidence": unit * evidence}
+            own |= {"min_utility": 0.0}
+            own["min_evidence"] = average_design(countable.source) * evidence
         elif self.min_utility is not None:
             own["min_utility"] = unit * self.min_utility
         return Settings(**own)

@@ -31,7 +31,7 @@ from icscm.search.grow import Growing, Node, TreeSettings, grow, list_binned_spl
 from icscm.search.records import RejectedColumn
 from icscm.search.scanners import FeatureSplits, Scanner
 from icscm.stats import heterogeneity
-from icscm.stats.design_effects import compute_design_effects
+from icscm.stats.design_effects import compute_design_effects, compute_leaf_design_effects
 from icscm.stats.leaf_tables import compute_halves
 from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_extreme_environments
@@ -195,6 +195,15 @@ def measure_design(
     sizes = labels.sum(axis=1)
     own = (sizes * p * (1.0 - p)).sum(axis=0), sizes.sum(axis=0)
     return compute_design_effects(source.square_residuals(splits, p), *own)
+
+
+def measure_leaves(
+    source: Any, splits: Sequence[BinnedSplit], leaves: CountArray
+) -> FloatArray | None:
+    """Design effects of the leaves of a tree; None for independent rows."""
+    if getattr(source, "groups", None) is None:
+        return None
+    return compute_leaf_design_effects(leaves, source.count_leaf_moments(splits))
 
 
 def average_design(source: CountSource) -> float:

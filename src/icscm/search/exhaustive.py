@@ -22,6 +22,7 @@ from icscm.engine.counts import CountSource, Cut
 from icscm.formatting import count
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
+from icscm.search.columns import average_design
 from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import find_beside, find_best, find_shared, list_subsets
 from icscm.search.settings import ConjunctionView, Patterns, Settings
@@ -74,7 +75,8 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     every = [patterns.compute_leaves(*each) for each in certain]
     numbers = (patterns.find_leaves(*each) for each in certain)
     p_values = compute_conditional(every, effects=patterns.measure_all(numbers, every)).p_values
-    bics = compute_bic([patterns.compute_leaves(each) for each in subsets])
+    design = average_design(source)  # fewer samples, where rows belong together
+    bics = compute_bic([patterns.compute_leaves(each) / design for each in subsets])
     names = [tuple(rules[i].feature for i in each) for each in subsets]
     found = p_values, exceeds(p_values, settings.alpha), bics
     sets = tuple(map(SetTest, names, *(each.tolist() for each in found)))
@@ -139,10 +141,11 @@ def _screen(view: ConjunctionView) -> tuple[list[_Association], int, int]:
     multiplies the p-values, and how many passed besides.
     """
     settings, samples = view.settings, view.flip(view.source.count_totals())
+    design = average_design(view.source)
     found: list[_Association] = []
     n_tried = 0
     for leaves in view.leaf_tables():
-        statistics = _associate(view, leaves, samples)
+        statistics = _associate(view, leaves, samples) / design
         n_tried += leaves.count(statistics > 0)
         best = leaves.find_best(statistics)
         # more rules will be tried, but what is not significant now will never be

@@ -25,8 +25,17 @@ from icscm._types import CountArray
 from icscm.engine.counts import CountSource
 from icscm.model.splits import LeafCounts, Split, freeze_counts
 from icscm.model.tree import Tree
-from icscm.search.columns import ColumnScreen
-from icscm.search.grow import Found, Growing, TreeSettings, grow, list_splits, make_root, walk
+from icscm.search.columns import ColumnScreen, measure_leaves
+from icscm.search.grow import (
+    Found,
+    Growing,
+    TreeSettings,
+    grow,
+    list_binned_splits,
+    list_splits,
+    make_root,
+    walk,
+)
 from icscm.search.records import Candidate, RejectedColumn, Rejection, TriedTree
 from icscm.search.scanners import Scanner
 from icscm.search.trace import Scan, Step, Trace, make_trace
@@ -110,7 +119,9 @@ def describe_tree(
         nodes.append(replace(scan, end=end))
     model = make_tree(source, top, balanced=settings.balanced)
     required = {"invariance": settings.invariance, "tolerance": settings.tolerance}
-    verdicts = make_verdicts(model.leaves, make_test("chi2"), CHANCE_LEVEL, DEFAULT_MARGIN)
+    effects = measure_leaves(source, list_binned_splits(source, top), np.array(model.leaves))
+    limits = CHANCE_LEVEL, DEFAULT_MARGIN
+    verdicts = make_verdicts(model.leaves, make_test("chi2"), *limits, effects=effects)
     return model, make_trace(
         source, nodes, verdicts=verdicts, rejected_columns=rejected, **required
     )
@@ -198,23 +209,28 @@ class _Search:
         """The plain tree without some features, measured."""
         if banned in self._trees:
             return self._trees[banned]
-        nodes = [each for each, _ in walk(self.grow(dict.fromkeys(banned, "banned")))]
+        top = self.grow(dict.fromkeys(banned, "banned"))
+        nodes = [each for each, _ in walk(top)]
         splits = [each.split for each in nodes if each.split]
-        leaves = [each.node.totals for each in nodes if not each.children]
+        leaves = np.stack([each.node.totals for each in nodes if not each.children])
         used = tuple(sorted({split.cut.feature for split in splits}))
         for split in splits:
             name = self._source.candidates.make_rule(split.cut).feature
             self._names.setdefault(split.cut.feature, name)
-        statistics, dof = (each.sum() for each in compute_rate_heterogeneity(np.stack(leaves)))
+        statistics, dof = compute_rate_heterogeneity(leaves)
+        statistic, n_free = float(statistics.sum()), int(dof.sum())
         explained = round(sum(split.deviance_explained for split in splits), DEVIANCE_DECIMALS)
-        chance = find_quantile(_CHANCE, int(dof))
-        beyond = round(max(0.0, float(statistics) - chance), DEVIANCE_DECIMALS)
+        chance = find_quantile(_CHANCE, n_free)
+        effects = measure_leaves(self._source, list_binned_splits(self._source, top), leaves)
+        if effects is not None:
+            chance *= float(np.average(effects, weights=np.maximum(dof, 1e-9)))
+        beyond = round(max(0.0, statistic - chance), DEVIANCE_DECIMALS)
         tried = TriedTree(
             tuple(self._names[each] for each in sorted(banned)),
             tuple(self._names[each] for each in used),
             explained,
-            float(statistics),
-            int(dof),
+            statistic,
+            n_free,
             explained - beyond / self._tolerance,
         )
         grown = _Grown(tried, used, tuple(map(freeze_counts, leaves)), explained, beyond)
@@ -270,7 +286,8 @@ class _Search:
     def drop_idle(self, banned: Banned) -> Banned:
         """Ban features that add next to nothing: neither deviance explained nor homogeneity."""
         n_candidates = max(1, self._root.found.n_candidates)
-        noise = find_quantile(CHANCE_LEVEL / (n_candidates * self._settings.max_leaves), 1)
+        level = CHANCE_LEVEL / (n_candidates * self._settings.max_leaves)
+        noise = self._settings.design * find_quantile(level, 1)
         while True:
             before = self.tree(banned)
             least = before.explained - max(noise, _LEAST * before.explained)

@@ -242,11 +242,23 @@ class StoredSource:
 
         By environment (2, environment), for the leaves of a tree: sums that sites can add up.
         """
-        labels, environments = self.list_cells()
-        leaves = self.find_leaves(splits, np.ones(len(labels), dtype=np.bool_))
+        (labels, environments), (leaves, codes) = self.list_cells(), self._locate(splits)
+        assert self.groups is not None
+        return clusters.square_sums(labels - p[leaves, environments], codes, self.groups.starts)
+
+    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
+        """Moments of the clusters (leaf, environment, 4) in the leaves of a tree."""
+        labels, (leaves, codes) = self.list_cells()[0], self._locate(splits)
+        assert self.groups is not None
+        counts = np.column_stack((1 - labels, labels))
+        own = ClusterPatterns(leaves, codes, counts, self.groups.starts)
+        return own.count_moments(np.arange(len(splits) + 1), len(splits) + 1)
+
+    def _locate(self, splits: Sequence[BinnedSplit]) -> tuple[IntArray, Array]:
+        """The leaf and the cluster of each sorted row."""
         assert self.groups is not None
         codes = self.piece.rows.take(self.groups.codes)
-        return clusters.square_sums(labels - p[leaves, environments], codes, self.groups.starts)
+        return self.find_leaves(splits, np.ones(len(codes), dtype=np.bool_)), codes
 
     def sum_residuals(
         self, rules: Sequence[BinnedRule], p: FloatArray, features: IntArray

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from icscm._constants import COUNT_DTYPE, P_VALUE_SLACK
 from icscm._lazy import special
-from icscm._types import BoolArray, CountArray, FloatArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.stats import _kernels
 
@@ -243,7 +243,7 @@ def compute_conditional(
     return ConditionalTests(statistics, dof, compute_upper_tail(statistics, dof))
 
 
-def compute_bic(stratified: Sequence[CountArray]) -> FloatArray:
+def compute_bic(stratified: Sequence[Array]) -> FloatArray:
     """BIC of the label given its stratum, for each way to stratify the same samples.
 
     The deviance of the label, and the logarithm of the number of samples for each stratum that
