@@ -24,7 +24,7 @@ PAGES = {
     "transfer": "transfer.md",
     **dict.fromkeys(("screen", "screen-levels", "screen-shifts"), "screen-study.md"),
     **dict.fromkeys(("clones", "levels"), "guide/groups.md"),
-    "more-parents": "sharper.md",
+    **dict.fromkeys(("mechanisms", "more-parents"), "sharper.md"),
     "intervals": "new-environments.md",
 }
 

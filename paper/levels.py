@@ -143,6 +143,6 @@ def summarise(rows: Rows) -> Summary:
 
 def _find(rows: Rows) -> Iterator[str]:
     for (design, kind), own in group_rows(rows, "design", "kind").items():
-        level = find_mean(own, "corrected")
+        level = round(find_mean(own, "corrected"), 3)  # as the table shows it
         if kind == "level" and not LEAST <= level <= MOST:
             yield f"{design}: the level is {level:.3f}, outside {LEAST} to {MOST}."

@@ -1,7 +1,6 @@
 """The shape of a rule set, chosen where samples are held out."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
@@ -10,36 +9,19 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.search import shape as shapes
 from literal import fit_quietly
-
-
-def make_rifampicin(seed=0, n_rows=3_000):
-    """Genomes of five countries: resistance is one of six mutations of rpoB.
-
-    Nearly all resistant genomes are resistant to isoniazid, too, by katG S315T, which alone covers
-    more than any single mutation does; how many others are differs between countries.
-    """
-    rng = np.random.default_rng(seed)
-    country = rng.integers(0, 5, n_rows)
-    resistant = rng.random(n_rows) < np.array([0.1, 0.2, 0.3, 0.4, 0.5])[country]
-    mutation = np.where(resistant, rng.integers(0, 6, n_rows), -1)
-    X = {f"rpoB_{k}": (mutation == k).astype(int) for k in range(6)}
-    alone = np.array([0.3, 0.2, 0.1, 0.05, 0.02])[country]
-    X["katG_S315T"] = (rng.random(n_rows) < np.where(resistant, 0.98, alone)).astype(int)
-    X |= {f"gene_{k}": rng.integers(0, 2, n_rows) for k in range(40)}
-    y = (resistant ^ (rng.random(n_rows) < 0.01)).astype(int)
-    return pd.DataFrame(X), y, country
+from paper.mechanisms import make_rifampicin
 
 
 def test_resistance_by_several_mutations_is_a_disjunction():
     """The rule for rifampicin was katG S315T, a marker of another drug: resistance is a disjunction
     of mutations, and the default a conjunction."""
-    X, y, country = make_rifampicin()
+    X, y, country, _ = make_rifampicin()
     conjunction = fit_quietly(ICSCMClassifier(), X, y, country)
     assert conjunction.features_used_[0] == "katG_S315T"
     found = fit_quietly(ICSCMClassifier(model_type="auto"), X, y, country)
     assert found.model_.kind == found.shape_.chosen == "disjunction"
     assert found.shape_.held_out == "environments"
-    assert set(found.features_used_) >= {f"rpoB_{k}" for k in range(6)}
+    assert set(found.features_used_) >= {f"mechanism_rpoB_{k}" for k in range(6)}
     assert found.shape_.scores["disjunction"] > found.shape_.scores["conjunction"] + 0.05
     named = fit_quietly(ICSCMClassifier(model_type="disjunction"), X, y, country)
     assert (named.model_, named.trace_) == (found.model_, found.trace_)

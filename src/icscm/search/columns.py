@@ -197,13 +197,12 @@ def measure_design(
     return compute_design_effects(source.square_residuals(splits, p), *own)
 
 
-def measure_leaves(
-    source: Any, splits: Sequence[BinnedSplit], leaves: CountArray
-) -> FloatArray | None:
+def measure_leaves(source: Any, top: Growing, leaves: CountArray) -> FloatArray | None:
     """Design effects of the leaves of a tree; None for independent rows."""
     if getattr(source, "groups", None) is None:
         return None
-    return compute_leaf_design_effects(leaves, source.count_leaf_moments(splits))
+    moments = source.count_leaf_moments(list_binned_splits(source, top))
+    return compute_leaf_design_effects(leaves, moments)
 
 
 def average_design(source: CountSource) -> float:

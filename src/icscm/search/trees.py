@@ -26,16 +26,7 @@ from icscm.engine.counts import CountSource
 from icscm.model.splits import LeafCounts, Split, freeze_counts
 from icscm.model.tree import Tree
 from icscm.search.columns import ColumnScreen, measure_leaves
-from icscm.search.grow import (
-    Found,
-    Growing,
-    TreeSettings,
-    grow,
-    list_binned_splits,
-    list_splits,
-    make_root,
-    walk,
-)
+from icscm.search.grow import Found, Growing, TreeSettings, grow, list_splits, make_root, walk
 from icscm.search.records import Candidate, RejectedColumn, Rejection, TriedTree
 from icscm.search.scanners import Scanner
 from icscm.search.trace import Scan, Step, Trace, make_trace
@@ -119,7 +110,7 @@ def describe_tree(
         nodes.append(replace(scan, end=end))
     model = make_tree(source, top, balanced=settings.balanced)
     required = {"invariance": settings.invariance, "tolerance": settings.tolerance}
-    effects = measure_leaves(source, list_binned_splits(source, top), np.array(model.leaves))
+    effects = measure_leaves(source, top, np.array(model.leaves))
     limits = CHANCE_LEVEL, DEFAULT_MARGIN
     verdicts = make_verdicts(model.leaves, make_test("chi2"), *limits, effects=effects)
     return model, make_trace(
@@ -221,7 +212,7 @@ class _Search:
         statistic, n_free = float(statistics.sum()), int(dof.sum())
         explained = round(sum(split.deviance_explained for split in splits), DEVIANCE_DECIMALS)
         chance = find_quantile(_CHANCE, n_free)
-        effects = measure_leaves(self._source, list_binned_splits(self._source, top), leaves)
+        effects = measure_leaves(self._source, top, leaves)
         if effects is not None:
             chance *= float(np.average(effects, weights=np.maximum(dof, 1e-9)))
         beyond = round(max(0.0, statistic - chance), DEVIANCE_DECIMALS)
