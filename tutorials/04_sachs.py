@@ -7,7 +7,8 @@ network among these proteins is largely known, which makes the table a test for 
 to find causes: is *Erk* explained by its parents, *Mek* and *PKA*?
 
 The experiments are the environments. They act on other proteins and not on Erk itself. The data are
-real; the page needs the file ``sachs/sachs_conditions.csv`` in the folder ``ICSCM_DATA``.
+real. The page needs the file ``sachs/sachs_conditions.csv``, which cannot be downloaded by a
+program: ``icscm datasets`` states where it is published. Save it in the folder ``ICSCM_DATA``.
 """
 
 import pandas as pd
@@ -29,23 +30,27 @@ erk.groupby(experiment).agg(["size", "mean"]).round(2).T
 # %%
 # The default rule
 # ----------------
-# Exact invariance is a strong requirement: every useful rule is rejected, also those on the
-# parents. Erk depends on them in degrees, and a single cut does not make its rate the same in all
-# experiments.
+# Exact invariance is a strong requirement: every rule on a parent of Erk is rejected, and the only
+# rules found are on Akt, a child. Erk depends on its parents gradually, and a single cut does not
+# make its rate the same in all experiments.
 
 rule = ICSCMClassifier().fit(X, erk, environments=experiment)
 print(rule.model_)
+rule.describe_leaves()[["rule", "n", "rate", "verdict"]].round(3)
+
+# %%
+# The rules cover the fifth of the cells with the least Akt. Both of their leaves have *too little
+# data to tell*, which the warning states, and in the last leaf the rate depends on the experiment.
+# Do not use them. The rejected candidates of largest utility:
+
 rejected = rule.trace_.to_frame("rejected").drop_duplicates("utility")
 rejected[["rule", "utility", "p_value", "reason"]].head(4)
 
 # %%
-# The rule that remains is a cut on Akt at which few cells are left to be tested. The warning says
-# so: its leaf has *too little data to tell*. It should not be used.
-#
 # Which columns have a common effect?
 # -----------------------------------
-# The screen asks less: is the *effect* of a column the same in all experiments, while the base rate
-# may differ, up to a tolerance?
+# The screen requires less: that the *effect* of a column is the same in all experiments, up to a
+# tolerance; the base rate may differ.
 
 screen = InvariantFeatureSelector(cv=3, random_state=0)
 screen.fit(X, erk, environments=experiment)
@@ -55,7 +60,7 @@ screen.screen_[columns].round(2)
 # %%
 # A tree with common effects
 # --------------------------
-# A tree requires the same of each split.
+# A tree requires common effects of its columns.
 
 tree = InvariantTreeClassifier().fit(X, erk, environments=experiment)
 print(tree.model_)
@@ -74,8 +79,8 @@ tree.validate(X, erk, environments=experiment)
 #
 # What to report
 # --------------
-# - No useful rule was invariant. Most columns have an effect common to these experiments, up to the
-#   tolerance of the screen; a tree on Akt ranks cells of a new experiment well.
+# - No rule on a parent was invariant. Most columns have an effect common to these experiments, up
+#   to the tolerance of the screen; a tree on Akt ranks cells of a new experiment well.
 # - Not: that Akt causes Erk, or that PKA does not.
 #
 # :doc:`/theory` states which assumptions the conclusion *cause* would need.

@@ -92,8 +92,8 @@ run(f"icscm fit genes.bits {options} --out model.json")
 
 # %%
 # Both determinants, and no gene of the clone. Of the three leaves the middle one holds few
-# isolates, and its verdict is *cannot tell*: the rule was not rejected there, but invariance was
-# not shown.
+# isolates, and its verdict is *too little data*: the rule was not rejected there, but invariance
+# was not shown.
 #
 # Equivalent rules
 # ----------------

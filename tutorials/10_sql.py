@@ -87,8 +87,9 @@ for name, found in {"SQLite": from_sqlite, "DuckDB": from_duckdb}.items():
 # Values that were not in the training data
 # -----------------------------------------
 # Missing values of lactate were in the training data, and the rule states how they count:
-# *(missing: false)*. Missing ages were not; then the rule is false. An unknown code equals none of
-# the codes in the rules.
+# *(missing: false)*. No age and no admission was missing. A row without one of them gets the mean
+# of the leaves that it may fall in, and ``decided_by`` says so. An unknown code equals none of the
+# codes in the rules.
 
 odd = {
     "age": [80, 80, 80, None],
@@ -99,8 +100,8 @@ pd.DataFrame(odd).to_sql("admissions", lite, index=False, if_exists="replace")
 pd.read_sql_query(sql, lite)
 
 # %%
-# All four are predicted negative, although the last three may be at high risk. SQL gives no
-# warning; ``predict`` in Python does:
+# The row with a missing admission is predicted positive, the others negative. ``decided_by`` names
+# the missing columns; ``predict`` in Python also warns:
 
 model.predict(pd.DataFrame(odd))
 

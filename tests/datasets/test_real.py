@@ -109,12 +109,31 @@ def test_sachs_network_is_the_accepted_one():
     assert accepted == {(p, c) for c, parents in _files.SACHS_PARENTS.items() for p in parents}
 
 
-def test_no_folder(monkeypatch):
+def test_no_folder_and_no_pooch(monkeypatch):
     monkeypatch.delenv("ICSCM_DATA", raising=False)
+    monkeypatch.setitem(sys.modules, "pooch", None)
     for loader in LOADERS.values():
         with pytest.raises(IcscmError, match="pass data_home or set the environment variable"):
             loader()
     assert not any(info.present for info in list_datasets())
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_the_default_folder_is_a_cache(name, tmp_path, monkeypatch):
+    pooch = pytest.importorskip("pooch")
+    monkeypatch.delenv("ICSCM_DATA", raising=False)
+    monkeypatch.setattr(pooch, "os_cache", tmp_path.joinpath)
+    assert not any(info.present for info in list_datasets())
+    path = str(tmp_path / "icscm" / FIRST_FILES[name])
+    expect_one_clear_sentence(LOADERS[name], f"{path!r} was not found; it is a file of {name!r}")
+
+
+@needs("sachs")
+def test_loaders_read_the_cache(tmp_path, monkeypatch):
+    pooch = pytest.importorskip("pooch")
+    monkeypatch.delenv("ICSCM_DATA", raising=False)
+    monkeypatch.setattr(pooch, "os_cache", lambda _: DATA)
+    assert len(load_sachs().y) == 6_564
 
 
 @needs("sachs")

@@ -62,6 +62,14 @@ def test_the_description_has_no_link_that_leads_nowhere(metadata):
     assert "pip install icscm" in text
 
 
+def test_the_description_reads_as_whole_sentences(metadata):
+    """Captions and lists of links to pages of the repository were left as fragments."""
+    text = metadata.get_payload(decode=True).decode()
+    for fragment in ("Simulated admissions (", "Guide to the screen", "From a file", "Where to go"):
+        assert fragment not in text
+    assert not re.search(r"^ *[.,:]|<!--", text, re.MULTILINE)
+
+
 def test_metadata(metadata):
     assert metadata["Version"] == __version__
     classifiers = metadata.get_all("Classifier")

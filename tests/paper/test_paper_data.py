@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -327,8 +328,9 @@ FIRST_FILES = {
 }
 
 
-def test_no_folder(monkeypatch):
+def test_no_folder_and_no_pooch(monkeypatch):
     monkeypatch.delenv("ICSCM_DATA", raising=False)
+    monkeypatch.setitem(sys.modules, "pooch", None)
     for loader in LOADERS.values():
         with pytest.raises(IcscmError, match="pass data_home or set the environment variable"):
             loader()

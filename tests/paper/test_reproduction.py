@@ -59,8 +59,8 @@ def test_unknown_name(tmp_path, capsys):
 def test_all_skips_experiments_without_data(tmp_path, monkeypatch):
     """Without the folder of real data the other experiments still run."""
     monkeypatch.setattr("paper.reproduction.NAMES", ("samples", "real"))
-    monkeypatch.delenv("ICSCM_DATA", raising=False)
-    with pytest.warns(IcscmWarning, match="real is skipped: the folder of raw data files is not"):
+    monkeypatch.setenv("ICSCM_DATA", str(tmp_path))
+    with pytest.warns(IcscmWarning, match="real is skipped: no real data set was found"):
         assert main(["all", "--quick", "--jobs", "1", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "samples.csv").exists()
     assert not (tmp_path / "real.csv").exists()

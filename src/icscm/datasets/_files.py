@@ -26,12 +26,17 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Valu
 
 
 def find_data_home(data_home: PathLike | None) -> Path:
-    """The folder with the raw files: the one given, or that of the environment variable."""
+    """The folder of the raw files: given, that of the environment variable, or the user's cache."""
     chosen = os.environ.get(DATA_VARIABLE) if data_home is None else data_home
-    if not chosen:
-        why = "the folder of raw data files is not known"
-        raise IcscmError(f"{why}; pass data_home or set the environment variable {DATA_VARIABLE}")
-    return Path(chosen).expanduser()
+    return Path(chosen).expanduser() if chosen else Path(_import_pooch().os_cache("icscm"))
+
+
+def _import_pooch() -> Any:
+    try:
+        return importlib.import_module("pooch")
+    except ImportError:
+        how = f"or pass data_home or set the environment variable {DATA_VARIABLE}"
+        raise IcscmError(f"this needs pooch: pip install 'icscm[data]', {how}") from None
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,10 @@ class Source:
 
     def locate(self, file: RawFile, home: Path) -> Path:
         """The path of a file that has to be there."""
-        path = file.find(home)
-        if path is None:
+        if (path := file.find(home)) is None:
             why = f"{str(home / file.path)!r} was not found; it is a file of {self.name!r}"
-            raise IcscmError(f"{why} ({self.citation}), available from {file.url or self.page}")
+            place = f"{file.url} or by fetch({self.name!r})" if file.url else self.page
+            raise IcscmError(f"{why} ({self.citation}), available from {place}")
         return path
 
     def download(self, file: RawFile, home: Path) -> Path:
@@ -82,10 +87,7 @@ class Source:
             what = f"{self.name!r} cannot be downloaded by a program; get it from {self.page}"
             raise IcscmError(f"{what} and save it as {str(target)!r}")
         try:
-            pooch = importlib.import_module("pooch")
-            pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)
-        except ImportError:
-            raise IcscmError("downloads need pooch: pip install 'icscm[data]'") from None
+            _import_pooch().retrieve(file.url, file.sha256, target.name, target.parent)
         except (OSError, ValueError) as error:
             why = f"could not download {file.url}: {_describe(error)}; try again later, or save the"
             raise IcscmError(f"{why} file by hand as {str(target)!r}") from error

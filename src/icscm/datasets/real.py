@@ -1,6 +1,6 @@
 """Real tables with several environments each, from their publishers' own files.
 
-The files lie in a folder that the caller names; `list_datasets` lists them, `fetch` downloads them.
+The files lie in one folder; `list_datasets` lists them, `fetch` downloads them.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,8 +61,8 @@ def load_income_by_state(data_home: PathLike | None = None) -> RealData:
     ----------
     data_home : path, optional
         The folder that holds the raw files, by default that of the environment variable
-        ICSCM_DATA. `icscm.datasets.list_datasets` names the files, and `icscm.datasets.fetch`
-        downloads them where the publisher allows it.
+        ICSCM_DATA, or else ``pooch.os_cache("icscm")``. `icscm.datasets.list_datasets` names the
+        files, and `icscm.datasets.fetch` downloads them where the publisher allows it.
 
     Returns
     -------
@@ -288,7 +288,7 @@ def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
     Parameters
     ----------
     data_home : path, optional
-        The folder of the raw files, by default that of the environment variable ICSCM_DATA.
+        As in `load_income_by_state`.
 
     Returns
     -------
@@ -329,7 +329,8 @@ def fetch(
     name : str
         One of the names in `list_datasets`.
     data_home : path, optional
-        The folder, by default that of the environment variable ICSCM_DATA.
+        The folder, by default the one in which the loaders look: that of the environment variable
+        ICSCM_DATA, or else ``pooch.os_cache("icscm")``.
     states : sequence of str, optional
         Of the American Community Survey, only these states; by default the 50 states and Puerto
         Rico.
