@@ -540,6 +540,34 @@ def test_memory_stays_below_the_limit(tmp_path, ending, n_rows):
     assert peak < limit, f"{peak:,}, {limit:,}"
 
 
+def test_the_choice_of_a_shape_takes_no_memory_of_its_own(tmp_path):
+    """`icscm fit FOLDER` took 745 MB where 400 were allowed: the choice between conjunction and
+    disjunction numbered all rows, by 70 bytes each. Now it takes half a million of them.
+    """
+    n_rows, rng = 600_000, np.random.default_rng(0)
+    folder = tmp_path / "long"
+    folder.mkdir()
+    for number in range(5):
+        a, e = rng.random(n_rows, dtype=np.float32), rng.integers(0, 4, n_rows).astype(np.int8)
+        columns = {"a": a, "y": a + rng.random(n_rows) > 1, "e": e}
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=100_000)
+    script = """
+        import resource, sys, warnings
+        from icscm import ICSCMClassifier
+        warnings.simplefilter("ignore")
+        learner = ICSCMClassifier(model_type=sys.argv[2])
+        learner.fit_dataset(sys.argv[1], "y", "e", max_memory="600MB")
+        print(hasattr(learner, "shape_"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    """
+    peaks = []
+    for shape, is_chosen in (("conjunction", "False"), ("auto", "True")):
+        output, errors = run(script, folder, shape).communicate(timeout=600)
+        found, peak = output.split() or [errors, 0]
+        assert found == is_chosen
+        peaks.append(1024 * int(peak))
+    assert peaks[1] - peaks[0] < 100_000_000, peaks
+
+
 def test_memory_of_a_row(tmp_path):
     """With `max_memory` of 400 MB a fit took 510: rows were sorted by 16 bytes each, buffers were
     as large as if there were no rows, and rows took 18 bytes where 16 were allowed for.

@@ -32,6 +32,8 @@ N_FOLDS: Final = 5
 LEAST_GAIN: Final = 0.01
 # Cells (rows times columns) up to which a tree is grown, too: it takes many more scans.
 MAX_TREE_CELLS: Final = 10**7
+# Rows by which shapes are compared: their numbers take 50 bytes a row, beyond a limit of memory.
+MAX_ROWS: Final = 500_000
 _LEAST_LEAF: Final = 0.01
 
 
@@ -67,8 +69,13 @@ def choose_shape(source: StoredSource, ways: Sequence[Settings], n_features: int
     """Compare shapes by samples that they were not learned from; `ways` has the settings of each.
 
     The AUC is that within an environment, averaged with weights P N / (P + N) by its positives and
-    negatives, so that environments without cases have none.
+    negatives, so that environments without cases have none. Of more than `MAX_ROWS` samples every
+    second, third .. of each label and environment is taken.
     """
+    sizes = source.piece.rows.sizes
+    if (step := -(-int(sizes.sum()) // MAX_ROWS)) > 1:
+        kept = [np.arange(n, dtype=np.int32) % step == 0 for n in sizes.tolist()]
+        source = source.draw(np.concatenate(kept))
     labels, environments = source.list_cells()
     held_out, folds = _assign_folds(source, labels, environments)
     shapes = [each.model_type for each in ways]
@@ -83,8 +90,7 @@ def choose_shape(source: StoredSource, ways: Sequence[Settings], n_features: int
             grown = _grow_chain(part, ways[number]) if is_chain else _grow_tree(part, ways[0])
             leaves = source.find_leaves(grown[0], is_out)[is_out]
             part = source.draw(~is_out) if is_chain else part  # a chain's rows have left
-            own = labels[is_out], environments[is_out], grown[1][leaves]
-            found[shape] += _score(*own)
+            found[shape] += _score(labels[is_out], environments[is_out], grown[1][leaves])
     means = {}
     for shape, pairs in found.items():
         weights, values = np.array(pairs or [(1.0, 0.5)]).T

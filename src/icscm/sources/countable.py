@@ -163,10 +163,8 @@ class Countable(Generic[Source]):
                 advice = "; open them with preparation=learner.prepare(), or give it that value"
                 raise IcscmError(f"{learner} has ", *why, Parameter(name, opened), advice)
         if self._learners:
-            before = (
-                f"these samples were learned from before, by {self._learners[0]}, and rows left"
-            )
-            raise IcscmError(f"{before} them; open them again for each learner")
+            before = f"these samples were learned from before, by {self._learners[0]}"
+            raise IcscmError(f"{before}, and rows left them; open them again for each learner")
         self._learners.append(learner)
 
     def __enter__(self) -> Self:
@@ -189,26 +187,21 @@ class StoredSource:
     """Counts over a single piece, whose stores follow the rows that leave."""
 
     def __init__(
-        self,
-        info: SourceInfo,
-        stores: Sequence[Store],
-        rows: Rows,
-        position: Array,
-        groups: Clusters | None = None,
+        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, position: Array
     ) -> None:
-        self.info, self.position, self.groups = info, position, groups
+        self.info, self.position = info, position
+        self.groups: Clusters | None = None
         self.candidates, self.classes, self.environments, self.notes = info
         self.piece = Piece(stores, rows, len(info.environments))
         self._in_play = self.piece.start()
         self._nodes = NodeRows()
 
-    def draw(self, wanted: BoolArray) -> Self:
-        """A source over some of the sorted rows, for one thread; nothing is binned again."""
-        return self._restrict(wanted, 1)
-
-    def _restrict(self, wanted: BoolArray, n_threads: int | None) -> Self:
+    def draw(self, wanted: BoolArray, n_threads: int | None = 1) -> Self:
+        """A source over some of the sorted rows; nothing is binned again."""
         piece = self.piece.restrict(wanted, n_threads)
-        return type(self)(self.info, piece.stores, piece.rows, self.position, self.groups)
+        drawn = type(self)(self.info, piece.stores, piece.rows, self.position)
+        drawn.groups = self.groups
+        return drawn
 
     def number_units(self, codes: IntArray | None = None) -> IntArray:
         """The sorted rows, or codes of them, numbered by their first appearance in the table.
@@ -217,7 +210,9 @@ class StoredSource:
         """
         import pandas
 
-        order = np.argsort(self.piece.rows.take(np.argsort(self.position)))
+        in_table = np.empty_like(self.position)
+        in_table[self.position] = np.arange(len(in_table), dtype=in_table.dtype)
+        order = np.argsort(self.piece.rows.take(in_table))
         units = np.empty(len(order), dtype=np.int64)
         units[order] = np.arange(len(order))
         if codes is not None:
@@ -242,23 +237,21 @@ class StoredSource:
 
         By environment (2, environment), for the leaves of a tree: sums that sites can add up.
         """
-        (labels, environments), (leaves, codes) = self.list_cells(), self._locate(splits)
-        assert self.groups is not None
-        return clusters.square_sums(labels - p[leaves, environments], codes, self.groups.starts)
+        (labels, environments), (leaves, *own) = self.list_cells(), self._locate(splits)
+        return clusters.square_sums(labels - p[leaves, environments], *own)
 
     def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
         """Moments of the clusters (leaf, environment, 4) in the leaves of a tree."""
-        labels, (leaves, codes) = self.list_cells()[0], self._locate(splits)
-        assert self.groups is not None
-        counts = np.column_stack((1 - labels, labels))
-        own = ClusterPatterns(leaves, codes, counts, self.groups.starts)
+        labels, (leaves, codes, starts) = self.list_cells()[0], self._locate(splits)
+        own = ClusterPatterns(leaves, codes, np.column_stack((1 - labels, labels)), starts)
         return own.count_moments(np.arange(len(splits) + 1), len(splits) + 1)
 
-    def _locate(self, splits: Sequence[BinnedSplit]) -> tuple[IntArray, Array]:
-        """The leaf and the cluster of each sorted row."""
+    def _locate(self, splits: Sequence[BinnedSplit]) -> tuple[IntArray, Array, IntArray]:
+        """The leaf and the cluster of each sorted row, and where those of environments start."""
         assert self.groups is not None
         codes = self.piece.rows.take(self.groups.codes)
-        return self.find_leaves(splits, np.ones(len(codes), dtype=np.bool_)), codes
+        leaves = self.find_leaves(splits, np.ones(len(codes), dtype=np.bool_))
+        return leaves, codes, self.groups.starts
 
     def sum_residuals(
         self, rules: Sequence[BinnedRule], p: FloatArray, features: IntArray
@@ -296,9 +289,8 @@ class StoredSource:
     def judge(self) -> Judge | None:
         """The store that can screen candidates, if it is the only one."""
         # with several, the first of all tied rules may be in any of them
-        store, *others = [*self.piece.stores, None]
-        judge: Any = store
-        return judge if len(others) == 1 and hasattr(store, "shortlist") else None
+        stores: Any = self.piece.stores
+        return stores[0] if len(stores) == 1 and hasattr(stores[0], "shortlist") else None
 
     def keep(self, rule: BinnedRule) -> None:
         self._in_play = self.piece.keep(self._in_play, rule)
