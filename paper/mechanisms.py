@@ -117,7 +117,7 @@ MAKERS: dict[str, Callable[[int], Sample]] = {
     "noise, ten visits": make_patients,
 }
 # With their defaults, and without replication and the bound of chance, in the one shape of 0.2.
-_PLAIN = {"min_replication": 0.0, "min_utility": 0.0}
+_PLAIN: dict[str, Any] = {"min_replication": 0.0, "min_utility": 0.0}
 LEARNERS: dict[str, Callable[[], Any]] = {
     "rules": lambda: ICSCMClassifier(model_type="auto", n_jobs=1),
     "rules, neither": lambda: ICSCMClassifier(**_PLAIN, n_jobs=1),
