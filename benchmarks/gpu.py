@@ -22,6 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -36,14 +37,14 @@ from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
 from icscm.engine.stores import BitStore, Rows
 from icscm.search.rules import find_model
-from icscm.search.settings import Settings, make_screen_query
+from icscm.search.settings import ConjunctionView, Settings, make_screen_query
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words
 from icscm.sources.countable import StoredSource
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
-from icscm.sources.gpu.launching import FIRST, count_chunks
+from icscm.sources.gpu.launching import FIRST, count_padded
 from icscm.sources.gpu.stores import CardBits, Sender, Unsorted, put_bits
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.stats.independence import ChiSquaredTest, GTest
@@ -203,7 +204,7 @@ def measure_copy(card: Card, n_bytes: int) -> float:
 
 
 def make_words(card: Card, n_columns: int, n_samples: int) -> Any:
-    n_words = 4 * count_chunks(n_samples)
+    n_words = count_padded(n_samples) // 32
     if card.xp is np:
         bits = np.random.default_rng(0).random((n_columns, n_words * 32)) < 0.3
         bits[:, n_samples:] = False
@@ -254,9 +255,8 @@ def describe_bits(
     (store,) = source.piece.stores
     assert isinstance(store, CardBits)
     in_play, utility = source.count_totals(), make_utility(1.0, None, n_samples)
-    question = make_screen_query(
-        settings, settings.make_criterion(), utility, in_play, inverted=False
-    )
+    view = ConjunctionView(source, settings)
+    question = make_screen_query(view, settings.make_criterion(), utility, in_play)
     assert question is not None
     describe_part(card, store, question)
     found = {
@@ -311,7 +311,7 @@ def check_some(card: Card, words: Any, options: argparse.Namespace) -> None:
     given = np.unpackbits(card.bring(some).view(np.uint8), axis=1, bitorder="little")
     bits[:, store.bits] = given[:, : options.samples]
     store.words = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-    plain = StoredSource(source.info, [store], rows)
+    plain = StoredSource(source.info, [store], rows, source.position)
     for model_type in ("conjunction", "disjunction"):
         for test in (None, ChiSquaredTest(), GTest()):
             own = Settings(**{**vars(PLAIN), "test": test, "model_type": model_type})
@@ -332,7 +332,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     sent = take_time(card, lambda: sender.send(slice(0, len(words))), 2)
     print(f"sent and sorted: {words.nbytes / sent / 1e9:.1f} GB/s ({words.nbytes / 1e9:.1f} GB)")
     on_card = card.send(words)
-    out = card.xp.empty((len(words), 4 * count_chunks(options.samples)), dtype=np.uint32)
+    out = card.xp.empty((len(words), count_padded(options.samples) // 32), dtype=np.uint32)
     places = card.send(source)
     sort = take_time(card, lambda: card.kernels.sort_bits(on_card, places, out), 3)
     print(f"sorted on the card: {words.nbytes / sort / 1e9:.1f} GB/s", flush=True)
@@ -345,15 +345,18 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     print(*[str(each.message) for each in told], sep="\n")
     here = CardBits(card, np.arange(len(words)), sender.send(slice(0, len(words))), rows)
     in_play, utility = np.diff(rows.bounds).reshape(2, -1), make_utility(1.0, None, len(rows))
-    own = PLAIN, PLAIN.make_criterion(), utility, in_play
-    question = make_screen_query(*own, inverted=False)
+    view: Any = SimpleNamespace(settings=PLAIN, inverted=False)
+    question = make_screen_query(view, PLAIN.make_criterion(), utility, in_play)
     assert question is not None
     for name, store in (("on the card", here), ("sent for each scan", streamed)):
         taken = take_time(card, lambda store=store: list(store.shortlist(question).cubes), 3)
         rate = words.nbytes / taken / 1e9
         print(f"a scan {name}: {1e3 * taken:.1f} ms, {rate:.1f} GB/s", flush=True)
     info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(4)))
-    found = [find_model(StoredSource(info, [each], rows), PLAIN) for each in (here, streamed)]
+    found = [
+        find_model(StoredSource(info, [each], rows, np.arange(len(rows))), PLAIN)
+        for each in (here, streamed)
+    ]
     print(f"equal: {found[0] == found[1]}", flush=True)
 
 

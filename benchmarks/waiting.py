@@ -54,17 +54,30 @@ def main() -> None:
     print("|---|" + "---|" * (len(trees) + 1), flush=True)
     with TemporaryDirectory() as folder:
         os.chdir(folder)
-        prepare(is_quick=options.quick)
+        prepare(trees, is_quick=options.quick)
         for what, target, found in measure(trees, is_quick=options.quick):
             cells = [f"{value:.3g}" for value in found]
             print("|".join(["", what, *cells, target, ""]), flush=True)
 
 
-def prepare(*, is_quick: bool) -> None:
+def prepare(trees: list[Path], *, is_quick: bool) -> None:
     data = make_floats(1_000 if is_quick else 20_000, 12)
     frame = pd.DataFrame(data["X"].round(4)).rename(columns=lambda j: f"x{j}")
     frame.assign(y=data["y"], e=data["e"]).to_csv("t.csv", index=False)
-    run(HERE.parent, f"{PROGRAM} fit t.csv {ROLES} --no-validation --out m.json")
+    for tree in trees:  # each reads the model that it has written
+        run(tree, f"{PROGRAM} fit t.csv {ROLES} --no-validation --out {name_model(tree)}")
+
+
+def name_model(tree: Path) -> str:
+    return "m.json" if tree.resolve() == HERE.parent else "before.json"
+
+
+def adapt(tree: Path, words) -> list[str]:
+    """The words of a command as this checkout knows it: 0.2.0 never validates."""
+    words = words.split() if isinstance(words, str) else words
+    if "icscm" in words and not (tree / "src" / "icscm" / "cli" / "options.toml").exists():
+        words = [each for each in words if each != "--no-validation"]
+    return [name_model(tree) if each == "m.json" else each for each in words]
 
 
 def measure(trees: list[Path], *, is_quick: bool):
@@ -116,7 +129,7 @@ def take_turns(trees, words, n: int, is_printed: bool = False, *, is_first: bool
 
 
 def run(tree: Path, words, *, is_printed: bool = False, is_first: bool = False) -> float:
-    words = words.split() if isinstance(words, str) else words
+    words = adapt(tree, words)
     folder = tree.resolve() / "benchmarks" / ".work" / "waiting"  # kept: code that is compiled
     paths = os.pathsep.join(map(str, (tree.resolve() / "src", HERE)))
     with TemporaryDirectory() as empty:

@@ -16,7 +16,7 @@ from icscm.sources.gpu.launching import (
     TILE_BITS,
     Key,
     compute_keys,
-    count_chunks,
+    count_padded,
 )
 
 
@@ -26,7 +26,7 @@ def count_bits(words, segments, out):
     # the tiles are for the card; here they are only checked
     starts = np.minimum(np.arange(len(segments.tiles)) * TILE_BITS, 32 * words.shape[1])
     assert (segments.tiles == np.searchsorted(bounds[:-1], starts)).all()
-    assert words.shape[1] == 4 * count_chunks(int(bounds[-1])) == len(segments.mask)
+    assert words.shape[1] == count_padded(int(bounds[-1])) // 32 == len(segments.mask)
     bits = np.unpackbits((words & segments.mask).view(np.uint8), axis=1, bitorder="little")
     before = np.zeros((len(words), bits.shape[1] + 1), dtype=np.int32)
     np.cumsum(bits, axis=1, out=before[:, 1:])

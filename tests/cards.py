@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -205,9 +206,8 @@ def check_kernels(rng, card):
     utility = make_utility(settings.p, None, int(in_play.sum()))
     inverted = bool(rng.integers(2))
     in_order = in_play[::-1] if inverted else in_play
-    question = make_screen_query(
-        settings, settings.make_criterion(), utility, in_order, inverted=inverted
-    )
+    view = SimpleNamespace(settings=settings, inverted=inverted)
+    question = make_screen_query(view, settings.make_criterion(), utility, in_order)
     found = []
     for own, store in zip(cards, (fast, slow), strict=True):
         xp, kernels, n = own.xp, own.kernels, len(store)

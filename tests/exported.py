@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hostile import SQL_NAMES
 from icscm.export import export_model
 from icscm.model.forest import Forest
-from icscm.model.routes import name_feature
+from icscm.model.routes import name_missing as name_one
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 
 # --- four ways to run a model ---------------------------------------------------------------------
@@ -124,7 +124,7 @@ def name_missing(trees, row):
     unsure = {split["column"] for split in splits if split["if_missing"] is None}
     names = dict.fromkeys(split["column"] for split in splits)
     lacking = [name for name in names if name in unsure and row[name] is None]
-    return f"{', '.join(map(name_feature, lacking))} missing: "
+    return f"{', '.join(map(name_one, lacking))}: "
 
 
 def follow_tree(model, row):
@@ -142,8 +142,13 @@ def follow_score(model, row):
     total = sum(points[0] for points in columns if points)
     conditions = [each for terms in model["columns"] for each in terms]
     named = dict.fromkeys(e["column"] for e in conditions if e["operator"] == "is missing")
-    lacking = ", ".join(name_feature(name) for name in named if row[name] is None)
-    text = f"{lacking} missing: " * bool(lacking) + f"total of {total}"
+    averaged = {
+        e["column"]
+        for e in conditions
+        if e["operator"] not in ("is missing", "is present") and e["if_missing"] is None
+    }
+    lacking = ", ".join(name_one(name, averaged) for name in named if row[name] is None)
+    text = f"{lacking}: " * bool(lacking) + f"total of {total}"
     return model["classes"][total >= model["cut"]], model["risks"][total], text
 
 
@@ -152,7 +157,7 @@ def follow_forest(model, row):
     mean = sum((probability for probability, _, _ in found), start=0.0) / len(found)
     second = model["classes"][1]
     votes = [p > 0.5 if leaf is None else leaf["prediction"] == second for p, _, leaf in found]
-    text = f"{sum(votes)} of {len(found)} tree{'s' * (len(found) != 1)}"
+    text = f"{sum(votes)} of {len(found)} tree{'s' * (len(found) != 1)} above 0.5"
     if any(leaf is None for _, _, leaf in found):
         text = name_missing(model["trees"], row) + text
     if "calibration" not in model:

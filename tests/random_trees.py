@@ -130,7 +130,7 @@ def name_unseen(model, row):
     """The columns that a row lacks and of which a rule says nothing."""
     names = {rule.name: None for rule in model.rules}
     lacks = {r.name for r in model.rules if is_true(r, row[r.column]) is None}
-    return ", ".join(name for name in names if name in lacks)
+    return ", ".join(f"{name} missing" for name in names if name in lacks)
 
 
 def is_true(rule, value):

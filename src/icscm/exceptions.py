@@ -126,7 +126,11 @@ class UntestedSetsWarning(IcscmWarning):
 
 
 class UnseenMissingWarning(IcscmWarning):
-    """Values are missing where none was at fitting, so both sides of a rule count."""
+    """Values are missing where none was at fitting: both sides of a rule, or average points."""
+
+
+class ThresholdWarning(IcscmWarning):
+    """Probabilities were shifted after the threshold was chosen."""
 
 
 class StreamedWarning(IcscmWarning):

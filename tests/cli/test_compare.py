@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from test_cli import make_clinics, run
 
+from icscm.studies.candidates import make_candidates
+
 COLUMNS = ("--target", "ill", "--environment", "site", "--na", "?")
 
 
@@ -31,6 +33,13 @@ def test_tables_rules_and_sentences():
     assert max(map(len, done.stdout.splitlines())) <= 80
     lines = [line.split()[0] for line in done.stdout.splitlines() if line.endswith(("0", "1"))]
     assert {"baseline", "icscm", "tree"} >= {*lines}
+
+
+def test_the_help_names_every_candidate():
+    """`score` was missing in the list."""
+    told = " ".join(run("compare", "--help").stdout.split())
+    for name in make_candidates():
+        assert f" {name.removesuffix('-or')}" in told, name
 
 
 def test_files():

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from icscm import InvariantScoreClassifier, load
 from icscm.cli import main
 from icscm.cli.models import render_saved
-from icscm.exceptions import IcscmError, NothingFoundWarning
+from icscm.exceptions import IcscmError, NothingFoundWarning, UnseenMissingWarning
 from icscm.model.saved import make_saved_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.NoEnvironmentsWarning")
@@ -88,6 +88,7 @@ def test_counts_of_classes_are_those_of_the_training_rows(visits):
             assert found == [row[learner.environments_.index(e)] for e in "ensw"]
 
 
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
 def test_a_missing_value_is_not_the_low_side(visits):
     """A missing age had the points of the youngest; no sex was missing in training."""
     learner, X, *_ = visits
@@ -246,6 +247,22 @@ def test_weights_of_rows_are_copies_of_rows():
     assert weighted.model_.terms == repeated.model_.terms
     assert weighted.model_.leaves == repeated.model_.leaves
     assert weighted.model_.log_odds == pytest.approx(repeated.model_.log_odds)
+
+
+def test_values_missing_for_the_first_time_are_named_and_warned_of():
+    """They got the points of an average sample, rounded up, and nothing was said of it."""
+    X, y, places = make_visits(600)
+    name = "age"
+    full = X.assign(age=X["age"].fillna(40.0))
+    score = InvariantScoreClassifier(tolerance=None, max_terms=4)
+    model = score.fit(full, y, environments=places).model_
+    assert name in model.averaged
+    with pytest.warns(
+        UnseenMissingWarning, match=f"'{name}' is missing in 1 row and never .* aver"
+    ):
+        texts = model.decide(full[:2].assign(age=[np.nan, 70.0])).decided_by
+    assert texts[0].startswith(f"{name} missing (average)")
+    assert "missing (average)" in str(model)
 
 
 def test_from_the_command_line(tmp_path, monkeypatch):

@@ -217,7 +217,7 @@ def test_a_column_of_one_site_is_not_replicated():
     selector = fit(X, y, site)
     assert selector.rejected_ == ["artefact"]
     row = selector.screen_.set_index("column").loc["artefact"]
-    assert row["reason"] == "informs in too few environments"
+    assert row["reason"] == "informative in too few environments"
     assert row["replication"] < 0.15
     assert fit(X, y, site, min_replication=0).screen_["reason"].tolist()[3] != row["reason"]
 

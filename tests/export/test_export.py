@@ -506,7 +506,7 @@ SELECT
     WHEN d."smoker" IN ('V57', 'V58') OR d."smoker" IS NULL
       THEN 'not met: smoker not in 2 rare levels (missing: false)'
     ELSE 'all rules met'
-  END, SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 1 ELSE 0 END * (1)
+  END, SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age missing' ELSE '' END, 3) || ': ' || 'mean of ' || CAST(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 1 ELSE 0 END * (1)
     + CASE WHEN d."smoker" NOT IN ('V57', 'V58') THEN 0 ELSE 1 END * (1))
     + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 63 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "patients" AS d;
@@ -550,7 +550,7 @@ RULES = [
 
 # Columns that had no missing values at fitting, how to read them, and what they are called.
 UNSURE = [
-    ("age", as_number, "age"),
+    ("age", as_number, "age missing"),
 ]
 
 # Of each tree: its splits and its leaves. A split is a rule's number, where to go if that is true,
@@ -612,7 +612,7 @@ def follow(splits, leaves, row):
 def name_missing(row):
     """The columns that are missing and never were at fitting."""
     names = [name for column, read, name in UNSURE if is_missing(read(row[column]))]
-    return ", ".join(names) + " missing: "
+    return ", ".join(names) + ": "
 
 
 def predict(row):

@@ -155,7 +155,7 @@ def test_large_forests(engines):
     grown = [make_tree(rng.sample(rules, 4), rng, balanced=i % 2 == 1) for i in range(60)]
     saved = make_saved(features=features, model=Forest(tuple(grown)))
     results = assert_exports_agree(engines, saved, columns)
-    assert all(text.endswith(" of 60 trees") for _, _, text in results)
+    assert all(text.endswith(" of 60 trees above 0.5") for _, _, text in results)
 
 
 @pytest.mark.parametrize("n_trees", [None, 3])

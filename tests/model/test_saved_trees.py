@@ -93,7 +93,7 @@ def test_explanations():
     assert set(TREE.explain(X)) <= set(TREE.model.leaf_texts)
     assert TREE.find_leaves(X).tolist() == TREE.model.find_leaves(X).tolist()
     votes = np.sum([tree.predict(X) for tree in FOREST.model.trees], axis=0)
-    assert FOREST.explain(X).tolist() == [f"{n} of 3 trees" for n in votes]
+    assert FOREST.explain(X).tolist() == [f"{n} of 3 trees above 0.5" for n in votes]
     assert list_used(FOREST) == ["age", "smoker"]
     message = "each tree of a forest has leaves of its own; ask one of them"
     with pytest.raises(IcscmError, match=message):

@@ -99,7 +99,7 @@ def test_rows_go_where_a_literal_walk_goes(tree, rows):
         mean, n_leaves, likeliest = follow(tree, row)
         assert leaf == likeliest
         verdict = mean > 0.5 if tree.threshold is None else mean >= tree.threshold
-        text = f"{name_unseen(tree, row)} missing: mean of {n_leaves} leaves"
+        text = f"{name_unseen(tree, row)}: mean of {n_leaves} leaves"
         if n_leaves == 1:
             verdict, text = tree.leaf_verdicts[leaf], tree.leaf_texts[leaf]
             chance = tree.calibrate(np.array([compute_chance(tree, leaf)]))[0]
@@ -134,8 +134,8 @@ def test_a_forest_is_the_mean_of_its_trees(forest, rows):
     word = "tree" if len(forest) == 1 else "trees"
     for row, n, text in zip(rows, votes, forest.decide(X).decided_by.tolist(), strict=True):
         is_mean = any(follow(tree, row)[1] > 1 for tree in forest.trees)
-        flag = f"{name_unseen(forest, row)} missing: " if is_mean else ""
-        assert text == f"{flag}{n} of {len(forest)} {word}"
+        flag = f"{name_unseen(forest, row)}: " if is_mean else ""
+        assert text == f"{flag}{n} of {len(forest)} {word} above 0.5"
     assert set(forest.rules) == {rule for tree in forest.trees for rule in tree.rules}
 
 

@@ -95,3 +95,16 @@ def test_errors(data):
         permutation_importance(model, X, pd.Series(y).map({0: "a", 1: "b"}), places)
     with pytest.raises(IcscmError, match="n_repeats must be"):
         permutation_importance(model, X, y, places, n_repeats=0)
+
+
+def test_random_states_of_all_kinds(data):
+    """A Generator, a RandomState and None were rejected."""
+    learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    own = data.X, data.y, data.environments
+    for make in (np.random.default_rng, np.random.RandomState):
+        one, two = (
+            permutation_importance(learner, *own, n_repeats=1, random_state=make(3)).to_frame()
+            for _ in range(2)
+        )
+        pd.testing.assert_frame_equal(one, two)
+    assert len(permutation_importance(learner, *own, n_repeats=1, random_state=None).to_frame())

@@ -46,10 +46,11 @@ def test_a_rule_that_fits_a_line_is_not_broken(browser, long_report, tmp_path):
 
 def test_what_is_folded_is_printed(browser, long_report, tmp_path):
     with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        n_open = page.locator("details[open]").count()  # the model at the report's own level
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert page.locator("details:not([open])").count() == 0
         page.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert page.locator("details[open]").count() == 0
+        assert page.locator("details[open]").count() == n_open
 
 
 def test_labels_and_values_are_not_parted_on_paper(browser, long_report, tmp_path):

@@ -296,7 +296,7 @@ def test_the_worst_environment_is_not_one_of_two_samples():
     assert find((4, 40)) == (None, None)
     model = make_model([2, 100, 100], [2, 30, 20])
     errors = describe_errors(model, make_names(("tiny", "big", "other"), (0, 1)))
-    named = {"noun": "rule", "text": str(model), "n_rules": 0, "discarded": None}
+    named = {"noun": "rule", "text": str(model), "n_rules": 0, "discarded": None, "threshold": None}
     text = dict(list_facts({"model": named, "leaves": [], "errors": errors}))["In training"]
     assert "worst in environment big, 30.0% of 100 samples, best in other, 20.0% of 100" in text
 
@@ -454,7 +454,7 @@ def test_the_footer_says_what_decided(simulation):
         summary = make_summary(fit(ICSCMClassifier(**options), *samples))
         return summary["nodes"]["tests_text"], summary
 
-    assert "Rejected unless p leaf is above 0.05." in explain()[0]
+    assert "Rejected unless p covered is above 0.05." in explain()[0]
     told, summary = explain(correction="bonferroni")
     cutoffs = [scan["cutoff"] for scan in summary["nodes"]["scans"]]
     assert max(cutoffs) < 0.05
@@ -511,7 +511,7 @@ def test_advice_for_rules_of_one_environment():
     mark = (environments == 0) & (rng.random(3_000) < 0.3)
     y = ((rng.random(3_000) < 0.5) & ~mark).astype(int)
     told = advise(ICSCMClassifier(p=5.0), pd.DataFrame({"mark": mark * 1}), y, environments)
-    assert "informed in too few of the environments" in told
+    assert "informative in too few of the environments" in told
     assert "min_replication=0 accepts them" in told
 
 

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from report_samples import HOSTILE, fit, make_shifted, make_sites
 from rich.console import Console
 
-from icscm import InvariantForestClassifier, InvariantTreeClassifier
+from icscm import InvariantForestClassifier, InvariantScoreClassifier, InvariantTreeClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.model.rules import ThresholdRule
@@ -21,7 +21,7 @@ from icscm.model.tree import Tree
 from icscm.report.drawing import Limits, choose_marks, draw_nodes
 from icscm.report.figures import draw_model
 from icscm.report.formatting import format_ends
-from icscm.report.page import MAX_HTML_BYTES, escape_markdown, make_report
+from icscm.report.page import MAX_HTML_BYTES, Report, escape_markdown, make_report
 from icscm.report.terminal import render_blocks, render_summary
 
 
@@ -411,3 +411,47 @@ def test_odds_ratios_of_empty_cells_are_bounds():
     ends = {"lowest": {"odds_ratio": 1e-9}, "highest": {"odds_ratio": 1e9}}
     names = SimpleNamespace(describe_place=lambda each: "a site")
     assert format_ends(ends, names, "odds_ratio") == "below 0.001 (a site) to above 1,000 (a site)"
+
+
+def test_titles_of_columns_are_whole_in_80_columns(tree):
+    """`environment` was broken in two: `environmen / t`."""
+    told = print_on_terminal(make_report(tree).to_dict())
+    titles = told.split("\nSplits\n")[1].split("\n    1  ")[0]
+    words = "split rule samples deviance OR lowest to highest differs rejected"
+    assert sorted(titles.split()) == sorted(words.split())
+
+
+@pytest.mark.parametrize("kind", ["tree", "score"])
+def test_the_checklist_of_a_score_speaks_of_points(kind, tree, sites):
+    """It spoke of rules, named the saved model where it can print it, and did not name R."""
+    learner = tree
+    if kind == "score":
+        learner = fit(InvariantScoreClassifier(max_terms=2, random_state=0), *sites)
+    rows = [line.split(" | ") for line in make_report(learner).to_tripod().splitlines()]
+    items = {}
+    for number, *_, text in (row for row in rows if len(row) == 3):
+        items.setdefault(number.removeprefix("| "), []).append(text)
+    assert "(SQL, Python, R, JSON)" in items["12g"][0]
+    is_score = kind == "score"
+    for number in ("11", "12b", "27a"):
+        (text,) = items[number]
+        assert ("points" in text) == is_score, number
+        assert "rule" not in text or not is_score, number
+    assert len(items["22"]) == 1 + is_score
+    if is_score:
+        for row in learner.model_.list_rows():
+            assert escape_markdown(f"{row.column} {row.value}: {row.points}") in items["22"][0]
+        assert items["22"][1].count("%") == learner.model_.max_total + 1
+
+
+def test_an_effect_that_changes_sign_reverses(tree):
+    """`varies` was used for both: the words are `reverses` and `differs`."""
+    summary = make_report(tree).to_dict()
+    split = summary["nodes"]["splits"][0]
+    split |= {"variation": 0.5, "variation_text": "by about 50%", "n_seen": 4}
+    for lowest, wanted in ((0.5, "reverses, and differs by about 50%"), (1.5, "differs by about")):
+        split["lowest"] = {**split["lowest"], "odds_ratio": lowest}
+        split["highest"] = {**split["highest"], "odds_ratio": 3.0}
+        page = Report(summary).to_html()
+        assert f"<small>{wanted}" in page
+        assert "varies" not in page

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from icscm.stats.independence import ChiSquaredTest, FisherTest, GTest
+from icscm.stats.independence import ChiSquaredTest, FisherTest, GTest, is_corrected
 from icscm.stats.verdicts import (
     Verdict,
     compute_differences,
     compute_minimum_detectable_difference,
     compute_wilson,
     find_shown,
-    is_corrected,
     make_verdicts,
 )
 

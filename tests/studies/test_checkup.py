@@ -109,6 +109,12 @@ def test_columns_that_decide_the_label_are_told():
     tree = InvariantTreeClassifier(max_leaves=2).fit(X, y, e)
     warning, *_ = make_summary(tree)["advice"]["warnings"]
     assert warning.startswith("hours is missing: this alone decides the label (0% of 3")
+    # a conjunction of one rule, whose uncovered samples are all positive, gave no warning
+    y = (rng.random(900) < 0.3) | np.isnan(hours)
+    rule = ICSCMClassifier().fit(X, y, e)
+    assert str(rule.model_) == "hours is missing"
+    warning, *_ = make_summary(rule)["advice"]["warnings"]
+    assert warning.startswith("hours is missing: this alone decides the label (100% of 3")
 
 
 @pytest.mark.parametrize("kind", [int, str])

@@ -1,5 +1,6 @@
 """Comparisons: each number is a fit to the training part and a score on the test part."""
 
+import re
 import sys
 from contextlib import contextmanager
 
@@ -17,6 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from icscm import (
     ICSCMClassifier,
     InvariantForestClassifier,
+    InvariantScoreClassifier,
     InvariantTreeClassifier,
     SCMClassifier,
     compare,
@@ -24,7 +26,7 @@ from icscm import (
 )
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.candidates import DEFAULT, TableReader, make_candidates
+from icscm.studies.candidates import DEFAULT, TableReader, describe_plan, make_candidates
 from icscm.studies.folds import get_values, make_cohort
 from icscm.studies.scores import score_calibration
 
@@ -167,10 +169,35 @@ def test_conclusions_tell_the_truth(data):
     noise = np.random.default_rng(0).random((len(data.y), 2))
     found = compare(noise, data.y, data.environments, ["icscm", "logistic"], n_folds=2)
     assert (
-        "Cross-validation by rows: no candidate has a smaller error than the majority-class "
-        f"baseline, {data.y.mean():.1%}."
+        "Cross-validation by rows: no candidate has a smaller error at 0.5 than the "
+        f"majority-class baseline, {data.y.mean():.1%}."
     ) in found.conclusions
     assert any("has the largest AUC" in each for each in sentences)
+
+
+def test_conclusions_lead_with_discrimination_and_calibration(data):
+    """They led with an error at no named threshold, and called a points score a rule set."""
+    own = {
+        "points": InvariantScoreClassifier(max_terms=2, random_state=0),
+        "logistic": LogisticRegression(),
+        "rules": ICSCMClassifier(),
+    }
+    found = compare(*data[:3], own, n_folds=2)
+    assert [each.kind for each in found.candidates[1:]] == ["scores", "other", "invariant"]
+    best = max(found.candidates, key=lambda each: each.environments["auc"])
+    (low, high), slope = best.intervals["auc"], best.environments["slope"]
+    assert found.conclusions[0].startswith(
+        f"Leave-one-environment-out: {best.name} has the largest AUC, "
+        f"{best.environments['auc']:.3f} ({low:.3f} to {high:.3f}), with calibration slope "
+        f"{slope:.2f} ("
+    )
+    is_about_errors = [" at 0.5" in each for each in found.conclusions]
+    assert sum(is_about_errors) > 2
+    assert is_about_errors == sorted(is_about_errors)
+    told = "\n".join(found.conclusions)
+    assert "Best of the rule sets at 0.5: rules" in told
+    assert not re.search("rule sets[^:]*: points", told)
+    assert not any("error" in each and "at 0.5" not in each for each in found.conclusions)
 
 
 def test_a_rule_that_is_worse_than_the_baseline_is_named():
@@ -349,7 +376,15 @@ def test_all_of_ours_that_are_worse_than_the_baseline_are_named():
     own = {"plain": InvariantTreeClassifier(tolerance=None), "rules": SCMClassifier()}
     sentences = compare(X, y, places, own, n_folds=2).conclusions
     (told,) = (
-        each for each in sentences if each.startswith("Leave-one-environment-out: worse than")
+        each for each in sentences if each.startswith("Leave-one-environment-out: a larger error")
     )
     assert "plain (by " in told
     assert "rules (by " in told
+
+
+def test_the_time_announced_for_a_score_includes_its_screen(data):
+    """The time announced for `score` was about an eighth of what the screen takes."""
+    cohort = make_cohort(*data[:3])
+    plan = describe_plan({"score": None}, 3, 3, cohort)
+    n_cells = len(cohort.y) * cohort.X.shape[1]
+    assert float(plan.split("about ")[1].split()[0]) >= round(6 * 150 * n_cells / 1e6)

@@ -86,7 +86,7 @@ def test_a_model_no_better_than_the_baseline_is_called_that(new, strategy):
     model = DummyClassifier(strategy=strategy, random_state=0).fit(new.X, new.y)
     found = evaluate(model, new.X, new.y)
     assert found.verdict == "no better"
-    said = "no better than that of the majority-class baseline (always "
+    said = "no better than that of the constant rate of these data, "
     assert said in " ".join(repr(found).split())
     assert said in found.to_dict()["headline"]
 
@@ -110,7 +110,7 @@ def test_little_data_do_not_show_that_a_model_is_better(learner, new):
     few += np.flatnonzero(is_right & (new.y == 0))[:2].tolist()
     found = evaluate(learner, new.X.iloc[few], new.y[few])
     assert found.verdict == "not shown to be better"
-    assert "not shown to be better than that of the majority-class baseline" in found.headline
+    assert "not shown to be better than that of the constant rate of" in found.headline
     assert f", p = {found.p_value:.2f}." in found.headline
 
 
@@ -196,7 +196,7 @@ def test_an_environment_of_one_class_is_a_note(learner, new):
 def test_environments_in_which_the_baseline_is_as_good_are_noted(learner, new):
     is_wrong = learner.predict(new.X) != new.y
     found = evaluate(learner, new.X, new.y, np.where(is_wrong, "bad", "good"))
-    said = "environments the Brier score is not below that of the majority-class baseline: bad."
+    said = "environments the Brier score is not below that of the constant rate: bad."
     assert f"In 1 of 2 {said}" in found.notes
 
 

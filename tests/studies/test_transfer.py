@@ -1,5 +1,6 @@
 """Learning without an environment and scoring on it."""
 
+import re
 import sys
 import warnings
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import t
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
@@ -23,9 +25,18 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier, leave_one_environment_out
+from icscm import (
+    ICSCMClassifier,
+    InvariantForestClassifier,
+    InvariantScoreClassifier,
+    InvariantTreeClassifier,
+    SCMClassifier,
+    leave_one_environment_out,
+)
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning
+from icscm.report.page import make_report
+from icscm.studies.evaluation import choose_thresholds, compute_curves
 from icscm.studies.scores import Score, Z, compute_scores
 from icscm.studies.transfer import HeldOutEnvironment, Validation
 
@@ -341,3 +352,45 @@ def test_the_report_leads_with_environments_left_out(make, data):
         assert "random effects" in text
     learner.fit(data.X, y, environments=places)
     assert not hasattr(learner, "validation_")
+
+
+KINDS = [
+    ICSCMClassifier(),
+    InvariantTreeClassifier(max_leaves=4),
+    InvariantForestClassifier(5, random_state=0),
+    InvariantScoreClassifier(max_terms=3, random_state=0),
+]
+
+
+@pytest.mark.parametrize("learner", KINDS, ids=lambda each: type(each).__name__)
+def test_the_report_draws_calibration_and_decisions_of_environments_left_out(learner, data):
+    """The report of `fit` had neither, though that of `evaluate` has both."""
+    own = clone(learner).fit(data.X, data.y, environments=data.environments)
+    found = own.validate(data.X, data.y, environments=data.environments)
+    chances = np.full(len(data.y), np.nan)
+    for k, each in enumerate(found.held_out):
+        out = data.environments == k
+        other = clone(learner).fit(data.X[~out], data.y[~out], environments=data.environments[~out])
+        chances[out] = other.predict_proba(data.X[out])[:, 1]
+        wanted = compute_curves(data.y[out] == 1, chances[out], np.array(found.thresholds))
+        assert wanted == {name: getattr(each, name) for name in wanted}
+    assert found.thresholds == tuple(choose_thresholds(chances))
+    assert found.overall == compute_curves(data.y == 1, chances, np.array(found.thresholds))
+    report = make_report(own)
+    page = report.to_html()
+    (drawn,) = re.findall(r'<div class="curves">.*?</div>', page, re.DOTALL)
+    assert drawn.count('<svg class="path"') == 3
+    assert drawn.count('<polyline class="one"') == 6  # calibration and gain by environment
+    assert "The net benefit of the model is above" in page
+    summary = report.to_dict()["validation"]
+    assert summary["overall"]["treat_all"] == [*found.overall["treat_all"]]
+    assert len(summary["environments"][0]["calibration_curve"]) > 1
+
+
+def test_without_probabilities_there_is_no_curve(data):
+    samples = data.X, data.y, data.environments
+    found = leave_one_environment_out(LinearSVC(), *samples, scorers=["auc"])
+    assert (found.thresholds, found.overall, found.held_out[0].net_benefit) == ((), {}, ())
+    learner = SCMClassifier().fit(data.X, data.y)
+    assert learner.validate(*samples, scorers=["error"]).overall == {}
+    assert '<div class="curves">' not in make_report(learner).to_html()

@@ -21,7 +21,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, count, escape_controls, format_name, shorten_list
 from icscm.io.formats import describe_path, find_format, name_data
 from icscm.io.roles import Roles
-from icscm.model.thresholds import fix_threshold, read_threshold
+from icscm.model.thresholds import Threshold, fix_threshold, read_threshold
 from icscm.parameters import get_spec
 from icscm.writing import STDOUT, check_free, write_text
 
@@ -53,7 +53,7 @@ _ONLY_FOR: Final = {"no_path": ("icscm", "scm", "tree")}
 # Parameters that --cv can choose.
 _CHOSEN = (
     *("p", "model_type", "alpha", "margin", "tolerance", "max_leaves", "min_samples_leaf"),
-    *("max_rules", "n_estimators", "max_features"),
+    *("max_rules", "n_estimators", "max_features", "max_terms", "max_points"),
 )
 
 # What trees and forests are for, by what is required to be homogeneous.
@@ -68,8 +68,9 @@ _PURPOSES = {
 # Advice where rows are not in memory.
 _ELSEWHERE = "is chosen on rows in memory; give a number or costs=1:10, or a table that fits"
 
-# Seconds up to which the performance in environments left out is measured unasked.
-_MAX_SECONDS = 20
+# Rows x columns x environments up to which the performance in environments left out is measured
+# unasked: a minute or two on two cores, of a score some more. The clock has no part in it.
+_MAX_CELLS = dict.fromkeys(MODELS, 20 * 10**6) | dict.fromkeys(("forest", "score"), 5 * 10**6)
 # Levels of a category up to which the model file lists them, so that new ones can be reported.
 _MAX_LEVELS = 1_000
 
@@ -110,11 +111,8 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Optio
     shared.check_ending(tripod, ".html", ".md")
     shared.check_outputs([out, report, tripod], force=options["force"], inputs=[data])
     grid, route = make_grid(ctx, learner, options), choose_route(data, options)
-    threshold = options["threshold"]
-    if threshold is not None and route != MEMORY:
-        threshold = fix_threshold(threshold, _ELSEWHERE)
-    elif threshold is not None:
-        read_threshold(threshold)
+    if (threshold := options["threshold"]) is not None:
+        read_threshold(threshold) if route == MEMORY else fix_threshold(threshold, _ELSEWHERE)
     progress = Progress(quiet=quiet)
     choice: GridSearch | None = None
     found: dict[str, Any] = {}
@@ -123,10 +121,12 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Optio
     else:
         with progress.stage(f"Learning from {data}"), hide_repeated_warnings():
             labels = learn_elsewhere(learner, route, data, options)
-        if threshold is not None:
-            learner.model_ = replace(learner.model_, threshold=threshold)
         needed = "that needs a table in memory"
         found["unvalidated"] = "--no-validation" if options["no_validation"] else needed
+    if threshold is not None:
+        with progress.stage("Choosing the threshold"), hide_repeated_warnings():
+            cut = _choose_threshold(learner, labels, options)
+        learner.model_ = replace(learner.model_, threshold=cut)
     path = found.pop("path", None)
     names = found | {
         "data_name": name_data(data),
@@ -160,7 +160,7 @@ def _fit_in_memory(
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
     from icscm.sources.memory import open_memory
     from icscm.studies.stability import MAX_BRIEF_CELLS, N_BRIEF, stability_selection
-    from icscm.studies.tuning import N_FOLDS, choose_threshold, grid_search
+    from icscm.studies.tuning import N_FOLDS, grid_search
 
     table = samples.X, samples.y, samples.environments
     own: Options = {"groups": samples.groups}
@@ -178,11 +178,6 @@ def _fit_in_memory(
         learner.fit_counts(countable)
     seconds = (perf_counter() - started) * (len(learner.environments_ or ()) - 1)
     found |= _validate(learner, table, samples.groups, options, seconds, progress)
-    if options["threshold"] is not None:
-        with progress.stage("Choosing the threshold"), hide_repeated_warnings():
-            way = {"threshold": options["threshold"], "random_state": seed} | own
-            cut = choose_threshold(learner, *table, **way)
-        learner.model_ = replace(learner.model_, threshold=cut)
     n_halves, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns
     is_brief = n_halves is None and options["model"] in ("icscm", "scm")
     is_brief = is_brief and bool(learner.model_.rules) and n_cells <= MAX_BRIEF_CELLS
@@ -206,17 +201,28 @@ def _fit_in_memory(
     return samples, choice, found
 
 
+def _choose_threshold(learner: Any, labels: Roles, options: Options) -> Threshold:
+    """The threshold; of rows outside memory it is a number or costs."""
+    from icscm.studies.tuning import choose_threshold
+
+    rows: Options = {name: getattr(labels, name, None) for name in ("X", "y", "environments")}
+    rows |= {"groups": getattr(labels, "groups", None), "random_state": options["random_state"]}
+    return choose_threshold(learner, threshold=options["threshold"], **rows)
+
+
 def _validate(
     learner: Any, table: Any, groups: Any, options: Options, seconds: float, progress: Progress
 ) -> dict[str, str]:
     """Measure the performance in environments left out, or say why it is not done."""
     n, wanted = len(learner.environments_ or ()), options["validation"]
-    duration = f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
     if options["no_validation"] or n < 2:
         return {"unvalidated": "--no-validation" if n > 1 else "the data have no environments"}
-    if not wanted and seconds > _MAX_SECONDS:
-        return {"unvalidated": f"it would take about {duration}; --validation does it"}
-    text = f"Validating in {n} environments left out, about {duration}"
+    n_cells, most = table[0].num_rows * table[0].num_columns * n, _MAX_CELLS[options["model"]]
+    if not wanted and n_cells > most:
+        size = f"rows x columns x environments are {n_cells:,}, more than {most:,}"
+        return {"unvalidated": f"{size}; --validation does it"}
+    duration = f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    text = f"Validating in {n} environments left out, about {duration}; --no-validation omits it"
     try:
         with progress.stage(text, n) as advance, hide_repeated_warnings():
             learner.validate(*table, groups, on_fold=advance)
@@ -321,6 +327,8 @@ def print_fit(
     if isinstance(learner, BaseTreeClassifier):
         plain = learner.trace_.tolerance is None
         facts.append(["Purpose", _PURPOSES["plain" if plain else learner.invariance]])
+    if isinstance(cut := learner.model_.threshold, Threshold):
+        facts.append(["Threshold", cut.describe()])
     screen.print(make_fact_table(facts))
     if choice is not None:
         tried = {**vars(choice), "beats_baseline": choice.beats_baseline, "titles": TITLES}

@@ -236,16 +236,18 @@ _ORDER = (
 )
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Learn short rules that are invariant across environments.
+    """Find shortcuts in data from several environments, and learn models without them.
 
-    From a table collected in several environments (hospitals, countries, years), learn a rule
-    such as "age > 63 and smoker == yes" that predicts an outcome of two kinds. Rules under which
-    the outcome's rate differs between the environments are rejected.
+    From a table collected in several environments (hospitals, countries, years), screen the
+    columns of any classifier for associations that are specific to some of them, or learn a rule
+    such as "age > 63 and smoker == yes", a tree, a forest or a points score that predicts a
+    yes-or-no outcome.
 
     \b
     A first session:
       icscm demo
       icscm check data.csv --target ill --environment hospital
+      icscm screen data.csv --target ill --environment hospital
       icscm fit data.csv --target ill --environment hospital \\
           --out model.json --report report.html
       icscm predict model.json new.csv --out predictions.csv

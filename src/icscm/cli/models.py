@@ -87,6 +87,7 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
             "name": size,
             "n_rules": len(model.rules),
             "discarded": None,
+            "threshold": model.threshold,
         }
         errors = describe_errors(model, names, saved.settings.get("p", 1.0))
         facts = list_facts({"model": described, "leaves": leaves, "errors": errors})

@@ -234,7 +234,7 @@ class PieceCoder:
     """Turns pieces into bin numbers, for some features of a binning, as `encode` would."""
 
     def __init__(self, binned: Binning, features: Sequence[int]) -> None:
-        self.features, self._binned = features, binned
+        self.features = features
         n_bins = binned.count_bins(np.array(features, dtype=np.int64))
         # one byte where that is enough for all features, else two or four
         self._dtype = np.min_scalar_type(max(1, *n_bins.tolist(), MAX_NARROW_BINS) - 1)
@@ -246,8 +246,7 @@ class PieceCoder:
             if bins is not None:
                 levels, first = [*bins.levels, *bins.pool], int(binned.has_missing[j])
                 last = first + len(bins.levels)
-                numbers = {sort_key(each): min(first + k, last) for k, each in enumerate(levels)}
-                self._bins[j] = numbers
+                self._bins[j] = {sort_key(e): min(first + k, last) for k, e in enumerate(levels)}
                 continue
             self._edges[j] = binning.put_missing_first(edges) if binned.has_missing[j] else edges
             if 1 < len(self._edges[j]) < MAX_NARROW_BINS:  # else NumPy is as quick
@@ -282,5 +281,4 @@ class PieceCoder:
             return
         in_place, first = np.arange(len(values), dtype=ROW_DTYPE), np.zeros(1, dtype=np.int64)
         no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
-        own = in_place, first, table, no, edges[:1], 0, len(values)
-        _kernels.code_columns(one, *own, bins, no)
+        _kernels.code_columns(one, in_place, first, table, no, edges[:1], 0, len(values), bins, no)

@@ -11,7 +11,7 @@ the step before and a rule. A lost piece, and all that followed, can be recomput
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -49,11 +49,6 @@ class Block(NamedTuple):
         """The size of its cube."""
         return len(self.features) * self.n_bins * 2 * n_environments
 
-    def make_cubes(self, counts: CountArray) -> Iterator[CountCube]:
-        """Its counts in parts that the search can work on in the cache."""
-        for part in split_evenly(len(self.features), -(-counts.size // BLOCK_CELLS)):
-            yield CountCube(self.features[part], counts[part], self.layout)
-
 
 def plan_blocks(candidates: CandidateMap, features: IntArray, n_environments: int) -> list[Block]:
     """Blocks of the features that can be cut at all, the same for every piece of a table."""
@@ -71,6 +66,13 @@ def plan_blocks(candidates: CandidateMap, features: IntArray, n_environments: in
         n_parts = -(-Block(own, width, key[0]).count_cells(n_environments) // SENT_CELLS)
         blocks += [Block(own[part], width, key[0]) for part in split_evenly(len(own), n_parts)]
     return blocks
+
+
+def make_cubes(blocks: Sequence[Block], counted: Iterable[CountArray]) -> Iterator[CountCube]:
+    """The counts of each block, in parts that the search can work on in the cache."""
+    for block, counts in zip(blocks, counted, strict=True):
+        for part in split_evenly(len(block.features), -(-counts.size // BLOCK_CELLS)):
+            yield CountCube(block.features[part], counts[part], block.layout)
 
 
 @dataclass(frozen=True)

@@ -103,9 +103,8 @@ class ColumnSurvey:
     @property
     def is_large(self) -> bool:
         """Whether it holds whole numbers that float64 would round."""
-        if self.kind != WHOLE_NUMBERS or self.lowest is None or self.highest is None:
-            return False
-        return max(-float(self.lowest), float(self.highest)) >= LARGEST_EXACT
+        largest = max(-float(self.lowest or 0), float(self.highest or 0))
+        return self.kind == WHOLE_NUMBERS and largest >= LARGEST_EXACT
 
     def gather_facts(self, n_rows: int) -> ColumnFacts:
         """The facts that decide whether it is suspicious, among so many rows."""

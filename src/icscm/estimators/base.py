@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from icscm.io.formats import TextFormat
 
 
+def warn_of_environments(countable: Countable[Any], lost: str) -> None:
+    """Warn of environments that are missing or sparse."""
+    source = countable.source
+    if countable.has_environments:
+        warn_of_sparse(source.count_totals(), source.environments, source.classes)
+        return
+    why = f"No environments were given, so {lost}."
+    warn(f"{why} Pass fit(X, y, environments=...).", NoEnvironmentsWarning)
+
+
 class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from counts and predicts by a model; a subclass searches (`_learn`)."""
 
@@ -88,8 +98,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             from icscm.sources.dask.opening import open_dask as open_table  # dask is an extra
 
         data = X, y, environments, sample_weight, groups, frequency_weight
-        countable = open_table(*data, preparation=config)
-        return self._fit(countable, config, y, environments)
+        return self._fit(open_table(*data, preparation=config), config, y, environments)
 
     def fit_dataset(
         self,
@@ -178,20 +187,14 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         return self._fit(countable, config)
 
     @whole_or_nothing
-    def _fit(
-        self,
-        countable: Countable[Any],
-        config: BinningConfig,
-        target: Any = None,
-        environments: Any = None,
-    ) -> Self:
-        """Learn; the last two give the names of the label and of the environments."""
+    def _fit(self, countable: Countable[Any], config: BinningConfig, *named: Any) -> Self:
+        """Learn; `named` are the label and the environments, where these may have names."""
         countable.mark_used(type(self).__name__, config)
         with countable:
             self._keep_table(countable)
             self._learn(countable)
         self.__dict__.pop("validation_", None)  # of an earlier fit
-        self._series_names_ = get_names(target, environments)
+        self._series_names_ = get_names(*named)
         self._warn_of_findings()
         return self
 
@@ -210,9 +213,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         """
         check_parameters(self)
         self._check_together()
-        return BinningConfig(
-            **{each.name: getattr(self, each.name) for each in fields(BinningConfig)}
-        )
+        own = {each.name: getattr(self, each.name) for each in fields(BinningConfig)}
+        return BinningConfig(**own)
 
     def _check_together(self) -> None:
         """Raise for parameters that contradict each other."""
@@ -223,9 +225,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         #: training samples by label and environment
         self.class_counts_: LeafCounts = freeze_counts(countable.source.count_totals())
         self.n_features_in_ = countable.n_features
-        self.environments_: tuple[Any, ...] | None = None
-        if countable.has_environments:
-            self.environments_ = tuple(countable.source.environments)
+        places = tuple(countable.source.environments)
+        self.environments_ = places if countable.has_environments else None
         if countable.names is not None:
             self.feature_names_in_ = np.array(countable.names, dtype=object)
         self.dropped_columns_: dict[str | int, str] = {}
@@ -235,17 +236,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             self.feature_types_ = table.list_types()
             self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
             self.dropped_columns_ = {names[j]: why for j, why in table.dropped.items()}
-
-    def _warn_of_environments(self, countable: Countable[Any], lost: str) -> None:
-        """Warn of environments that are missing or sparse."""
-        source = countable.source
-        if countable.has_environments:
-            warn_of_sparse(source.count_totals(), source.environments, source.classes)
-            return
-        advice = "Pass fit(X, y, environments=...)."
-        warn(
-            f"No environments were given, so nothing can be {lost}. {advice}", NoEnvironmentsWarning
-        )
 
     def make_settings(self, countable: Countable[Any]) -> Any:
         """The settings of the search.

@@ -10,7 +10,7 @@ import numpy as np
 from icscm import exceptions
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
 from icscm._types import FloatArray
-from icscm.estimators.base import BaseRuleClassifier
+from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count, shorten_list
 from icscm.model.rules import Rule
@@ -308,8 +308,8 @@ class ICSCMClassifier(SCMClassifier):
         return Settings(**own)
 
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
-        plain = "this is a plain set covering machine"
-        self._warn_of_environments(countable, f"tested for invariance: {plain}")
+        lost = "nothing can be tested for invariance: this is a plain set covering machine"
+        warn_of_environments(countable, lost)
         if countable.has_environments:
             self.alpha_ = settings.alpha
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from icscm._constants import DEFAULT_MARGIN
 from icscm._types import FloatArray
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.forest import Forest
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from icscm.report.page import Report
 
 
-def get_names(target: Any, environments: Any) -> dict[str, str | None]:
+def get_names(target: Any = None, environments: Any = None) -> dict[str, str | None]:
     """Names of the columns of the label and of the environments, for reports; a text is a name."""
     names: dict[str, str | None] = {}
     for key, column in (("target", target), ("environment", environments)):
@@ -111,7 +110,7 @@ class DescribingMixin:
         tables = np.array(self.model_.leaves, dtype=np.int64)
         verdicts: Sequence[Verdict] = self.trace_.verdicts
         if not verdicts and self.environments_:
-            verdicts = make_verdicts(tables, make_test("chi2"), AFTERWARDS_ALPHA, DEFAULT_MARGIN)
+            verdicts = make_verdicts(tables, make_test("chi2"), AFTERWARDS_ALPHA)
         conclusions: list[Any] = [e.conclusion for e in verdicts] or [None] * len(tables)
         sizes, nothing = tables.sum(axis=(1, 2)), (None, None)
         found = make_expectations(deflate_alike(tables, verdicts), prevalence)

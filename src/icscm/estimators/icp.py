@@ -75,10 +75,8 @@ class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         self.p_values_, self.n_sets_tested_ = found.p_values, found.n_tested
         if found.n_beyond:
             what = f"Sets with any of {count(found.n_beyond, 'weaker feature')} beyond "
-            warn(
-                (what, Parameter("max_features"), " were not tested."),
-                exceptions.UntestedSetsWarning,
-            )
+            untested = what, Parameter("max_features"), " were not tested."
+            warn(untested, exceptions.UntestedSetsWarning)
         if self.parents_ is None:
             warn(
                 f"All {found.n_tested} sets of features were rejected at alpha={self.alpha}: "

@@ -192,8 +192,7 @@ class Judge:
     def _sum(self, values: FloatArray, columns: IntArray | None = None) -> list[CountCube]:
         ordered = np.empty_like(values)
         ordered[self._source.position] = values
-        piece = self._source.piece
-        return [*piece.sum_values(ordered, self._sorted_environments, columns)]
+        return [*self._source.piece.sum_values(ordered, self._sorted_environments, columns)]
 
     def _halve(self, cube: CountCube) -> LeafTables:
         return compute_halves(cube, self._source.candidates)

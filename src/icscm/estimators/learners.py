@@ -130,9 +130,8 @@ class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _find_text(X: Any) -> Array:
     """Which columns hold no numbers."""
     if not is_frame(X):
-        is_text = np.zeros(np.shape(X)[1], dtype=np.bool_)
-        is_text[:] = np.asarray(X).dtype.kind in "OUS" if isinstance(X, np.ndarray) else False
-        return is_text
+        is_text = isinstance(X, np.ndarray) and X.dtype.kind in "OUS"
+        return np.full(np.shape(X)[1], is_text)
     from pandas.api.types import is_numeric_dtype
 
     return np.array([not is_numeric_dtype(each) for each in X.dtypes], dtype=np.bool_)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from icscm._constants import CHANCE_LEVEL, DEFAULT_MARGIN
+from icscm._constants import CHANCE_LEVEL
 from icscm._types import FloatArray
 from icscm.engine.counts import Cut
-from icscm.estimators.base import BaseRuleClassifier
+from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.formatting import format_name
@@ -122,15 +122,13 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         self.tolerance_, self.screen_ = None, None
         rejected: tuple[RejectedColumn, ...] = ()
         if not countable.has_environments:
-            self._warn_of_environments(countable, "compared: no column is rejected")
+            warn_of_environments(countable, "nothing can be compared: no column is rejected")
         elif self.tolerance is not None:
             self.tolerance_ = float(self.tolerance)
             kept, rejected = self._screen(countable)
             settings = replace(settings, features=np.intersect1d(settings.features, kept))
         self.model_ = find_score(source, settings)
-        verdicts = make_verdicts(
-            self.model_.leaves, make_test("chi2"), CHANCE_LEVEL, DEFAULT_MARGIN
-        )
+        verdicts = make_verdicts(self.model_.leaves, make_test("chi2"), CHANCE_LEVEL)
         required = {"invariance": "effect", "tolerance": self.tolerance_, "verdicts": verdicts}
         self.trace_ = make_trace(source, (), rejected_columns=rejected, **required)
 

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm import exceptions
 from icscm._constants import CHANCE_LEVEL
-from icscm._types import Array, BoolArray
+from icscm._types import Array, BoolArray, CountArray
+from icscm.estimators.base import warn_of_environments
 from icscm.estimators.crossfit import CrossFit
 from icscm.estimators.judging import ColumnEffect, Judge, describe_round, find_copied
 from icscm.estimators.learners import TableClassifier
@@ -27,7 +28,7 @@ from icscm.sources.memory import open_memory
 from icscm.stats.replication import describe_lone, find_lone_environment
 from icscm.stats.splits import find_extreme_environments, find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
-from icscm.tables.labels import check_several, take_environments, warn_of_sparse, warn_of_two
+from icscm.tables.labels import check_several, take_environments, warn_of_two
 
 # Where a share of so many times the tolerance would not be significant, nothing can be told.
 _VISIBLE: Final = 5.0
@@ -136,24 +137,18 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         check_parameters(self)
         X, environments = take_environments(X, environments)
         X, groups = take_environments(X, groups, "groups")
+        self._names = find_names(X)
         if is_frame(X):
-            open_frame(X)
-            names = find_names(X)
             validate_data(self, X=X, skip_check_array=True)
         else:
-            names = None
             X = validate_data(self, X=X, dtype=None, ensure_all_finite="allow-nan")
         with open_memory(X, y, environments, groups=groups, preparation=_BINNING) as countable:
             source = countable.source
             self.classes_ = countable.classes
             self.environments_ = tuple(source.environments) if countable.has_environments else None
-            if self.environments_ is None:
-                lost = "No environments were given, so no column can be rejected. "
-                warn(lost + "Pass fit(X, y, environments=...).", exceptions.NoEnvironmentsWarning)
-            else:
+            if countable.has_environments:
                 check_several(source.environments)
-                warn_of_sparse(source.count_totals(), source.environments, source.classes)
-            self._names = names
+            warn_of_environments(countable, "no column can be rejected")
             self._screen(X, Judge(source), source, groups)
         if self._refits:
             learner = self._make_learner(int(self._support.sum()))
@@ -177,7 +172,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         level = find_quantile(CHANCE_LEVEL / max(n_columns, 1), 1)
         for j, (ratio, explained) in replication.items():
             if ratio < self.min_replication and explained > level:
-                reasons[j] = "informs in too few environments"
+                reasons[j] = "informative in too few environments"
         columns = np.setdiff1d(np.arange(n_columns), [*reasons])
         folds = self._make_folds(X, judge.labels, groups, seed) if self.environments_ else []
         while folds and len(columns):
@@ -201,8 +196,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             columns = columns[columns != worst]
         self._support: BoolArray = ~np.isin(np.arange(n_columns), [*reasons])
         self._keep(effects, reasons, replication, rounds, source)
-        lone = find_lone_environment(source.count_totals()) if self.min_replication else None
-        self._warn(lone)
+        self._warn(source.count_totals())
 
     def _make_folds(self, X: Any, labels: Array, groups: Any, seed: int) -> list[Any]:
         cv = self.cv
@@ -211,10 +205,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             if groups is not None:
                 least = min(least, len(set(np.asarray(groups).tolist())))
             if least < 2:
-                raise IcscmError(
-                    "the folds of the cross-fit need two rows of each label, and two groups; got "
-                    f"{least}"
-                )
+                needed = "the folds of the cross-fit need two rows of each label, and two groups"
+                raise IcscmError(f"{needed}; got {least}")
             kind = StratifiedKFold if groups is None else StratifiedGroupKFold
             cv = kind(min(cv, least), shuffle=True, random_state=seed)
         return list(check_cv(cv, labels, classifier=True).split(X, labels, groups))
@@ -260,17 +252,18 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         if self.environments_ is None:
             return "cannot tell", "no environments"
         if column.least_share == np.inf:
-            return "cannot tell", "informs in fewer than two environments"
+            return "cannot tell", "informative in fewer than two environments"
         if column.least_share > _VISIBLE * self.tolerance:
             return "cannot tell", "too little data"
         if ratio != ratio:
             return "cannot tell", "one environment holds nearly all information"
         return "kept", ""
 
-    def _warn(self, lone: int | None) -> None:
+    def _warn(self, totals: CountArray) -> None:
         if self.environments_ is None:
             return
         warn_of_two(self.environments_)
+        lone = find_lone_environment(totals) if self.min_replication else None
         if lone is not None:
             warn(describe_lone(self.environments_[lone]), exceptions.FewEnvironmentsWarning)
         unclear = self.screen_[self.screen_["verdict"] == "cannot tell"]

@@ -80,8 +80,7 @@ class SelectorViews:
         X, y = X if is_frame(X) else np.asarray(X), np.asarray(y)
         known: dict[tuple[Any, ...], tuple[float | None, ...]] = {}
         for kept in {each.kept for each in path.points if each.kept}:
-            places = [columns.index(each) for each in kept]
-            table = take_columns(X, np.array(places))
+            table = take_columns(X, np.array([columns.index(each) for each in kept]))
             known[kept] = tuple(screen._score_left_out(table, y, codes))
         points = (replace(each, aucs=known.get(each.kept, ())) for each in path.points)
         return replace(path, points=tuple(points))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from icscm import exceptions
 from icscm._constants import DEFAULT_TOLERANCES
-from icscm.estimators.base import BaseRuleClassifier
+from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.exceptions import NothingFoundWarning, warn
 from icscm.model.tree import Tree
 from icscm.parameters import document_parameters
@@ -54,11 +54,9 @@ class BaseTreeClassifier(BaseRuleClassifier):
             design=average_design(countable.source),
         )
 
-    def _warn_of_environments(
-        self, countable: Countable[Any], lost: str = "compared: this is a plain tree"
-    ) -> None:
+    def _warn_of_environments(self, countable: Countable[Any]) -> None:
         """Warn of environments that are missing, sparse or few."""
-        super()._warn_of_environments(countable, lost)
+        warn_of_environments(countable, "nothing can be compared: this is a plain tree")
         if countable.has_environments:
             warn_of_two(countable.source.environments)
 

@@ -19,7 +19,7 @@ from icscm.io.formats import TextFormat, find_numbers
 from icscm.model.calibration import Decisions
 from icscm.model.forest import Forest, Model
 from icscm.model.parsing import NUMBER, Label
-from icscm.model.routes import name_feature
+from icscm.model.routes import name_missing
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
 from icscm.model.score import Score
@@ -135,7 +135,8 @@ def list_unsure(model: Model) -> list[tuple[Rule, str]]:
     if isinstance(model, Score):
         unsure = {rule.feature: rule for rule in model.missing_rules}
     features = dict.fromkeys(rule.feature for rule in model.rules)
-    return [(unsure[each], name_feature(each)) for each in features if each in unsure]
+    averaged = getattr(model, "averaged", ())
+    return [(unsure[each], name_missing(each, averaged)) for each in features if each in unsure]
 
 
 def list_trees(model: Model) -> tuple[Tree, ...]:

@@ -106,7 +106,7 @@ def _make_forest_columns(saved: SavedModel, model: Forest, absent: Absent | None
         intercept, slope = map(format_sql_number, model.calibration)
         probability = f"1e0 / (1e0 + exp({slope} * ln(1e0 / ({mean}) - 1e0) - ({intercept})))"
     prediction = _decide(saved, mean, model.find_cut() if model.is_moved else None)
-    whole = _quote_text(f" of {count(n_trees, 'tree')}")
+    whole = _quote_text(f" of {count(n_trees, 'tree')} above 0.5")
     decided_by = f"CAST({_add(votes)} AS VARCHAR) || {whole}"
     if names and votes is found:
         prediction = f"CASE WHEN {mean} IS NOT NULL THEN {prediction} END"
@@ -137,7 +137,7 @@ def _name_missing(saved: SavedModel, absent: Absent | None) -> str:
         f"THEN {_quote_text(f', {name}')} ELSE '' END"
         for rule, name in documents.list_unsure(saved.model)
     ]
-    return f"SUBSTR({' || '.join(names)}, 3) || ' missing: '" if names else ""
+    return f"SUBSTR({' || '.join(names)}, 3) || ': '" if names else ""
 
 
 def _make_mean(saved: SavedModel, tree: Tree, absent: Absent | None) -> tuple[str, str] | None:
@@ -186,7 +186,7 @@ def _make_score_columns(saved: SavedModel, model: Score, absent: Absent | None) 
     negative, positive = map(_quote_label, saved.classes)
     decided_by = f"'total of ' || CAST({total} AS VARCHAR)"
     if names := _name_missing(saved, absent):
-        decided_by = f"COALESCE(NULLIF({names}, ' missing: '), '') || {decided_by}"
+        decided_by = f"COALESCE(NULLIF({names}, ': '), '') || {decided_by}"
     prediction = f"CASE WHEN {total} >= {model.cut} THEN {positive} ELSE {negative} END"
     return [prediction, f"CASE {total}\n{risks}\n  END", decided_by]
 

@@ -156,20 +156,17 @@ def find_renamed(
     options += [_read_merged(option, by_text) for option in merged]
     for texts, name in options:
         for text in texts:
-            if text not in by_text and may_lack:
-                continue
             if text not in by_text:
-                known = [as_level_text(level) for level in levels]
-                hint = suggest(text, known)
+                if may_lack:
+                    continue
+                hint = suggest(text, map(as_level_text, levels))
                 raise IcscmError(f"the environment {column!r} is never {text!r}{hint}")
             level = by_text[text]
             if new.get(level, name) != name:
                 to = "left out" if new[level] is None else f"merged into {new[level]!r}"
                 raise IcscmError(f"the environment {text!r} is to be {to} already; choose one")
             new[level] = name
-    if not merged:
-        return {level: new.get(level, level) for level in levels}
-    return {level: new.get(level, as_level_text(level)) for level in levels}
+    return {level: new.get(level, as_level_text(level) if merged else level) for level in levels}
 
 
 def _read_merged(option: str, known: Collection[str]) -> tuple[list[str], str]:

@@ -75,8 +75,7 @@ def read_file(
     if isinstance(reader, TextFiles):
         table = reader.load()
     else:
-        batches = reader.read(reader.names, _LOADED_ROWS)
-        table = pyarrow.Table.from_batches(batches, reader.schema)
+        table = pyarrow.Table.from_batches(reader.read(reader.names, _LOADED_ROWS), reader.schema)
     if table.num_rows == 0:
         raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
     if misread is not None:

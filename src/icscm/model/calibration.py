@@ -179,6 +179,16 @@ class CalibratedModel(DisplayMixin):
         """
         return "log odds = {:.2f} + {:.2f} * uncalibrated log odds".format(*self.calibration)
 
+    def describe_threshold(self) -> str:
+        """The threshold as words.
+
+        Returns
+        -------
+        str
+            Such as `predicts positive from a probability of 0.12 on`.
+        """
+        return f"predicts positive from a probability of {self.decision_threshold:.3g} on"
+
     def _list_fields(self) -> dict[str, Any]:
         """Calibration and threshold for `to_dict`, where they are not the default."""
         calibration = list(self.calibration) if self.is_calibrated else None

@@ -53,7 +53,7 @@ class Forest(CalibratedModel):
             raise IcscmError("a forest has at least one tree")
 
     def decide(self, X: Any) -> Decisions:
-        """Prediction, probability and number of positive votes for each row, in one pass.
+        """Prediction, probability and number of trees above 0.5 for each row, in one pass.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Forest(CalibratedModel):
             total += chances
             n_positive += votes
         probability = self.calibrate(total / n_trees)
-        texts = [f"{n:,} of {count(n_trees, 'tree')}" for n in range(n_trees + 1)]
+        texts = [f"{n:,} of {count(n_trees, 'tree')} above 0.5" for n in range(n_trees + 1)]
         decided_by = np.array(texts, dtype=object)[n_positive]
         if len(rows := np.flatnonzero(is_blended)):
             decided_by[rows] = name_unseen(unseen, rows) + decided_by[rows]
@@ -150,9 +150,9 @@ class Forest(CalibratedModel):
             f"forest of {count(len(self.trees), 'tree')} with {leaves} each",
             f"trees that use a feature: {shorten_list(uses) or 'none, since no split was found'}",
         ]
-        return "\n".join(
-            [*lines, *([f"calibrated: {self.describe_calibration()}"] * self.is_calibrated)]
-        )
+        if self.is_calibrated:
+            lines.append(f"calibrated: {self.describe_calibration()}")
+        return "\n".join(lines + [self.describe_threshold()] * (self.threshold is not None))
 
     def _display(self) -> Display:
         """The forest, and how many of its trees and splits use each feature."""

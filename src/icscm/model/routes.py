@@ -5,7 +5,7 @@ age missing     age > 63 --30 % of the training samples--> .40      .3 * .40 + .
                    .10
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any, Final, NamedTuple
@@ -110,15 +110,17 @@ def blend(
     return Blend(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def name_feature(feature: str | int) -> str:
-    """A feature as what decided names it."""
-    return clip(format_name(feature), MAX_RULE)
+def name_missing(feature: str | int, averaged: Container[str | int] = ()) -> str:
+    """A missing feature as what decided names it; a score may give it average points."""
+    return f"{clip(format_name(feature), MAX_RULE)} missing{' (average)' * (feature in averaged)}"
 
 
-def name_unseen(unseen: Unseen, rows: NDArray[np.intp]) -> Array:
-    """`age, bmi missing: ` of each of some rows."""
-    names = [*map(name_feature, unseen)]
+def name_unseen(
+    unseen: Unseen, rows: NDArray[np.intp], averaged: Container[str | int] = ()
+) -> Array:
+    """`age missing, bmi missing: ` of each of some rows."""
+    names = [name_missing(each, averaged) for each in unseen]
     lacking = np.array([each[rows] for each in unseen.values()]).reshape(len(names), -1).T
     patterns, which = np.unique(lacking, axis=0, return_inverse=True)
-    texts = [f"{', '.join(compress(names, those))} missing: " for those in patterns.tolist()]
+    texts = [f"{', '.join(compress(names, those))}: " for those in patterns.tolist()]
     return np.array(texts, dtype=object)[which.ravel()]

@@ -258,12 +258,12 @@ def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
         return None
     texts = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
     where, verb = count(int(missing.sum()), "row"), "is" if len(texts) == 1 else "are"
-    warn(
-        f"Column {unsure[0].feature!r} is missing in {where} and never was at fitting: "
-        f"{shorten_list(texts)} {verb} neither true nor false there, and the prediction is by the "
-        "mean of both sides.",
-        UnseenMissingWarning,
-    )
+    effect = f"{shorten_list(texts)} {verb} neither true nor false there, and the prediction is by "
+    effect += "the mean of both sides."
+    if any(isinstance(rule, MissingRule) for rule in rules):  # of a score
+        effect = "these rows get the points of an average sample there, rounded up."
+    text = f"Column {unsure[0].feature!r} is missing in {where} and never was at fitting: {effect}"
+    warn(text, UnseenMissingWarning)
     return missing
 
 

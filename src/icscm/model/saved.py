@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from icscm._lazy import validation
 from icscm._types import Array, FloatArray
 from icscm._version import __version__
-from icscm.exceptions import IcscmError, Parameter
+from icscm.exceptions import IcscmError, Parameter, ThresholdWarning, warn
 from icscm.formatting import escape_controls, format_json, make_plain
 from icscm.model import parsing, recalibration
 from icscm.model.calibration import Decisions
 from icscm.model.forest import Forest, Model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
-from icscm.model.thresholds import find_threshold, read_threshold
+from icscm.model.thresholds import CRITERIA, find_threshold, read_threshold
 from icscm.tables.columns import count_rows, is_frame, list_names
 from icscm.tables.labels import check_labels
 from icscm.tables.parsing import check_rows
@@ -120,7 +120,7 @@ class SavedModel:
         Returns
         -------
         array of str, of shape (n_samples,)
-            Such as `not met: age > 63`; the path to the leaf of a tree; `63 of 100 trees`.
+            Such as `not met: age > 63`; the path of a tree; `63 of 100 trees above 0.5`.
         """
         return self.decide(X).decided_by
 
@@ -173,6 +173,15 @@ class SavedModel:
         """
         model, shift = recalibration.move(self, X, y, prevalence)
         settings = dict(self.settings) | {"recalibration": shift._asdict()}
+        chosen = settings.get("threshold")
+        name = str(chosen.get("criterion")) if isinstance(chosen, dict) else ""
+        if model.threshold is not None and name.startswith(CRITERIA):
+            warn(
+                f"The threshold {model.threshold:.3g} was chosen by {name} before the shift: for "
+                "shifted probabilities its sensitivity and specificity are others; choose it again "
+                "with set_threshold on rows of the site, or give a number or costs=1:10.",
+                ThresholdWarning,
+            )
         return replace(self, model=model, settings=settings)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
@@ -222,8 +231,12 @@ class SavedModel:
         IcscmError
             If the threshold is not one of these, or is to be chosen without rows of both classes.
         """
-        cut = read_threshold(threshold)
+        cut, settings = read_threshold(threshold), dict(self.settings)
+        settings.pop("threshold", None)
+        if getattr(threshold, "criterion", None):
+            settings["threshold"] = vars(threshold)
         if isinstance(cut, tuple):
+            settings["threshold"] = {"criterion": str(threshold)}
             if X is None or y is None:
                 raise IcscmError(
                     Parameter("threshold", threshold),
@@ -233,7 +246,7 @@ class SavedModel:
             cut = find_threshold(
                 cut, (labels == self.classes[1])[codes], self.decide(X).probability
             )
-        return replace(self, model=replace(self.model, threshold=cut))
+        return replace(self, model=replace(self.model, threshold=cut), settings=settings)
 
     def _check_rows(self, X: Any) -> Any:
         """X as rules can read it, checked as estimators check theirs."""
@@ -430,6 +443,8 @@ def make_saved_model(learner: Learner) -> "SavedModel":
         raise IcscmError(f"this model cannot be saved: {wrong}") from None
     # the result does not depend on where samples were counted
     settings = {k: v for k, v in learner.get_params(deep=False).items() if k != "device"}
+    if getattr(cut := learner.model_.threshold, "criterion", None):
+        settings["threshold"] = vars(cut)
     return SavedModel(
         model=model,
         classes=(negative, positive),

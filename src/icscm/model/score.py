@@ -122,7 +122,7 @@ class Score(CalibratedModel):
         lacking = {r.feature: r.judge(columns[r.feature]) for r in self.missing_rules}
         rows = np.flatnonzero(np.logical_or.reduce([*lacking.values()]))
         if len(rows):
-            texts[rows] = name_unseen(lacking, rows) + texts[rows]
+            texts[rows] = name_unseen(lacking, rows, self.averaged) + texts[rows]
         return Decisions(totals >= self.cut, self.compute_risks()[totals], texts)
 
     def add_points(self, X: Any) -> IntArray:
@@ -206,6 +206,11 @@ class Score(CalibratedModel):
     def missing_rules(self) -> tuple[MissingRule, ...]:
         """The rule of each column that its value is missing."""
         return tuple(r for r in self.rules if isinstance(r, MissingRule) and r.is_missing)
+
+    @property
+    def averaged(self) -> set[str | int]:
+        """Columns without a missing value in training, whose missing values are average."""
+        return {rule.feature for rule in self.rules if rule.is_unsure}
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
         """The same score with each rule changed.
@@ -291,6 +296,8 @@ class Score(CalibratedModel):
             for place, (rule, points) in reversed([*enumerate(terms)]):
                 is_level = isinstance(rule, CategoryRule) and rule.equal
                 text = _describe_values(rule, terms[place - 1].rule if place else None)
+                if isinstance(rule, MissingRule) and rule.feature in self.averaged:
+                    text += " (average)"
                 found.setdefault((points, is_level or place), []).insert(0, text)
             name = format_name(terms[0].rule.feature)
             rows += [PointsRow(name, shorten_list(each), key[0]) for key, each in found.items()]

@@ -1,6 +1,6 @@
 """Thresholds: from which probability on a row is predicted positive, and how one is chosen."""
 
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from icscm.exceptions import IcscmError, Parameter
 
 # A criterion that chooses a threshold on labelled rows, and the share that it requires.
 Criterion = tuple[str, float]
+CRITERIA: Final = "youden", "sensitivity", "specificity"
 FORMS: Final = "a number between 0 and 1, costs=1:10, youden, sensitivity=0.95 or specificity=0.9"
 
 
@@ -32,7 +33,36 @@ def read_threshold(value: Any) -> float | Criterion:
         found = 0.5 if value == "youden" else np.nan
     if isinstance(value, bool) or not 0 < found < 1:
         raise IcscmError(Parameter("threshold"), f" must be {FORMS}; got {str(value)!r}")
-    return (name, found) if name in ("youden", "sensitivity", "specificity") else found
+    return (name, found) if name in CRITERIA else found
+
+
+class Threshold(float):
+    """A threshold, how it was chosen, and what it reaches on the rows that it was chosen on.
+
+    `criterion` is what the user gave, None for a number; `held_out` are "environments" or "rows".
+
+    >>> reached = {"sensitivity": 0.91, "specificity": 0.55, "held_out": "environments"}
+    >>> Threshold(0.1234, "sensitivity=0.9", **reached).describe()
+    '0.123 (sensitivity=0.9): sensitivity 0.91, specificity 0.55 in held-out environments'
+    """
+
+    criterion: str | None
+    sensitivity: float
+    specificity: float
+    held_out: str
+
+    def __new__(cls, value: float, criterion: str | None = None, **reached: Any) -> Self:
+        self = super().__new__(cls, value)
+        vars(self).update({"criterion": criterion} | reached)
+        return self
+
+    def describe(self) -> str:
+        """The threshold in a line."""
+        text = f"{self:.3g}" + f" ({self.criterion})" * (self.criterion is not None)
+        if hasattr(self, "held_out"):
+            text += f": sensitivity {self.sensitivity:.2f}, specificity {self.specificity:.2f}"
+            text += f" in held-out {self.held_out}"
+        return text
 
 
 def fix_threshold(value: Any, advice: str) -> float:

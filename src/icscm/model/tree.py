@@ -321,7 +321,11 @@ class Tree(CalibratedModel):
             return (str(self),)
         if self.is_chain:
             _, _, covered, uncovered = CHAINS[self.kind]
-            return (*(f"{covered}: {rule}" for rule in self.rules), uncovered)
+            texts = *(f"{covered}: {rule}" for rule in self.rules), uncovered
+            if (t := self.threshold) is None:
+                return texts
+            pairs = zip(texts, self.leaf_verdicts.tolist(), strict=True)
+            return tuple(f"{a}; {'reaches' if b else 'below'} threshold {t:.3g}" for a, b in pairs)
         return tree_splits.format_paths(self.splits)
 
     def list_nodes(self) -> Iterator[Node]:
@@ -363,14 +367,15 @@ class Tree(CalibratedModel):
     def __str__(self) -> str:
         if not self.splits:
             return self._describe_baseline()
-        if self.is_chain:
-            return CHAINS[self.kind].joiner.join(map(str, self.simple_rules))
+        note = "" if self.threshold is None else self.describe_threshold()
+        if self.is_chain:  # the rules alone would state verdicts that a threshold may overrule
+            rules = CHAINS[self.kind].joiner.join(map(str, self.simple_rules))
+            return f"{rules}; {note}" if note else rules
         words = self._name_verdicts()
         lines = [node.format(words) for node in self.list_nodes()]
         if self.balanced:
             lines[0] += " (predicts by the mean of the environments' rates)"
-        if self.threshold is not None:
-            lines[0] += f" (predicts positive from a probability of {self.threshold:.3g} on)"
+        lines[0] += f" ({note})" if note else ""
         return "\n".join(lines)
 
     def _name_verdicts(self) -> list[str]:
@@ -397,14 +402,16 @@ class Tree(CalibratedModel):
 
     def _describe_baseline(self) -> str:
         """A model without a split."""
-        (verdict,) = self._name_verdicts()
+        always = f"always {self._name_verdicts()[0]}"
+        if self.threshold is not None:
+            always += self.at_threshold
         if not self.is_chain:
             n, _, rate = format_counts(*count_labels(self.leaves[0]))
             share = "" if n == "0" else f": {rate} of {n} samples are positive"
-            return f"no split was found (always {verdict}{share})"
-        if len(self.leaves[0][0]) > 1:
-            return f"no rule holds in every environment and does better than always {verdict}"
-        return f"no rule was found (always {verdict})"
+            return f"no split was found ({always}{share})"
+        if len(self.leaves[0][0]) > 1 and self.threshold is None:
+            return f"no rule holds in every environment and does better than {always}"
+        return f"no rule was found ({always})"
 
 
 def make_chain(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...]) -> Tree:

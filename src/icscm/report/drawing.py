@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil, floor, log, log10
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from icscm.formatting import clip, natural_key
 from icscm.report.formatting import Plain, format_share, format_span
@@ -253,6 +253,51 @@ def draw_curves(panel: Plain, box: dict[str, int] = _BOX) -> Plain:
         "y_ticks": [{"y": place(x0, y)[1], "text": f"{y:,g}"} for y in choose_ticks(y0, y1)],
         "dots": [],
     }
+
+
+def draw_decisions(found: Plain, limits: "Limits") -> Plain:
+    """Panels of calibration, net benefit, and its gain by environment; none without probabilities.
+
+    Lines are of all samples ("all"), of an environment ("one"), of treating all ("other"), or a
+    "guide".
+    """
+    overall, cuts = found.get("overall"), found.get("thresholds")
+    if not overall or not cuts:
+        return {"panels": [], "decision_text": ""}
+    from icscm.report.texts import write_text  # learners need no templates
+
+    def join(values: Sequence[float]) -> list[tuple[float, float]]:
+        return [*zip(cuts, values, strict=True)]
+
+    def gain(place: Plain) -> list[tuple[float, float]]:
+        both = zip(place["net_benefit"], place["treat_all"], strict=True)
+        return join([own - max(of_all, 0.0) for own, of_all in both])
+
+    places = [("one", each) for each in found["environments"][: limits.environments]]
+    places.append(("all", overall))
+    curves = [(kind, each["calibration_curve"]) for kind, each in places]
+    highest = max((end for _, line in curves for point in line for end in point), default=1.0)
+    guide, zero = ("guide", [(0, 0), (highest, highest)]), ("guide", join([0.0] * len(cuts)))
+    benefits = [zero, ("other", join(overall["treat_all"])), ("all", join(overall["net_benefit"]))]
+    top = max(value for _, line in benefits for _, value in line) or 0.01
+    of_places = [zero, *((kind, gain(each)) for kind, each in places)]
+    up, titles = (-top / 4, 1.05 * top), ("threshold", "net benefit")
+    panels = [_make_panel("benefit", benefits, titles, up)]
+    if overall["calibration_curve"]:
+        titles = "predicted probability", "observed rate"
+        panels.insert(0, _make_panel("calibration", [guide, *curves], titles))
+    if len(places) > 2:
+        panels.append(_make_panel("gain", of_places, ("threshold", "gain in net benefit")))
+    text = write_text("decisions", found=found)
+    return {"panels": [draw_curves(each) for each in panels], "decision_text": text}
+
+
+def _make_panel(name: str, lines: Sequence[Any], titles: Sequence[str], up: Any = None) -> Plain:
+    """Lines in a box that holds them all, or is as high as stated."""
+    x, y = zip(*(point for _, line in lines for point in line), strict=True)
+    room = 0.03 * (max(y) - min(y)) or 0.01
+    ends = {"across": (min(x), max(x)), "up": up or (min(y) - room, max(y) + room)}
+    return {"name": name, "x_title": titles[0], "y_title": titles[1], "lines": lines, **ends}
 
 
 def make_risk_panel(model: Plain, leaves: Sequence[Plain]) -> Plain:

@@ -134,9 +134,8 @@ def _draw_score(summary: Plain, ax: Axes | None) -> Figure:
     bars.set(ylim=(len(rows) - 0.5, -0.5), yticks=[], xticks=[], xlabel="points")
     bars.spines[["top", "right", "bottom"]].set_visible(False)
     plot_curves(risks, make_risk_panel(model, summary["leaves"]))
-    risks.set_xlabel(
-        "total of points; boxes are 95% prediction intervals at a new site", fontsize=8
-    )
+    what = "total of points; boxes are 95% prediction intervals at a new site"
+    risks.set_xlabel(what, fontsize=8)
     risks.set_ylabel(f"risk of {clip(summary['task']['positive'], 30)}", parse_math=False)
     risks.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     return _finish(figure, ax, (width, tall), summary, bars, risks)

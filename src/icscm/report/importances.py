@@ -6,6 +6,7 @@ environments, which a classifier may have learned from the column, do not count.
 
 from dataclasses import dataclass
 from itertools import product
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from icscm._repr import Display, DisplayMixin, display_frame
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, count
-from icscm.parameters import allow, check_value
+from icscm.parameters import allow, check_value, draw_seed
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, number_environments, take_environments
 from icscm.tables.parsing import read_table
@@ -120,7 +121,7 @@ def permutation_importance(
     *,
     n_repeats: int = 5,
     max_rows: int | None = None,
-    random_state: int = 0,
+    random_state: Any = 0,
 ) -> PermutationImportance:
     """How much worse a classifier predicts where a column is permuted within environments.
 
@@ -138,7 +139,7 @@ def permutation_importance(
         Permutations of each column.
     max_rows : int, optional
         Draw at most this many rows.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Random seed.
 
     Returns
@@ -165,7 +166,10 @@ def permutation_importance(
     2      B1  0.00
     """
     check_value("n_repeats", n_repeats, allow("int [1, inf)"))
-    check_value("random_state", random_state, allow("int [0, inf)"))
+    if isinstance(random_state, Integral):
+        check_value("random_state", random_state, allow("int [0, inf)"))
+    else:
+        random_state = draw_seed(random_state)
     X, environments = take_environments(X, environments)
     X = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(X)
@@ -204,9 +208,8 @@ def _permute(X: Any, column: int, order: Array) -> Any:
         frame = open_frame(X)
         return frame.with_columns(frame[:, column][order.tolist()]).to_native()
     if is_sparse(X):
-        return sparse.hstack(
-            [X[:, :column], X[order][:, [column]], X[:, column + 1 :]], format="csr"
-        )
+        parts = X[:, :column], X[order][:, [column]], X[:, column + 1 :]
+        return sparse.hstack(parts, format="csr")
     changed = X.copy()
     changed[:, column] = X[order, column]
     return changed

@@ -26,6 +26,7 @@ from icscm.report.drawing import (
     Limits,
     choose_largest,
     draw_curves,
+    draw_decisions,
     draw_effects,
     draw_nodes,
     draw_tolerance_path,
@@ -239,6 +240,7 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
             {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band, "name")}
             for leaf in shown
         ],
+        **draw_decisions(summary["validation"], limits),
         "new_plot": _lay_out_new_environments(summary, shown, limits),
         "task_plot": make_plot(task["environments"], task["overall"], "rate", limits, None, "name"),
         "error_plot": make_plot(errors["environments"], errors, "error", limits, None, "name"),

@@ -239,8 +239,7 @@ class Path(DisplayMixin):
         """
         check_matplotlib()
         has_scores, points = self.points[0].aucs is not None, self.describe_points()
-        size = 9.5 if has_scores else 6.4, 4.2
-        figure = make_figure(size, layout="constrained")
+        figure = make_figure((9.5 if has_scores else 6.4, 4.2), layout="constrained")
         panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
         axes, dots = panels[0], join_points(points)
         x, y = zip(*(dot["place"] for dot in dots), strict=True)

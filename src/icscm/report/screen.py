@@ -103,7 +103,7 @@ class ScreenPath(DisplayMixin):
         The tolerance of the selector itself.
     falls : dict
         The tolerance below which each rejected column is rejected, in the order of rejection;
-        infinite where it informs in too few environments.
+        infinite where it is informative in too few environments.
 
     Examples
     --------
@@ -387,8 +387,7 @@ def draw_forests(selector: Any, column: Any = None) -> Figure:
     if not found:
         raise IcscmError("no effect is known that could be drawn; see the reasons in screen_")
     heights = [len(each["environments"]) + 3.5 for each in found]
-    height = 0.6 + 0.22 * sum(heights)
-    figure = make_figure((7.0, height), layout="constrained")
+    figure = make_figure((7.0, 0.6 + 0.22 * sum(heights)), layout="constrained")
     panels = figure.subplots(len(found), 1, sharex=True, squeeze=False, height_ratios=heights)
     for axes, each in zip(panels[:, 0], found, strict=True):
         _draw_forest(axes, each)

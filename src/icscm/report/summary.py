@@ -19,7 +19,7 @@ forests. `nodes`, `leaves` and `errors` are made in `icscm.report.sections`, the
 - `leaves`: counts, rates and intervals overall and by environment, verdict, outlying environments,
   prediction interval; of trees why the leaf was not split.
 - `validation`: performance in environments left out, by environment and pooled, with its sentences
-  (`lines`); where it is not known (`pooled` is empty) the `reason`.
+  (`lines`) and curves; where it is not known (`pooled` is empty) the `reason`.
 - `errors`: errors overall and by environment, beside those of the majority-class baseline.
 - `new_environments`: prediction intervals for a new environment, and what they assume.
 - `path`: models at other levels or tolerances; None where they were not computed.
@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -353,7 +354,7 @@ def format_range(environments: Sequence[Plain]) -> str:
 
 def describe_stability(learner: Learner, stability: Any) -> Plain:
     """The frequencies, checked to be those of the learner's own model."""
-    if stability.model != learner.model_:
+    if stability.model != replace(learner.model_, threshold=None):
         raise IcscmError(
             "stability was computed with other settings or data than fit: from these another "
             "model is learned; give stability_selection what the estimator was fitted on"
@@ -381,9 +382,8 @@ def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
     else:
         points = path.describe_points()
         text = write_text("tolerances", points=points)
-        has_scores = path.points[0].aucs is not None
-        caution = write_text("path_caution")
-        found = {"points": points, "has_scores": has_scores, "caution": caution}
+        found = {"points": points, "has_scores": path.points[0].aucs is not None}
+        found["caution"] = write_text("path_caution")
     shared = {"parameter": path.parameter, "own": path.own}
     n_models = len({str(each.model) for each in path.points})  # one may be found twice
     sizes = {"n_searches": len(path.points), "n_models": n_models}

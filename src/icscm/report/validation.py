@@ -13,7 +13,7 @@ from icscm._version import __version__
 from icscm.formatting import as_text, clip
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import ACCENT, INK, draw_rows, make_figure, plot_curves
-from icscm.report.drawing import Limits, draw_curves, make_plot
+from icscm.report.drawing import Limits, draw_decisions, make_plot
 from icscm.report.formatting import Plain, describe_rates, format_score, format_share
 from icscm.report.page import render_page, render_template
 from icscm.report.terminal import render_blocks
@@ -85,8 +85,7 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
         "limits": limits,
         "plotted": key,
         "place_plot": make_plot(placed[:-1], placed[-1], key, limits, form=form),
-        "panels": [draw_curves(each) for each in make_panels(found, limits.environments)],
-        "decision_text": write_text("decisions", found=found) if found["thresholds"] else "",
+        **draw_decisions(found, limits),
         "leaf_plot": {**plot, "line": None},  # the rates of leaves are meant to differ
         "shown_leaves": leaves[: limits.leaves],
         "shown_environments": ranked[: limits.environments],
@@ -96,48 +95,6 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
         "value": format_measure,
         "range": format_bounds,
     }
-
-
-def make_panels(found: Plain, most: int) -> list[Plain]:
-    """Calibration, net benefit, and the gain in it of up to so many environments.
-
-    Lines are of all samples ("all"), of an environment ("one"), of treating all ("other"), or a
-    "guide".
-    """
-    overall, cuts = found["overall"], found["thresholds"]
-    if not cuts:
-        return []
-
-    def join(values: Sequence[float]) -> list[tuple[float, float]]:
-        return [*zip(cuts, values, strict=True)]
-
-    def gain(place: Plain) -> list[tuple[float, float]]:
-        both = zip(place["net_benefit"], place["treat_all"], strict=True)
-        return join([own - max(of_all, 0.0) for own, of_all in both])
-
-    places = [("one", each) for each in found["environments"][:most]] + [("all", overall)]
-    curves = [(kind, each["calibration_curve"]) for kind, each in places]
-    highest = max((end for _, line in curves for point in line for end in point), default=1.0)
-    guide, zero = ("guide", [(0, 0), (highest, highest)]), ("guide", join([0.0] * len(cuts)))
-    benefits = [zero, ("other", join(overall["treat_all"])), ("all", join(overall["net_benefit"]))]
-    top = max(value for _, line in benefits for _, value in line) or 0.01
-    of_places = [zero, *((kind, gain(each)) for kind, each in places)]
-    up, titles = (-top / 4, 1.05 * top), ("threshold", "net benefit")
-    panels = [_make_panel("benefit", benefits, titles, up)]
-    if overall["calibration_curve"]:
-        titles = "predicted probability", "observed rate"
-        panels.insert(0, _make_panel("calibration", [guide, *curves], titles))
-    if len(places) > 2:
-        panels.append(_make_panel("gain", of_places, ("threshold", "gain in net benefit")))
-    return panels
-
-
-def _make_panel(name: str, lines: Sequence[Any], titles: Sequence[str], up: Any = None) -> Plain:
-    """Lines in a box that holds them all, or is as high as stated."""
-    x, y = zip(*(point for _, line in lines for point in line), strict=True)
-    room = 0.03 * (max(y) - min(y)) or 0.01
-    ends = {"across": (min(x), max(x)), "up": up or (min(y) - room, max(y) + room)}
-    return {"name": name, "x_title": titles[0], "y_title": titles[1], "lines": lines, **ends}
 
 
 def _make_place_row(place: Plain, key: str) -> Plain:
@@ -179,13 +136,10 @@ def draw_validation(found: Plain) -> "Figure":
     inches = [0.3 * each for each in heights]
     size = 7.0 if len(curves) < 3 else 9.0, sum(inches) + 0.6 + 3.0 * bool(curves)
     figure = make_figure(size, layout="constrained")
-    parts: Any = [figure, figure]
-    if curves:
-        parts = figure.subfigures(2, height_ratios=[3.0, sum(inches)])
-    for axes, curve in zip(
-        parts[0].subplots(1, len(curves)) if curves else (), curves, strict=True
-    ):
-        plot_curves(axes, curve)
+    heights_of: Any = {"height_ratios": [3.0, sum(inches)]}
+    parts: Any = figure.subfigures(2, **heights_of) if curves else [figure] * 2
+    for i, curve in enumerate(curves):
+        plot_curves(parts[0].add_subplot(1, len(curves), i + 1), curve)
     drawn = parts[1].subplots(len(panels), height_ratios=heights, squeeze=False)[:, 0]
     for axes, panel in zip(drawn, panels, strict=True):
         _draw_panel(axes, *panel)

@@ -12,8 +12,8 @@ The heterogeneity of a column is that of its worst cut, relative to the deviance
 explains within environments. The worst column beyond the tolerance is rejected and the tree grown
 again without it, until none is left. Nodes are shared, so that most of them cost no counting.
 
-A column that informs in too few environments is rejected, too: nothing shows that its effect is
-replicated.
+A column that is informative in too few environments is rejected, too: nothing shows that its
+effect is replicated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -100,7 +100,7 @@ class ColumnScreen:
         return np.flatnonzero(is_beyond).tolist()
 
     def _find_unreplicated(self) -> dict[int, list[RejectedColumn]]:
-        """Features whose best split of all samples informs in too few environments."""
+        """Features whose best split of all samples is informative in too few environments."""
         least, candidates = self._settings.min_replication, self._source.candidates
         if self.root.found is None:
             self.root.found = Scanner(candidates, self._settings).find_splits(self.root, most=None)
@@ -114,9 +114,8 @@ class ColumnScreen:
             replication |= zip(cube.features[is_known].tolist(), measured.tolist(), strict=True)
         found = {}
         for number, feature in enumerate(known.features.tolist()):
-            if replication[feature] < least:
-                fields = "unreplicated", 0, replication[feature]
-                found[feature] = self._record(known.locate(number), *fields)
+            if (ratio := replication[feature]) < least:
+                found[feature] = self._record(known.locate(number), "unreplicated", 0, ratio)
         return found
 
     def _describe(self, judged: _Judged, at: int, number: int) -> list[RejectedColumn]:

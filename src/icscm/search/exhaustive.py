@@ -28,13 +28,7 @@ from icscm.search.sets import find_beside, find_best, find_shared, list_subsets
 from icscm.search.settings import ConjunctionView, Patterns, Settings
 from icscm.search.trace import Step, Trace, make_trace
 from icscm.stats.criteria import PValueCriterion
-from icscm.stats.independence import (
-    ChiSquaredTest,
-    GTest,
-    compute_bic,
-    compute_conditional,
-    exceeds,
-)
+from icscm.stats.independence import PEARSON, GTest, compute_bic, compute_conditional, exceeds
 from icscm.stats.leaf_tables import LeafTables, make_utility
 from icscm.stats.replication import find_replicated
 from icscm.stats.verdicts import Verdict
@@ -141,7 +135,7 @@ def _screen(view: ConjunctionView) -> tuple[list[_Association], int, int]:
     multiplies the p-values, and how many passed besides.
     """
     settings, samples = view.settings, view.flip(view.source.count_totals())
-    design = average_design(view.source)
+    design, weights = average_design(view.source), settings.feature_weights
     found: list[_Association] = []
     n_tried = 0
     for leaves in view.leaf_tables():
@@ -152,9 +146,7 @@ def _screen(view: ConjunctionView) -> tuple[list[_Association], int, int]:
         p_values = _compute_p_values(statistics[best], n_tried)
         for one in best[(statistics[best] > 0) & (p_values <= CHANCE_LEVEL)].tolist():
             cut, statistic = leaves.locate(one), float(statistics[one])
-            weight = 1.0
-            if settings.feature_weights is not None:
-                weight = float(settings.feature_weights[cut.feature])
+            weight = 1.0 if weights is None else float(weights[cut.feature])
             leaf = leaves.tables[one].tobytes()
             found.append(_Association(-statistic * weight, cut, statistic, leaf))
     is_significant = _compute_p_values([each.statistic for each in found], n_tried) <= CHANCE_LEVEL
@@ -192,7 +184,7 @@ def _associate(view: ConjunctionView, leaves: LeafTables, samples: CountArray) -
         own = leaves.tables[which], view.measure_effects(cuts, leaves.tables[which])
         allowed[which] = PValueCriterion(settings.test, settings.alpha).find_accepted(*own)
     tables = np.stack((leaf, rest), axis=2)
-    return np.where(allowed, ChiSquaredTest(yates=False).compute_statistics(tables)[0], 0.0)
+    return np.where(allowed, PEARSON.compute_statistics(tables)[0], 0.0)
 
 
 def _compute_p_values(statistics: Sequence[float] | FloatArray, n_tried: int) -> FloatArray:

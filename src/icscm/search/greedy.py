@@ -104,8 +104,7 @@ class Growth:
             self._uncovered = self._uncovered - self._read_leaf(leaf)
             if view.is_clustered:  # else they leave when others are counted again
                 view.source.keep(view.make_binned_rule(alike[0]))
-            effects = view.measure_effects([EVERY_ROW], self._uncovered[np.newaxis])
-            self._effects = effects
+            effects = self._effects = view.measure_effects([EVERY_ROW], self._uncovered[np.newaxis])
             step = Step(
                 **vars(scan),
                 chosen=chosen,
@@ -147,11 +146,10 @@ class Growth:
         p_values = [np.empty(0)]
         for leaves in self.view.leaf_tables():
             worth = self._weigh(leaves)
-            is_tested = worth.is_candidate & ~worth.is_small
-            effects = self._measure_effects(leaves, np.flatnonzero(is_tested))
-            found = compute_corrected(settings.test, leaves.tables[is_tested], effects)
-            n_alike = leaves.find_n_alike(np.flatnonzero(is_tested))
-            p_values.append(np.repeat(found, n_alike))
+            which = np.flatnonzero(worth.is_candidate & ~worth.is_small)
+            effects = self._measure_effects(leaves, which)
+            found = compute_corrected(settings.test, leaves.tables[which], effects)
+            p_values.append(np.repeat(found, leaves.find_n_alike(which)))
         joined = np.concatenate(p_values)
         cutoff = criteria.find_cutoff(joined, settings.alpha, settings.correction)
         return PValueCriterion(settings.test, cutoff)
@@ -265,8 +263,7 @@ class Growth:
         judge = getattr(self.view.source, "judge", None)
         if judge is None or self.view.is_clustered:
             return None
-        own = self._settings, criterion, self._utility, self._uncovered
-        query = make_screen_query(*own, inverted=self.view.inverted)
+        query = make_screen_query(self.view, criterion, self._utility, self._uncovered)
         return None if query is None else getattr(judge, method)(query)
 
     def _scan_cubes(
@@ -279,15 +276,14 @@ class Growth:
             found.n_candidates += leaves.count(worth.is_candidate)
             for number, reason in enumerate(REASONS):
                 found.n_rejected[reason] += leaves.count(reasons == number)
-            self._update_best(found, leaves, worth, worth.is_candidate & (reasons < 0))
+            self._update_best(found, block)
             self._merge_rejected(found.rejected, block, reasons >= 0, worth.utility)
         return found
 
-    def _update_best(
-        self, found: _Found, leaves: LeafTables, worth: Worth, is_allowed: BoolArray
-    ) -> None:
+    def _update_best(self, found: _Found, block: _Block) -> None:
         """Replace the best so far by the block's best; join them where they tie."""
-        utility, margin = worth.utility, worth.margin
+        leaves, (utility, margin, is_candidate, _), reasons = block
+        is_allowed = is_candidate & (reasons < 0)
         largest = utility[is_allowed].max() if is_allowed.any() else None
         if largest is None or (found.key is not None and largest < found.key[0]):
             return
@@ -352,12 +348,11 @@ class Growth:
 
     def _make_candidate(self, cut: Cut, leaf: bytes) -> Candidate:
         table = self._read_leaf(leaf)
-        utility = self._utility.compute(table, cut.feature)
         effects = self.view.measure_effects([cut], table[np.newaxis])
         return Candidate(
             rule=self.view.make_rule(cut),
             covered=freeze_counts(self.view.flip(table)),
-            utility=utility,
+            utility=self._utility.compute(table, cut.feature),
             design_effect=None if effects is None else float(effects[0]),
         )
 

@@ -23,7 +23,7 @@ from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._lazy import isotonic, special
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, BinnedRule, CountSource, Cut, Layout, PatternTable
-from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.rules import MissingRule
 from icscm.model.score import Score, Term, find_max_total
 from icscm.model.splits import freeze_counts
 from icscm.stats.heterogeneity import pool_effects
@@ -232,8 +232,7 @@ def _add_missing(source: CountSource, terms: Sequence[BinnedRule]) -> list[Binne
     for each in terms:
         if source.candidates.find_layout(each.feature).has_missing:
             missing[each.feature] = BinnedRule(each.feature, np.arange(len(each.satisfied)) == 0)
-    is_one = [each.feature in missing and bool(each.satisfied[0]) for each in terms]
-    others = [each for each, is_missing in zip(terms, is_one, strict=True) if not is_missing]
+    others = [each for each in terms if each.feature not in missing or not each.satisfied[0]]
     return [*others, *missing.values()]
 
 
@@ -268,9 +267,7 @@ def _make_terms(
     rules = [(make(Cut(feature, cut, False)), own) for cut, own in changes]
     rules += [((rules[-1][0] if rules else rule).negate(), other)]
     for rule, own in rules:  # false for missing values, which have their own row
-        if isinstance(rule, ThresholdRule | CategoryRule):
-            rule = replace(rule, missing=False)
-        yield Term(rule, own)
+        yield Term(replace(rule, missing=False) if getattr(rule, "missing", None) else rule, own)  # type: ignore[call-arg]
 
 
 def make_score(terms: Sequence[Term], totals: IntArray, counts: CountArray) -> Score:

@@ -100,9 +100,8 @@ def learn(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
         n_wrong = sum(before.count_wrong()), sum(model.count_wrong())
         trace = replace(trace, pruning=tuple(tests), pruned=PruningOutcome(outcome, *n_wrong))
     levels = [*(steps[i].cutoff for i in kept), None]
-    return model, trace.defer(
-        "verdicts", _plan_verdicts(view, [cuts[i] for i in kept], model, levels)
-    )
+    plan = _plan_verdicts(view, [cuts[i] for i in kept], model, levels)
+    return model, trace.defer("verdicts", plan)
 
 
 def _plan_verdicts(

@@ -15,6 +15,7 @@ over one feature of a table at hand.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import chain, combinations
 from typing import Final
 
@@ -26,7 +27,7 @@ from icscm.engine.counts import BinnedRule, CountSource
 from icscm.engine.pieces import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
 from icscm.stats.independence import (
-    ChiSquaredTest,
+    PEARSON,
     GTest,
     compute_bic,
     compute_conditional,
@@ -44,7 +45,7 @@ _UNCOUNTED = 10**15
 # Cells whose statistics are computed together: many numbers for each call, and yet in the cache.
 _BATCH_CELLS = 2**16
 # Pearson without Yates' correction: corrected strata would add up to a conservative test.
-SET_TESTS: dict[str, GTest | ChiSquaredTest] = {"g": GTest(), "chi2": ChiSquaredTest(yates=False)}
+SET_TESTS = {"g": GTest(), "chi2": PEARSON}
 # In a feature of no more bins each is taken for a single value; so is, in one of more bins, a bin
 # that holds a larger share of the samples than 1 of so many.
 EXACT_BINS: Final = 16
@@ -69,12 +70,9 @@ def find_shared(accepted: Iterable[Sequence[int]]) -> set[int] | None:
     >>> find_shared([(0, 1), (1, 2)]), find_shared([(0,), (1,)]), find_shared([])
     ({1}, set(), None)
     """
-    shared: set[int] | None = None
-    for each in accepted:
-        shared = set(each) if shared is None else shared.intersection(each)
-        if not shared:
-            break
-    return shared
+    sets = map(set, accepted)
+    first = next(sets, None)
+    return None if first is None else reduce(set.intersection, sets, first)
 
 
 def find_best(bics: Mapping[tuple[int, ...], float]) -> set[int] | None:
@@ -256,8 +254,7 @@ def _walk(free: tuple[int, ...], kept: tuple[int, ...], cells: CountArray) -> It
     if not free:
         yield kept, cells
     else:
-        more = cells.reshape(*cells.shape[:-2], -1)
-        yield from _walk(free[:-1], (free[-1], *kept), more)
+        yield from _walk(free[:-1], (free[-1], *kept), cells.reshape(*cells.shape[:-2], -1))
         yield from _walk(free[:-1], kept, cells.sum(axis=-2))
 
 

@@ -212,15 +212,10 @@ class Patterns:
 
 
 def make_screen_query(
-    settings: Settings,
-    criterion: Criterion | None,
-    utility: Utility,
-    in_play: CountArray,
-    *,
-    inverted: bool,
+    view: ConjunctionView, criterion: Criterion | None, utility: Utility, in_play: CountArray
 ) -> ScreenQuery | None:
     """What every candidate must satisfy; None where plain numbers cannot express it."""
-    test = _find_test(criterion)
+    settings, test = view.settings, _find_test(criterion)
     if test is None or settings.feature_weights is not None or settings.evidence == "cumulative":
         return None
     n_samples, sizes = int(in_play.sum()), np.maximum(in_play.sum(axis=0), 1)
@@ -232,7 +227,7 @@ def make_screen_query(
     slack = _SLACK * critical + _SLACK_OF_SAMPLE * n_samples
     slack[~np.isfinite(critical)] = 0.0
     return ScreenQuery(
-        inverted,
+        view.inverted,
         *utility.ratio.as_integer_ratio(),
         settings.min_samples_leaf,
         test,

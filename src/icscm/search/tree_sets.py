@@ -59,10 +59,8 @@ def find_tree_sets(source: StoredSource, n_features: int, settings: SetSettings)
             f"{MAX_TREE_SETS:,}; choose a smaller max_features or max_set_size"
         )
     tester = SetTester(source, screened, settings)
-    p_values = {}
-    for subset in list_subsets(len(screened), size):
-        features = tuple(screened[i] for i in subset)
-        p_values[features] = tester.test(features)
+    sets = (tuple(screened[i] for i in each) for each in list_subsets(len(screened), size))
+    p_values = {each: tester.test(each) for each in sets}
     found = conclude(p_values, n_features, settings.alpha, copied)
     bics = {each: tester.compute_bic(each) for each in found.accepted}
     return replace(found, bics=bics, n_beyond=n_beyond)
@@ -181,7 +179,7 @@ class _SetScanner:
     wanted: set[int]
     n_least: int
 
-    def __call__(self, node: Node, _: None = None) -> SplitScan:
+    def __call__(self, node: Node) -> SplitScan:
         if not self.wanted or not node.can_split(self.n_least):
             return SplitScan(None)
         if node.found is None:
@@ -227,6 +225,5 @@ class _SetScanner:
                 for values in (explained, of_environment)
             )
             n_candidates = (explained >= 0).reshape(len(rows), -1).sum(axis=1).tolist()
-            rows_found = zip(n_candidates, *best, strict=True)
-            found.update(zip(features.tolist(), rows_found, strict=True))
+            found |= zip(features.tolist(), zip(n_candidates, *best, strict=True), strict=True)
         return found

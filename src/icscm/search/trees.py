@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from icscm._constants import CHANCE_LEVEL, DEFAULT_MARGIN, DEVIANCE_DECIMALS
+from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import CountArray
 from icscm.engine.counts import CountSource
 from icscm.model.splits import LeafCounts, Split, freeze_counts
@@ -111,8 +111,7 @@ def describe_tree(
     model = make_tree(source, top, balanced=settings.balanced)
     required = {"invariance": settings.invariance, "tolerance": settings.tolerance}
     effects = measure_leaves(source, top, np.array(model.leaves))
-    limits = CHANCE_LEVEL, DEFAULT_MARGIN
-    verdicts = make_verdicts(model.leaves, make_test("chi2"), *limits, effects=effects)
+    verdicts = make_verdicts(model.leaves, make_test("chi2"), CHANCE_LEVEL, effects=effects)
     return model, make_trace(
         source, nodes, verdicts=verdicts, rejected_columns=rejected, **required
     )

@@ -41,8 +41,6 @@ class MemorySource(StoredSource):
     `position` says where each row of the table is among the sorted ones.
     """
 
-    position: Array
-
     def take(self, rows: Array, n_threads: int | None = None) -> MemorySource:
         """A source over some rows, given by their distinct numbers in the table.
 
@@ -51,7 +49,7 @@ class MemorySource(StoredSource):
         """
         wanted = np.zeros(len(self.position), dtype=np.bool_)
         wanted[self.position[rows]] = True
-        return self._restrict(self.piece.rows.take(wanted), n_threads)
+        return self.draw(self.piece.rows.take(wanted), n_threads)
 
     def start_again(self) -> MemorySource:
         """A source over the same samples, all of them in play."""
@@ -169,9 +167,8 @@ def _count(
         binned = given if rows is None else given.take(rows)
         table = CodedTable(np.empty((0, len(given.values)), dtype=given.values.dtype))
     source = make_memory_source(binned, labels, environments, **options)
-    known = table.has_missing
-    if isinstance(source.candidates, Binning):  # else all are 0 or 1
-        known = source.candidates.has_missing
+    # where all are 0 or 1 there may be no thresholds
+    known = getattr(source.candidates, "has_missing", table.has_missing)
     none = np.empty((0, table.n_columns), dtype=table.values.dtype)  # its rows are not needed
     return source, replace(table, values=none, has_missing=known)
 
@@ -219,8 +216,8 @@ def make_memory_source(
         note = f"Rows have weights. Counts are in units of weight, of which a row has {unit:.1f} on"
         notes.append(f"{note} average; tests and intervals are for the effective number of rows.")
     info = SourceInfo(candidates, classes, environment_labels, notes)
-    clusters = None
+    source = MemorySource(info, stores, rows, position)
     if groups is not None:
-        codes = groups, environments, len(environment_labels), position
-        clusters = number_clusters(*codes, unit)
-    return MemorySource(info, stores, rows, position, clusters)
+        n_environments = len(environment_labels)
+        source.groups = number_clusters(groups, environments, n_environments, position, unit)
+    return source

@@ -25,13 +25,16 @@ from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable
-from icscm.engine.pieces import Block, add_patterns, make_piece, plan_blocks
+from icscm.engine.pieces import Block, add_patterns, make_cubes, make_piece, plan_blocks
 from icscm.exceptions import IcscmError, reject_unknown
 from icscm.formatting import shorten_list
 from icscm.sources.countable import Countable
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
 from icscm.tables.labels import encode_environments
+
+# What to do about a site whose answers cannot be right.
+_SEE = "see what it runs, or leave it out"
 
 
 @dataclass(frozen=True)
@@ -285,16 +288,14 @@ class SitesSource:
 
     def counts(self) -> Iterator[CountCube]:
         self._cubes = self._cubes or [*self._count_cubes(self._rules)]
-        for block, cube in zip(self._blocks, self._cubes, strict=True):
-            yield from block.make_cubes(cube)
+        yield from make_cubes(self._blocks, self._cubes)
 
     def keep(self, rule: BinnedRule) -> None:
         self._rules.append(rule)
         self._cubes = []
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        for block, cube in zip(self._blocks, self._count_cubes(path), strict=True):
-            yield from block.make_cubes(cube)
+        return make_cubes(self._blocks, self._count_cubes(path))
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         read = partial(_read_array, shape=(len(others),), kinds="b")
@@ -340,24 +341,20 @@ class SitesSource:
             is_clear = len(names) in range(1, max(2, len(self._sites)))
             who = shorten_list(names) if is_clear else "the sum of the sites"
             what = f"{who} answers {query} with counts that cannot be: below 0, or not of the same"
-            raise IcscmError(f"{what} samples in every column; see what it runs, or leave it out")
+            raise IcscmError(f"{what} samples in every column; {_SEE}")
 
     def _ask(self, query: str, read: Callable[[Any], Any], *arguments: Any) -> list[Any]:
         """The answers of all sites, each read; names the site that gives none that can be read."""
         answers = []
         for number, site in enumerate(self._sites, start=1):
+            why = f"does not answer {query} ({{}}); see whether it is up, then fit again"
             try:
                 answer = getattr(site, query)(*arguments)
-            except Exception as error:
-                text = format_exception_only(error)[-1].strip()  # of any, even one without words
-                why = f"site {number} does not answer {query} ({text})"
-                raise IcscmError(f"{why}; see whether it is up, then fit again") from error
-            try:
+                why = f"answers {query} with something else: {{}}; {_SEE}"
                 answers.append(read(answer))
-            except Exception as error:  # an answer may be anything
+            except Exception as error:  # an answer may be anything, and an error without words
                 text = format_exception_only(error)[-1].strip()
-                why = f"site {number} answers {query} with something else: {text}"
-                raise IcscmError(f"{why}; see what it runs, or leave it out") from error
+                raise IcscmError(f"site {number} {why.format(text)}") from error
         return answers
 
 
@@ -417,13 +414,12 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
 def code_columns(X: Any, binning: Binning) -> Array:
     """The bin of each value of each agreed column."""
     names = binning.names or ()
-    columns = [_check_column(read_column(X, j, name), binning, j) for j, name in enumerate(names)]
+    columns = [_check_column(read_column(X, j, n), binning, j, n) for j, n in enumerate(names)]
     return PieceCoder(binning, range(len(names))).code(columns)
 
 
-def _check_column(column: Column, binning: Binning, j: int) -> Column:
+def _check_column(column: Column, binning: Binning, j: int, name: str) -> Column:
     """The column, if it is as agreed."""
-    name = (binning.names or ())[j]
     is_category = j in binning.levels
     if isinstance(column, Levels) and not column.levels and not is_category:
         column = Numbers(np.zeros(len(column.codes)), column.missing)  # nothing but missing values

@@ -32,9 +32,7 @@ class Recalibration(NamedTuple):
     @property
     def is_usable(self) -> bool:
         """Whether predictions rank the labels, and the coefficients are not those of separation."""
-        lowest, highest = SLOPES
-        is_finite = abs(self.pooled.mean) <= MAX_INTERCEPT
-        return is_finite and lowest <= self.slope <= highest
+        return abs(self.pooled.mean) <= MAX_INTERCEPT and SLOPES[0] <= self.slope <= SLOPES[1]
 
     @property
     def calibration(self) -> tuple[float, float]:

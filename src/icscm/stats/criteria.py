@@ -11,8 +11,6 @@ from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, find_independent
 from icscm.stats.verdicts import deflate, find_shown
 
-METHODS = (None, "bonferroni", "holm", "bh")
-
 # A bound is reached by exact p-values (ratios of whole numbers) more often than by chance; its
 # own rounding must not decide then.
 _SLACK = 1.0 + 1e-12
@@ -82,7 +80,7 @@ def find_cutoff(p_values: FloatArray, alpha: float, method: str | None) -> float
     shares = {None: np.ones(n), "bonferroni": np.full(n, 1.0 / n)}
     shares |= {"holm": 1.0 / (n - ranks + 1), "bh": ranks / n}
     if method not in shares:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+        raise ValueError(f"method must be one of {', '.join(map(repr, shares))}; got {method!r}")
     bounds = alpha * shares[method] * _SLACK
     is_below = np.sort(p_values) <= bounds
     at = 0

@@ -92,6 +92,10 @@ class ChiSquaredTest(_StatisticTest):
         _kernels.compute_pearson(self.yates, *arrays)
 
 
+# Without Yates' correction: sums of corrected statistics would be conservative.
+PEARSON = ChiSquaredTest(yates=False)
+
+
 @dataclass(eq=False)
 class GTest(_StatisticTest):
     """The likelihood-ratio test, G = 2 sum n log(n / expected), without correction.
@@ -130,7 +134,7 @@ class FisherTest:
         exact = np.empty(len(tables), dtype=np.float64)
         _kernels.compute_exact(np.ascontiguousarray(tables), exact)
         unlisted = np.isnan(exact)  # more than `MAX_EXACT_TABLES` tables may have these margins
-        exact[unlisted] = ChiSquaredTest(yates=False).compute_p_values(tables[unlisted])
+        exact[unlisted] = PEARSON.compute_p_values(tables[unlisted])
         return exact
 
 
@@ -159,16 +163,19 @@ class _CheckedTest:
 
     def compute_p_values(self, tables: CountArray) -> FloatArray:
         p_values = np.asarray(self._test.compute_p_values(tables), dtype=np.float64)
-        if p_values.shape != (len(tables),):
-            raise IcscmError(
-                f"{self._test!r}.compute_p_values must return one p-value for each of "
-                f"{len(tables)} tables, got an array of shape {p_values.shape}"
-            )
-        if not ((p_values >= 0) & (p_values <= 1)).all():
-            raise IcscmError(
-                f"{self._test!r}.compute_p_values returned a p-value that is NaN or outside [0, 1]"
-            )
-        return p_values
+        n, shape = len(tables), p_values.shape
+        if shape != (n,):
+            why = f"must return one p-value for each of {n} tables, got an array of shape {shape}"
+        elif not ((p_values >= 0) & (p_values <= 1)).all():
+            why = "returned a p-value that is NaN or outside [0, 1]"
+        else:
+            return p_values
+        raise IcscmError(f"{self._test!r}.compute_p_values {why}")
+
+
+def is_corrected(test: IndependenceTest) -> bool:
+    """Whether a test of two environments allows for counts being whole, as Fisher's does too."""
+    return isinstance(test, FisherTest) or (isinstance(test, ChiSquaredTest) and test.yates)
 
 
 def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -> BoolArray:
@@ -290,7 +297,7 @@ def sum_pearson(tables: CountArray) -> PearsonSum:
     statistic are known however small the counts (Haldane 1940, Dawson 1954). A chi-squared variable
     of the same two, scaled, stands for their sum. Tables of one label or environment carry nothing.
     """
-    statistics, dof = ChiSquaredTest(yates=False).compute_statistics(tables)
+    statistics, dof = PEARSON.compute_statistics(tables)
     sizes = tables.sum(axis=(1, 2))
     can_tell = (dof > 0) & (sizes >= _LEAST_SUMMED)
     n = sizes[can_tell].astype(np.float64)

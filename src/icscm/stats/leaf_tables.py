@@ -229,18 +229,15 @@ class Utility:
         negatives, positives = np.einsum("ijk->ji", leaves.tables)  # a quarter of the time of sum
         size, (num, den) = negatives + positives, self.ratio.as_integer_ratio()
         is_candidate = (negatives > 0) & (size < n_samples)
+        utility = den * negatives - num * positives
+        if self.weights is not None:
+            weights = self.weights[leaves.find_features()]
+            is_candidate &= weights > 0
+            safe = np.where(weights > 0, weights, 1.0)
+            mantissa, exponent = np.frexp(np.where(utility >= 0, utility * safe, utility / safe))
+            utility = np.ldexp(np.rint(np.ldexp(mantissa, _WEIGHTED_BITS)), exponent)
         is_small = is_candidate & (np.minimum(size, n_samples - size) < n_least)
-        utility, margin = den * negatives - num * positives, negatives - positives
-        worth = Worth(utility, margin, is_candidate, is_small)
-        if self.weights is None:
-            return worth
-        weights = self.weights[leaves.find_features()]
-        is_candidate = worth.is_candidate & (weights > 0)
-        safe = np.where(weights > 0, weights, 1.0)
-        gains = np.where(worth.utility >= 0, worth.utility * safe, worth.utility / safe)
-        mantissa, exponent = np.frexp(gains)
-        rounded = np.ldexp(np.rint(np.ldexp(mantissa, _WEIGHTED_BITS)), exponent)
-        return Worth(rounded, worth.margin, is_candidate, worth.is_small & is_candidate)
+        return Worth(utility, negatives - positives, is_candidate, is_small)
 
     def find_bound(self, least: float | None) -> Any:
         """What a utility must reach, for comparing; None is what all do."""

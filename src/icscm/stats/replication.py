@@ -7,10 +7,10 @@ are its parts where a rule is true and where it is false. By environment
     w*_e = h_e pi (1 - pi)           the same if its share pi were that of all environments
     eff(w) = (sum w)^2 / sum w^2     the effective number of environments
 
-and replication is (eff(w) - 1) / (eff(w*) - 1): about 1 where a rule informs in all environments,
-0 where in a single one. One without cases has no hessian, and does not count against the rule.
-pi (1 - pi) cancels: eff(w*) is that of the hessians. Where it is about 1, one environment has
-nearly all information and nothing can be told: replication is NaN, and nothing is rejected.
+and replication is (eff(w) - 1) / (eff(w*) - 1): about 1 where a rule is informative in all
+environments, 0 where in a single one. One without cases has no hessian, and does not count against
+the rule. pi (1 - pi) cancels: eff(w*) is that of the hessians. Where it is about 1, one environment
+has nearly all information and nothing can be told: replication is NaN, and nothing is rejected.
 """
 
 from typing import Any, Final

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import (
+    DEFAULT_MARGIN,
     MAX_PAIRED,
     P_VALUE_DECIMALS,
     PAIR_ANGLES,
@@ -45,13 +46,7 @@ from icscm._constants import (
 from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin
 from icscm._types import Array, BoolArray, CountArray, FloatArray
-from icscm.stats.independence import (
-    ChiSquaredTest,
-    FisherTest,
-    IndependenceTest,
-    compute_corrected,
-    exceeds,
-)
+from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, is_corrected
 
 INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"
@@ -135,7 +130,7 @@ def make_verdicts(
     tables: Sequence[Any] | CountArray,
     test: IndependenceTest,
     alpha: float,
-    margin: float,
+    margin: float = DEFAULT_MARGIN,
     *,
     margin_on: str = "rate",
     trivial_is_invariant: bool = False,
@@ -281,11 +276,6 @@ def _bound_log_odds_ratios(tables: CountArray, z: float) -> FloatArray:
     log_odds = np.log(smoothed[:, 1] / smoothed[:, 0])
     errors = z * np.sqrt((1.0 / smoothed).sum(axis=1))
     return bound_pairs(log_odds, errors, errors, np.ones(log_odds.shape, dtype=bool)).high
-
-
-def is_corrected(test: IndependenceTest) -> bool:
-    """Whether a test of two environments allows for counts being whole, as Fisher's does too."""
-    return isinstance(test, FisherTest) or (isinstance(test, ChiSquaredTest) and test.yates)
 
 
 def compute_minimum_detectable_difference(

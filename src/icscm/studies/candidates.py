@@ -32,7 +32,7 @@ DEFAULT = "icscm", "icscm-balanced", "invariant-tree", "invariant-forest", "logi
 ALL = "all"
 # Seconds to fit a million cells, about, on two cores; of the others `_OTHER_COST`.
 _COSTS = {"forest": 8.0, "invariant-forest": 4.0, "boosting": 1.5, "invariant-tree": 1.0}
-_COSTS["score"] = 30.0  # of the screen, mostly
+_COSTS["score"] = 200.0  # of the screen, once more for each column that it rejects
 _OTHER_COST = 0.5
 # Levels of a smaller share of the rows are pooled; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250

@@ -11,6 +11,7 @@ import pandas as pd
 
 from icscm._lazy import special
 from icscm._types import IntArray
+from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text
@@ -41,10 +42,9 @@ _BADNESS: dict[str, Callable[[float], float]] = {
     "slope": lambda value: abs(value - 1),
     "intercept": abs,
 }
-_RANGES = dict.fromkeys(("auc", "error", "balanced_accuracy"), (0.0, 1.0)) | {
-    "log_loss": (0.0, np.inf)
-}
-_BEST = {"auc": "more is better", "slope": "1 is best"}
+_RANGES = dict.fromkeys(("auc", "error", "balanced_accuracy"), (0.0, 1.0))
+_RANGES["log_loss"] = (0.0, np.inf)
+_BEST = {"auc": "more is better", "slope": "1 is best", "error": "at 0.5, less is better"}
 _SCORERS = {name: name for name in MEASURES}
 # Each kind of summary with its marker and label in the figure.
 _MARKS = {
@@ -59,6 +59,7 @@ _COLORS = {
     "rules": "#7fa8b0",
     "invariant": "#0b6170",
     "trees": "#3f7d3a",
+    "scores": "#8a4f9e",
     "other": "#b5651d",
 }
 
@@ -74,11 +75,11 @@ class CandidateScores:
     ----------
     name, kind : str
         Its name; "baseline", "rules" (not tested), "invariant" (rules tested for invariance),
-        "trees" (our trees and forests) or "other".
+        "trees" (our trees and forests), "scores" (our points scores) or "other".
     by_rows, by_environment : tuple of dict
-        AUC, log loss, calibration slope and intercept, error and balanced accuracy in each fold
-        of rows, and in each held-out environment; None where the fit failed, or a metric is
-        undefined.
+        AUC, log loss, calibration slope and intercept, error and balanced accuracy (at 0.5; of
+        rule sets by their rules) in each fold of rows, and in each held-out environment; None
+        where the fit failed, or a metric is undefined.
     gain : tuple of float
         By rows: the error of the baseline minus that of the candidate, with its 95% interval.
     seconds : float
@@ -215,7 +216,7 @@ class Comparison:
 
     @property
     def conclusions(self) -> tuple[str, ...]:
-        """The results in sentences: the best candidates, and whether they beat the baseline."""
+        """The results in sentences: AUC and calibration first, then the error at 0.5."""
         return tuple(write_lines("comparison", result=self))
 
     def plot(self) -> "Figure":
@@ -227,9 +228,8 @@ class Comparison:
         panels = figure.subplots(1, len(DRAWN), sharey=True)
         for axes, measure in zip(panels, DRAWN, strict=True):
             values = {way: frame[f"{way}_{measure}"].astype(float) for way in _MARKS}
-            axes.axvline(
-                1.0 if measure == "slope" else values["rows"][0], color=LINE, linewidth=1, zorder=0
-            )
+            at = 1.0 if measure == "slope" else values["rows"][0]
+            axes.axvline(at, color=LINE, linewidth=1, zorder=0)
             axes.hlines(places, values["environments"], values["worst"], colors, linewidth=1)
             for way, (marker, label) in _MARKS.items():
                 is_open = marker == "o"
@@ -275,9 +275,10 @@ def compare(
     candidates : sequence of str or dict, optional
         Names: "scm", "icscm", "icscm-balanced" (p="balanced"), "icscm-exhaustive",
         "icscm-equivalence", each also with "-or" for disjunctions, "invariant-tree",
-        "invariant-forest", and scikit-learn's "tree" (of at most 16 leaves), "forest", "logistic",
-        "boosting"; or "all". By default icscm, icscm-balanced, invariant-tree, invariant-forest,
-        logistic and boosting. Or a dict of classifiers by name, which are passed X unchanged.
+        "invariant-forest", "score", and scikit-learn's "tree" (of at most 16 leaves), "forest",
+        "logistic", "boosting"; or "all". By default icscm, icscm-balanced, invariant-tree,
+        invariant-forest, logistic and boosting. Or a dict of classifiers by name, which are passed
+        X unchanged.
     n_folds : int, default=3
         Folds of rows.
     min_rows, min_positives : int, default=200 and 20
@@ -378,7 +379,7 @@ def _score(found: FoldResult, test: folds.Cohort) -> FoldResult:
     """With the scores on some rows, without the fitted estimator."""
     if found.failure is not None:
         return found
-    scores, is_wrong, _ = folds.score_classifier(found.fitted, test, _SCORERS)
+    scores, is_wrong, *_ = folds.score_classifier(found.fitted, test, _SCORERS)
     return found._replace(fitted=None, scores=scores, is_wrong=is_wrong)
 
 
@@ -396,6 +397,7 @@ def _summarize(
     if hasattr(estimator, "fit_counts"):
         kind = "invariant" if estimator.tests_invariance else "rules"
         kind = "trees" if isinstance(estimator, BaseTreeClassifier) else kind
+        kind = "scores" if isinstance(estimator, InvariantScoreClassifier) else kind
     if all(each.failure is None for each in by_rows):
         wrong = [np.concatenate([each.is_wrong for each in own]) for own in (baseline, by_rows)]
         fewer = wrong[0].astype(np.int64) - wrong[1]

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from icscm._types import BoolArray, FloatArray
+from icscm.estimators.describing import get_names
 from icscm.formatting import as_text, make_plain
 from icscm.model.saved import make_label
 from icscm.report.formatting import Plain
@@ -296,8 +297,7 @@ def evaluate(
         environments=tuple(places),
         leaves=leaves,
         notes=(*found.notes, *of_rows),
-        target=_get_name(y),
-        environment=_get_name(environments),
+        **get_names(y, environments),
         threshold=found.threshold,
         thresholds=() if cuts is None else tuple(cuts.tolist()),
     )
@@ -312,11 +312,6 @@ def _measure(
     groups = None if found.rows.groups is None else found.rows.groups[wanted]
     constant = np.full(n, found.majority), np.full(n, found.rate)
     known = None if label is None else found.known
-    curves: dict[str, Any] = {}
-    if p is not None and cuts is not None:
-        curves["calibration_curve"] = compute_calibration_curve(truth, p)
-        for name, chance in (("net_benefit", p), ("treat_all", np.ones(n))):
-            curves[name] = tuple(compute_net_benefit(truth, chance, cuts).tolist())
     return Performance(
         environment=label,
         n_samples=n,
@@ -324,14 +319,16 @@ def _measure(
         is_new=None if known is None else make_label(label) not in known,
         scores=metrics.compute_scores(truth, found.predicted[wanted], p, groups),
         baseline=metrics.compute_scores(truth, *constant, groups),
-        **curves,
+        **({} if p is None or cuts is None else compute_curves(truth, p, cuts)),
     )
 
 
-def _get_name(values: Any) -> str | None:
-    """The name of a Series or of a column, or None."""
-    name = values if isinstance(values, str) else getattr(values, "name", None)
-    return None if name is None or callable(name) else str(name)
+def compute_curves(is_positive: BoolArray, p: FloatArray, cuts: FloatArray) -> dict[str, Any]:
+    """The calibration curve and, at these thresholds, the net benefit and that of treating all."""
+    curves: dict[str, Any] = {"calibration_curve": compute_calibration_curve(is_positive, p)}
+    for name, chance in (("net_benefit", p), ("treat_all", np.ones(len(p)))):
+        curves[name] = tuple(compute_net_benefit(is_positive, chance, cuts).tolist())
+    return curves
 
 
 def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -> Points:

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from icscm._lazy import metrics
-from icscm._types import Array, BoolArray, IntArray
+from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter
 from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import Model, describe_size
@@ -171,7 +171,8 @@ def leave_out_environments(
 class FoldResult(NamedTuple):
     """One estimator on one fold; `failure` is the error that its fit raised, if any.
 
-    `measured` are the scores with their intervals, which those of callers' functions lack.
+    `measured` are the scores with their intervals, which those of callers' functions lack, and
+    `probability` is that of the positive class, where a score needs it.
     """
 
     fitted: Any = None
@@ -180,6 +181,7 @@ class FoldResult(NamedTuple):
     scores: Scores | None = None
     is_wrong: BoolArray = np.empty(0, dtype=np.bool_)
     measured: dict[str, Score | None] | None = None
+    probability: FloatArray | None = None
 
 
 def fit_and_score(
@@ -296,8 +298,8 @@ def name_scorers(scorers: Scorers) -> dict[str, Scorer]:
 
 def score_classifier(
     fitted: Any, test: "Cohort", scorers: Mapping[str, Scorer], rate: float | None = None
-) -> tuple[Scores, BoolArray, dict[str, Score | None]]:
-    """The value of each scorer, None where it is undefined, wrong samples, and the intervals.
+) -> tuple[Scores, BoolArray, dict[str, Score | None], FloatArray | None]:
+    """Values of the scorers (None if undefined), wrong samples, the intervals, probabilities.
 
     Without `predict_proba` the AUC is that of `decision_function`. `rate` is that of training.
     """
@@ -316,7 +318,7 @@ def score_classifier(
             measured[name] = Score(float(scorer(fitted, test.X, test.y)), np.nan, np.nan)
         else:
             measured[name] = own.get(scorer)
-    return get_values(measured), predicted != test.is_positive, measured
+    return get_values(measured), predicted != test.is_positive, measured, probability
 
 
 def get_values(measured: Mapping[str, Score | None]) -> Scores:

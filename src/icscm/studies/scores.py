@@ -258,9 +258,8 @@ def compute_variance(influence: FloatArray, groups: IntArray) -> tuple[float, fl
     n = len(sums)
     if n < 2:
         return np.inf, Z
-    return n / (n - 1) * float(sums @ sums), float(
-        special.stdtrit(n - 1, (1 + VERDICT_CONFIDENCE) / 2)
-    )
+    quantile = float(special.stdtrit(n - 1, (1 + VERDICT_CONFIDENCE) / 2))
+    return n / (n - 1) * float(sums @ sums), quantile
 
 
 def _bound(value: Any, low: Any, high: Any, most: float = 1.0, least: float = 0.0) -> Score:

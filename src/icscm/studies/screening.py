@@ -163,10 +163,7 @@ def validate_screen(
             raise IcscmError(f"{CONTEXT.format(label)}: {error}") from None
         plain = screen._make_learner().fit(train.X, train.y)
         scores = [folds.score_classifier(each, test, named)[0] for each in (plain, screen)]
-        auc, loss = ([each[name] for each in scores] for name in _SCORES)
-        found = HeldOutScreen(
-            label, len(test.y), auc[0], auc[1], loss[0], loss[1], (*screen.rejected_,)
-        )
-        held_out.append(found)
+        own: list[Any] = [each[name] for name in _SCORES for each in scores]
+        held_out.append(HeldOutScreen(label, len(test.y), *[*own, (*screen.rejected_,)]))
         on_fold()
     return ScreenValidation(tuple(held_out))

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from icscm.report.path import Path, compute_tolerance_path
 from icscm.report.texts import write_lines
 from icscm.stats.heterogeneity import pool_effects
 from icscm.studies import folds
+from icscm.studies.evaluation import Points, choose_thresholds, compute_curves
 from icscm.studies.folds import Scorers, Scores
 from icscm.studies.scores import METRICS, Score, Z
 
@@ -50,6 +51,8 @@ class HeldOutEnvironment:
         such as an AUC of one class.
     model : str or None
         The rules, or the size of a tree or forest; None for other classifiers.
+    calibration_curve, net_benefit, treat_all : tuple
+        As of `Performance` in `icscm.studies.evaluation`; empty without probabilities.
     """
 
     environment: Any
@@ -57,6 +60,9 @@ class HeldOutEnvironment:
     n_positive: int
     scores: dict[str, Score | None]
     model: str | None
+    calibration_curve: Points = ()
+    net_benefit: tuple[float, ...] = ()
+    treat_all: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,11 @@ class Validation(DisplayMixin):
     ----------
     held_out : tuple of HeldOutEnvironment
         One for each environment, in their order.
+    thresholds : tuple of float
+        Those of the decision curves, in order; empty without probabilities.
+    overall : dict
+        The `calibration_curve`, `net_benefit` and `treat_all` of all samples together, each
+        predicted by the model that was trained without its environment.
 
     Examples
     --------
@@ -101,6 +112,8 @@ class Validation(DisplayMixin):
     """
 
     held_out: tuple[HeldOutEnvironment, ...]
+    thresholds: tuple[float, ...] = ()
+    overall: dict[str, Any] = field(default_factory=dict)
 
     @property
     def pooled(self) -> dict[str, PooledScore | None]:
@@ -147,7 +160,8 @@ class Validation(DisplayMixin):
         pooled = {name: each and asdict(each) for name, each in self.pooled.items()}
         titles = {name: METRICS.get(name, name) for name in pooled}
         places = [{**asdict(e), "environment": as_text(e.environment)} for e in self.held_out]
-        found = {"titles": titles, "environments": places, "pooled": pooled}
+        found: Plain = {"titles": titles, "environments": places, "pooled": pooled}
+        found |= {"thresholds": self.thresholds, "overall": self.overall}
         plain: Plain = make_plain(found, str)
         return {"lines": write_lines("validation", found=plain), **plain}
 
@@ -163,8 +177,7 @@ class Validation(DisplayMixin):
         drawn = [(name, each) for name, each in self.pooled.items() if each and name in _DRAWN]
         names = [f"{as_text(each.environment)} (n = {each.n_samples:,})" for each in self.held_out]
         n = len(names)
-        size = 2.6 * len(drawn) + 1.6, 1.8 + 0.3 * n
-        figure = make_figure(size, layout="constrained")
+        figure = make_figure((2.6 * len(drawn) + 1.6, 1.8 + 0.3 * n), layout="constrained")
         panels = figure.subplots(1, max(len(drawn), 1), sharey=True, squeeze=False)[0]
         for axes, (name, mean) in zip(panels, drawn, strict=False):
             scores = [each.scores[name] for each in self.held_out]
@@ -276,14 +289,22 @@ def leave_one_environment_out(
     folds.check_classifier(estimator)
     named = folds.name_scorers(scorers)
     held_out = []
+    predicted: list[tuple[Any, Any]] = []
     cohort = folds.make_cohort(X, y, environments, groups)
     for label, train, test in folds.leave_out_environments(estimator, cohort):
         (found,) = folds.fit_and_score([estimator], train, test, named, CONTEXT.format(label))
         n_positive, scores = int(test.is_positive.sum()), found.measured or {}
         model = folds.describe_model(found.fitted)
         held_out.append(HeldOutEnvironment(label, len(test.y), n_positive, scores, model))
+        predicted.append((test.is_positive, found.probability))
         on_fold()
-    return Validation(tuple(held_out))
+    if any(p is None for _, p in predicted):
+        return Validation(tuple(held_out))
+    truth, p = map(np.concatenate, zip(*predicted, strict=True))
+    cuts = choose_thresholds(p)
+    both = zip(held_out, predicted, strict=True)
+    drawn = tuple(replace(each, **compute_curves(*own, cuts)) for each, own in both)
+    return Validation(drawn, tuple(cuts.tolist()), compute_curves(truth, p, cuts))
 
 
 def tolerance_path(

@@ -15,7 +15,7 @@ from icscm._types import IntArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
-from icscm.model.thresholds import find_threshold, read_threshold
+from icscm.model.thresholds import Threshold, find_threshold, read_threshold
 from icscm.parameters import allow, check_value, rename_seed
 from icscm.studies import folds as core
 from icscm.studies.folds import Cohort, Scorer, fit_and_score, make_cohort
@@ -227,7 +227,7 @@ def choose_threshold(
     threshold: float | str = "youden",
     groups: Any = None,
     random_state: Any = 0,
-) -> float:
+) -> Threshold:
     """Choose from which probability on a row is predicted positive.
 
     The estimator is fitted without each of five folds and predicts the rows of the fold: whole
@@ -250,8 +250,10 @@ def choose_threshold(
 
     Returns
     -------
-    float
-        For `SavedModel.set_threshold`, `evaluate` or `icscm predict --threshold`.
+    Threshold
+        A float for `SavedModel.set_threshold`, `evaluate` or `icscm predict --threshold`; with
+        attributes `criterion` and, where it was chosen on rows, `sensitivity`, `specificity` and
+        `held_out`, the kind of fold; `describe()` is a line of text.
 
     Raises
     ------
@@ -265,12 +267,13 @@ def choose_threshold(
     >>> data = make_hospitals(n_rows=4_000, random_state=1)
     >>> rows = data.X, data.y, data.environments
     >>> found = choose_threshold(InvariantTreeClassifier(), *rows, "sensitivity=0.9")
-    >>> 0 < found < 0.5
-    True
+    >>> 0 < found < 0.5, found.sensitivity >= 0.9, found.held_out
+    (True, True, 'environments')
     """
     criterion = read_threshold(threshold)
+    name = None if isinstance(threshold, float | int) else str(threshold)
     if not isinstance(criterion, tuple):
-        return criterion
+        return Threshold(criterion, name if "costs" in str(name) else None)
     core.check_classifier(estimator)
     cohort = make_cohort(X, y, environments, groups, may_lack=True)
     is_enough = len(cohort.labels) >= core.find_least_environments(estimator)
@@ -284,4 +287,7 @@ def choose_threshold(
             if not hasattr(found.fitted, "predict_proba"):
                 raise IcscmError(f"{type(estimator).__name__} has no predict_proba to choose from")
             probability[fold_of == fold] = found.fitted.predict_proba(test.X)[:, 1]
-    return find_threshold(criterion, cohort.is_positive, probability)
+    cut = find_threshold(criterion, cohort.is_positive, probability)
+    above, y = probability >= cut, cohort.is_positive
+    shares = {"sensitivity": float(above[y].mean()), "specificity": float((~above)[~y].mean())}
+    return Threshold(cut, name, **shares, held_out=kind)

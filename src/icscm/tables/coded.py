@@ -197,11 +197,8 @@ class ColumnFacts(NamedTuple):
         """
         n_repeated = self.n_present - self.n_distinct
         most_repeated = (1 - limits.NUMBERED_IDENTIFIER_SHARE) * self.n_present
-        if (
-            not self.is_whole
-            or self.n_present < limits.IDENTIFIER_ROWS
-            or n_repeated > most_repeated
-        ):
+        may_number = self.is_whole and n_repeated <= most_repeated
+        if not may_number or self.n_present < limits.IDENTIFIER_ROWS:
             return False
         n_expected = self.n_present**2 / (2 * (self.highest - self.lowest + 1))
         is_telling = n_expected >= limits.MIN_CHANCE_PAIRS and n_repeated <= n_expected / 10
@@ -222,18 +219,16 @@ def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> Code
     for j in sorted(kept & {*table.dropped}):
         why = f" names {name_columns([j], table.names)}, which is {table.dropped[j]}"
         raise IcscmError(Parameter("keep_columns"), why)
+    dropped = {j: why for j, why in found.items() if j not in kept}
     by_reason: dict[str, list[int]] = {}
-    for j, why in found.items():
-        if j not in kept:
-            by_reason.setdefault(why, []).append(j)
+    for j, why in dropped.items():
+        by_reason.setdefault(why, []).append(j)
     listed = "; ".join(f"{name_columns(by_reason[why], table.names)} ({why})" for why in by_reason)
-    if sum(map(len, by_reason.values())) == table.n_columns:
+    if len(dropped) == table.n_columns:
         advice = ". Give other columns, or keep these with ", Parameter("keep_columns", "all")
         raise IcscmError(Parameter("X"), f" has no column to make rules of: {listed}", *advice)
     if listed:
-        what = f"Dropped: {listed}. Name columns in keep_columns to keep them."
-        warn(what, LeftOutWarning)
-    dropped = {j: why for j, why in found.items() if j not in kept}
+        warn(f"Dropped: {listed}. Name columns in keep_columns to keep them.", LeftOutWarning)
     return replace(table, dropped={**table.dropped, **dropped})
 
 

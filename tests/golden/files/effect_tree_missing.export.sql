@@ -43,7 +43,7 @@ SELECT
     WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999
       THEN 'lactate > 2 (missing: false) and age > 65'
     ELSE 'lactate > 2 (missing: false) and age <= 65'
-  END, SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN CAST(d."lactate" AS DOUBLE) > 2 AND CAST(d."lactate" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1)
+  END, SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age missing' ELSE '' END, 3) || ': ' || 'mean of ' || CAST(CASE WHEN CAST(d."lactate" AS DOUBLE) > 2 AND CAST(d."lactate" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1)
     + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 65 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1))
     + CASE WHEN CAST(d."lactate" AS DOUBLE) > 2 AND CAST(d."lactate" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

@@ -45,7 +45,7 @@ SELECT
     WHEN CAST(d."smoker" AS DOUBLE) <= 0
       THEN 'not met: smoker > 0'
     ELSE 'all rules met'
-  END, SUBSTR(CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN ', rest' ELSE '' END || CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN ', smoker' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1)
+  END, SUBSTR(CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN ', rest missing' ELSE '' END || CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN ', smoker missing' ELSE '' END, 3) || ': ' || 'mean of ' || CAST(CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1)
     + CASE WHEN d."smoker" IS NULL OR CAST(d."smoker" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."smoker" AS DOUBLE) > 0 AND CAST(d."smoker" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1))
     + CASE WHEN d."rest" IS NULL OR CAST(d."rest" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."rest" AS DOUBLE) > 0 AND CAST(d."rest" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

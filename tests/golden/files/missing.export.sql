@@ -39,7 +39,7 @@ SELECT
     WHEN CAST(d."lactate" AS DOUBLE) <= 2 OR d."lactate" IS NULL OR CAST(d."lactate" AS DOUBLE) > 9e999
       THEN 'not met: lactate > 2 (missing: false)'
     ELSE 'all rules met'
-  END, SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 67 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN CAST(d."lactate" AS DOUBLE) > 2 AND CAST(d."lactate" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1)
+  END, SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age missing' ELSE '' END, 3) || ': ' || 'mean of ' || CAST(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 67 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (CASE WHEN CAST(d."lactate" AS DOUBLE) > 2 AND CAST(d."lactate" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1)
     + CASE WHEN CAST(d."lactate" AS DOUBLE) > 2 AND CAST(d."lactate" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1))
     + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 67 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

@@ -31,6 +31,6 @@ SELECT
     WHEN CAST(d."device" AS DOUBLE) > 0 AND CAST(d."device" AS DOUBLE) <= 9e999
       THEN 'not met: device <= 0'
     ELSE 'all rules met'
-  END, SUBSTR(CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN ', device' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 1 ELSE 0 END * (1)
+  END, SUBSTR(CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN ', device missing' ELSE '' END, 3) || ': ' || 'mean of ' || CAST(CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 1 ELSE 0 END * (1)
     + CASE WHEN d."device" IS NULL OR CAST(d."device" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."device" AS DOUBLE) <= 0 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

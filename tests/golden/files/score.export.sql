@@ -1,15 +1,15 @@
 -- Learned by icscm VERSION from 1,500 samples in 4 environments.
 --
 --     score of 2 columns, 0 to 11 points
---     column  value           points
---     age     <= 61                0
---             > 61                 4
---             missing              3
---     dose    <= 0.03              2
---             > 0.03 to 0.52       0
---             > 0.52 to 0.97       3
---             > 0.97               7
---             missing              2
+--     column  value              points
+--     age     <= 61                   0
+--             > 61                    4
+--             missing (average)       3
+--     dose    <= 0.03                 2
+--             > 0.03 to 0.52          0
+--             > 0.52 to 0.97          3
+--             > 0.97                  7
+--             missing (average)       2
 --     total      0      1      2      3      4      5      6      7      8      9
 --     risk   35.6%  41.8%  49.6%  58.7%  68.5%  77.7%  85.6%  91.4%  95.2%  97.5%
 --     total     10     11
@@ -79,7 +79,7 @@ SELECT
     WHEN 10 THEN (8900490260752515e0 / 4503599627370496e0 / 2e0 /* 0.9881529217939405 */)
     WHEN 11 THEN (8958644611557361e0 / 4503599627370496e0 / 2e0 /* 0.9946093517185074 */)
   END AS probability,
-  COALESCE(NULLIF(SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age' ELSE '' END || CASE WHEN d."dose" IS NULL OR CAST(d."dose" AS DOUBLE) > 9e999 THEN ', dose' ELSE '' END, 3) || ' missing: ', ' missing: '), '') || 'total of ' || CAST(((CASE
+  COALESCE(NULLIF(SUBSTR(CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age missing (average)' ELSE '' END || CASE WHEN d."dose" IS NULL OR CAST(d."dose" AS DOUBLE) > 9e999 THEN ', dose missing (average)' ELSE '' END, 3) || ': ', ': '), '') || 'total of ' || CAST(((CASE
       WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999
         THEN 3
       WHEN CAST(d."age" AS DOUBLE) > 61 AND CAST(d."age" AS DOUBLE) <= 9e999

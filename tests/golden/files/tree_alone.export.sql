@@ -49,7 +49,7 @@ SELECT
     WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999
       THEN 'code <= 0 and age > 60'
     ELSE 'code <= 0 and age <= 60'
-  END, SUBSTR(CASE WHEN d."code" IS NULL OR CAST(d."code" AS DOUBLE) > 9e999 THEN ', code' ELSE '' END || CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."code" IS NULL OR CAST(d."code" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."code" AS DOUBLE) > 0 AND CAST(d."code" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1)
+  END, SUBSTR(CASE WHEN d."code" IS NULL OR CAST(d."code" AS DOUBLE) > 9e999 THEN ', code missing' ELSE '' END || CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN ', age missing' ELSE '' END, 3) || ': ' || 'mean of ' || CAST(CASE WHEN d."code" IS NULL OR CAST(d."code" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."code" AS DOUBLE) > 0 AND CAST(d."code" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1)
     + CASE WHEN d."age" IS NULL OR CAST(d."age" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."age" AS DOUBLE) > 60 AND CAST(d."age" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1))
     + CASE WHEN d."code" IS NULL OR CAST(d."code" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."code" AS DOUBLE) > 0 AND CAST(d."code" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

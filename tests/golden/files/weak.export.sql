@@ -31,6 +31,6 @@ SELECT
     WHEN CAST(d."u" AS DOUBLE) > 0 AND CAST(d."u" AS DOUBLE) <= 9e999
       THEN 'not met: u <= 0'
     ELSE 'all rules met'
-  END, SUBSTR(CASE WHEN d."u" IS NULL OR CAST(d."u" AS DOUBLE) > 9e999 THEN ', u' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."u" IS NULL OR CAST(d."u" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."u" AS DOUBLE) <= 0 THEN 1 ELSE 0 END * (1)
+  END, SUBSTR(CASE WHEN d."u" IS NULL OR CAST(d."u" AS DOUBLE) > 9e999 THEN ', u missing' ELSE '' END, 3) || ': ' || 'mean of ' || CAST(CASE WHEN d."u" IS NULL OR CAST(d."u" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."u" AS DOUBLE) <= 0 THEN 1 ELSE 0 END * (1)
     + CASE WHEN d."u" IS NULL OR CAST(d."u" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."u" AS DOUBLE) <= 0 THEN 0 ELSE 1 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

@@ -31,6 +31,6 @@ SELECT
     WHEN CAST(d."risk" AS DOUBLE) <= 0.7e0
       THEN 'not met: risk > 0.7'
     ELSE 'all rules met'
-  END, SUBSTR(CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN ', risk' ELSE '' END, 3) || ' missing: ' || 'mean of ' || CAST(CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1)
+  END, SUBSTR(CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN ', risk missing' ELSE '' END, 3) || ': ' || 'mean of ' || CAST(CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 0 ELSE 1 END * (1)
     + CASE WHEN d."risk" IS NULL OR CAST(d."risk" AS DOUBLE) > 9e999 THEN 1 WHEN CAST(d."risk" AS DOUBLE) > 0.7e0 AND CAST(d."risk" AS DOUBLE) <= 9e999 THEN 1 ELSE 0 END * (1) AS VARCHAR) || ' leaves') AS decided_by
 FROM "data" AS d;

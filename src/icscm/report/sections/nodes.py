@@ -31,6 +31,7 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
     """The nodes of the model, the chosen splits, and the scans with their rejected candidates."""
     trace, is_chain = learner.trace_, learner.trace_.invariance is None
     splits, scans = _describe_scans(learner, names)
+    rejected = [{**each, "node": scan["node"]} for scan in scans for each in scan["rejected"]]
     used = [format_name(each) for each in learner.features_used_]
     rejections = write_text("rejections", scan=trace.last_scan, write=write_text)
     sets = sorted(trace.sets, key=lambda each: -each.p_value)
@@ -43,11 +44,9 @@ def describe_nodes(learner: Learner, names: Names) -> Plain:
         "splits": splits,
         "scans": scans,
         "outliers": _list_outliers(splits, scans) if is_chain else [],
-        "best_rejected": _find_best_rejected(scans),
-        "rejected_features": [] if is_chain else _list_rejected_features(scans, used),
-        "rejected_columns": [
-            _describe_column(each, trace, names) for each in trace.rejected_columns
-        ],
+        "best_rejected": _find_best_rejected(rejected),
+        "rejected_features": [] if is_chain else _list_rejected_features(rejected, used),
+        "rejected_columns": [_describe_column(e, trace, names) for e in trace.rejected_columns],
         "rejected_text": (rejections or None) if is_chain else None,
         "nearest": [_describe_rejection(each, names, learner) for each in trace.nearest],
         "screening": [{**asdict(each), "rule": str(each.rule)} for each in trace.screening],
@@ -253,10 +252,8 @@ def _describe_rejection(rejection: Rejection, names: Names, learner: Learner) ->
 
 def _describe_column(column: records.RejectedColumn, trace: Trace, names: Names) -> Plain:
     """A rejected column; the extremes of its effect as odds ratios relative to the common one."""
-    fields = asdict(column) | {
-        "rule": str(column.rule),
-        "feature": format_name(column.rule.feature),
-    }
+    fields = asdict(column) | {"rule": str(column.rule)}
+    fields["feature"] = format_name(column.rule.feature)
     for key in ("lowest", "highest"):
         if (extreme := getattr(column, key)) is not None:
             name = names.environments[trace.environments.index(extreme[0])]
@@ -284,17 +281,15 @@ def _describe_pruning(trace: Trace) -> Plain:
     return {"removed": removed, "tests": tests, "text": text or None}
 
 
-def _find_best_rejected(scans: Sequence[Plain]) -> Plain | None:
+def _find_best_rejected(every: Sequence[Plain]) -> Plain | None:
     """The rejected candidate that is worth most, of all scans."""
-    every = [{**each, "node": scan["node"]} for scan in scans for each in scan["rejected"]]
     key = "utility" if any("utility" in each for each in every) else "deviance_explained"
     best = max(every, key=lambda each: each[key], default=None)
     return best and {name: best[name] for name in ("rule", "feature", "node", "reason", "why")}
 
 
-def _list_rejected_features(scans: Iterable[Plain], used: Sequence[str]) -> list[Plain]:
+def _list_rejected_features(rejected: Iterable[Plain], used: Sequence[str]) -> list[Plain]:
     """Columns that are not in the tree, each with its best rejected split."""
-    rejected = [{**each, "node": scan["node"]} for scan in scans for each in scan["rejected"]]
     best: dict[str, Plain] = {}
     for each in sorted(rejected, key=lambda each: -each["deviance_explained"]):
         best.setdefault(each["feature"], each)

@@ -228,7 +228,6 @@ def open_bits(
     samples = found[order], codes[order], numbers[order]
     source = make_packed_source(store, info, samples, asked)
     if groups is not None:
-        assert source.position is not None
         of_groups = encode_environments(frame[groups].to_native(), n_rows, what="groups")[0]
         source.groups = number_clusters(of_groups[order], samples[2], len(places), source.position)
     size, given = store.n_features, environments is not None

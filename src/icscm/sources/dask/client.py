@@ -10,7 +10,7 @@ derived from the piece and the rules so far, each step a task of its own, so tha
 what a lost worker held. Without a client the same tasks run on Dask's local scheduler.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial, reduce
 from itertools import groupby
@@ -28,7 +28,7 @@ from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
 from icscm._types import BoolArray, CountArray
 from icscm._version import __version__
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, SourceInfo
-from icscm.engine.pieces import Block, InPlay, Piece, add_patterns
+from icscm.engine.pieces import Block, InPlay, Piece, add_patterns, make_cubes
 from icscm.exceptions import IcscmError
 
 Function = Callable[..., Any]
@@ -88,8 +88,6 @@ def explain_failures() -> Iterator[None]:
     """Turn failures of the cluster, not of the data, into one clear error."""
     try:
         yield
-    except IcscmError:
-        raise
     except Exception as error:
         if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "icscm":
             raise IcscmError(f"{NO_PACKAGE} ({error})") from error
@@ -202,7 +200,7 @@ class DaskSource:
                 counted = [old - left for old, left in zip(self._cubes, counted, strict=True)]
             self._cubes, self._pending = counted, None
         cubes = self._count(count_staying, self._in_play) if self._pending else self._cubes
-        yield from self._make_cubes(cubes)
+        yield from make_cubes(self._blocks, cubes)
 
     def keep(self, rule: BinnedRule) -> None:
         is_few = self._pending is None and self._covers_few(rule)
@@ -212,11 +210,7 @@ class DaskSource:
         self._in_play = persist(map_tasks("keep", keep, self._pieces, self._in_play))
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        return self._make_cubes(self._count(partial(count_satisfying, list(path))))
-
-    def _make_cubes(self, cubes: Iterable[CountArray]) -> Iterator[CountCube]:
-        for block, counts in zip(self._blocks, cubes, strict=True):
-            yield from block.make_cubes(counts)
+        return make_cubes(self._blocks, self._count(partial(count_satisfying, list(path))))
 
     def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
         compare = partial(Piece.find_same_coverage, rule=rule, others=list(others))

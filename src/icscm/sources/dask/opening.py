@@ -125,10 +125,8 @@ def open_dask(
     labels = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
     dtype = find_plain_dtype(y)
     labels = labels.astype(dtype) if dtype is not None and dtype.kind in "biuf" else labels
-    classes, places = check_labels(labels, len(labels))[1], (ALL_SAMPLES,)
-    has_environments = environments is not None
-    if has_environments:
-        places = encode_environments([*survey.environments], len(survey.environments))[1]
+    classes = check_labels(labels, len(labels))[1]
+    places = encode_environments([*survey.environments], len(survey.environments))[1]
     table = describe_columns(survey, names, asked, has_types=has_types)
     sampled = tuple(find_sampled(survey, table))
     if sampled:
@@ -146,8 +144,8 @@ def open_dask(
         notes.append(THINNED.format(sample.n_zero_bits))
     info = SourceInfo(binning, classes.tolist(), places, notes)
     pieces = map_tasks("bin", partial(reader.code, blocks, info), *parts)
-    source = DaskSource(pieces, blocks, info)
-    return Countable(source, table, names, classes, table.n_columns, has_environments, config=asked)
+    source, size = DaskSource(pieces, blocks, info), (table.n_columns, environments is not None)
+    return Countable(source, table, names, classes, *size, config=asked)
 
 
 def survey_partitions(reader: "Reader", parts: Any) -> tuple[Survey, Sample]:
@@ -233,8 +231,8 @@ class Reader:
         places, n_no_place = read_groups(environments, n_rows, "environments", number)
         survey, most = None, self.max_thresholds
         if n_no_label == n_no_place == 0:
-            groups = labels, None if environments is None else places
-            survey = survey_piece(columns, n_rows, *groups, max_thresholds=most, names=self.names)
+            own = columns, n_rows, labels, places
+            survey = survey_piece(*own, max_thresholds=most, names=self.names)
         hashes = tally_hashes(hash_piece(columns, n_rows))
         return survey, np.array([n_no_label, n_no_place]), hashes
 

@@ -46,14 +46,16 @@ from icscm.tables.columns import Column, read_arrow, read_arrow_groups
 from icscm.tables.errors import make_missing_error, name_columns
 from icscm.tables.labels import check_labels, number_environments
 
+# Labels of environments are few; a column with more values is something else.
+_MOST_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
+
 
 class GroupReader:
     """Numbers the values of the column of labels, or of environments, as they turn up."""
 
-    def __init__(self, name: str, role: str, most: int) -> None:
-        self.name, self._role, self._most = name, role, most
+    def __init__(self, name: str, role: str) -> None:
+        self.name, self._role, self._most = name, role.rstrip("s"), _MOST_VALUES[role]
         self._parts: list[Array] = []
-        self._n_rows = 0
         self.known: pyarrow.Array | None = None
 
     def read(self, array: pyarrow.Array) -> Groups:
@@ -62,7 +64,7 @@ class GroupReader:
         array = read_arrow_groups(array, what)
         is_missing = array.is_null(nan_is_null=types.is_floating(array.type))
         if is_missing.true_count:
-            where = f"row {is_missing.index(True).as_py() + self._n_rows:,}"
+            where = f"row {is_missing.index(True).as_py() + sum(map(len, self._parts)):,}"
             raise make_missing_error(what, where, is_label=self._role == "target")
         known = array.slice(0, 0) if self.known is None else self.known
         codes = pyarrow.compute.index_in(array, value_set=known)
@@ -79,7 +81,6 @@ class GroupReader:
             raise IcscmError(f"{what} holds {some} and more: over {self._most:,} {advice}")
         numbers = codes.to_numpy(zero_copy_only=False).astype(np.min_scalar_type(len(known)))
         self._parts.append(numbers)
-        self._n_rows += len(numbers)
         return Groups(numbers, known.to_pylist())
 
     def list_numbers(self) -> Array:
@@ -115,10 +116,6 @@ def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
         listed = " and ".join(map(repr, found))
         raise IcscmError(f"positive={positive!r} is none of the classes, {listed}")
     return 1 - ranks, classes[::-1]
-
-
-# Labels of environments are few; a column with more values is something else.
-_MOST_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
 
 
 def open_files(
@@ -205,11 +202,8 @@ def open_files(
     values = _read_sample(file, sampled, hashes, least) if sampled else {}
     binned = plan_from_survey(survey, table, values)
     del hashes, least
-    n, clusters = len(places), None
+    n = len(places)
     position, rows = sort_rows(segments // n, segments % n, n)
-    if groups is not None:
-        numbers = readers["groups"].list_numbers()
-        clusters = number_clusters(numbers, segments % n, n, position)
     features = _choose_stored(binned, table)
     codes = CodeFile(len(features), rows, temp_dir, n_threads)
     with ExitStack() as stack:
@@ -218,7 +212,9 @@ def open_files(
         info = SourceInfo(binned, classes.tolist(), places, [countable.SAMPLED] * binned.sampled)
         how = position, budget.share, asked.device
         source = mapped.make_mapped_source(info, features, codes, *how)
-        source.groups = clusters
+        if groups is not None:
+            numbers = readers["groups"].list_numbers()
+            source.groups = number_clusters(numbers, segments % n, n, position)
         stack.pop_all()
     close, has_environments = partial(mapped.close_source, source, codes), environments is not None
     return Countable(source, table, names, classes, len(names), has_environments, close, asked)
@@ -265,8 +261,7 @@ def _survey(
 
     The rows of least hash come last: they are the sample, unless rows have copies.
     """
-    given = {role: name for role, name in roles.items() if name is not None}
-    readers = {r: GroupReader(n, r.rstrip("s"), _MOST_VALUES[r]) for r, n in given.items()}
+    readers = {role: GroupReader(name, role) for role, name in roles.items() if name is not None}
     survey: Survey | None = None
     hashes: list[Hashes] = []
     least: SampledRows | None = None

@@ -16,14 +16,7 @@ from icscm.engine.stores import Rows, Store
 from icscm.engine.threads import split_evenly
 from icscm.exceptions import IcscmError, Parameter
 from icscm.sources.gpu import launching
-from icscm.sources.gpu.launching import (
-    CHUNK_BITS,
-    DeviceQuery,
-    Key,
-    Segments,
-    count_chunks,
-    find_tiles,
-)
+from icscm.sources.gpu.launching import DeviceQuery, Key, Segments, count_padded, find_tiles
 
 # Bytes of columns from which a search on the card is the faster one.
 _WORTH_SENDING = 2**27
@@ -122,8 +115,6 @@ def translate_card_errors() -> Iterator[None]:
     """Turn CuPy's errors for a full or failing card into one clear sentence."""
     try:
         yield
-    except IcscmError:
-        raise
     except Exception as error:
         kind = type(error).__name__
         if kind == "OutOfMemoryError":
@@ -201,7 +192,7 @@ class CardBits(Store):
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.rows)]
 
     def _set_in_play(self, rows: Rows) -> None:
-        bits = np.zeros(count_chunks(len(self.rows)) * CHUNK_BITS, dtype=np.uint8)
+        bits = np.zeros(count_padded(len(self.rows)), dtype=np.uint8)
         bits[slice(len(rows)) if rows.index is None else rows.index] = 1
         mask = np.packbits(bits, bitorder="little").view(np.uint32)
         bounds, tiles = self.rows.bounds.astype(np.int32), find_tiles(self.rows)

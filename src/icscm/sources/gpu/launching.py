@@ -71,14 +71,14 @@ class Key(NamedTuple):
 FIRST = Key(2**63 - 1, 2**63 - 1, -1)
 
 
-def count_chunks(n_samples: int) -> int:
-    """Chunks of a column."""
-    return max(1, -(-n_samples // CHUNK_BITS))
+def count_padded(n_samples: int) -> int:
+    """Bits of a column, which has whole chunks."""
+    return max(1, -(-n_samples // CHUNK_BITS)) * CHUNK_BITS
 
 
 def find_tiles(rows: Rows) -> Array:
     """The first segment of each tile; those that begin at the very end are in none."""
-    end = count_chunks(len(rows)) * CHUNK_BITS
+    end = count_padded(len(rows))
     starts = np.minimum(np.arange(-(-end // TILE_BITS) + 1) * TILE_BITS, end)
     return np.searchsorted(rows.bounds[:-1], starts).astype(np.int32)
 

@@ -14,7 +14,7 @@ from icscm.engine.threads import count_threads, run_tasks, split_evenly
 from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu import card as cards
 from icscm.sources.gpu.card import Card, CardBits, translate_card_errors
-from icscm.sources.gpu.launching import DeviceQuery, count_chunks
+from icscm.sources.gpu.launching import DeviceQuery, count_padded
 
 # Bytes on one way at a time.
 _SENT_BYTES = 2**27
@@ -58,7 +58,7 @@ class Unsorted(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """Bytes of the columns on the card."""
-        return 16 * self.n_columns * count_chunks(len(self.source))
+        return self.n_columns * count_padded(len(self.source)) // 8
 
 
 class Sender:
@@ -82,8 +82,8 @@ class Sender:
             numbers = range(columns.start, columns.stop)
         else:
             numbers = self._card.bring(columns).tolist()
-        n_words = 4 * count_chunks(len(self.unsorted.source))
-        out = self._card.xp.empty((len(numbers), n_words), dtype=np.uint32)
+        shape = len(numbers), count_padded(len(self.unsorted.source)) // 32
+        out = self._card.xp.empty(shape, dtype=np.uint32)
         for start in range(0, len(numbers), self.size):
             part = slice(start, min(len(numbers), start + self.size))
             with self._lock:  # trees of a forest may call it at the same time
