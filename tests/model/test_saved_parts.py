@@ -81,7 +81,7 @@ def test_sentences_of_a_model_that_cannot_be_used():
         (
             np.zeros((2, 3)),
             "X has 3 columns and the model was fitted on 2; without names columns are found by "
-            "position, so give all of them in their order",
+            "position, so give all in their order",
         ),
     ):
         with pytest.raises(IcscmError) as caught:

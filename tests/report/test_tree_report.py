@@ -414,7 +414,7 @@ def test_odds_ratios_of_empty_cells_are_bounds():
 
 
 def test_titles_of_columns_are_whole_in_80_columns(tree):
-    """`environment` was broken in two: `environmen / t`."""
+    """The title `environment` was broken before its last letter."""
     told = print_on_terminal(make_report(tree).to_dict())
     titles = told.split("\nSplits\n")[1].split("\n    1  ")[0]
     words = "split rule samples deviance OR lowest to highest differs rejected"

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from icscm._lazy import validation
 from icscm._types import Array, FloatArray
 from icscm._version import __version__
-from icscm.exceptions import IcscmError, Parameter, ThresholdWarning, warn
+from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import escape_controls, format_json, make_plain
 from icscm.model import parsing, recalibration
 from icscm.model.calibration import Decisions
 from icscm.model.forest import Forest, Model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
-from icscm.model.thresholds import CRITERIA, find_threshold, read_threshold
+from icscm.model.thresholds import find_threshold, read_threshold, warn_of_shift
 from icscm.tables.columns import count_rows, is_frame, list_names
 from icscm.tables.labels import check_labels
 from icscm.tables.parsing import check_rows
@@ -173,15 +173,7 @@ class SavedModel:
         """
         model, shift = recalibration.move(self, X, y, prevalence)
         settings = dict(self.settings) | {"recalibration": shift._asdict()}
-        chosen = settings.get("threshold")
-        name = str(chosen.get("criterion")) if isinstance(chosen, dict) else ""
-        if model.threshold is not None and name.startswith(CRITERIA):
-            warn(
-                f"The threshold {model.threshold:.3g} was chosen by {name} before the shift: for "
-                "shifted probabilities its sensitivity and specificity are others; choose it again "
-                "with set_threshold on rows of the site, or give a number or costs=1:10.",
-                ThresholdWarning,
-            )
+        warn_of_shift(model.threshold, settings.get("threshold"))
         return replace(self, model=model, settings=settings)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
@@ -231,8 +223,8 @@ class SavedModel:
         IcscmError
             If the threshold is not one of these, or is to be chosen without rows of both classes.
         """
-        cut, settings = read_threshold(threshold), dict(self.settings)
-        settings.pop("threshold", None)
+        cut = read_threshold(threshold)
+        settings = {name: each for name, each in self.settings.items() if name != "threshold"}
         if getattr(threshold, "criterion", None):
             settings["threshold"] = vars(threshold)
         if isinstance(cut, tuple):
@@ -263,10 +255,9 @@ class SavedModel:
             raise IcscmError(str(error)) from None
         n_columns = len(list_names(X)) if is_frame(X) else table.shape[1]
         if self.features and n_columns != len(self.features):
-            raise IcscmError(
-                f"X has {n_columns:,} columns and the model was fitted on {len(self.features):,}; "
-                "without names columns are found by position, so give all of them in their order"
-            )
+            why = f"X has {n_columns:,} columns and the model was fitted on {len(self.features):,}"
+            advice = "without names columns are found by position, so give all in their order"
+            raise IcscmError(f"{why}; {advice}")
         return table
 
     def to_dict(self) -> dict[str, Any]:
@@ -329,10 +320,8 @@ class SavedModel:
         except WrongFileError as wrong:
             raise IcscmError(f"this model cannot be saved: {wrong}") from None
         if not is_same:
-            raise IcscmError(
-                "this model cannot be saved: it would not read back the same, as a name, level or "
-                "label with surrogates in pairs does not; rename it"
-            )
+            why = "a name, level or label with surrogates in pairs would not read back the same"
+            raise IcscmError(f"this model cannot be saved: {why}; rename it")
         return text
 
     def __str__(self) -> str:
@@ -431,10 +420,8 @@ def make_saved_model(learner: Learner) -> "SavedModel":
     negative, positive = learner.classes_.tolist()
     for label in (negative, positive):
         if not isinstance(label, Label):
-            raise IcscmError(
-                f"a model file holds classes that are text, numbers or booleans, not {label!r}; "
-                "fit with such labels"
-            )
+            why = "a model file holds classes that are text, numbers or booleans"
+            raise IcscmError(f"{why}, not {label!r}; fit with such labels")
     alpha, labels = getattr(learner, "alpha_", None), learner.environments_
     try:
         reader = parsing.ModelReader(features, labels)

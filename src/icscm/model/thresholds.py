@@ -5,7 +5,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from icscm._types import BoolArray, FloatArray
-from icscm.exceptions import IcscmError, Parameter
+from icscm.exceptions import IcscmError, Parameter, ThresholdWarning, warn
 
 # A criterion that chooses a threshold on labelled rows, and the share that it requires.
 Criterion = tuple[str, float]
@@ -97,3 +97,18 @@ def find_threshold(criterion: Criterion, is_positive: BoolArray, probability: Fl
     if name == "sensitivity":
         return float(cuts[sensitivity >= least].max())
     return float(cuts[specificity >= least].min())
+
+
+def warn_of_shift(threshold: float | None, chosen: Any) -> None:
+    """Warn where probabilities shift below a threshold that a criterion chose.
+
+    `chosen` is what the settings of a model say of its threshold.
+    """
+    name = str(chosen.get("criterion")) if isinstance(chosen, dict) else ""
+    if threshold is not None and name.startswith(CRITERIA):
+        warn(
+            f"The threshold {threshold:.3g} was chosen by {name} before the shift: for shifted "
+            "probabilities its sensitivity and specificity are others; choose it again with "
+            "set_threshold on rows of the site, or give a number or costs=1:10.",
+            ThresholdWarning,
+        )
