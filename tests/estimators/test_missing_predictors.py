@@ -62,7 +62,7 @@ def test_every_way_to_predict_has_the_mean_and_the_flag(fitted, tmp_path):
     done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "out.csv")])
     assert done.exit_code == 0, done.output
     written = pd.read_csv(tmp_path / "out.csv")
-    assert written["rule"].tolist() == decided_by.tolist()
-    is_flagged = written["rule"].str.contains("missing: ")
+    assert written["decided_by"].tolist() == decided_by.tolist()
+    is_flagged = written["decided_by"].str.contains("missing: ")
     assert not is_flagged[X.notna().all(axis=1)].any()
     assert is_flagged[X.age.isna()].all()
