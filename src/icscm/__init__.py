@@ -31,6 +31,7 @@ _HOMES = {
     "tolerance_path": "icscm.studies.transfer",
     "choose_threshold": "icscm.studies.tuning",
     "compare": "icscm.studies.comparison",
+    "show_progress": "icscm.progress",
     "datasets": "icscm.datasets",
 }
 

@@ -17,6 +17,7 @@ from icscm.model.saved import SavedModel as SavedModel
 from icscm.model.saved import load as load
 from icscm.model.score import Score as Score
 from icscm.model.tree import Tree as Tree
+from icscm.progress import show_progress as show_progress
 from icscm.report.importances import permutation_importance as permutation_importance
 from icscm.studies.checkup import check_environments as check_environments
 from icscm.studies.comparison import compare as compare

@@ -55,6 +55,9 @@ MAX_MAPPED_BYTES: Final = 2**30
 # Segments shorter than this are counted straight into the cube: clearing a local
 # histogram would cost more than the counting.
 SHORT_SEGMENT: Final = 512
+# Up to so many rows a kernel is passed their index even where it is all of them: another version of
+# the kernel would take half a second to compile, the index a tenth of a millisecond to make.
+SHORT_INDEX: Final = 2**17
 # Equivalent rules kept for one step; beyond that only their number is reported.
 MAX_EQUIVALENT_RULES: Final = 1000
 # Rejected candidates described in the trace of one step.

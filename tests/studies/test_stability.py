@@ -133,14 +133,6 @@ def test_subsamples_hold_half_of_each_environment():
     assert [np.isin(rows, drawn).sum() for rows in members] == [1, 2, 5]
 
 
-def test_each_subsample_is_announced():
-    """A hundred subsamples of a large table showed no progress."""
-    X, done = np.repeat([[0], [1]], 20, axis=0), []
-    way = {"n_resamples": 7, "random_state": 0, "on_fold": lambda: done.append(1)}
-    stability_selection(SCMClassifier(), X, X[:, 0], None, **way)
-    assert len(done) == 7
-
-
 def test_a_subsample_without_a_class_chooses_nothing():
     """One positive sample of 40 is in about half of the subsamples."""
     X = np.repeat([[0], [1]], [39, 1], axis=0)

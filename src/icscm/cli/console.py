@@ -18,6 +18,7 @@ from icscm.exceptions import ShownWarning
 from icscm.formatting import clip, clip_message, escape_controls
 from icscm.io.formats import MISSING_TEXTS, name_data
 from icscm.io.roles import Roles
+from icscm.progress import show_progress
 from icscm.writing import is_stream
 
 if TYPE_CHECKING:
@@ -125,19 +126,12 @@ class Progress:
 
     @contextmanager
     def stage(self, text: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-        """While something is done; its value is to be called after each of `total` parts.
+        """While something is done; its value may be called after each of `total` parts.
 
-        It may be given how much is done, as of bytes. Where the total is known so is the time left.
+        It may be passed how much is done, as of bytes. Loops that are tracked report by themselves.
         """
         if self.quiet or not sys.stderr.isatty():
             yield lambda _=None: None
             return
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.progress import Progress as Bar
-
-        with Bar(console=Console(stderr=True), transient=True, get_time=self.clock) as bar:
-            task = bar.add_task(escape(escape_controls(text)), total=total)
-            yield lambda done=None: bar.update(
-                task, completed=done, advance=1 if done is None else None
-            )
+        with show_progress(text, total=total, get_time=self.clock) as advance:
+            yield advance

@@ -160,7 +160,7 @@ def _fit_in_memory(
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
     from icscm.sources.memory import open_memory
     from icscm.studies.stability import MAX_BRIEF_CELLS, N_BRIEF, stability_selection
-    from icscm.studies.tuning import N_FOLDS, grid_search
+    from icscm.studies.tuning import grid_search
 
     table = samples.X, samples.y, samples.environments
     own: Options = {"groups": samples.groups}
@@ -169,8 +169,8 @@ def _fit_in_memory(
     found: dict[str, Any] = {}
     if grid:
         ways = {"scorer": options["cv_scorer"], "folds": options["cv_folds"]} | own
-        with progress.stage(f"Cross-validating {', '.join(grid)}", N_FOLDS) as advance:
-            choice = grid_search(learner, *table, grid, **ways, random_state=seed, on_fold=advance)
+        with progress.stage(f"Cross-validating {', '.join(grid)}"):
+            choice = grid_search(learner, *table, grid, **ways, random_state=seed)
         learner.set_params(**choice.best)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
         started = perf_counter()
@@ -184,9 +184,8 @@ def _fit_in_memory(
     if n_halves or is_brief:
         n = n_halves or N_BRIEF
         text = f"Learning from {count(n, 'random subsample')}"
-        with progress.stage(text, n) as advance, hide_repeated_warnings():
-            way = {"random_state": seed, "on_fold": advance} | own
-            halved = stability_selection(learner, *table, n, **way)
+        with progress.stage(text), hide_repeated_warnings():
+            halved = stability_selection(learner, *table, n, random_state=seed, **own)
         same = round(halved.columns_frequency * n)
         found |= {"n_returned": (same, n)} if is_brief else {"stability": halved}
     if options["report"] is not None and options["model"] == "forest":
@@ -194,10 +193,11 @@ def _fit_in_memory(
             found["importances"] = learner.permute_columns(*table)
     if options["report"] is not None and not options["no_path"] and options["model"] != "score":
         settings = learner.make_settings(countable)
-        if getattr(learner, "tolerance_", None) is not None:
-            found["path"] = compute_tolerance_path(countable.source, settings)
-        elif hasattr(learner, "alpha_"):
-            found["path"] = compute_alpha_path(countable.source, settings)
+        with progress.stage("Learning with other settings"):
+            if getattr(learner, "tolerance_", None) is not None:
+                found["path"] = compute_tolerance_path(countable.source, settings)
+            elif hasattr(learner, "alpha_"):
+                found["path"] = compute_alpha_path(countable.source, settings)
     return samples, choice, found
 
 
@@ -224,8 +224,8 @@ def _validate(
     duration = f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
     text = f"Validating in {n} environments left out, about {duration}; --no-validation omits it"
     try:
-        with progress.stage(text, n) as advance, hide_repeated_warnings():
-            learner.validate(*table, groups, on_fold=advance)
+        with progress.stage(text), hide_repeated_warnings():
+            learner.validate(*table, groups)
     except IcscmError as error:
         if wanted:
             raise

@@ -74,8 +74,8 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     found: dict[str, Any] = {}
     if options["validate"]:
         text = "Screening without each environment"
-        with progress.stage(text, len(cohort.labels)) as advance, console.hide_repeated_warnings():
-            found["validation"] = validate_screen(selector, *table, on_fold=advance)
+        with progress.stage(text), console.hide_repeated_warnings():
+            found["validation"] = validate_screen(selector, *table)
     if _needs_path(selector, options) and (report is not None or console.is_json()):
         with progress.stage("Screening at other tolerances"):
             found["path"] = selector.tolerance_path(*table, leave_one_out=options["validate"])

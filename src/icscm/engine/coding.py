@@ -201,14 +201,16 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     padded = np.full((len(edges), width), greatest, dtype=dtype)
     guess = np.zeros((len(edges), GUESS_PLACES), dtype=CODE_DTYPE)
-    (low, scale), n_shared = np.zeros((2, len(edges))), np.ones(len(edges), dtype=np.int64)
+    line_dtype = np.float32 if dtype == np.float32 else np.float64
+    low, scale = np.zeros((2, len(edges)), dtype=line_dtype)
+    n_shared = np.ones(len(edges), dtype=np.int64)
     for n in np.unique(n_edges).tolist():  # columns of as many edges together
         alike = np.flatnonzero(n_edges == n)
         for part in np.split(alike, range(_GUESSED_TOGETHER, len(alike), _GUESSED_TOGETHER)):
             own = np.stack([edges[k] for k in part.tolist()])
             padded[part, :n] = own
             if n >= 4:  # else halving is as quick
-                line = _make_guesses(own.astype(np.float64))
+                line = _make_guesses(own.astype(line_dtype))
                 low[part], scale[part], guess[part], n_shared[part] = line
     table: SearchTable = _kernels.SearchTable(padded, n_edges, guess, low, scale, n_shared)
     return table

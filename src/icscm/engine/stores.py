@@ -20,6 +20,7 @@ from icscm._constants import (
     MIN_THREADED_CELLS,
     PACKED_BLOCK_CELLS,
     ROW_DTYPE,
+    SHORT_INDEX,
     WORD_BITS,
     WORD_DTYPE,
 )
@@ -52,6 +53,12 @@ class Rows:
         # half the time of values[self.index]
         return values if self.index is None else values.take(self.index)
 
+    def list_index(self) -> Array | None:
+        """`index` for kernels; None for many rows only: it would have them compiled once more."""
+        if self.index is None and len(self) <= SHORT_INDEX:
+            return np.arange(len(self), dtype=ROW_DTYPE)
+        return self.index
+
     def cut(self, size: int) -> Iterator[Rows]:
         """These rows, at most so many at a time."""
         if len(self) <= size:
@@ -68,7 +75,7 @@ class Rows:
         n_covered = int(np.count_nonzero(covered))
         stay = np.empty(len(self) - n_covered + 1, dtype=ROW_DTYPE)
         left, bounds = np.empty(n_covered + 1, dtype=ROW_DTYPE), np.empty_like(self.bounds)
-        _kernels.split_rows(self.index, self.bounds, covered, stay, left, bounds)
+        _kernels.split_rows(self.list_index(), self.bounds, covered, stay, left, bounds)
         return Rows(stay[:-1], self.bounds - bounds), Rows(left[:-1], bounds)
 
 
@@ -174,10 +181,10 @@ class CodeStore(Store):
         return cube
 
     def _add_counts(self, block: slice, rows: Rows, sign: int, cube: CountArray) -> None:
-        codes = self.codes[block]
+        codes, index = self.codes[block], rows.list_index()
 
         def add_part(part: slice) -> None:
-            _kernels.count_codes(codes[part], rows.index, rows.bounds, sign, cube[part])
+            _kernels.count_codes(codes[part], index, rows.bounds, sign, cube[part])
 
         # threads, where there is enough to do to pay for starting them
         n_threads = self.n_threads if len(codes) * len(rows) >= MIN_THREADED_CELLS else 1

@@ -12,6 +12,7 @@ from icscm._lazy import special
 from icscm._types import Array, FloatArray, IntArray
 from icscm.estimators.judging import Contributions, Judge
 from icscm.estimators.learners import TableClassifier, limit_threads
+from icscm.progress import track
 from icscm.tables.columns import is_frame, open_frame, take_columns, take_rows
 
 # Contributions: columns drawn from other rows so often, for at most so many rows and columns.
@@ -56,7 +57,7 @@ class CrossFit:
         with limit_threads(n_rows * len(columns)):
             fitted = Parallel(n_jobs=self.n_jobs)(
                 delayed(clone(learner).fit)(take_rows(table, train), y[train])
-                for learner, train, _ in tasks
+                for learner, train, _ in track(tasks, len(tasks))
             )
             for place, (model, (_, _, test)) in enumerate(zip(fitted, tasks, strict=True)):
                 scores[test, place // len(folds)] = _score(model, take_rows(table, test))

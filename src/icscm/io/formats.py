@@ -116,6 +116,10 @@ _DAMAGES = (
 STANDARD_INPUT = Path("-")
 
 
+# Compressed files, by their ending.
+_PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
 @dataclass(frozen=True)
 class Source:
     """A file, a member of an archive, or content in memory; `name` determines its format.
@@ -136,6 +140,12 @@ class Source:
         where = describe_path(self.path) if self.remote is None else self.remote.full_name
         return where + (f" ({self.member})" if self.member else "")
 
+    def find_size(self) -> int | None:
+        """Bytes of a file that is not packed; None for others."""
+        parts = self.content, self.remote, self.member, self.span
+        is_plain = not any(parts) and self.path.suffix.lower() not in _PACKINGS
+        return self.path.stat().st_size if is_plain and self.path.is_file() else None
+
     def open(self) -> IO[bytes]:
         """The bytes, unpacked."""
         import pyarrow
@@ -151,7 +161,7 @@ class Source:
                 return archive.open(self.member)
         if self.remote is not None:
             return self.remote.open()  # type: ignore[no-any-return]
-        packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(self.path.suffix.lower())
+        packing = _PACKINGS.get(self.path.suffix.lower())
         stream: IO[bytes] = pyarrow.input_stream(str(self.path), compression=packing)
         return stream
 

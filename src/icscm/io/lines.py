@@ -22,6 +22,7 @@ from icscm.exceptions import IcscmError
 from icscm.io.cells import ANYTHING, Kinds, clean, convert, find_kinds
 from icscm.io.formats import NUMBER_PATTERN, Source, TextFormat, find_ending, translate_errors
 from icscm.io.naming import check_names
+from icscm.progress import track
 
 _TAB_ENDINGS = (".tsv", ".tab", ".rtab")
 _DELIMITERS = ",\t;|"
@@ -120,10 +121,12 @@ class Lines:
         Blocks grow at a row that is too long: their size was estimated from the first lines.
         """
         block, n_given = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.longest), 0
+        size = self.source.find_size()
         with translate_errors(self.source, self.form.encoding):
             while not self.is_empty:
                 try:
-                    for batch in self._parse(columns, block, n_given):
+                    n_blocks = None if size is None else -(-size // block)
+                    for batch in track(self._parse(columns, block, n_given), n_blocks):
                         n_given += len(batch)
                         yield pyarrow.Table.from_batches([batch])
                     return

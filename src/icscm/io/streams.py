@@ -26,8 +26,9 @@ from icscm._lazy import arrow_dataset
 from icscm.exceptions import IcscmError
 from icscm.io import cells
 from icscm.io.formats import Source, TextFormat, describe_path, find_sources, translate_errors
-from icscm.io.lines import MIN_BLOCK, open_lines
+from icscm.io.lines import MIN_BLOCK, Lines, open_lines
 from icscm.io.naming import check_names, check_same_names
+from icscm.progress import track
 
 # Bytes read ahead of one column; less where there are many columns.
 _COLUMN_BUFFER = 2**20
@@ -157,9 +158,10 @@ class ParquetFiles:
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         schema = _select(self.schema, columns)
         buffer = max(_SMALLEST_BUFFER, _COLUMN_BUFFER * 64 // max(64, len(columns)))
-        for name in self._files:
+        for name in track(self._files, len(self._files)):
             with self._open(name, buffer_size=buffer, pre_buffer=False) as file:
-                for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns)):
+                batches = file.iter_batches(batch_size=batch_rows, columns=list(columns))
+                for batch in track(batches, -(-file.metadata.num_rows // batch_rows)):
                     # in the given order; a column that is empty in this file has its type
                     yield _check(batch).select(list(columns)).cast(schema)
 
@@ -198,7 +200,7 @@ class TextFiles:
 
     @cached_property
     def schema(self) -> pyarrow.Schema:
-        kinds = [file.find_kinds(self.names) for file in self.files]
+        kinds = [file.find_kinds(self.names) for file in self._track_files()]
         pyarrow.default_memory_pool().release_unused()
         return self.make_schema(self.names, kinds)
 
@@ -219,14 +221,17 @@ class TextFiles:
                 cells.warn_of_commas(table, first.source)
         return schema
 
+    def _track_files(self) -> Iterator[Lines]:
+        return track(self.files, len(self.files))
+
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        for file in self.files:
+        for file in self._track_files():
             for table in file.read(_select(self.schema, columns)):
                 yield from _cut(table.to_batches(), batch_rows)
 
     def load(self) -> pyarrow.Table:
         """All rows at once, read a single time."""
-        tables = [table for file in self.files for table in file.stream(self.names)]
+        tables = [table for file in self._track_files() for table in file.stream(self.names)]
         if not tables:
             raise IcscmError(f"{self.files[0].source} has a header but no rows")
         # cleaned together: calls for short columns cost more than the work

@@ -17,6 +17,7 @@ from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, count
 from icscm.parameters import allow, check_value, draw_seed
+from icscm.progress import track
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, number_environments, take_environments
 from icscm.tables.parsing import read_table
@@ -193,7 +194,8 @@ def permutation_importance(
     used = getattr(model, "features_used_", names)  # others cannot matter
     own = score(X)
     found = np.zeros((2, len(names), n_repeats, 1)) + 0 * own[:, np.newaxis, np.newaxis]  # or NaN
-    for j in (j for j, name in enumerate(names) if name in used):
+    places_used = [j for j, name in enumerate(names) if name in used]
+    for j in track(places_used, len(places_used)):
         for repeat in range(n_repeats):
             key = np.random.default_rng([random_state, j, repeat]).random(len(codes))
             order = np.empty(len(codes), dtype=np.intp)  # by key within environments

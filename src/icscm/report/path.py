@@ -19,6 +19,7 @@ from icscm.engine.counts import CountSource
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, format_name, format_number
 from icscm.parameters import allow, check_matplotlib, check_value
+from icscm.progress import track
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.drawing import PATH_TITLES, join_points
 from icscm.report.formatting import Plain, format_score
@@ -363,9 +364,9 @@ def order_tolerances(
 
 
 def _compute_path(
-    parameter: str, values: Iterable[Any], find: Callable[[Any], Any], own: float, source: Any
+    parameter: str, values: Sequence[Any], find: Callable[[Any], Any], own: float, source: Any
 ) -> Path:
-    points = tuple(PathPoint(each, *find(each)) for each in values)
+    points = tuple(PathPoint(each, *find(each)) for each in track(values, len(values)))
     return Path(parameter, points, own, tuple(source.environments))
 
 

@@ -20,6 +20,7 @@ from icscm.engine.counts import CountSource
 from icscm.engine.threads import run_ahead
 from icscm.model.forest import Forest
 from icscm.model.tree import Tree
+from icscm.progress import track
 from icscm.search import trees
 from icscm.search.columns import ColumnScreen
 from icscm.search.grow import Growing, TreeSettings, grow, list_binned_splits, make_root
@@ -75,7 +76,7 @@ def find_forest(source: StoredSource, settings: ForestSettings) -> tuple[Forest,
 
     grown = []
     votes, n_votes = np.zeros((2, len(labels)))
-    for tree, leaves in run_ahead(grow_one, rngs, settings.n_threads):
+    for tree, leaves in track(run_ahead(grow_one, rngs, settings.n_threads), len(rngs)):
         grown.append(tree)
         is_out = leaves >= 0
         votes[is_out] += tree.leaf_probabilities()[leaves[is_out]]

@@ -19,6 +19,7 @@ from icscm._types import BoolArray, FloatArray
 from icscm.estimators.describing import get_names
 from icscm.formatting import as_text, make_plain
 from icscm.model.saved import make_label
+from icscm.progress import track
 from icscm.report.formatting import Plain
 from icscm.report.page import make_frame
 from icscm.report.texts import write_lines, write_text
@@ -274,7 +275,8 @@ def evaluate(
     rows, majority = found.rows, found.majority
     is_positive = rows.is_positive
     cuts = None if found.probability is None else choose_thresholds(found.probability)
-    places = [_measure(found, e, rows.numbers == k, cuts) for k, e in enumerate(rows.labels)]
+    labels = track(enumerate(rows.labels), len(rows.labels))
+    places = [_measure(found, e, rows.numbers == k, cuts) for k, e in labels]
     # rows without environments are treated as one new environment
     new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
     new = new if rows.labels else [(0, None)]

@@ -24,6 +24,7 @@ from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import Model, describe_size
 from icscm.model.splits import CHAINS
 from icscm.parameters import make_generator
+from icscm.progress import track
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.studies.scores import METRICS, PROBABILITY_METRICS, Score, compute_scores, score_auc
@@ -165,7 +166,8 @@ def leave_out_environments(
 ) -> "Iterator[tuple[Any, Cohort, Cohort]]":
     """Each environment, the samples outside of it and those in it."""
     cohort.check_environments(estimator, "leave-one-environment-out")
-    return ((e, *cohort.split(cohort.numbers == k)) for k, e in enumerate(cohort.labels))
+    places = track(enumerate(cohort.labels), len(cohort.labels))
+    return ((e, *cohort.split(cohort.numbers == k)) for k, e in places)
 
 
 class FoldResult(NamedTuple):

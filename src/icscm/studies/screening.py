@@ -1,7 +1,6 @@
 """Validation of a screen of columns: leave-one-environment-out, the screen inside each fold."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -110,12 +109,7 @@ class ScreenValidation(DisplayMixin):
 
 
 def validate_screen(
-    selector: InvariantFeatureSelector,
-    X: Any,
-    y: Any,
-    environments: Any,
-    groups: Any = None,
-    on_fold: Callable[[], None] = lambda: None,
+    selector: InvariantFeatureSelector, X: Any, y: Any, environments: Any, groups: Any = None
 ) -> ScreenValidation:
     """Fit the learner without each environment, on all columns and on screened ones.
 
@@ -127,8 +121,6 @@ def validate_screen(
         It is not changed and need not be fitted.
     X, y, environments, groups : as for `InvariantFeatureSelector.fit`
         The samples, of at least three environments.
-    on_fold : callable, optional
-        Called after each environment.
 
     Returns
     -------
@@ -165,5 +157,4 @@ def validate_screen(
         scores = [folds.score_classifier(each, test, named)[0] for each in (plain, screen)]
         own: list[Any] = [each[name] for name in _SCORES for each in scores]
         held_out.append(HeldOutScreen(label, len(test.y), *[*own, (*screen.rejected_,)]))
-        on_fold()
     return ScreenValidation(tuple(held_out))

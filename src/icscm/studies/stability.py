@@ -5,7 +5,7 @@ The table is binned once; each subsample is a selection of its rows.
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -25,6 +25,7 @@ from icscm.model.forest import Forest, Model
 from icscm.model.saved import check_learner
 from icscm.model.splits import CHAINS
 from icscm.parameters import allow, check_value, make_generator
+from icscm.progress import track
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.studies.folds import format_model
 from icscm.tables.labels import encode_environments, number_environments, take_environments
@@ -151,7 +152,6 @@ def stability_selection(
     threshold: float = 0.6,
     random_state: int | np.random.Generator | None = None,
     groups: Any = None,
-    on_fold: Callable[[], None] = lambda: None,
 ) -> StabilitySelection:
     """How often each feature, rule and model is chosen on random subsamples of half the rows.
 
@@ -182,8 +182,6 @@ def stability_selection(
         Random seed or generator.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: in a subsample or out of it.
-    on_fold : callable, optional
-        Called after each subsample.
 
     Returns
     -------
@@ -235,16 +233,15 @@ def stability_selection(
     def learn_drawn(drawn: NDArray[np.intp]) -> Model | None:
         rows = drawn if groups is None else np.flatnonzero(np.isin(codes, drawn))
         part = source.take(rows, n_threads=1)
-        found = learn(part) if part.count_totals().any(axis=1).all() else None
-        on_fold()
-        return found
+        return learn(part) if part.count_totals().any(axis=1).all() else None
 
     rng = make_generator(random_state)
     subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
     models: list[Model | None] = []
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # of every subsample
-        while some := list(islice(subsamples, n_threads)):  # not all at once: each takes memory
-            models += run_tasks(learn_drawn, some, n_threads)
+        starts = range(0, n_resamples, n_threads)
+        for _ in track(starts, len(starts)):  # not all at once: each takes memory
+            models += run_tasks(learn_drawn, islice(subsamples, n_threads), n_threads)
         own = learn(source.start_again())
     names: Sequence[Feature] = samples.names or range(samples.n_features)
     found = _summarize(own, models, names, threshold, n_usable)

@@ -1,7 +1,7 @@
 """Leave-one-environment-out: how a classifier does in an environment it was not trained on."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -228,7 +228,6 @@ def leave_one_environment_out(
     environments: Any,
     scorers: Scorers = DEFAULT_SCORERS,
     groups: Any = None,
-    on_fold: Callable[[], None] = lambda: None,
 ) -> Validation:
     """Train without each environment in turn, and score the classifier on it.
 
@@ -255,8 +254,6 @@ def leave_one_environment_out(
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: those of a group with rows in the
         held-out environment are not trained on.
-    on_fold : callable, optional
-        Called after each environment, to show progress.
 
     Returns
     -------
@@ -297,7 +294,6 @@ def leave_one_environment_out(
         model = folds.describe_model(found.fitted)
         held_out.append(HeldOutEnvironment(label, len(test.y), n_positive, scores, model))
         predicted.append((test.is_positive, found.probability))
-        on_fold()
     if any(p is None for _, p in predicted):
         return Validation(tuple(held_out))
     truth, p = map(np.concatenate, zip(*predicted, strict=True))

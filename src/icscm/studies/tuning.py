@@ -1,7 +1,7 @@
 """Parameters and thresholds of a learner, chosen by cross-validation."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -17,6 +17,7 @@ from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
 from icscm.model.thresholds import Threshold, find_threshold, read_threshold
 from icscm.parameters import allow, check_value, rename_seed
+from icscm.progress import track
 from icscm.studies import folds as core
 from icscm.studies.folds import Cohort, Scorer, fit_and_score, make_cohort
 
@@ -94,7 +95,6 @@ def grid_search(
     n_folds: int = N_FOLDS,
     groups: Any = None,
     random_state: Any = 0,
-    on_fold: Callable[[], None] = lambda: None,
 ) -> GridSearch:
     """Choose parameters of a learner by cross-validation.
 
@@ -124,8 +124,6 @@ def grid_search(
         one fold.
     random_state : int, RandomState, Generator or None, default=0
         Random seed of the folds of rows.
-    on_fold : callable, optional
-        Called after each fold.
 
     Returns
     -------
@@ -163,13 +161,13 @@ def grid_search(
     scores = []
     # a fold with few samples or without a rule is described by its score
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        for fold in range(int(fold_of.max()) + 1):
+        n_made = int(fold_of.max()) + 1
+        for fold in track(range(n_made), n_made):
             parts = cohort.split(fold_of == fold)
             found = fit_and_score(
                 estimators, *parts, metrics, "cannot learn from all folds but one"
             )
             scores.append([each.scores and each.scores["score"] for each in found])
-            on_fold()
     name = scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
     values = np.array(scores, dtype=np.float64)  # NaN where undefined
     has_value = ~np.isnan(values).any(axis=1)
@@ -281,7 +279,8 @@ def choose_threshold(
     fold_of = assign_folds(estimator, cohort, kind, N_FOLDS, random_state)
     probability = np.empty(len(cohort.y))
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        for fold in range(int(fold_of.max()) + 1):
+        n_made = int(fold_of.max()) + 1
+        for fold in track(range(n_made), n_made):
             train, test = cohort.split(fold_of == fold)
             (found,) = fit_and_score([estimator], train, None, {}, "cannot choose a threshold")
             if not hasattr(found.fitted, "predict_proba"):

@@ -84,8 +84,9 @@ class SearchTable(NamedTuple):
 @compiled
 def _find_places(values, low, scale, last, places):
     """places[i] = where the line sends values[i]. Apart from the lookup, as this goes in lanes."""
+    zero = low - low  # of the same precision
     for i in range(values.shape[0]):
-        places[i] = np.uint16(np.int32(min(max((values[i] - low) * scale, 0.0), last)))
+        places[i] = np.uint16(np.int32(min(max((values[i] - low) * scale, zero), last)))
 
 
 @compiled
@@ -167,7 +168,8 @@ def _find_codes(values, table, k, places, codes):
     if table.scale[k] == 0.0:
         _search_edges(values, edges, table.n_edges[k], codes)
         return
-    _find_places(values, table.low[k], table.scale[k], np.float64(guess.shape[0] - 1), places)
+    last = table.low.dtype.type(guess.shape[0] - 1)
+    _find_places(values, table.low[k], table.scale[k], last, places)
     if table.n_shared[k] == 1:
         _correct_once(values, places, edges, guess, codes)
     else:

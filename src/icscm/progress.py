@@ -1,0 +1,83 @@
+"""Progress of long loops, shown by the command line and by `show_progress`."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from icscm.formatting import escape_controls
+
+Item = TypeVar("Item")
+# Called with the number of items of a loop; the result is called after each of them.
+_Listener = Callable[[int | None], Callable[[], None]]
+
+# The bar that the next loop reports to; empty while a loop does, and where nothing is shown.
+_listeners: list[_Listener] = []
+
+
+def track(items: Iterable[Item], n_items: int | None) -> Iterator[Item]:
+    """The items of a long loop; the outermost loop of several items reports each that is done."""
+    if not _listeners or n_items == 1:
+        yield from items
+        return
+    listener = _listeners.pop()
+    advance = listener(n_items)
+    try:
+        for item in items:
+            yield item
+            advance()
+    finally:
+        _listeners.append(listener)
+
+
+@contextmanager
+def show_progress(
+    text: str = "", *, total: int | None = None, get_time: Callable[[], float] | None = None
+) -> Iterator[Callable[..., None]]:
+    """Show the progress of the fits, studies and reports inside the block.
+
+    A line with the share that is done and the time left, on a terminal or in a notebook; elsewhere
+    nothing is shown. A computation of several rounds, such as a screen, starts again in each round.
+
+    Parameters
+    ----------
+    text : str, optional
+        The title of the line.
+    total : int, optional
+        The number of parts, if the block itself reports them: the value of the context manager is
+        then called after each part, or with the number of parts that are done.
+    get_time : callable, optional
+        The clock, in seconds.
+
+    Examples
+    --------
+    >>> from icscm import InvariantForestClassifier, show_progress
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(n_environments=3, random_state=1)
+    >>> forest = InvariantForestClassifier(n_estimators=20, random_state=0)
+    >>> with show_progress("Growing 20 trees"):
+    ...     forest = forest.fit(data.X, data.y, environments=data.environments)
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not (sys.stderr.isatty() or console.is_jupyter):
+        yield lambda _=None: None
+        return
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    with Progress(console=console, transient=True, get_time=get_time) as bar:
+        task = bar.add_task(escape(escape_controls(text)), total=total)
+
+        def listen(n_items: int | None) -> Callable[[], None]:
+            bar.reset(task, total=n_items)
+            return lambda: bar.advance(task)
+
+        _listeners[:] = [listen] if total is None else []
+        try:
+            yield lambda done=None: bar.update(
+                task, completed=done, advance=1 if done is None else None
+            )
+        finally:
+            _listeners.clear()
