@@ -1,6 +1,6 @@
 """
-Rules that these data cannot tell apart
-=======================================
+Rules that these data cannot distinguish
+========================================
 
 Two rules may cover exactly the same rows. The learner keeps the first and lists the
 others in ``equivalent_rules_``. Only subject knowledge can decide between them, and
