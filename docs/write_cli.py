@@ -22,27 +22,27 @@ The output of `icscm --help` and of `icscm COMMAND --help`; written by `docs/wri
 Results go to standard output, messages to standard error. An error is one line, with exit
 status 2. Files are written completely or not at all, and an existing file is overwritten only with
 `--force`. In text files spaces around names and values are removed; a column is read as numbers,
-booleans (`true`, `false`) or dates (`2020-01-31`) where all its values are, and as text otherwise.
+booleans (`true`, `false`) or dates (`2020-01-31`) if all its values are, and as text otherwise.
 Whole numbers with a leading 0 are text: the 0 is part of the code. Columns of dates are dropped.
 """
 MORE = """## Names of options
 
 Options of learners have the name, the values and the default of the parameter in Python, with `-`
-for `_`. Exceptions:
+instead of `_`. Exceptions:
 
 | option | in Python | why |
 |---|---|---|
 | `--target`, `--environment`, `--group` | `y`, `environments`, `groups` | they name columns |
-| `--model tree` | `InvariantTreeClassifier` and so on | a class is no option |
-| `--model-type`, default `auto` | default `"conjunction"` | not on Dask and for federated data |
-| `--random-state`, default 0 | default `None` | a command gives the same result twice |
+| `--model tree` | `InvariantTreeClassifier` and so on | an option selects the class |
+| `--model-type`, default `auto` | default `"conjunction"` | `auto` needs rows: not on Dask or for federated data |
+| `--random-state`, default 0 | default `None` | commands are reproducible by default |
 | `--cv p=0.1,1` | `icscm.studies.tuning.grid_search` | |
 | none | `feature_weights`, `screen`, `sample_weight`, `frequency_weight` | Python only |
 
 ## JSON
 
-With `--json` every command prints its result as one JSON document on standard output, and nothing
-else there; messages still go to standard error. NaN and infinite numbers are texts.
+With `--json` every command prints its result as one JSON document on standard output, without
+other output; messages still go to standard error. NaN and infinite numbers are strings.
 
 | command | document |
 |---|---|
@@ -53,8 +53,8 @@ else there; messages still go to standard error. NaN and infinite numbers are te
 | `predict` | `predictions`: for each row the [columns](guide/numbers.md#columns-of-predictions) |
 | `recalibrate` | `recalibration`: the shift of the log odds with its interval |
 | `export` | `to` and `text`, the code |
-| `demo` | `parents`, and of both `learners` the rule, its features and its accuracy |
-| `datasets` | `datasets`: an object for each |
+| `demo` | `parents`, and for both `learners` the rule, its features and its accuracy |
+| `datasets` | `datasets`: one object per data set |
 | `pack`, `simulate`, and `predict` and `export` with `--out` | `written`: the files |
 
 `--json` and `--out -` exclude each other: both write to standard output.

@@ -9,7 +9,7 @@ from paper.methods import Training, find_features, fit_invariant, simulate
 from paper.runner import Plan, Row, Rows, Task
 from paper.shares import find_mean, format_means, group_rows
 
-TITLE = "Sharper than the paper"
+TITLE = "Searches compared"
 DESCRIPTION = (
     "Identification by samples per environment: the paper's greedy search, with cumulative "
     "evidence (alpha auto), the exhaustive search (alpha auto), and ICP where it can run."

@@ -46,16 +46,16 @@ X.isna().groupby(hospital).mean().T.round(2)
 # %%
 # Check the environments
 # ----------------------
-# The rate of disease runs from 36 to 93 %: a model has to bring its own intercept to a new
-# hospital, or to be recalibrated there.
+# The rate of disease ranges from 36 to 93 %, so that a model must be recalibrated at a new
+# hospital.
 
 check_environments(X, disease, hospital)
 
 # %%
 # Screen the columns of a logistic regression
 # -------------------------------------------
-# Any scikit-learn classifier will do; here it is a pipeline that imputes, encodes and scales. The
-# screen rejects columns whose effect differs between the hospitals by more than chance and a
+# Any scikit-learn classifier can be used; here it is a pipeline that imputes, encodes and scales.
+# The screen rejects columns whose effect differs between the hospitals by more than chance and a
 # tolerance.
 
 numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
@@ -113,9 +113,9 @@ score.fit(X[~is_new], disease[~is_new], environments=hospital[~is_new])
 evaluate(score, X[is_new], disease[is_new], hospital[is_new])
 
 # %%
-# It ranks patients as well as at the training hospitals, and overestimates their risk: fewer of
-# those who were examined there have the disease. The outcomes of 60 of them move the intercept; the
-# other patients show whether that helped.
+# It ranks patients as well as at the training hospitals, and overestimates their risk: fewer of the
+# patients examined there have the disease. The outcomes of 60 of them are used to update the
+# intercept, and the other patients to evaluate the update.
 
 there = X[is_new], disease[is_new], hospital[is_new]
 few, others = [each[:60] for each in there], [each[60:] for each in there]
@@ -140,9 +140,9 @@ plt.show()
 #   interval for a new one: AUC first, then calibration.
 # - That its risks must be recalibrated at a hospital before they are used, and how many of its
 #   patients that takes.
-# - Which columns were rejected, and that four hospitals show little: a shortcut on which they agree
-#   stays undetected.
+# - Which columns were rejected, and that four hospitals are weak evidence: a shortcut with the same
+#   association at all of them stays undetected.
 # - Not: that the columns of the score cause the disease. They are consequences of it (chest pain,
 #   an exercise test), which is fine for diagnosis.
 #
-# :doc:`/guide/decisions` goes on from risks to a threshold and a decision curve.
+# :doc:`/guide/decisions` continues with thresholds and decision curves.

@@ -23,8 +23,8 @@ from icscm.datasets import load_income_by_state
 # %%
 # The file
 # --------
-# Numbers and codes; a code is a category. In practice the file comes from a database or a
-# colleague.
+# The columns are numbers and codes; codes are categories. In practice such a file comes from a
+# database or a colleague.
 
 X, y, state, _ = load_income_by_state()
 columns = [
@@ -64,16 +64,16 @@ def icscm(command: str) -> None:
 icscm("check income.parquet --target high --environment state")
 
 # %%
-# Rates differ between the states. Do the effects of the columns differ, too? The screen answers for
-# each column, given the others:
+# Rates differ between the states. The screen tests whether the effect of each column, given the
+# others, differs as well:
 
 icscm("screen income.parquet --target high --environment state --cv 3 --out kept.txt")
 
 # %%
 # Which learner?
 # --------------
-# ``compare`` leaves out each state in turn, and also rows, to separate the loss at a new state from
-# the loss on new rows. Three candidates here; by default there are six.
+# ``compare`` leaves out each state in turn, and also random rows, to separate the loss at a new
+# state from the loss on new rows. This page uses three candidates; the default is six.
 
 roles = "--target high --environment state"
 candidates = "--candidates boosting,logistic,invariant-tree --n-folds 3"
@@ -100,7 +100,7 @@ print((folder / "people.sql").read_text(encoding="utf-8")[:1500])
 # %%
 # In Python
 # ---------
-# The same learners take the frame. ``environments`` may be a column's name.
+# The same learners accept a frame. ``environments`` may be the name of a column.
 
 from icscm import InvariantTreeClassifier, load
 
@@ -115,5 +115,5 @@ tree.plot()
 # --------------
 # - The complete table of the comparison: here learners without environments (boosting, logistic
 #   regression) have the largest AUC. Income depends on much the same columns in all six states, and
-#   the screen rejects none of them.
+#   the screen rejects no column.
 # - The states, and that they are six of fifty: small, and alike.

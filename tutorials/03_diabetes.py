@@ -3,10 +3,10 @@ Readmission of diabetes patients: one patient, several rows
 ===========================================================
 
 101,766 admissions of diabetes patients to 130 US hospitals: who is readmitted? A patient may have
-many admissions, and admissions of one patient are alike. A test that counts them as independent
-samples finds differences between environments that are not there, and rejects rules that hold.
+many admissions, which resemble each other. A test that counts them as independent samples detects
+spurious differences between environments, and rejects invariant rules.
 
-This page reads the raw file, names the patient as the group, and compares a tree with and without
+This page reads the raw file, uses the patient as the group, and compares a tree with and without
 groups. The data are real (UCI Machine Learning Repository, 296); here the environments are the
 sources of admission.
 
@@ -73,9 +73,8 @@ print(grouped.model_)
 #
 # Folds and intervals with groups
 # -------------------------------
-# Wherever rows are drawn or held out (folds, subsamples, resampling) a group stays whole, so that
-# no patient is in both training and test rows. Intervals of an evaluation take the groups into
-# account, too:
+# In folds, subsamples and resampling all rows of a group stay together, so that no patient is in
+# both training and test rows. Intervals of an evaluation take the groups into account, too:
 
 for name, groups in {"without": None, "with": patient}.items():
     found = evaluate(grouped, X, y, source, groups=groups).overall.scores["auc"]

@@ -19,7 +19,7 @@ from icscm.datasets import load_sachs
 # %%
 # The table
 # ---------
-# The label is whether Erk is above its median.
+# The label states whether Erk is above its median.
 
 X, y, experiment, causes = load_sachs(target="Erk")
 erk = pd.Series(y, name="Erk")
@@ -49,8 +49,8 @@ rejected[["rule", "utility", "p_value", "reason"]].head(4)
 # %%
 # Which columns have a common effect?
 # -----------------------------------
-# The screen requires less: that the *effect* of a column is the same in all experiments, up to a
-# tolerance; the base rate may differ.
+# The screen has a weaker requirement: the *effect* of a column must be the same in all experiments,
+# up to a tolerance, while the base rate may differ.
 
 screen = InvariantFeatureSelector(cv=3, random_state=0)
 screen.fit(X, erk, environments=experiment)
@@ -74,8 +74,8 @@ tree.validate(X, erk, environments=experiment)
 #   everywhere.
 # - *Akt*, which the tree uses alone, is a child of Erk in the consensus network. Its association
 #   with Erk is strong and much the same in all experiments. *Not rejected* is not *causal*: a child
-#   whose relation to the label no environment changes passes every test of invariance, and predicts
-#   well in new environments.
+#   whose relation to the label is the same in all environments passes every test of invariance, and
+#   predicts well in new environments.
 #
 # What to report
 # --------------

@@ -2,9 +2,9 @@
 A rule across hospitals
 =======================
 
-Five hospitals want one rule that says, at admission, which patients will deteriorate. It is to be
-used at a sixth. This page goes from their table to a rule that can be deployed, and states at each
-step what the result shows and what it does not.
+Five hospitals want one rule that predicts, at admission, which patients will deteriorate. It will
+be used at a sixth. This page goes from their table to a rule that can be deployed, and states at
+each step what the result shows and what it does not.
 
 The admissions are simulated (:func:`icscm.datasets.make_hospitals`); none of them is a patient's.
 The true causes are therefore known, and the result is compared with them at the end.
@@ -19,9 +19,9 @@ from icscm.datasets import make_hospitals
 # %%
 # The table
 # ---------
-# A row is an admission. There are numbers, codes and yes-or-no columns; laboratory values are
-# missing where nobody asked for them. Label and hospital are not among the columns. As named Series
-# they give their names to the reports below.
+# A row is an admission. There are numbers, codes and yes-or-no columns; laboratory values that were
+# not ordered are missing. Label and hospital are not among the columns; as named Series they
+# provide the names in the reports below.
 
 data = make_hospitals(40_000, random_state=1)
 deteriorated = pd.Series(data.y, name="deteriorated")
@@ -38,9 +38,9 @@ found = check_environments(data.X, deteriorated, hospital)
 found
 
 # %%
-# Two numbers matter here. The outcome's rate differs between hospitals: there is something to
-# explain. And in a leaf that holds a tenth of all rows, a difference below the last line would
-# likely go undetected:
+# Two numbers matter here. The rate of the outcome differs between hospitals, which the rule has to
+# explain. And in a leaf that holds a tenth of all rows, differences below the last number would
+# probably not be detected:
 
 for leaf in found.power:
     points = 100 * leaf.difference
@@ -57,8 +57,8 @@ model.trace_
 # %%
 # A conjunction is found by exclusion. The first rule covers the rows in which it is false, as *will
 # not deteriorate*; the next rule is searched among the uncovered rows. ``p covered`` is the p-value
-# of the test whether the outcome depends on the hospital among the rows that the rule covers. Only
-# rules with a p-value above ``alpha`` (0.05) are candidates; of these the one with the largest
+# of the test that the outcome is independent of the hospital among the rows that the rule covers.
+# Only rules with a p-value above ``alpha`` (0.05) are candidates; of these the one with the largest
 # utility is chosen. ``p uncovered`` is the same test on the uncovered rows. Once their outcome no
 # longer depends on the hospital, the search ends.
 #
@@ -139,9 +139,9 @@ columns = ["learner", "hospital", "error", "low", "high", "baseline"]
 pd.DataFrame(rows, columns=columns).round(3)
 
 # %%
-# At the training sites the plain rule is a little better, and nothing there indicates its error at
-# the sixth hospital, where it is worse than the majority-class baseline. (Both were fitted to the
-# training sites. Cross-validation by rows would show the same: rows held out come from the same
+# At the training sites the plain rule is slightly better, and no number there indicates its error
+# at the sixth hospital, where it is worse than the majority-class baseline. (Both were fitted to
+# the training sites. Cross-validation by rows would show the same: rows held out come from the same
 # hospitals.)
 #
 # The full evaluation also compares the rate of each leaf with its prediction interval:
@@ -169,9 +169,9 @@ print("shortcuts:", ", ".join(data.shortcuts))
 #   hospital, up to the differences in the verdicts.* Nothing else was tested.
 # - Not: *age and lactate cause it.* That follows only if hospitals do not act on the outcome except
 #   through the columns, no common cause is hidden, and the outcome is a noisy conjunction
-#   (:doc:`/theory`). Here the simulation makes it so; your data may not.
-# - Not: *it will hold anywhere.* A hospital that treats patients otherwise is of another kind than
-#   these.
+#   (:doc:`/theory`). The simulation satisfies these assumptions; your data may not.
+# - Not: *it will hold anywhere.* A hospital with other treatment standards is not from the same
+#   population as these five.
 #
 # The same from a file, on the command line: :doc:`/start/from-a-file`. To deploy the rule:
 # :doc:`10_sql`.

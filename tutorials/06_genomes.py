@@ -3,9 +3,8 @@ Genomes: a determinant, not a marker of a lineage
 =================================================
 
 Which genes make these bacteria resistant? Isolates from four countries were sequenced, and the
-genes of each are known. Lineages confound the question: a clone that happens to be resistant
-carries many genes that are unrelated to resistance. They predict resistance well, until the clone
-occurs without it.
+genes of each are known. Lineages are confounders: a resistant clone carries many genes that are
+unrelated to resistance. These genes predict resistance well, until the clone occurs without it.
 
 The genomes here are simulated, so that the answer is known. From the presence/absence table on, the
 same commands work on real ones.
@@ -39,10 +38,10 @@ def run(command):
 # The simulation
 # --------------
 # 4,000 isolates, 600 genes. An isolate is resistant, with few exceptions, when it has *bla* and has
-# lost *ompK*. *bla* is on a plasmid together with *tnpA*, which does nothing but is always there
+# lost *ompK*. *bla* is on a plasmid together with *tnpA*, which has no effect but is always present
 # when *bla* is. One clone is marked by a block of genes, *clone_00* to *clone_19*. It nearly always
 # has the plasmid and has lost *ompK*, so its genes look like resistance genes. All of this is more
-# common in some countries than in others. The other genes come and go.
+# common in some countries than in others. The other genes are unrelated to resistance.
 
 # of isolates: in the clone; with bla, outside the clone; without ompK, outside the clone
 SHARES = {
@@ -82,22 +81,22 @@ table.iloc[[0, 1, 2, 3, 4, 598, 599], :8]
 # %%
 # Pack, then fit
 # --------------
-# ``icscm pack`` reads the table once, whatever its size, and keeps a bit a cell; genes that are in
-# the same isolates are stored once. What follows needs little memory even for millions of k-mers or
-# unitigs (:doc:`/scaling`). Phenotypes and countries stay in a table of their own.
+# ``icscm pack`` reads the table once, whatever its size, and stores one bit per cell; genes that
+# are in the same isolates are stored once. The following steps need little memory even for millions
+# of k-mers or unitigs (:doc:`/scaling`). Phenotypes and countries are in a separate table.
 
 run("icscm pack genes.Rtab --out genes.bits")
 options = "--labels phenotypes.tsv --target resistant --environment country"
 run(f"icscm fit genes.bits {options} --out model.json")
 
 # %%
-# Both determinants, and no gene of the clone. Of the three leaves the middle one holds few
-# isolates, and its verdict is *too little data*: the rule was not rejected there, but invariance
-# was not shown.
+# The rule has both determinants, and no gene of the clone. Of the three leaves the middle one holds
+# few isolates, and its verdict is *too little data*: the rule was not rejected there, but
+# invariance was not shown.
 #
 # Equivalent rules
 # ----------------
-# From Python, the same store is opened with `icscm.sources.open_bits`.
+# In Python, the same file is opened with ``icscm.sources.open_bits``.
 
 store = here / "genes.bits", known, "resistant", "country"
 model = ICSCMClassifier().fit_counts(open_bits(*store))
@@ -106,8 +105,8 @@ for rule, others in zip(model.rules_, model.equivalent_rules_, strict=True):
 
 # %%
 # *tnpA* is in exactly the isolates that have *bla*. No analysis of this table can distinguish the
-# two, and the model names both; which of them acts is a question for the laboratory. (Of k-mers,
-# ``icscm show model.json --fasta`` writes all of them as sequences to align.)
+# two, and the model lists both; which of them causes resistance must be tested in the laboratory.
+# (Of k-mers, ``icscm show model.json --fasta`` writes all of them as sequences to align.)
 #
 # Rejected candidates
 # -------------------
@@ -162,10 +161,10 @@ folder.cleanup()
 # What this does and does not say
 # -------------------------------
 # - The rule's rates do not depend on the country, as far as 4,000 isolates from four countries can
-#   tell. Environments that cut across lineages in another way - years, hosts, the lineages
-#   themselves - are a stronger requirement.
-# - It worked because the clone's link to resistance *differs* between countries. A marker whose
-#   link is the same in all countries passes every test, and would be chosen.
-# - It takes isolates. On 20 samples of this simulation, of 4,000 each, the search found both genes
-#   and no other in 18 and one of the two in 2; it never took a gene of the clone, which the plain
-#   learner did each time. With fewer isolates more is missed.
+#   show. Environments that divide lineages in another way - years, hosts, the lineages themselves -
+#   give a stronger test.
+# - The clone was rejected because its association with resistance *differs* between countries. A
+#   marker whose association is the same in all countries passes every test, and would be chosen.
+# - Many isolates are needed. In 20 repetitions of this simulation with 4,000 isolates each, the
+#   search found both genes and no other in 18 and one of the two in 2; it never used a gene of the
+#   clone, which the plain learner did each time. With fewer isolates genes are missed more often.

@@ -20,9 +20,10 @@ from icscm import ICSCMClassifier
 # %%
 # The simulation
 # --------------
-# The chance of a pension is high for those who work more than 20 hours and have more than primary
-# school. Regions differ in who lives there. They also differ a little in that chance itself, as
-# real regions do. *pays_online* follows the pension, closely in some regions and hardly in others.
+# The probability of a pension is high for people who work more than 20 hours and have more than
+# primary school. Regions differ in who lives there. They also differ slightly in this probability,
+# as real regions do. *pays_online* follows the pension, closely in some regions and hardly in
+# others.
 
 REGIONS = np.array([f"R{i:02}" for i in range(1, 25)])
 
@@ -87,14 +88,15 @@ right.set_ylim(0)
 plt.show()
 
 # %%
-# The regions did not grow apart: the observed differences even shrink, to the small true ones, as
-# chance averages out. What grew is the certainty that they are not zero. A small p-value means no
-# more than that. A smaller alpha only moves the number of rows at which the same thing happens.
+# The differences between regions did not grow: the observed ones even shrink, towards the small
+# true ones, as chance averages out. Only the certainty that they are not zero increased, and a
+# small p-value means no more than that. A smaller alpha only increases the number of rows at which
+# the rule is rejected.
 #
 # Equivalence within a margin
 # ---------------------------
-# First decide which difference between regions would matter; here, 5 points. That is a question
-# about pensions, not about statistics, and it must be answered before looking at results. With
+# First decide which difference between regions would matter; here, 5 points. This is a question of
+# subject matter, not of statistics, and must be decided before results are seen. With
 # ``criterion="equivalence"`` a rule is taken only where every pair of regions is *shown* to lie
 # within the margin.
 
@@ -106,8 +108,8 @@ model.verdicts_
 # %%
 # These are the differences to report. In no leaf do two regions differ by more than ``at most``, at
 # the level alpha. They do differ, by ``at least`` that much; the p-values are small, and no longer
-# decide. *pays_online*, the most useful of all, is still rejected: its differences are far beyond
-# the margin.
+# determine the result. *pays_online*, the most useful of all, is still rejected: its differences
+# are far beyond the margin.
 
 rejected = model.trace_.to_frame("rejected").query("step == 1")
 print(rejected[["rule", "utility", "reason"]].head(1).to_string(index=False))
@@ -152,8 +154,9 @@ pd.concat(leaves)[["rule", "n", "rate", "tau", "verdict"]].round(3)
 
 # %%
 # With a margin of 5 points on rates the shortcut passes: among those who do not pay online the
-# rates go from 0.1 % to 2.4 %: 2.3 points apart, and twentyfold. A factor of 2 on the odds rejects
-# that. ``tau``, the standard deviation of the regions' log odds in a leaf, shows the same.
+# rates range from 0.1 % to 2.4 %, a difference of 2.3 points and a factor of more than twenty. A
+# margin of a factor of 2 on the odds rejects the shortcut. ``tau``, the standard deviation of the
+# regions' log odds in a leaf, shows the same.
 #
 # The second cause, education, is not in the last rule: once *hours > 20* is chosen, the uncovered
 # samples are within a factor of 2, and the search ends. A rule found with a margin is invariant *up
@@ -169,4 +172,4 @@ pd.concat(leaves)[["rule", "n", "rate", "tau", "verdict"]].round(3)
 # - Report the differences and their intervals, not p-values.
 # - With little data the same criterion accepts nothing, since equivalence cannot be shown.
 #   :doc:`/verdicts` has the methods, and what margins do on real tables.
-# - It is still about these regions, and no proof of cause.
+# - The result is limited to these regions, and is no proof of causation.

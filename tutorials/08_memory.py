@@ -6,8 +6,8 @@ A folder of Parquet files is larger than the memory of the machine. This page le
 passes, within a memory limit, measures the memory used, and shows that the model equals that of a
 fit in memory. Then it does the same with Dask, for data that lie on a cluster.
 
-So that the page can be built anywhere, the folder here is small: 300,000 simulated admissions. For
-larger ones the steps are the same; :doc:`/scaling` has measurements from 8 GB on one disk to 114 GB
+The folder here is small, so that the page can be built anywhere: 300,000 simulated admissions. The
+steps are the same for larger ones; :doc:`/scaling` has measurements from 8 GB on one disk to 114 GB
 on a graphics card.
 """
 
@@ -31,8 +31,8 @@ from icscm.datasets import make_hospitals
 # %%
 # The folder
 # ----------
-# A file for each year, and with each admission the heart rate in every hour of the first day. None
-# of them is a patient's.
+# There is one file per year. Each admission has the heart rate in every hour of the first day. No
+# row is a real patient.
 
 temporary = TemporaryDirectory()
 here = Path(temporary.name)
@@ -51,9 +51,9 @@ print(f"3 files of {n_rows:,} x {n_columns}, {megabytes:.0f} MB once in memory")
 # %%
 # Learn in passes
 # ---------------
-# ``fit_dataset`` reads the files twice, in pieces: once to see what the columns hold, once to write
-# a byte a cell to a temporary file. The search reads that file. ``max_memory`` bounds the memory of
-# the whole process.
+# ``fit_dataset`` reads the files twice, in pieces: first to survey the columns, then to write one
+# byte per cell to a temporary file, which the search reads. ``max_memory`` bounds the memory of the
+# whole process.
 
 model = ICSCMClassifier().fit_dataset(
     folder, target="deteriorated", environments="hospital", max_memory="2GiB"
@@ -63,8 +63,8 @@ model.trace_
 
 # %%
 # The same table in memory gives the same model, and the same trace: every candidate, rejected or
-# chosen, with the same counts. Thresholds too: they are quantiles of a sample that depends on the
-# rows alone, not on how they are stored.
+# chosen, with the same counts. Thresholds are equal, too: they are quantiles of a sample that
+# depends on the rows alone, not on their storage.
 
 table = pd.read_parquet(folder)
 X = table.drop(columns=["deteriorated", "hospital"])
@@ -77,9 +77,9 @@ print("equal")
 # %%
 # Memory
 # ------
-# Both ways once more, in a separate process whose memory is measured: first in passes, within 700
-# MB, then the table as a whole. On the command line the first is ``icscm fit admissions --target
-# deteriorated --environment hospital --max-memory 700MB``.
+# Both fits are repeated in separate processes, whose memory is measured: first in passes, within
+# 700 MB, then with the whole table in memory. On the command line the first is ``icscm fit
+# admissions --target deteriorated --environment hospital --max-memory 700MB``.
 
 PROGRAM = """
 import time, pandas
@@ -119,14 +119,14 @@ ax.legend()
 plt.show()
 
 # %%
-# In passes the process stays below the limit. (A good part of what it holds there are libraries and
-# compiled kernels, loaded when first used; they stay.) Each further row costs it some 16 bytes;
-# read as a whole, a row costs what it holds, and more than once.
+# In passes the process stays below the limit. (A large part of its memory holds libraries and
+# compiled kernels.) Each further row takes some 16 bytes; in memory, a row takes more than the size
+# of its values.
 #
 # On a cluster
 # ------------
-# ``fit`` also takes Dask collections. Each partition is counted where it lies, and only counts
-# travel. Here the cluster is two threads of this process; yours is
+# ``fit`` also takes Dask collections. Each partition is counted on its worker, and only counts are
+# sent. Here the cluster is two threads of this process; for a real one use
 # ``Client("tcp://scheduler:8786")``.
 
 small = {"processes": False, "n_workers": 1, "threads_per_worker": 2}
@@ -142,10 +142,11 @@ temporary.cleanup()
 # %%
 # Which one to use
 # ----------------
-# - What fits in memory: ``fit``. It is the fastest.
-# - What fits on a disk: ``fit_dataset``, or ``icscm fit FOLDER --max-memory``.
-# - What lies on a cluster already: ``fit`` with Dask collections, or ``icscm fit FOLDER --dask``.
+# - Data that fit in memory: ``fit``, the fastest.
+# - Data that fit on a disk: ``fit_dataset``, or ``icscm fit FOLDER --max-memory``.
+# - Data that are already on a cluster: ``fit`` with Dask collections, or ``icscm fit FOLDER
+#   --dask``.
 # - Many rows and columns, and an NVIDIA card: ``ICSCMClassifier(device="cuda")`` counts there, for
-#   tables in memory, in files and packed bits. The model is the same again.
+#   tables in memory, in files and packed bits. The model is the same.
 #
 # :doc:`/scaling` has the costs of each, and their limits.

@@ -2,9 +2,9 @@
 Federated learning
 ==================
 
-Three hospitals want a rule that holds in all of them, and none may share its patients' data. The
-learner needs only counts. So rules are sent to the hospitals, counts are sent back, and the model
-is the one that pooled rows would have given.
+Three hospitals want a rule that holds in all of them, but may not share patients' data. The learner
+needs only counts: rules are sent to the hospitals, counts are sent back, and the model is equal to
+that of the pooled rows.
 
 This page simulates this, records everything that leaves a hospital, and shows what that discloses.
 :doc:`/sites` has the details.
@@ -25,7 +25,7 @@ print(NAMES)
 # %%
 # The agreement
 # -------------
-# Thresholds are not chosen from the data, since nobody has all of them. The hospitals agree on
+# Thresholds are not chosen from the data, since no site has all of them. The hospitals agree on
 # thresholds that are meaningful to them, on the codes that a column may hold, and on which values
 # may be missing.
 
@@ -96,8 +96,8 @@ together.trace_
 
 # %%
 # It is the model of the pooled rows, which are available in a simulation. With the agreed
-# thresholds it is equal in every count; a plain ``fit`` chooses its own thresholds, and finds the
-# same rule here.
+# thresholds all counts are equal; a plain ``fit`` chooses its own thresholds, and finds the same
+# rule here.
 
 pooled = LocalSite(data.X, data.y, data.environments, agreement)
 in_one_place = ICSCMClassifier().fit_counts(open_sites([pooled], agreement))
@@ -106,8 +106,8 @@ assert in_one_place.trace_ == together.trace_
 print(ICSCMClassifier().fit(data.X, data.y, environments=data.environments).model_)
 
 # %%
-# The shortcuts, *billing_code* and *troponin*, were rejected, although nobody had the rows of all
-# hospitals:
+# The shortcuts, *billing_code* and *troponin*, were rejected, although no process had the rows of
+# all hospitals:
 
 rejected = together.trace_.to_frame("rejected")
 rejected[["step", "rule", "utility", "reason"]].head(3)
@@ -115,7 +115,7 @@ rejected[["step", "rule", "utility", "reason"]].head(3)
 # %%
 # What left a hospital
 # --------------------
-# The whole record of the first one:
+# The complete record of the first hospital:
 
 sent = pd.DataFrame(sites[0].sent)
 n_rows = (data.environments == NAMES[0]).sum()
@@ -123,7 +123,7 @@ print(f"{sent['numbers'].sum()} numbers in all, of {n_rows:,} rows")
 sent
 
 # %%
-# Counts disclose something. Anyone who has the first answer of the first hospital can draw this
+# Counts disclose information. The first answer of the first hospital is sufficient to draw this
 # figure: the ages of its patients by outcome. (Each column is counted separately: the joint values
 # of a patient are not disclosed, except for the rules.)
 

@@ -36,7 +36,7 @@ def run(command):
 # %%
 # The rule
 # --------
-# Three causes this time: age, lactate, and that the admission is an emergency.
+# The simulated outcome has three causes: age, lactate and emergency admission.
 
 data = make_hospitals(40_000, n_causes=3, random_state=2)
 model = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
@@ -46,11 +46,11 @@ print(model.model_)
 # %%
 # As SQL
 # ------
-# One ``SELECT``. It adds three columns: the class, the probability of the positive one, and which
-# rule decided. The probability is that of the leaf in training, as two counts. Every condition has
-# a branch for missing values, so that the result does not depend on how a database compares with
-# NULL. Where a value is missing that never was at fitting, the second part of COALESCE is the mean
-# of both sides of a rule.
+# One ``SELECT``. It adds three columns: the predicted class, the probability of the positive class,
+# and the rule that determined the prediction. The probability is the smoothed rate of the leaf in
+# training, as two counts. Every condition has a branch for missing values, so that the result does
+# not depend on how a database compares with NULL. If a value is missing in a column that had none
+# missing in training, the second argument of COALESCE is the mean over both branches of a rule.
 
 sql = run("icscm export model.json --to sql --table admissions")
 print(sql)
@@ -69,7 +69,7 @@ from_sqlite[["age", "lactate", "admission", *added]].head(5)
 # %%
 # In DuckDB
 # ---------
-# The same text, here on the frame itself; it could be a Parquet file.
+# The same SQL, here on the frame; a Parquet file works as well.
 
 duck = duckdb.connect()
 duck.register("admissions", new)
@@ -88,8 +88,8 @@ for name, found in {"SQLite": from_sqlite, "DuckDB": from_duckdb}.items():
 # -----------------------------------------
 # Missing values of lactate were in the training data, and the rule states how they count:
 # *(missing: false)*. No age and no admission was missing. A row without one of them gets the mean
-# of the leaves that it may fall in, and ``decided_by`` says so. An unknown code equals none of the
-# codes in the rules.
+# over the leaves that it may belong to, which ``decided_by`` states. An unknown code equals none of
+# the codes in the rules.
 
 odd = {
     "age": [80, 80, 80, None],
@@ -129,8 +129,8 @@ print(json.dumps(exported["splits"][1], indent=2))
 # Monitoring
 # ----------
 # Each year, once the outcomes are known, evaluate the rule again. Here are three years of new
-# admissions; from 2028 on the laboratory reports lactate in mg/dL, which multiplies the numbers by
-# nine, and the database is not adapted.
+# admissions; from 2028 on the laboratory reports lactate in mg/dL, which multiplies the values by
+# nine, and the database is not changed.
 
 years = []
 for year in (2026, 2027, 2028):
@@ -167,8 +167,8 @@ plt.show()
 # %%
 # The grey interval is the prediction interval for an environment of the same kind
 # (:doc:`/new-environments`), so this check needs no threshold of its own. It does not show why a
-# rate moved; that nearly all lactates of 2028 are large shows in the data. The rule was invariant
-# across hospitals. Neither years nor units were tested.
+# rate changed; the data show that nearly all lactate values of 2028 are large. The rule was
+# invariant across hospitals. Neither years nor units were tested.
 #
 # On the command line it is ``icscm evaluate model.json 2028.csv --target deteriorated --report
 # 2028.html``.

@@ -3,7 +3,8 @@ Prediction intervals for a new hospital
 =======================================
 
 The spread of a leaf's rate between environments gives a prediction interval for the
-rate in a new environment. Data from a new environment show whether it was right.
+rate in a new environment. Data from a new environment show whether the rate lies in
+it.
 """
 
 import textwrap
@@ -26,11 +27,10 @@ for learner in learners:
     print(textwrap.fill(found[-1].headline, 80))
 
 # %%
-# A bar is the 95 % prediction interval for a new hospital, the diamond is the
-# observed rate. The rates of the invariant rule lie in their intervals. The
-# intervals of the other rule are wide, which is a warning in itself, and the
-# observed rates still lie outside: the new hospital is not drawn from the
-# population of the others.
+# A bar is the 95 % prediction interval for a new hospital, a diamond the observed
+# rate. The rates of the invariant rule lie in their intervals. The intervals of the
+# other rule are wide, which is a warning in itself, and the observed rates still lie
+# outside: the new hospital is not drawn from the population of the others.
 
 fig, axes = plt.subplots(2, 1, figsize=(7, 4), sharex=True, layout="constrained")
 for ax, learner, evaluation in zip(axes, learners, found, strict=True):

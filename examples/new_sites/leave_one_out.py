@@ -16,8 +16,8 @@ from icscm.exceptions import IcscmWarning
 
 # %%
 # Simulated admissions at five hospitals. Two columns are shortcuts: they follow the
-# outcome, at some sites more than at others; at the new hospital they are reversed.
-# Warnings about single models are not shown here.
+# outcome, at some sites more closely than at others; at the new hospital they are
+# reversed. Warnings about single models are not shown here.
 
 warnings.simplefilter("ignore", IcscmWarning)
 data = make_hospitals(random_state=0)
@@ -31,9 +31,9 @@ for learner in (SCMClassifier(max_rules=3), ICSCMClassifier()):
     errors[type(learner).__name__] = out
 
 # %%
-# The plain learner relies on the billing code. At the hospitals held out its error
-# is about that of the other, since the shortcut is present at all of them to some
-# degree. At the new one it is not.
+# The plain learner relies on the billing code. At the held-out hospitals its error is
+# similar to that of ICSCM, since the shortcut is present at all of them to some
+# degree. At the new hospital its error is larger.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for (name, found), style in zip(errors.items(), ["sC1", "oC0"], strict=True):

@@ -1,10 +1,10 @@
 """
-Rules that these data cannot tell apart
-=======================================
+Rules that these data cannot distinguish
+========================================
 
 Two rules may cover exactly the same rows. The learner keeps the first and lists the
-others in ``equivalent_rules_``. Only knowledge about the columns can decide between
-them, and the choice matters at a new hospital.
+others in ``equivalent_rules_``. Only subject knowledge can decide between them, and
+the choice matters at a new hospital.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ from icscm import ICSCMClassifier
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions, and one more column: the laboratory's flag, which all five
+# Simulated admissions with an additional column: a laboratory flag, which all five
 # hospitals set when lactate is above 2.
 
 data = make_hospitals(random_state=0)
@@ -25,9 +25,9 @@ for rule, others in zip(learner.rules_, learner.equivalent_rules_, strict=True):
     print(f"  {rule}: the same rows as", *others or ["no other rule"])
 
 # %%
-# At a new hospital the laboratory flags what is above 3. The rule on the value
-# holds there, the one on the flag misses most of the patients. No test on the
-# training rows can show this.
+# At a new hospital the laboratory flags values above 3. The rule on the value still
+# holds; the rule on the flag misses most of the patients. No test on the training
+# rows can show this.
 
 is_old = data.X_new["age"] > 65
 choices = {"lactate > 2": 2, "lactate_flag == high": 3}

@@ -20,9 +20,9 @@ learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
 learner.verdicts_
 
 # %%
-# A bar is the 90 % interval of the largest difference between two hospitals. Where
-# all of it lies inside the margin the leaf is *invariant*. Where it begins at 0 and
-# ends outside, there is *too little data to tell*: the rule was not rejected, and
+# A bar is the 90 % interval of the largest difference between two hospitals. If it
+# lies inside the margin, the leaf is *invariant*. If it begins at 0 and ends outside
+# the margin, there is *too little data to tell*: the rule was not rejected, and
 # invariance was not shown. The rule on the billing code was rejected.
 
 rejected = learner.trace_.steps[0].best_rejected[0].candidate

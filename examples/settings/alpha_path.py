@@ -2,9 +2,9 @@
 Models at other levels of alpha
 ===============================
 
-The level alpha is chosen by the user, so compare several. Here the shortcuts are
-rejected at all of these levels. Only the threshold on a cause changes, and at both
-ends no good rule is found.
+The level alpha is chosen by the user, so compare several levels. Here the shortcuts
+are rejected at all of them. Only the threshold on a cause changes, and at both ends
+no good rule is found.
 """
 
 import re

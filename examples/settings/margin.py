@@ -2,9 +2,9 @@
 With many rows, use a margin
 ============================
 
-No two hospitals are exactly alike. The null hypothesis of a p-value is that they
-are, and with enough rows it is always rejected. An equivalence test checks whether
-they differ by more than a margin.
+Rates never agree exactly between hospitals. A p-value tests the null hypothesis that
+they do, which is always rejected with enough rows. An equivalence test checks whether
+they differ by less than a margin.
 """
 
 import warnings
@@ -18,7 +18,8 @@ from icscm.exceptions import IcscmWarning
 # %%
 # Simulated admissions, and ``label_shift``: every hospital has its own rate of the
 # outcome given the causes, 1 to 4 percentage points apart. The margin is 5. The
-# learner warns where nothing is found, as it does here at one end or the other.
+# learner warns where no rule is found, here at one end of the sample sizes for each
+# criterion.
 
 warnings.simplefilter("ignore", IcscmWarning)
 data = make_hospitals(200_000, label_shift=0.15, random_state=0)
@@ -32,9 +33,9 @@ for n in sizes:
 print(f"{n:,} rows, {criterion}: {learner.model_}")
 
 # %%
-# A difference without practical importance is not detected with few rows, and leads
-# to rejection with many. To show that a leaf lies inside a margin takes many rows,
-# and more rows do not change it.
+# With few rows the p-value does not detect an unimportant difference; with many rows
+# it rejects because of it. Showing that a leaf lies inside the margin takes many
+# rows, and still more rows do not change the result.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for criterion, marker in (("pvalue", "s-"), ("equivalence", "o-")):

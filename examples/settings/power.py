@@ -12,7 +12,7 @@ from icscm import check_environments
 from icscm.datasets import make_conjunction
 
 # %%
-# Tables of the paper's simulation, small and large.
+# Small and large tables of the paper's simulation.
 
 sizes = [100, 300, 1_000, 3_000, 10_000, 30_000]
 found = []

@@ -3,8 +3,8 @@ Choosing the tolerance of an invariant tree
 ===========================================
 
 An invariant tree rejects columns whose effect differs between environments by more
-than its tolerance. The path shows which columns leave the tree as the tolerance
-becomes stricter, and the AUC at hospitals held out.
+than its tolerance. The path shows which columns are rejected as the tolerance becomes
+stricter, and the AUC at held-out hospitals.
 """
 
 import matplotlib.pyplot as plt
@@ -24,9 +24,10 @@ path.plot()
 path
 
 # %%
-# Hospitals held out hardly distinguish the tolerances: the shortcuts are present at
-# all of them. At a hospital where these are reversed the loose trees fail. Of
-# tolerances that perform about equally, prefer the strictest.
+# The AUC at held-out hospitals hardly depends on the tolerance, since the shortcuts
+# are present at all of them. At a hospital where they are reversed, trees with a
+# large tolerance fail. Among tolerances that perform about equally, prefer the
+# strictest.
 
 from sklearn.metrics import roc_auc_score
 

@@ -2,9 +2,9 @@
 A child of the outcome is rejected
 ==================================
 
-A column that the outcome causes often predicts best. The plain Set Covering
-Machine takes it; ICSCM rejects it, since under it the outcome's rate shifts
-between environments.
+A column that the outcome causes often predicts best. The plain Set Covering Machine
+uses it; ICSCM rejects it, since the rate of the outcome in its leaf differs between
+environments.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ print("SCM:  ", plain.model_)
 print("ICSCM:", invariant.model_)
 
 # %%
-# The leaf of a rule is the rows that it covers. Under an invariant rule y is 1 as
-# often in each environment.
+# The leaf of a rule holds the rows that it covers. In the leaf of an invariant rule y
+# is 1 equally often in every environment.
 
 fig, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
 for ax, name in zip(axes, ["A1", "C1"], strict=True):

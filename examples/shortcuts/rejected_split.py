@@ -2,8 +2,8 @@
 Why a tree rejected its best split
 ==================================
 
-An invariant tree lets every hospital have its own rate of the outcome. The effect
-of a split on the odds must be the same at all of them. A shortcut fails this
+In an invariant tree every hospital may have its own rate of the outcome, but the
+effect of a column on the odds must be the same at all of them. A shortcut fails this
 requirement, however much deviance it explains.
 """
 
@@ -14,9 +14,8 @@ from icscm import InvariantTreeClassifier
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions. ``heterogeneity_share`` is the part of the deviance
-# explained that is due to differences of the effect between hospitals; the
-# tolerance is 0.03.
+# Simulated admissions. ``heterogeneity_share`` of a split is the squared coefficient
+# of variation of its log odds ratio between hospitals, beyond chance.
 
 data = make_hospitals(random_state=0)
 tree = InvariantTreeClassifier(max_leaves=3)
