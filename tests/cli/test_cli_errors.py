@@ -106,8 +106,10 @@ ERRORS = [
     ([*FIT, "--max-thresholds", "many"], "'many' is not a whole number of at least 1, or none"),
     ([*FIT, "--max-thresholds", "0"], "'0' is not a whole number of at least 1, or none"),
     ([*FIT, "--test", "t"], "'t' is not one of 'chi2', 'g', 'fisher'"),
-    ([*FIT, "--cv", "1,x"], "'x' is not a finite number greater than 0, or 'balanced'"),
-    ([*FIT, "--cv", "p=1,0"], "'0' is not a finite number greater than 0, or 'balanced'"),
+    # a cluster of this many processes was started
+    ([*FIT, "--workers", "1000000000000"], "'1000000000000' is not a whole number from 1 to 1000"),
+    ([*FIT, "--cv", "1,x"], "'x' is not a number above 0 and at most 1e+100, or 'balanced'"),
+    ([*FIT, "--cv", "p=1,0"], "'0' is not a number above 0 and at most 1e+100, or 'balanced'"),
     ([*FIT, "--cv", "q=1"], "'q' cannot be chosen; p, model_type, alpha, margin, tolerance"),
     ([*FIT, "--cv", "type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
     ([*FIT, "--cv", "margin=2"], "must be below 1"),
