@@ -416,8 +416,15 @@ def test_columns_of_lists_and_structs(here):
 
 
 def test_settings_of_another_type_in_a_model_file(here):
-    """show raised a TypeError for a file whose settings.table.positive was a number."""
-    saved = json.loads((here / "model.json").read_text())
-    saved["settings"]["table"] |= {"positive": 16, "target": 3, "environment": {"a": []}}
-    (here / "model.json").write_text(json.dumps(saved))
-    assert re.search(r"Target +3 *\n", run(["show", "model.json"], status=0).output)
+    """show raised a TypeError for a file whose settings.table.positive was a number; later such
+    settings were ignored, and evaluate read other labels than fit had.
+    """
+    text = (here / "model.json").read_text()
+    wrong = {"positive": 16, "target": 3, "environment": {"a": []}, "na": "?", "levels": {"a": 5}}
+    for key, value in (wrong | {"default_na": 0, "merge_environments": [["a"]]}).items():
+        saved = json.loads(text)
+        saved["settings"]["table"][key] = value
+        (here / "model.json").write_text(json.dumps(saved))
+        for command in (["show"], ["export", "--to", "sql"], ["predict", "data.csv"]):
+            told = run([command[0], "model.json", *command[1:]], status=2).stderr
+            assert re.fullmatch(rf"Error: .* settings\.table\.{key}.* must be .*\n", told)
