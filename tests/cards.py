@@ -73,7 +73,7 @@ def draw_near_evidence(rng, source, settings):
     """Settings by which the evidence of some candidate is the least one, or next to it."""
     view = ConjunctionView(source, settings)
     totals = view.flip(source.count_totals())
-    found = np.concatenate([each.compute_evidence(totals) for each in view.leaf_tables()])
+    found = np.concatenate([each.compute_evidence(totals) for each in view.leaf_tables(totals)])
     if settings.min_utility is None or not found.any():
         return settings
     least = rng.choice(found[found > 0]) * (1 + rng.choice([0, 0, 1e-15, -1e-15, 1e-9, -1e-9]))

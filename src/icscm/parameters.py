@@ -285,8 +285,8 @@ def check_weights(
     if numbers.shape != (n_features,):
         why = f"feature_weights must hold one weight for each of the {n_features} features"
         raise IcscmError(f"{why}, got shape {numbers.shape}")
-    if not (np.isfinite(numbers) & (numbers >= 0)).all():
-        raise IcscmError("feature_weights must be finite and not negative (0 excludes a feature)")
+    if not ((numbers == 0) | (numbers >= 1e-100) & (numbers <= 1e100)).all():
+        raise IcscmError("feature_weights must be 0 (excludes a feature) or from 1e-100 to 1e+100")
     return numbers
 
 

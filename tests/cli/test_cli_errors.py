@@ -106,8 +106,10 @@ ERRORS = [
     ([*FIT, "--max-thresholds", "many"], "'many' is not a whole number of at least 1, or none"),
     ([*FIT, "--max-thresholds", "0"], "'0' is not a whole number of at least 1, or none"),
     ([*FIT, "--test", "t"], "'t' is not one of 'chi2', 'g', 'fisher'"),
-    ([*FIT, "--cv", "1,x"], "'x' is not a finite number greater than 0, or 'balanced'"),
-    ([*FIT, "--cv", "p=1,0"], "'0' is not a finite number greater than 0, or 'balanced'"),
+    # a cluster of this many processes was started
+    ([*FIT, "--workers", "1000000000000"], "'1000000000000' is not a whole number from 1 to 1000"),
+    ([*FIT, "--cv", "1,x"], "'x' is not a number above 0 and at most 1e+100, or 'balanced'"),
+    ([*FIT, "--cv", "p=1,0"], "'0' is not a number above 0 and at most 1e+100, or 'balanced'"),
     ([*FIT, "--cv", "q=1"], "'q' cannot be chosen; p, model_type, alpha, margin, tolerance"),
     ([*FIT, "--cv", "type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
     ([*FIT, "--cv", "margin=2"], "must be below 1"),
@@ -414,8 +416,15 @@ def test_columns_of_lists_and_structs(here):
 
 
 def test_settings_of_another_type_in_a_model_file(here):
-    """show raised a TypeError for a file whose settings.table.positive was a number."""
-    saved = json.loads((here / "model.json").read_text())
-    saved["settings"]["table"] |= {"positive": 16, "target": 3, "environment": {"a": []}}
-    (here / "model.json").write_text(json.dumps(saved))
-    assert re.search(r"Target +3 *\n", run(["show", "model.json"], status=0).output)
+    """show raised a TypeError for a file whose settings.table.positive was a number; later such
+    settings were ignored, and evaluate read other labels than fit had.
+    """
+    text = (here / "model.json").read_text()
+    wrong = {"positive": 16, "target": 3, "environment": {"a": []}, "na": "?", "levels": {"a": 5}}
+    for key, value in (wrong | {"default_na": 0, "merge_environments": [["a"]]}).items():
+        saved = json.loads(text)
+        saved["settings"]["table"][key] = value
+        (here / "model.json").write_text(json.dumps(saved))
+        for command in (["show"], ["export", "--to", "sql"], ["predict", "data.csv"]):
+            told = run([command[0], "model.json", *command[1:]], status=2).stderr
+            assert re.fullmatch(rf"Error: .* settings\.table\.{key}.* must be .*\n", told)

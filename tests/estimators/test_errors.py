@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from icscm import ICSCMClassifier, SCMClassifier
+from icscm import ICSCMClassifier, InvariantForestClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, LeftOutWarning, SparseEnvironmentWarning
 
@@ -112,10 +112,10 @@ def test_bad_environments(case):
 
 
 BAD_PARAMETERS = [
-    ({"p": 0}, "p must be a finite number greater than 0, or 'balanced'; got 0"),
-    ({"p": "1"}, "p must be a finite number greater than 0, or 'balanced'; got '1'"),
-    ({"p": np.inf}, "p must be a finite number"),
-    ({"p": np.nan}, "p must be a finite number"),
+    ({"p": 0}, "p must be a number above 0 and at most 1e+100, or 'balanced'; got 0"),
+    ({"p": "1"}, "p must be a number above 0 and at most 1e+100, or 'balanced'; got '1'"),
+    ({"p": np.inf}, "p must be a number above 0"),
+    ({"p": np.nan}, "p must be a number above 0"),
     ({"model_type": "tree"}, "model_type must be one of 'conjunction', 'disjunction', 'auto'; got"),
     ({"max_rules": 0}, "max_rules must be a whole number of at least 1; got 0"),
     ({"max_rules": 2.0}, "max_rules must be a whole number of at least 1; got 2.0"),
@@ -145,7 +145,7 @@ BAD_PARAMETERS = [
         {"feature_weights": [1, 2]},
         "feature_weights must hold one weight for each of the 3 features",
     ),
-    ({"feature_weights": [1, 2, -1]}, "feature_weights must be finite and not negative"),
+    ({"feature_weights": [1, 2, -1]}, "feature_weights must be 0 (excludes a feature) or from"),
     ({"feature_weights": {"height": 2}}, "names features that X does not have: 'height'"),
 ]
 
@@ -155,6 +155,21 @@ def test_bad_parameters(parameters, message):
     X, y, environments = make_table()
     with pytest.raises(IcscmError, match=re.escape(message)):
         ICSCMClassifier(**parameters).fit(X, y, environments=environments)
+
+
+@pytest.mark.parametrize("parameters", [{"p": 1e308}, {"feature_weights": [1e308, 5e-324, 1]}])
+def test_numbers_near_the_largest_float_are_rejected(parameters):
+    """Utilities of p or weights near 1e308 overflowed: OverflowError instead of a message."""
+    X, y, environments = make_table()
+    with pytest.raises(IcscmError, match=r"1e\+100"):
+        ICSCMClassifier(**parameters).fit(X, y, environments=environments)
+
+
+def test_more_trees_than_any_forest_are_rejected():
+    """A generator for each tree was made at once: 10**9 trees took all memory."""
+    X, y, environments = make_table()
+    with pytest.raises(IcscmError, match="n_estimators must be a whole number from 1 to 100000"):
+        InvariantForestClassifier(n_estimators=10**9).fit(X, y, environments=environments)
 
 
 def test_predict_with_other_columns():

@@ -56,6 +56,7 @@ def test_environments_of_one_class_each():
         (pd.Timestamp(2020, 1, 1), pd.Timestamp(2021, 1, 1)),
         (frozenset({1}), frozenset({1, 2})),
         (2**70, 2**71),
+        ("\ud800", "ill"),  # text that is not Unicode: an error of PyArrow
     ],
 )
 def test_labels_that_fit_takes_are_scored(classes):

@@ -108,3 +108,9 @@ def test_random_states_of_all_kinds(data):
         )
         pd.testing.assert_frame_equal(one, two)
     assert len(permutation_importance(learner, *own, n_repeats=1, random_state=None).to_frame())
+
+
+def test_more_repeats_than_memory_holds_are_rejected():
+    """The result for all repeats was made at once: 10**12 of them ended in a MemoryError."""
+    with pytest.raises(IcscmError, match="n_repeats must be a whole number from 1 to 100000"):
+        permutation_importance(None, [[1]], [1], n_repeats=10**12)

@@ -94,8 +94,8 @@ def list_in_any_order(rng, blocks_seen):
     """`ConjunctionView.leaf_tables` that remembers the blocks, and may turn them round."""
     leaf_tables = ConjunctionView.leaf_tables
 
-    def list_blocks(view, cubes=None):
-        blocks = [replace(each, tables=each.tables.copy()) for each in leaf_tables(view, cubes)]
+    def list_blocks(view, *given):
+        blocks = [replace(each, tables=each.tables.copy()) for each in leaf_tables(view, *given)]
         blocks_seen[:] = [set(each.features.tolist()) for each in blocks]
         return iter(blocks if rng.random() < 0.5 else blocks[::-1])
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from countables import check_any_nodes
-from icscm import ICSCMClassifier, SCMClassifier
+from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError
 from icscm.sources.sites import LocalSite, SitesSource, make_agreement, open_sites
@@ -212,9 +212,15 @@ def add(number, at=0):
     return change
 
 
+def fail_in_two_lines(_):
+    """The message of a site's error kept its line breaks: ours was of several lines."""
+    raise ConnectionError("the line\nis down")
+
+
 LIES = {
     "down": ("count_totals", fail, r"site 2 does not answer count_totals \(Connection"),
     "down later": ("count_cube", fail, "site 2 does not answer count_cube"),
+    "down, two lines": ("count_cube", fail_in_two_lines, "site 2 .*: the line is down"),
     "down, no words": ("count_cube", fail_without_words, "site 2 does not .*WordlessError"),
     "nothing": ("count_totals", lambda _: None, "site 2 answers count_totals with something else"),
     "text": ("count_cube", str, "site 2 answers count_cube with something else"),
@@ -266,6 +272,21 @@ def test_what_cannot_be_counts_is_an_error_that_names_the_site(lie):
     with pytest.raises(IcscmError, match=message) as caught:
         query_all()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "learner", [SCMClassifier(), InvariantTreeClassifier()], ids=["scm", "tree"]
+)
+def test_counts_that_contradict_earlier_ones_are_an_error(learner):
+    """A site that sent the bins of a column in reverse had the right samples in every cube, but not
+    those that the chosen rule had left: leaves of -105 samples were accepted.
+    """
+    frame, ill, hospital = make_patients(300)
+    agreement = agree(frame)
+    sites = [LocalSite(frame[hospital == e], ill[hospital == e], e, agreement) for e in HOSPITALS]
+    sites[1] = Lying(sites[1], "count_cube", lambda counts: counts[:, ::-1])
+    with pytest.raises(IcscmError, match="one of its sites, counts other samples"):
+        learner.fit_counts(open_sites(sites, agreement))
 
 
 def test_sites_may_mask_their_counts():

@@ -136,7 +136,7 @@ def test_a_class_absent_from_an_environment_does_not_count():
         ({"grid": {"q": [1]}}, "grid names 'q', which ICSCMClassifier does not have"),
         ({"grid": {"model_type": "disjunction"}}, "must give a list of values for 'model_type'"),
         ({"grid": {}}, "grid is empty"),
-        ({"grid": {"p": [-1]}}, "p must be a finite number greater than 0"),
+        ({"grid": {"p": [-1]}}, "p must be a number above 0 and at most 1e"),
         ({"scorer": "f1"}, "scorer must be one of 'balanced_accuracy'"),
         ({"folds": "columns"}, "folds must be one of 'rows', 'environments'"),
         ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),

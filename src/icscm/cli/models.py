@@ -96,7 +96,7 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
     content = {
         "saved": saved,
         "table": table,
-        "positive": _list_texts(table.get("positive")),
+        "positive": table.get("positive", ()),
         "used": list_used(saved),
         "size": size,
         "names": names,
@@ -368,11 +368,11 @@ def _read_rows(
     target = options["target"] or settings.get("target")
     if not isinstance(target, str):
         raise IcscmError("the model file does not name the target; name it with --target")
-    positive = options["positive"] or _list_texts(settings.get("positive"))
+    positive = options["positive"] or tuple(settings.get("positive", ()))
     places = [options["environment"]]
     if options["environment"] is None:
         stored = settings.get("environment_columns") or [settings.get("environment")]
-        places = list(_list_texts(stored))
+        places = [name for name in stored if name is not None]
     types = {}  # labels that were text are read as text: 07 is not 7
     if not positive and all(isinstance(label, str) for label in saved.classes):
         types[target] = CATEGORY
@@ -403,11 +403,6 @@ def _read_rows(
         others = labels.negative or tuple(sorted(set(known.values()), key=str))
         labels = replace(labels, positive=positive, negative=others)
     return table, y, labels, notes
-
-
-def _list_texts(stored: Any) -> tuple[str, ...]:
-    is_list = isinstance(stored, list)
-    return tuple(str(each) for each in stored if each is not None) if is_list else ()
 
 
 def _list_values(table: pyarrow.Table, name: str) -> Array:

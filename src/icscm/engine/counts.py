@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
+from icscm.exceptions import IcscmError
 from icscm.model.rules import Rule
 
 
@@ -44,6 +45,12 @@ class CountCube:
     counts: CountArray
     layout: Layout = ORDERED
     n_alike: IntArray | None = None
+
+    def check(self, samples: CountArray) -> None:
+        """Raise unless it has the samples, by (label, environment), that earlier counts leave."""
+        if len(self.counts) and (self.counts[0].sum(axis=0) != samples).any():
+            why = "the source, or one of its sites, counts other samples than its earlier counts"
+            raise IcscmError(f"{why} leave; see what it runs")
 
 
 # The `cut` of the rules `x is missing` and, negated, `x is present`.

@@ -339,11 +339,10 @@ def export_fasta(saved: SavedModel) -> str:
             f"FASTA is for the rules of a conjunction or disjunction, and this model is a "
             f"{saved.model.kind}; see its rules with icscm show"
         )
-    found = get_table_settings(saved).get("equivalents")
-    found = found if isinstance(found, list) else []
+    found = get_table_settings(saved).get("equivalents", [])
     records = []
     for i, rule in enumerate(saved.model.rules, start=1):
-        alike = found[i - 1] if i <= len(found) and isinstance(found[i - 1], list) else []
+        alike = found[i - 1] if i <= len(found) else []
         for j, each in enumerate([rule, *alike]):  # formatted as `ACGT present`
             name, _, state = str(each).rpartition(" ")
             same = f".{j} {state}, covers the same genomes as rule{i}"

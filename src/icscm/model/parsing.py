@@ -126,6 +126,9 @@ def parse_document(text: str) -> dict[str, Any]:
     if fields["fingerprint"] != compute_fingerprint(features):
         _reject("fingerprint does not belong to these features: one of them was changed")
     _check_plain(fields["settings"], "settings", MAX_SETTINGS_DEPTH)
+    table = _OBJECT(fields["settings"].get("table", {}), "settings.table")
+    for key in table.keys() & _TABLE.keys():
+        _TABLE[key](table[key], f"settings.table.{key}")
     negative, positive = fields["classes"]
     if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
         both = f"{_show(negative)} and {_show(positive)}"
@@ -287,6 +290,16 @@ def _check_plain(value: Any, where: str, depth: int) -> None:
         _check_plain(each, f"{where}[{_show(key)}]", depth - 1)
 
 
+# How `icscm fit` read its table, and commands on the model read others.
+_NAMES: Final = ("positive", "environment_columns", "exclude_environment", "na")
+_TABLE: Final[dict[str, Check]] = {
+    **dict.fromkeys(("target", "format", "decimal"), _TEXT),
+    **dict.fromkeys((*_NAMES, "merge_environments"), _list(_TEXT)),
+    "environment": _NAME,
+    "default_na": _BOOLEAN,
+    "equivalents": _list(_list(_TEXT)),
+    "levels": lambda each, where: [_list(_LABEL)(v, where) for v in _OBJECT(each, where).values()],
+}
 # Fields that every model can have.
 _CALIBRATION: Final = {"calibration": _list(_NUMBER, exactly=2), "threshold": _ALPHA}
 

@@ -166,7 +166,7 @@ def permutation_importance(
     1      A1  0.22
     2      B1  0.00
     """
-    check_value("n_repeats", n_repeats, allow("int [1, inf)"))
+    check_value("n_repeats", n_repeats, allow("int [1, 100000]"))
     if isinstance(random_state, Integral):
         check_value("random_state", random_state, allow("int [0, inf)"))
     else:

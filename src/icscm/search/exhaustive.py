@@ -138,7 +138,7 @@ def _screen(view: ConjunctionView) -> tuple[list[_Association], int, int]:
     design, weights = average_design(view.source), settings.feature_weights
     found: list[_Association] = []
     n_tried = 0
-    for leaves in view.leaf_tables():
+    for leaves in view.leaf_tables(samples):
         statistics = _associate(view, leaves, samples) / design
         n_tried += leaves.count(statistics > 0)
         best = leaves.find_best(statistics)

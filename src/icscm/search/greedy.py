@@ -144,7 +144,7 @@ class Growth:
         if settings.test is None or settings.correction is None:
             return settings.make_criterion()
         p_values = [np.empty(0)]
-        for leaves in self.view.leaf_tables():
+        for leaves in self.view.leaf_tables(self._uncovered):
             worth = self._weigh(leaves)
             which = np.flatnonzero(worth.is_candidate & ~worth.is_small)
             effects = self._measure_effects(leaves, which)
@@ -169,7 +169,7 @@ class Growth:
         Candidates that cannot change the scan `so_far` are not corrected for clusters.
         """
         settings = self._settings
-        for leaves in self.view.leaf_tables(cubes):
+        for leaves in self.view.leaf_tables(self._uncovered, cubes):
             worth = self._weigh(leaves)
             is_tested = worth.is_candidate & ~worth.is_small
             # the first reason to reject each candidate, but for dependence, which goes before

@@ -110,6 +110,7 @@ class Node:
         counted: list[CountCube] = []
         n_bytes = 0
         for cube in self._source.count_node(self._path):
+            cube.check(self.totals)
             n_bytes += cube.counts.nbytes
             if n_bytes <= MAX_KEPT_CUBE_BYTES:
                 counted.append(cube)

@@ -121,13 +121,16 @@ class ConjunctionView:
         """Counts by the labels as the search sees them, or back."""
         return counts[..., ::-1, :] if self.inverted else counts
 
-    def leaf_tables(self, cubes: Iterable[CountCube] | None = None) -> Iterator[LeafTables]:
-        """The leaves of all candidates, or of those in some cubes."""
+    def leaf_tables(
+        self, samples: CountArray, cubes: Iterable[CountCube] | None = None
+    ) -> Iterator[LeafTables]:
+        """The leaves of all candidates, or of those in some cubes, each of these samples."""
         candidates = self.source.candidates
         for cube in self.source.counts() if cubes is None else cubes:
             cube = expand(cube, candidates) if self._expanded else cube
             if self.inverted:
                 cube = replace(cube, counts=self.flip(cube.counts))
+            cube.check(samples)
             yield compute_leaf_tables(cube, candidates, self._sides, inverted=self.inverted)
 
     def make_rule(self, cut: Cut) -> Rule:

@@ -353,7 +353,7 @@ class SitesSource:
                 why = f"answers {query} with something else: {{}}; {_SEE}"
                 answers.append(read(answer))
             except Exception as error:  # an answer may be anything, and an error without words
-                text = format_exception_only(error)[-1].strip()
+                text = " ".join(format_exception_only(error)[-1].split())
                 raise IcscmError(f"site {number} {why.format(text)}") from error
         return answers
 
