@@ -110,7 +110,7 @@ def _list_scans(
         yield "first", slice(None, None, step), few
     if is_unknown:
         parts = split_rows(len(X), n_threads)
-        found = run_tasks(lambda part: find_missing(X[part], table.names), parts, n_threads)
+        found = run_tasks(lambda part: find_missing(X, table.names, part), parts, n_threads)
         has_missing |= np.logical_or.reduce(found)
     # more thresholds than a byte can number need all rows
     if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:

@@ -113,12 +113,15 @@ def are_finite(values: Array) -> bool:
         return values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
 
 
-def find_missing(values: Array, names: Sequence[str] | None) -> BoolArray:
-    """Which columns hold NaN; raises for infinities."""
+def find_missing(
+    values: Array, names: Sequence[str] | None, part: slice = slice(None)
+) -> BoolArray:
+    """Which columns hold NaN in a part of the rows; raises for infinities."""
+    first, stop, _ = part.indices(len(values))
     found = np.zeros(values.shape[1], dtype=np.bool_)
     step = max(1, _CHECKED_CELLS // max(1, len(found)))
-    for start in range(0, len(values), step):
-        rows = values[start : start + step]
+    for start in range(first, stop, step):
+        rows = values[start : min(start + step, stop)]
         if are_finite(rows):
             continue
         if not found.all():
