@@ -17,6 +17,7 @@ from icscm import (
     InvariantForestClassifier,
     InvariantTreeClassifier,
     SCMClassifier,
+    compare,
     evaluate,
     leave_one_environment_out,
     permutation_importance,
@@ -79,6 +80,9 @@ def test_only_the_outermost_loop_of_several_items_reports(seen):
         ),
         pytest.param(
             lambda: evaluate(ICSCMClassifier().fit(**TABLE), **TABLE), [[4, 4]], id="evaluation"
+        ),
+        pytest.param(
+            lambda: compare(*DATA[:3], ["scm"], n_folds=2, min_rows=2), [[6, 6]], id="comparison"
         ),
         pytest.param(
             lambda: InvariantFeatureSelector(SCMClassifier(), cv=2, tolerance=99).fit(**TABLE),

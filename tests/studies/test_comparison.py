@@ -2,7 +2,6 @@
 
 import re
 import sys
-from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from icscm import (
 )
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.candidates import DEFAULT, TableReader, describe_plan, make_candidates
+from icscm.studies.candidates import DEFAULT, TableReader, make_candidates
 from icscm.studies.folds import get_values, make_cohort
 from icscm.studies.scores import score_calibration
 
@@ -223,20 +222,6 @@ def test_no_environment_is_large_enough():
     assert all("environment" not in each for each in found.conclusions)
 
 
-def test_progress_is_shown_for_each_fit(data):
-    shown = []
-
-    @contextmanager
-    def stage(words, n_parts):
-        done = []
-        yield lambda: done.append(1)
-        shown.append((words, n_parts, len(done)))
-
-    compare(*data[:3], ["scm"], n_folds=2, stage=stage)
-    plan = "Comparing scm: 5 fits (2 folds of rows, 3 parts of environments), about 0 s"
-    assert shown == [(plan, 10, 10)]
-
-
 def test_many_environments_are_held_out_in_ten_parts():
     """Each is scored by itself, by a model that saw none of its part."""
     rng = np.random.default_rng(0)
@@ -380,11 +365,3 @@ def test_all_of_ours_that_are_worse_than_the_baseline_are_named():
     )
     assert "plain (by " in told
     assert "rules (by " in told
-
-
-def test_the_time_announced_for_a_score_includes_its_screen(data):
-    """The time announced for `score` was about an eighth of what the screen takes."""
-    cohort = make_cohort(*data[:3])
-    plan = describe_plan({"score": None}, 3, 3, cohort)
-    n_cells = len(cohort.y) * cohort.X.shape[1]
-    assert float(plan.split("about ")[1].split()[0]) >= round(6 * 150 * n_cells / 1e6)

@@ -6,7 +6,6 @@ import inspect
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -173,11 +172,9 @@ def _fit_in_memory(
             choice = grid_search(learner, *table, grid, **ways, random_state=seed)
         learner.set_params(**choice.best)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
-        started = perf_counter()
         countable = open_memory(*table, **own, preparation=learner.prepare())
         learner.fit_counts(countable)
-    seconds = (perf_counter() - started) * (len(learner.environments_ or ()) - 1)
-    found |= _validate(learner, table, samples.groups, options, seconds, progress)
+    found |= _validate(learner, table, samples.groups, options, progress)
     n_halves, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns
     is_brief = n_halves is None and options["model"] in ("icscm", "scm")
     is_brief = is_brief and bool(learner.model_.rules) and n_cells <= MAX_BRIEF_CELLS
@@ -211,7 +208,7 @@ def _choose_threshold(learner: Any, labels: Roles, options: Options) -> Threshol
 
 
 def _validate(
-    learner: Any, table: Any, groups: Any, options: Options, seconds: float, progress: Progress
+    learner: Any, table: Any, groups: Any, options: Options, progress: Progress
 ) -> dict[str, str]:
     """Measure the performance in environments left out, or say why it is not done."""
     n, wanted = len(learner.environments_ or ()), options["validation"]
@@ -221,8 +218,7 @@ def _validate(
     if not wanted and n_cells > most:
         size = f"rows x columns x environments are {n_cells:,}, more than {most:,}"
         return {"unvalidated": f"{size}; --validation does it"}
-    duration = f"{max(seconds, 1):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-    text = f"Validating in {n} environments left out, about {duration}; --no-validation omits it"
+    text = f"Validating in {n} environments left out (--no-validation omits it)"
     try:
         with progress.stage(text), hide_repeated_warnings():
             learner.validate(*table, groups)

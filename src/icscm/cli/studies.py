@@ -123,7 +123,7 @@ def compare(
     from icscm.studies.comparison import compare as compare_candidates
 
     names = split_commas([options["candidates"]]) if options["candidates"] else None
-    choose_candidates(names)
+    candidates = choose_candidates(names)
     progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_samples(data, options)
@@ -131,7 +131,8 @@ def compare(
     settings |= {"keep_columns": samples.asked_for or None, "random_state": options["random_state"]}
     settings["groups"] = samples.groups
     table = samples.X, samples.y, samples.environments
-    found = compare_candidates(*table, names, **settings, stage=progress.stage)
+    with progress.stage(f"Comparing {', '.join(candidates)}"):
+        found = compare_candidates(*table, names, **settings)
     _write(found, out, plot)
     n_columns = samples.X.num_columns - len(found.dropped)
     n_environments = len(found.environments) + len(found.kept_in)

@@ -12,7 +12,6 @@ from icscm.estimators.forest import InvariantForestClassifier
 from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
-from icscm.formatting import count
 from icscm.io.naming import suggest
 from icscm.studies.folds import check_classifier
 from icscm.tables import columns
@@ -30,10 +29,6 @@ _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] 
 # The candidates that are compared where none are named; `ALL` names every one.
 DEFAULT = "icscm", "icscm-balanced", "invariant-tree", "invariant-forest", "logistic", "boosting"
 ALL = "all"
-# Seconds to fit a million cells, about, on two cores; of the others `_OTHER_COST`.
-_COSTS = {"forest": 8.0, "invariant-forest": 4.0, "boosting": 1.5, "invariant-tree": 1.0}
-_COSTS["score"] = 200.0  # of the screen, once more for each column that it rejects
-_OTHER_COST = 0.5
 # Levels of a smaller share of the rows are pooled; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
 
@@ -96,16 +91,6 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
     boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     found["boosting"] = make_pipeline(TableReader(_RARE_IN_BOOSTING), boosting)
     return found
-
-
-def describe_plan(chosen: Mapping[str, Any], n_rows: int, n_places: int, cohort: Any) -> str:
-    """What will be fitted, and about how long that takes where the candidates are known."""
-    names, n_parts = [name for name in chosen if name != BASELINE], n_rows + n_places
-    parts = f"{count(n_rows, 'fold')} of rows, {count(n_places, 'part')} of environments"
-    text = f"Comparing {', '.join(names)}: {count(len(names) * n_parts, 'fit')} ({parts})"
-    seconds = sum(_COSTS.get(name, _OTHER_COST) for name in names) * n_parts / 1e6
-    seconds *= len(cohort.y) * cohort.X.shape[1]
-    return f"{text}, about {f'{seconds:.0f} s' if seconds < 90 else f'{seconds / 60:.0f} min'}"
 
 
 def format_score(name: str, value: float | None, ends: tuple[float, float] | None = None) -> str:

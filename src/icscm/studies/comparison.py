@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,12 @@ from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text
 from icscm.parameters import allow, check_matplotlib, check_value, rename_seed
+from icscm.progress import track
 from icscm.report.canvas import LINE, make_figure
 from icscm.report.page import render_template
 from icscm.report.texts import write_lines
 from icscm.studies import folds
-from icscm.studies.candidates import BASELINE, choose_candidates, describe_plan, format_score
+from icscm.studies.candidates import BASELINE, choose_candidates, format_score
 from icscm.studies.folds import FoldResult, Scores
 from icscm.studies.scores import ALPHA, TITLES, Z, compute_variance
 from icscm.tables.labels import check_several
@@ -62,9 +62,6 @@ _COLORS = {
     "scores": "#8a4f9e",
     "other": "#b5651d",
 }
-
-# Shows progress: called with a text and a number of parts; its value is called after each part.
-Stage = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 
 
 @dataclass(frozen=True)
@@ -257,7 +254,6 @@ def compare(
     groups: Any = None,
     keep_columns: Any = None,
     random_state: Any = 0,
-    stage: Stage | None = None,
 ) -> Comparison:
     """Compare rule sets and other classifiers by cross-validation.
 
@@ -290,9 +286,6 @@ def compare(
         As in `ICSCMClassifier`.
     random_state : int, RandomState, Generator or None, default=0
         Random seed of the folds.
-    stage : callable, optional
-        Shows progress: called with a text, what is fitted and about how long that takes, and the
-        number of fits, it returns a context manager whose value is called after each fit.
 
     Returns
     -------
@@ -332,18 +325,12 @@ def compare(
     parts = _deal_places(cohort.numbers[is_large[cohort.numbers]])
     places = [[cohort.numbers == k for k in part] for part in parts]
     results: dict[str, list[FoldResult]] = {name: [] for name in chosen}
-    show = stage or (lambda *_: nullcontext(lambda: None))
-    plan = describe_plan(chosen, len(rows), len(places), cohort)
-    with (
-        warnings.catch_warnings(action="ignore"),  # the scores of a fold describe its problems
-        show(plan, len(chosen) * (len(rows) + len(places))) as advance,
-    ):
-        for tests in [*rows, *places]:
+    with warnings.catch_warnings(action="ignore"):  # the scores of a fold describe its problems
+        for tests in track([*rows, *places], len(rows) + len(places)):
             train, _ = cohort.split(np.logical_or.reduce(tests))
             fitted = folds.fit_and_score(chosen.values(), train, None, {})
             for own, each in zip(results.values(), fitted, strict=True):
                 own += [_score(each, cohort.take(test)) for test in tests]
-                advance()
         ours = {name: each for name, each in chosen.items() if hasattr(each, "fit_counts")}
         whole = dict(zip(ours, folds.fit_and_score(ours.values(), cohort, None, {}), strict=True))
     order = n_folds + np.argsort([k for part in parts for k in part])  # as the labels are
