@@ -90,7 +90,7 @@ def code_known(y: Any, classes: Array) -> IntArray:
 
     codes, found = pandas.factorize(np.asarray(y).ravel(), use_na_sentinel=False)
     # objects, since NumPy's own dates, compared as they are, would be whole numbers
-    labels, known = (pandas.Series(each).astype(object).tolist() for each in (found, classes))
+    labels, known = (pandas.Series(each, dtype=object).tolist() for each in (found, classes))
     why = f", which the model never saw; its classes are {' and '.join(map(repr, known))}: "
     reject_unknown(labels, known, "y holds ", after=f"{why}give labels of these classes")
     return np.asarray(np.array([known.index(label) for label in labels], dtype=np.int64)[codes])
