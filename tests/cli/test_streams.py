@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -28,13 +29,15 @@ def run(*words):
     return ended.value.code
 
 
-def test_a_closed_pipe_is_no_error(folder, monkeypatch, capsys):
-    """`icscm predict | head -1` ended with 1."""
+@pytest.mark.parametrize("words", [["predict", "m.json", "new.csv"], ["show", "m.json"]])
+def test_a_closed_pipe_is_no_error(folder, words, monkeypatch, capsys):
+    """`icscm predict | head -1` ended with 1, and later still `icscm show`, which rich prints."""
+    monkeypatch.chdir(folder)
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w", encoding="utf-8") as pipe:
         monkeypatch.setattr(sys, "stdout", pipe)
-        assert run("predict", folder / "m.json", folder / "new.csv", "-q") == 0
+        assert run(*words) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -44,6 +47,18 @@ def test_a_full_device_is_one_sentence(folder, capsys):
     assert run("export", folder / "m.json", "--to", "sql", "--out", "/dev/full") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == "Error: the disk is full: /dev/full takes no more, and what it has is incomplete"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("words", [["predict", "m.json", "new.csv"], ["show", "m.json"]])
+def test_standard_output_on_a_full_disk(folder, words, monkeypatch, capsys):
+    """The message was that of Python: "[Errno 28] No space left on device"."""
+    monkeypatch.chdir(folder)
+    with suppress(OSError), open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert run(*words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "Error: the disk is full: what was written is incomplete"
 
 
 @pytest.mark.parametrize("is_quiet", [False, True])

@@ -1,5 +1,6 @@
 """The command `icscm`, and how all its commands end when something is wrong."""
 
+import errno
 import io
 import os
 import signal
@@ -120,7 +121,8 @@ class _OneLineErrors(click.Group):
                     click.echo(dump_json(found, indent=2))
                 sys.stdout.flush()
                 return found
-            except BrokenPipeError:  # the reader, such as `head`, has what it wants
+            # the reader, such as `head`, has what it wants; rich makes it a SystemExit
+            except (BrokenPipeError, SystemExit):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
             except Exception as error:
@@ -170,6 +172,8 @@ def _describe(error: Exception) -> str:
         return error.format_message()
     if isinstance(error, IcscmError):
         return error.render(name_option)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "the disk is full: what was written is incomplete"
     if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
     what = f"something unforeseen happened ({type(error).__name__}: {error})"
