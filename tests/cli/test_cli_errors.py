@@ -428,3 +428,10 @@ def test_settings_of_another_type_in_a_model_file(here):
         for command in (["show"], ["export", "--to", "sql"], ["predict", "data.csv"]):
             told = run([command[0], "model.json", *command[1:]], status=2).stderr
             assert re.fullmatch(rf"Error: .* settings\.table\.{key}.* must be .*\n", told)
+
+
+def test_genomes_without_labels(here):
+    """fit said that the target is no column of genes.Rtab, and not that labels are missing."""
+    (here / "genes.Rtab").write_text("Gene\tg1\tg2\na\t0\t1\n")
+    told = run(["fit", "genes.Rtab", "--target", "y", "--environment", "e"]).stderr
+    assert "genes.Rtab holds genomes: icscm pack makes a .bits file; give --labels with it" in told

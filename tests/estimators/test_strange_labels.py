@@ -71,6 +71,13 @@ def test_labels_that_fit_takes_are_scored(classes):
         assert model.score(X, form(wrong), sample_weight=np.arange(len(y))) == 1
 
 
+def test_labels_that_are_not_unicode_are_scored():
+    """score raised an error of PyArrow for text with a lone surrogate, which fit takes."""
+    X, y, _ = make_table()
+    labels = np.where(y == "ill", "\ud800", "well").astype(object)
+    assert SCMClassifier().fit(X, labels).score(X, labels) == 1
+
+
 def test_large_whole_labels_in_many_rows():
     """fit raised an OverflowError for uint64 labels above 2**63 in 2**16 rows or more."""
     X = (np.arange(2**16) % 7)[:, np.newaxis]

@@ -174,6 +174,12 @@ def test_agreements_are_checked():
         make_agreement({"a": ["x", True]}, classes=(0, 1), environments="ab")
     with pytest.raises(IcscmError, match="'a' needs thresholds, or levels of one kind"):
         make_agreement({"a": [40, "yes"]}, classes=(0, 1), environments="ab")  # was NumPy's error
+    for cuts in ([40, float("nan")], [10**400]):  # thresholds were NaN, an OverflowError
+        with pytest.raises(IcscmError, match="'a' needs thresholds, or levels of one kind"):
+            make_agreement({"a": cuts}, classes=(0, 1), environments="ab")
+    for classes, places in [((0, 0), "ab"), ((0, 1, 2), "ab"), ((0, 1), "aa")]:  # were taken
+        with pytest.raises(IcscmError, match="two distinct labels, and each environment be named"):
+            make_agreement({"a": [1]}, classes=classes, environments=places)
     with pytest.raises(IcscmError, match="no site to ask"):
         SitesSource([], agree(make_patients(50)[0]))
 

@@ -96,7 +96,7 @@ def make_agreement(
     Raises
     ------
     IcscmError
-        If a column has neither thresholds nor levels, or `missing` names others.
+        If a column has neither thresholds nor levels, `missing` names others, or labels repeat.
 
     Examples
     --------
@@ -112,7 +112,10 @@ def make_agreement(
     levels: dict[int, LevelBins] = {}
     for j, (name, cuts) in enumerate(columns.items()):
         cuts = [each.item() if isinstance(each, np.generic) else each for each in cuts]
-        kinds = {type(v) if isinstance(v, str | bool) else isinstance(v, Real) for v in cuts}
+        kinds = {
+            type(v) if isinstance(v, str | bool) else isinstance(v, Real) and abs(v) <= 1e308
+            for v in cuts
+        }
         if kinds not in ({str}, {bool}, {True}):
             raise IcscmError(f"column {name!r} needs thresholds, or levels of one kind")
         if isinstance(cuts[0], str | bool):
@@ -122,6 +125,8 @@ def make_agreement(
             edges.append(np.unique(np.asarray(cuts, dtype=np.float64)))
     has_missing = np.array([name in missing for name in columns], dtype=np.bool_)
     table = CodedTable(np.empty((0, len(columns))), tuple(columns), levels, has_missing)
+    if len(set(classes)) != 2 or len(set(environments)) < len(environments):
+        raise IcscmError("classes must be two distinct labels, and each environment be named once")
     return Agreement(make_binning(edges, table), classes, tuple(environments))
 
 
