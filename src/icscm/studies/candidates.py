@@ -30,7 +30,7 @@ _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] 
 # The candidates that are compared where none are named; `ALL` names every one.
 DEFAULT = "icscm", "icscm-balanced", "invariant-tree", "invariant-forest", "logistic", "boosting"
 ALL = "all"
-# Seconds to fit a million cells, about, on two cores; of the others `_OTHER_COST`.
+# Approximate seconds to fit a million cells on two cores; for others, `_OTHER_COST`.
 _COSTS = {"forest": 8.0, "invariant-forest": 4.0, "boosting": 1.5, "invariant-tree": 1.0}
 _COSTS["score"] = 200.0  # of the screen, once more for each column that it rejects
 _OTHER_COST = 0.5
@@ -99,7 +99,7 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
 
 
 def describe_plan(chosen: Mapping[str, Any], n_rows: int, n_places: int, cohort: Any) -> str:
-    """What will be fitted, and about how long that takes where the candidates are known."""
+    """A text: what will be fitted and, for known candidates, about how long it takes."""
     names, n_parts = [name for name in chosen if name != BASELINE], n_rows + n_places
     parts = f"{count(n_rows, 'fold')} of rows, {count(n_places, 'part')} of environments"
     text = f"Comparing {', '.join(names)}: {count(len(names) * n_parts, 'fit')} ({parts})"
@@ -152,7 +152,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> pd.DataFrame:
         """The table with these levels, without columns of dates.
 
-        A part of a table may hold no number in a column of numbers, or no text in one of levels.
+        A part of a table may hold no numbers in a column of numbers, or no text in one of levels.
         """
         found: dict[str, Any] = {}
         for j, (column, levels) in enumerate(zip(_read_columns(X), self.levels_, strict=True)):
@@ -167,7 +167,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 continue
             found[f"x{j}"] = numbers
-            if levels is not None:  # then one for all others and one for missing values
+            if levels is not None:  # one more for all others, and one for missing values
                 every = range(len(levels) + 2)
                 found[f"x{j}"] = pd.Categorical.from_codes(codes, categories=every)
         return pd.DataFrame(found)

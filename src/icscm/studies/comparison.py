@@ -35,7 +35,7 @@ MAX_HELD_OUT = 10
 MIN_ROWS, MIN_POSITIVES = 200, 20
 MEASURES = "auc", "log_loss", "slope", "intercept", "error", "balanced_accuracy"
 DRAWN = "auc", "log_loss", "slope", "error"
-# How bad a value is; of others, a smaller one is worse.
+# The loss of a metric's value; for other metrics, smaller values are worse.
 _BADNESS: dict[str, Callable[[float], float]] = {
     "error": float,
     "log_loss": float,
@@ -148,7 +148,7 @@ class Comparison:
     environments : tuple
         Those that were held out, one at a time.
     kept_in : dict
-        Rows and positive ones of the environments too small to be held out.
+        Rows and positive rows of the environments too small to be held out.
     dropped : dict
         Why columns were dropped for all candidates, by name.
     n_rows, n_positive, n_folds : int
@@ -291,8 +291,8 @@ def compare(
     random_state : int, RandomState, Generator or None, default=0
         Random seed of the folds.
     stage : callable, optional
-        Shows progress: called with a text, what is fitted and about how long that takes, and the
-        number of fits, it returns a context manager whose value is called after each fit.
+        Shows progress: called with a text (what is fitted, and about how long it takes) and the
+        number of fits; returns a context manager whose value is called after each fit.
 
     Returns
     -------
@@ -335,7 +335,7 @@ def compare(
     show = stage or (lambda *_: nullcontext(lambda: None))
     plan = describe_plan(chosen, len(rows), len(places), cohort)
     with (
-        warnings.catch_warnings(action="ignore"),  # the scores of a fold describe its problems
+        warnings.catch_warnings(action="ignore"),  # the scores of a fold show its problems
         show(plan, len(chosen) * (len(rows) + len(places))) as advance,
     ):
         for tests in [*rows, *places]:
@@ -369,7 +369,7 @@ def compare(
 
 
 def _deal_places(numbers: IntArray) -> list[list[int]]:
-    """Environments to hold out together: dealt by size, then by first appearance, not by name."""
+    """The part of each environment that is held out: by size, then by first appearance."""
     sizes = np.bincount(numbers)
     large = sorted(pd.unique(numbers).tolist(), key=lambda k: -sizes[k])
     return [sorted(large[start::MAX_HELD_OUT]) for start in range(min(MAX_HELD_OUT, len(large)))]

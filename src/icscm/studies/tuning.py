@@ -161,7 +161,7 @@ def grid_search(
     estimators = [*candidates, dummy.DummyClassifier(strategy="prior")]
     metrics = {"score": "error" if scorer == "accuracy" else scorer}
     scores = []
-    # a fold with few samples or without a rule is described by its score
+    # the score shows folds with few samples or without a rule
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         for fold in range(int(fold_of.max()) + 1):
             parts = cohort.split(fold_of == fold)
