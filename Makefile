@@ -17,32 +17,32 @@ demo: $(PACKAGE)
 
 test: $(STAMP) browser docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
-	@for room in search stats model tables; do \
-	  echo "branches covered in $$room: $$($(BIN)/coverage report --format=total --include="*/$$room/*") %"; \
-	  $(BIN)/coverage report --include="*/$$room/*" --fail-under=95 --skip-covered || exit 1; \
+	@for package in search stats model tables; do \
+	  echo "branches covered in $$package: $$($(BIN)/coverage report --format=total --include="*/$$package/*") %"; \
+	  $(BIN)/coverage report --include="*/$$package/*" --fail-under=95 --skip-covered || exit 1; \
 	done
 
-# Every example and tutorial is run; a warning, a link that leads nowhere or a name that is not in the
-# reference fails. Pages are all made anew, examples only where they changed. The site is then
+# Runs every example and tutorial; fails on a warning, a broken link, or a public name missing from
+# the reference. All pages are rebuilt, examples only if they changed. The site is
 # docs/_build/html/index.html.
 docs: $(STAMP)
 	rm -rf docs/_build/html docs/api/generated
 	$(BIN)/sphinx-build -W --keep-going -q -E -j 2 -d docs/_build/doctrees docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 
-# The report and the site are tested in a real browser. Where none can be had these tests are skipped, and say so.
+# The report and the site are tested in a real browser; without one these tests are skipped.
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "No Chromium here: the tests in a browser will be skipped."
 
-# The kernels of the card against their twins, where there is a card and CuPy for it.
+# Compares the GPU kernels with their NumPy twins; needs a GPU and CuPy.
 test-gpu: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[cuda]'
 	$(BIN)/python -m pytest tests/gpu
 
-# All tests again, with the oldest versions of what we depend on.
+# All tests with the oldest supported versions of dependencies.
 oldest: $(OLDEST)/installed
 	$(OLDEST)/bin/python -m pytest -n auto --dist worksteal
 
@@ -56,7 +56,7 @@ check: $(STAMP)
 	$(BIN)/python benchmarks/count_lines.py --check
 	$(BIN)/codespell
 
-# What pages show of commands and programs, run anew, and the picture of a report.
+# Runs the commands and programs on pages again, updates their output, and renders the report image.
 .PHONY: screens
 screens: $(STAMP) browser
 	$(BIN)/python docs/write_which_estimator.py
@@ -64,13 +64,13 @@ screens: $(STAMP) browser
 	$(BIN)/python docs/write_benchmarks.py
 	$(BIN)/python docs/write_screens.py
 
-# Planted bugs, one at a time: how many do the tests catch? MUTANTS=all tries all, for hours.
+# Mutation tests: the share of planted bugs that tests detect. MUTANTS=all takes hours.
 MUTANTS ?= 400
 mutants: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[mutants]'
 	$(BIN)/python tests/mutants.py $(MUTANTS)
 
-# Hostile inputs, each in a process of its own: minutes; run again, it goes on. FUZZ=--help says more.
+# Fuzzing, each input in its own process, for minutes; a second run continues. See FUZZ=--help.
 fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz $(FUZZ)
 
@@ -82,7 +82,7 @@ bench: $(STAMP)
 paper: $(STAMP)
 	$(BIN)/python -m paper all
 
-# The same with few repetitions of small samples, to paper/out/quick/index.html: two minutes.
+# The same with few repetitions on small samples, to paper/out/quick/index.html: two minutes.
 paper-quick: $(STAMP)
 	$(BIN)/python -m paper all --quick
 
@@ -97,7 +97,7 @@ $(STAMP): $(PACKAGE)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-# Made anew whenever a bound changes: what an older bound brought in must not linger.
+# Rebuilt whenever pyproject.toml changes, so that no version from older bounds remains.
 $(OLDEST)/installed: pyproject.toml
 	$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet uv

@@ -1,4 +1,4 @@
-"""Where the time of a fit on a Dask cluster goes, and whether that can be predicted.
+"""Measures the parts of the time of a fit on a Dask cluster, and tests a model that predicts it.
 
     python benchmarks/cluster.py            four sizes on two workers, a few minutes
     python benchmarks/cluster.py --quick    small sizes, half a minute
@@ -71,7 +71,7 @@ def make_block(size: Size, number: int) -> np.ndarray:
 
 
 def make_table(size: Size) -> da.Array:
-    """On the workers, as if read there."""
+    """A table made on the workers, as if read there."""
     shape = (size.n_rows // size.n_partitions, size.n_columns + 2)
     make = dask.delayed(partial(make_block, size))
     blocks = [da.from_delayed(make(i), shape, np.float64) for i in range(size.n_partitions)]
@@ -82,7 +82,7 @@ def make_table(size: Size) -> da.Array:
 
 @dataclass
 class Run:
-    """One fit: seconds as a whole and by what they went into."""
+    """One fit: seconds in total and by kind of work."""
 
     size: Size
     wall: float
@@ -108,7 +108,7 @@ class Run:
 
     @property
     def idle(self) -> float:
-        """What is left of the wall time: the scheduler, and workers that wait for each other."""
+        """The remaining wall time: the scheduler, and workers that wait for each other."""
         busy = sum(self.busy[each] for each in PASSES) + self.counting
         return max(0.0, self.wall - busy / N_WORKERS - self.picking - self.moving - self.choosing)
 
@@ -194,7 +194,7 @@ class Constants:
     n_tasks: float  # of each partition, a pass or a scan
 
     def predict(self, size: Size, n_looks: int) -> float:
-        """Seconds of a fit: nothing of it is known but its size and the number of scans."""
+        """Predicted seconds of a fit, from its size and number of scans only."""
         cells = size.n_rows * size.n_columns
         return (
             cells * sum(self.passes.values()) / N_WORKERS
@@ -206,7 +206,7 @@ class Constants:
 
 
 def count_questions(size: Size, n_looks: int) -> int:
-    """Every partition is asked in each pass, and twice in each scan: to keep, and to count."""
+    """Tasks: each partition has one per pass and two per scan, to keep and to count."""
     return size.n_partitions * (len(PASSES) + 2 * n_looks)
 
 
@@ -314,7 +314,7 @@ def main() -> None:
     options = {"threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(n_workers=N_WORKERS, **options) as machine, Client(machine) as cluster:
         measure(cluster, QUICK[0])  # compiles, imports
-        # sizes take turns, so that what else the machine does falls on all of them
+        # sizes alternate, so that other load affects all of them
         rounds = [[measure(cluster, size) for size in (*sizes, fourth)] for _ in range(N_ROUNDS)]
     *runs, last = (min(turns, key=lambda run: run.wall) for turns in zip(*rounds, strict=True))
     print(f"{N_WORKERS} workers of one thread; best of {N_ROUNDS} rounds, seconds\n")

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: data, workers in processes of their own, and printed tables."""
+"""Shared code of the benchmarks: data, workers in separate processes, and printed tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 
 HERE = Path(__file__).parent
 WORK = HERE / ".work"
-# Of those with a virtual environment of their own: its name, what to import, what to install.
+# Peers with a separate virtual environment: its name, the import, the packages to install.
 PEERS = {
     "pyscm": ("pyscm", ["numpy<2", "scikit-learn", "setuptools", "wheel"], ["pyscm-ml"]),
     "LightGBM, 1 tree": ("lightgbm", ["numpy"], ["lightgbm"]),
     "XGBoost, 1 tree": ("xgboost", ["numpy"], ["xgboost-cpu"]),
 }
-# A description, the measured number and its target: the most, or of a share the least.
+# A description, the measured number and its target: a maximum or, for a share, a minimum.
 Target = tuple[str, float, float]
 LEAST = "share of "
 SECONDS = "seconds "
@@ -37,7 +37,7 @@ def make_few_valued(n_rows: int, n_columns: int, n_values: int) -> dict[str, np.
 
 
 def label(X: np.ndarray, cut: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """A noisy conjunction of three features: ten rules find plenty to do."""
+    """A noisy conjunction of three features, for which ten rules are found."""
     y = (X[:, :3] > cut).all(axis=1) ^ (rng.random(len(X)) < 0.1)
     return {"X": X, "y": y.astype(np.int64), "e": rng.integers(0, 2, len(X))}
 
@@ -59,7 +59,7 @@ def run_worker(
 
 @cache
 def find_python(peer: str) -> Path | None:
-    """The interpreter of a peer's own virtual environment, made on first use."""
+    """The interpreter of a peer's virtual environment, created on first use."""
     module, needed, packages = PEERS[peer]
     python = WORK / f"{module}-venv" / "bin" / "python"
     if not python.exists():

@@ -13,7 +13,7 @@ import numpy as np
 
 from icscm import ICSCMClassifier, SCMClassifier
 
-# by number of cores: how many times as fast as one thread they must be
+# by number of cores: required speed relative to one thread
 SPEEDUPS = {2: 1.8, 16: 8.0}
 MOST_COPIES = 8.0
 MOST_FOR_RULES = 1.3
@@ -27,7 +27,7 @@ def make_table(n_rows, n_columns, seed=0):
 
 
 def take_least(function, repeats):
-    """Seconds of the quickest of some calls."""
+    """Seconds of the fastest of some calls."""
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -76,7 +76,7 @@ def measure_speedup(X, y, e, jobs, repeats):
 
 
 def measure_rules(X, repeats):
-    """What a hundred rules take beside ten, where as many are found."""
+    """The time of a hundred rules relative to ten, where as many are found."""
     y = (X[:, :100] > 1 / 51).all(axis=1)  # the lowest of 50 thresholds
     seconds, n_rules = [], []
     for most in (10, 100):

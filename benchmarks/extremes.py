@@ -1,13 +1,13 @@
-"""Very many environments, and very many columns: what a model and its report cost.
+"""Time of a model and its report with very many environments, or very many columns.
 
     python benchmarks/extremes.py            300,000 rows from up to 10,000 environments, and
                                              200 rows of up to 200,000 columns; some minutes
     python benchmarks/extremes.py --quick    small sizes, some seconds
 
 *fit* is from an array or a frame to the model, *report* the models at other levels and the page.
-CPU is the time of all cores together, which neighbours on a busy machine disturb less. Both should
-grow with the size, not with its square: the last column is CPU against the case before, with the
-same kind of table, over the ratio of the sizes.
+CPU is the time of all cores together, which other load affects less. Both should grow with the
+size, not with its square: the last column is the ratio of CPU to the previous case of the same kind
+of table, divided by the ratio of the sizes.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def write_report(learner: ICSCMClassifier, samples: Any) -> str:
 
 
 def clock(work: Callable[..., Any], *given: Any) -> tuple[Any, float, float]:
-    """What it gives, and the seconds of the clock and of all cores."""
+    """The result of a call, its seconds, and the CPU seconds of all cores."""
     wall, cpu = time.perf_counter(), time.process_time()
     done = work(*given)
     return done, time.perf_counter() - wall, time.process_time() - cpu

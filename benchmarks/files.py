@@ -1,10 +1,10 @@
-"""A folder of Parquet files larger than memory may be: how fast, and in how much memory.
+"""Speed and memory of fits from a folder of Parquet files larger than the memory limit.
 
     python benchmarks/files.py                       20 million rows x 50 columns, 8 GB
     python benchmarks/files.py --quick               a small one, for CI
     python benchmarks/files.py --folder /data/tmp    where the files are made, and removed again
 
-Fits run in processes of their own, so that the peak of resident memory (VmHWM) is theirs alone.
+Fits run in separate processes, so that the peak of resident memory (VmHWM) is theirs alone.
 The rate in memory is measured in the same run, on the first of the same files.
 """
 
@@ -145,7 +145,7 @@ def fit_files(arguments):
 
 
 def take_time(function, what, passes):
-    """The function, which then also notes how long it took."""
+    """The function, which then also records its time."""
 
     def timed(*arguments):
         started = time.perf_counter()
@@ -157,7 +157,7 @@ def take_time(function, what, passes):
 
 
 def fit_memory(arguments):
-    """The best of some rounds counts: the harder to come near to."""
+    """The best of some rounds, which is the strictest reference."""
     warm_up()
     rounds = [fit_memory_once(arguments) for _ in range(3)]
     return {key: min(each[key] for each in rounds) for key in rounds[0]}
@@ -185,7 +185,7 @@ WORKERS = {"files": fit_files, "memory": fit_memory}
 
 
 def warm_up():
-    """Load the compiled kernels, both ways: they are no part of what is measured."""
+    """Load the compiled kernels of both ways, which are not part of the measurement."""
     rng = np.random.default_rng(0)
     n_rows = 20_000
     label = rng.random(n_rows) < 0.5

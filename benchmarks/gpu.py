@@ -1,14 +1,14 @@
-"""Bits and dense tables on a graphics card: how fast, and how near to copying memory at all.
+"""Speed of bits and dense tables on a graphics card, relative to copying memory.
 
     python benchmarks/gpu.py                         90 million columns of 10,000 samples: 114 GB
     python benchmarks/gpu.py --columns 1000000       fewer
-    python benchmarks/gpu.py --stand-in --quick      without a card, small: does it run?
+    python benchmarks/gpu.py --stand-in --quick      without a card, small: a smoke test
 
-Kernels are first held equal to their twins in NumPy, and whole models to those of the CPU. Columns
-are made on the card: random bits of several densities, ten that the label is the conjunction of,
-and some that follow the label in one environment only. A *scan* is one step of the search: all
-candidates counted, tested and compared; what comes back is a handful. Its share of the bandwidth is
-next to a copy on the same card, counting bytes read and written.
+Kernels are first compared with their twins in NumPy, and whole models with those of the CPU.
+Columns are made on the card: random bits of several densities, ten that the label is the
+conjunction of, and some that follow the label in one environment only. A *scan* is one step of the
+search: all candidates are counted, tested and compared, and few are returned. Its share of the
+bandwidth is relative to a copy on the same card, counting bytes read and written.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main() -> None:
         start = time.perf_counter()
         try:
             part()
-        except Exception:  # the others shall not be lost
+        except Exception:  # the other results must not be lost
             traceback.print_exc(file=sys.stdout)
         print(f"-- part {number}: {time.perf_counter() - start:.1f} s", flush=True)
 
@@ -116,7 +116,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def take_time(card: Card, function: Callable[[], Any], repeats: int = 5) -> float:
-    """Median seconds, the card having done it all."""
+    """Median seconds, including all work on the card."""
     times = []
     for _ in range(repeats + 1):  # the first warms up
         synchronize(card)
@@ -136,7 +136,7 @@ def synchronize(card: Card) -> None:
 
 
 def check_equality(card: Card, seconds: float) -> None:
-    """Each check for its share of the time, on as many random tables as that allows."""
+    """Run each check for its share of the time, on as many random tables as possible."""
     from cards import check_kernels, check_same_counts, check_same_search, check_same_values
 
     checks = check_kernels, check_same_counts, check_same_search, check_same_values
@@ -274,7 +274,7 @@ def describe_bits(
 
 
 def describe_part(card: Card, store: CardBits, question: ScreenQuery) -> None:
-    """What the parts of a scan cost, on some of the columns."""
+    """The time of the parts of a scan, on some of the columns."""
     words = store.words[: 2**22]
     n, n_segments = len(words), 2 * store.segments.n_environments
     query, out = store.make_query(question), card.xp.empty((n, n_segments), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Shortcuts that get through: many that stand in for each other, and planted ones in heart disease.
+"""Shortcuts that are not rejected: redundant simulated ones, and planted ones in heart disease.
 
     python benchmarks/missed.py               simulated, for a tree and for the screen
     python benchmarks/missed.py --data DIR    and heart disease by hospital, for a tree
@@ -27,7 +27,7 @@ from paper.shortcuts import plant
 N_ROWS, N_SITES = 3_000, 5
 # Agreement of a shortcut with the label at the first site.
 STRONG = 0.97
-# That at the last site, and the chance that a copy is wrong; None: each is drawn separately.
+# Agreement at the last site, and the error rate of copies; None: each is drawn separately.
 KINDS = {
     "copies, 20 % wrong": (0.55, 0.2),
     "copies, 40 % wrong": (0.55, 0.4),
@@ -35,7 +35,7 @@ KINDS = {
     "drawn separately, to 75 %": (0.75, None),
 }
 NUMBERS = (2, 10, 60)
-MOST_SCREENED = 10  # columns: a round of the screen takes ten fits
+MOST_SCREENED = 10  # columns; a round of the screen takes ten fits
 PLANTED = ("one", "two", "category")
 
 

@@ -1,12 +1,12 @@
-"""Zeros and ones as bits: how fast, in how much memory, and how near to reading memory at all.
+"""Speed and memory of zeros and ones as bits, relative to reading memory.
 
     python benchmarks/packed.py --scratch FOLDER         in memory, and a million columns in a file
     python benchmarks/packed.py --scratch FOLDER --huge  also 20 million columns: 5 GB of bits
     python benchmarks/packed.py --scratch FOLDER --quick small sizes, some seconds
 
-Each case runs in a process of its own, so that memory can be told apart. A *look* is one step of
-the search: all candidates counted, tested and compared; *counting* is the first part of it, and
-its CPU the time of all cores together, which neighbours on a busy machine disturb less.
+Each case runs in a separate process, so that its memory can be measured. A *look* is one step of
+the search: all candidates are counted, tested and compared; *counting* is its first part, and its
+CPU the time of all cores together, which other load affects less.
 The bandwidth is that of all cores adding up a large array, measured just before. Files are made
 in the scratch folder and deleted. For comparison: pyscm took 20 s and 8.2 GB for 5,000 x 50,000.
 """
@@ -55,14 +55,14 @@ def main() -> None:
 
 
 def run_worker(kind: str, n_rows: int, n_columns: int, scratch: Path) -> list[dict[str, float]]:
-    """What was found, for each number of environments."""
+    """The results for each number of environments."""
     command = [sys.executable, __file__, "worker", kind, str(n_rows), str(n_columns), str(scratch)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def find_share(found: dict[str, float], what: str) -> float:
-    """Of the bandwidth of memory."""
+    """The share of the memory bandwidth."""
     return found["bit_bytes"] / found[what] / found["bandwidth"]
 
 
@@ -81,7 +81,7 @@ def describe(kind: str, n_rows: int, n_columns: int, found: dict[str, float]) ->
     )
 
 
-# --- in a process of its own ---------------------------------------------------
+# --- in a separate process -----------------------------------------------------
 
 
 def work(kind: str, n_rows: int, n_columns: int, scratch: Path) -> None:
@@ -91,7 +91,7 @@ def work(kind: str, n_rows: int, n_columns: int, scratch: Path) -> None:
     learner = ICSCMClassifier(stop="coverage", pruning=False)
     prepare = prepare_file if kind == "file" else prepare_array
     for fit, _ in prepare(kind, 200, 1000, scratch):
-        fit(learner)  # compiles what has to be compiled
+        fit(learner)  # compiles the kernels
     fits = prepare(kind, n_rows, n_columns, scratch)
     found = [measure(learner, n_rows, n_columns, *each) for each in fits]
     numbers = [{"n_environments": n} for n in N_ENVIRONMENTS]
@@ -114,7 +114,7 @@ def measure(learner, n_rows: int, n_columns: int, fit, make_source) -> dict[str,
 
 
 def measure_rates(source) -> dict[str, float]:
-    """The best of some rounds in which all take turns: neighbours disturb all alike."""
+    """The best of some alternating rounds, so that other load affects all alike."""
     found = {"bandwidth": 0.0, "look": np.inf, "counting": np.inf, "cpu": np.inf}
     for _ in range(2 * REPEATS):
         found["bandwidth"] = max(found["bandwidth"], measure_bandwidth())
@@ -131,7 +131,7 @@ def count(source) -> None:
 
 
 def look(source) -> None:
-    """One step of the search, on a source that it leaves as it was."""
+    """One step of the search, on a source that stays unchanged."""
     from icscm.search.greedy import Growth
     from icscm.search.settings import Settings
     from icscm.stats.independence import ChiSquaredTest

@@ -1,13 +1,13 @@
-"""Time this package beside its neighbours in one run, and write the tables of README.md.
+"""Time this package and its peers in one run, and write the tables of README.md.
 
     python benchmarks/run.py            everything (half an hour on two cores, 20 GB of disk)
     python benchmarks/run.py --quick    small sizes, a minute, writes nothing
-    python benchmarks/run.py --against PYTHON    this checkout beside the one installed for another
-                                        interpreter, taking turns; ratios only, writes nothing
+    python benchmarks/run.py --against PYTHON    this checkout and the one installed for another
+                                        interpreter, alternating; ratios only, writes nothing
 
-Contenders take turns, each in a process of its own; the best of all rounds counts. pyscm, which
-needs an old NumPy and a compiler, LightGBM and XGBoost get virtual environments under
-benchmarks/.work, and are left out, with a note, where they cannot be installed.
+Contenders alternate, each in a separate process; the best of all rounds counts. pyscm, which needs
+an old NumPy and a compiler, LightGBM and XGBoost get virtual environments under benchmarks/.work,
+and are omitted, with a note, where they cannot be installed.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def describe_machine() -> str:
 
 
 def write_tables(lines: list[str]) -> None:
-    """Replace what stands between the two marks in README.md."""
+    """Replace the text between the two marks in README.md."""
     head, rest = README.read_text().split("<!-- tables: made by run.py -->\n")
     _, tail = rest.split("<!-- end of tables -->")
     tables = "\n".join(lines)

@@ -1,7 +1,7 @@
-"""What a screen costs beside the fits of the learner that it needs: python benchmarks/screen.py.
+"""The time of a screen and of the fits that it needs: python benchmarks/screen.py.
 
 The rounds of `InvariantFeatureSelector` on a wide and on a long table: the time of the fits, of
-contributions (predictions with columns drawn anew) and of everything else, in one process.
+contributions (predictions with permuted columns) and of everything else, in one process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """All performance targets of this machine, what was measured, and whether they are met.
 
     python benchmarks/targets.py --scratch FOLDER            a quarter of an hour, 20 GB of disk
-    python benchmarks/targets.py --scratch FOLDER --quick    small sizes: whether it runs, no more
+    python benchmarks/targets.py --scratch FOLDER --quick    small sizes, as a smoke test
 
 Small tables are measured by `small.py`, bits by `packed.py`, files by `files.py`, and all cores by
 `cores.py`. The targets of a graphics card are measured by `gpu.py`.

@@ -1,12 +1,12 @@
-"""Count the calls of our own functions on the way of a fit, a report and a command.
+"""Count the calls of functions of this package in a fit, a report and a command.
 
     python benchmarks/trace_calls.py            a table: calls, distinct functions, modules
     python benchmarks/trace_calls.py --list     and the functions, by the number of calls
 
 Calls of Python functions defined in the package, in the thread that calls; comprehensions and
-lambdas count with the function around them. Compiled kernels are not seen. Each is traced the
-second time it runs: the first compiles and imports. To trace another checkout, set PYTHONPATH to
-its src folder.
+lambdas count with the function around them. Compiled kernels are not traced. Each call is traced at
+its second run: the first one compiles and imports. To trace another checkout, set PYTHONPATH to its
+src folder.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Time invariant trees and forests beside scikit-learn's of the same shape, taking turns.
+"""Time invariant trees and forests against scikit-learn's of the same shape, alternating.
 
     python benchmarks/trees.py            a few minutes on two cores
     python benchmarks/trees.py --quick    small sizes, seconds
 
 From raw floats to the model, binning included, in six environments. The label's odds depend on
-ten of the features, so that all leaves are grown. Memory is what a process takes beyond its input,
-against the codes: a byte a cell.
+ten of the features, so that all leaves are grown. Memory is that of a process beyond its input,
+relative to the codes: a byte per cell.
 """
 
 from __future__ import annotations

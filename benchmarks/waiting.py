@@ -1,11 +1,11 @@
-"""What keeps a user waiting: commands, imports, the first compilation and small fits.
+"""Times that a user waits for: commands, imports, the first compilation and small fits.
 
     python benchmarks/waiting.py                    some minutes
-    python benchmarks/waiting.py --against FOLDER   beside another checkout, taking turns
+    python benchmarks/waiting.py --against FOLDER   alternating with another checkout
     python benchmarks/waiting.py --quick            small sizes, to see that it runs
 
-All numbers are CPU seconds of user and system, the least of several runs, each in a process of its
-own. `import numpy` stands beside them: on a busy machine all of them grow alike.
+All numbers are CPU seconds of user and system, the least of several runs, each in a separate
+process. `import numpy` is the reference: on a busy machine all times grow alike.
 """
 
 from __future__ import annotations

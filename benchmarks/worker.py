@@ -1,7 +1,7 @@
-"""Fit one contender on one data set, several times, and print what it took as JSON.
+"""Fit one contender on one data set, several times, and print time and memory as JSON.
 
-Runs in a process of its own, so that memory can be told apart. It imports nothing but NumPy
-and its contender, since some live in virtual environments of their own.
+Runs in a separate process, so that its memory can be measured. It imports only NumPy and its
+contender, since some have separate virtual environments.
 
     python worker.py CONTENDER DATA.npz REPEATS [NAME=VALUE ...]
 """
@@ -94,7 +94,7 @@ def make_copy():
         nonlocal target
         if target is None:
             target = np.zeros_like(X)
-            target[:] = 1  # touched: the pages are there
+            target[:] = 1  # written, so that its pages are in memory
         np.copyto(target, X)
 
     return copy
@@ -125,7 +125,7 @@ def main(contender, path, n_repeats, *options):
     fit = CONTENDERS[contender](**{k: json.loads(v) for k, v in (o.split("=") for o in options)})
     with np.load(path) as data:
         X, y, e = data["X"], data["y"], data["e"]
-    # a slice of the same kind compiles what has to be compiled and loads what is loaded late
+    # a slice of the same kind triggers compilation and late imports
     start = time.perf_counter()
     fit(X[:200], y[:200], e[:200])
     first = time.perf_counter() - start

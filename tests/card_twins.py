@@ -1,4 +1,4 @@
-"""The kernels of the card once more in plain NumPy: slow, short, and what stands in for a card."""
+"""NumPy twins of the GPU kernels: slow and short; they replace a card in tests."""
 
 from types import SimpleNamespace
 

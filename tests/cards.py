@@ -1,4 +1,4 @@
-"""Sources whose samples lie on a card, or on what stands in for one, and what they must do."""
+"""Sources with samples on a card, or on its NumPy substitute, and their checks."""
 
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Trees and forests of any shape over given rules, and what they say of a row, told literally."""
+"""Random trees and forests over given rules, with a literal implementation of prediction."""
 
 from dataclasses import replace
 from itertools import accumulate

@@ -1,4 +1,4 @@
-"""One registry: what it says of a parameter holds in Python, in docstrings and in messages."""
+"""The registry of parameters agrees with signatures, docstrings and messages."""
 
 import inspect
 from functools import partial

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, through links and into pipes, and no other is touched."""
+"""Files are written completely or not at all, also through links and into pipes."""
 
 import os
 import shutil

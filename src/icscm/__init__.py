@@ -5,8 +5,8 @@ from typing import Any
 
 from icscm._version import __version__ as __version__
 
-# Where each public name lives. They are loaded when first used, so that `import icscm`
-# takes no time and `icscm --help` answers at once. Type checkers and editors read `__init__.pyi`.
+# The module of each public name. Modules are loaded on first use, so that `import icscm` and
+# `icscm --help` are fast. Type checkers and editors read `__init__.pyi`.
 _HOMES = {
     "SCMClassifier": "icscm.estimators",
     "ICSCMClassifier": "icscm.estimators",

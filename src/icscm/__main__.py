@@ -1,6 +1,6 @@
 """The program: `icscm`, and `python -m icscm` for where the command is not on the path.
 
-It imports little before it heeds signals, so that it can be stopped while it imports the rest.
+Signal handlers are set before the slow imports, so that the program can be stopped during them.
 """
 
 import os
@@ -11,35 +11,35 @@ from collections.abc import Callable
 from types import FrameType
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-_PATIENCE, _MOMENT = 5.0, 0.05  # seconds
-_SHOW_CURSOR = b"\x1b[?25h"  # which a line that moves has hidden
+_GRACE_PERIOD, _RETRY_DELAY = 5.0, 0.05  # seconds
+_SHOW_CURSOR = b"\x1b[?25h"  # a progress bar hides the cursor
 
 
 def main() -> None:
-    """Run the command line, which ends with 128 + the number of a signal, as shells count."""
-    _heed(_leave)
+    """Run the command line; when a signal stops it, the exit status is 128 + its number."""
+    _set_handlers(_exit_now)
     if os.name == "posix":
-        _watch()
+        _start_watchdog()
     from icscm.cli import main as run
 
     try:
-        _heed(_stop)
+        _set_handlers(_stop)
         run()
     except KeyboardInterrupt as stopped:
-        _leave(*stopped.args)
+        _exit_now(*stopped.args)
     finally:
-        _heed(_leave)
+        _set_handlers(_exit_now)
 
 
-def _heed(handle: Callable[[int, FrameType | None], None]) -> None:
+def _set_handlers(handle: Callable[[int, FrameType | None], None]) -> None:
     for name in _SIGNALS:
-        number = getattr(signal, name, None)  # not all are known everywhere
+        number = getattr(signal, name, None)  # not every system has all of them
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
 
 
-def _watch() -> None:
-    """Leave some seconds after a signal in any case: compiled code that waits heeds none."""
+def _start_watchdog() -> None:
+    """Exit some seconds after a signal, even if compiled code blocks the handler."""
     receiver, sender = os.pipe()
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
@@ -48,30 +48,30 @@ def _watch() -> None:
     def wait() -> None:
         while (number := os.read(receiver, 1)[0]) not in numbers:
             pass
-        time.sleep(_PATIENCE)
-        _leave(number)
+        time.sleep(_GRACE_PERIOD)
+        _exit_now(number)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Stop what is done and clean up; in an import, which may swallow that, leave at once.
+    """Stop and clean up; during an import, which may swallow the exception, exit at once.
 
-    The compiler goes on for a moment: it may have freed something and not noted yet that it did.
+    The compiler continues for a moment: it may have freed memory without recording that yet.
     """
     at = frame
     while at is not None:
         if at.f_code.co_filename.startswith("<frozen importlib"):
-            _leave(number)
+            _exit_now(number)
         if at.f_globals.get("__name__", "").startswith(("llvmlite.", "numba.")):
-            again = threading.Timer(_MOMENT, os.kill, (os.getpid(), number))
+            again = threading.Timer(_RETRY_DELAY, os.kill, (os.getpid(), number))
             again.daemon = True
             return again.start()
         at = at.f_back
     raise KeyboardInterrupt(number)
 
 
-def _leave(number: int = signal.SIGINT, _: FrameType | None = None) -> None:
+def _exit_now(number: int = signal.SIGINT, _: FrameType | None = None) -> None:
     message = b"Stopped.\n"
     os.write(2, _SHOW_CURSOR + message if os.isatty(2) else message)
     os._exit(128 + number)

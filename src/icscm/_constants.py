@@ -26,9 +26,9 @@ QUANTILE_SAMPLE: Final = 2**14
 # Columns of zeros and ones packed at a time: the words they go to, a cache line each, and the
 # eight lanes of bits on the way there fit the second-level cache.
 PACKED_COLUMNS: Final = 2**11
-# Columns from which on rows packed in lanes pay: each costs as much as thirty cells by themselves.
+# Columns from which on packing rows in lanes is faster: a lane costs as much as thirty cells.
 MIN_LANES: Final = 32
-# Rows looked at before a whole table is taken for zeros and ones.
+# Rows checked before a whole table is tested for zeros and ones only.
 BINARY_LOOK_ROWS: Final = 8
 # Rows packed at a time: one cache line of each fits the first-level cache.
 ROW_BLOCK: Final = 128
@@ -38,7 +38,7 @@ HASHED_ROWS: Final = 2**11
 # each column's bins go out in runs of some cache lines for each segment.
 CODED_ROWS: Final = 2**10
 CODED_COLUMNS: Final = 2**5
-# Places of the table that guesses a value's bin: half a kilobyte a column stays in the cache.
+# Size of the table that guesses the bin of a value: half a kilobyte per column stays in the cache.
 GUESS_PLACES: Final = 512
 # Columns that share a cache line of float64 are read together.
 COLUMN_GROUP: Final = 8
@@ -50,7 +50,7 @@ MAX_KEPT_CUBE_BYTES: Final = 2**28
 # Cells of the blocks of bits, of which there may be many: small enough that the search finds them
 # in the second-level cache.
 PACKED_BLOCK_CELLS: Final = 2**16
-# Of a mapped file, what may stay in memory between looks; of a larger one nothing does.
+# Bytes of a mapped file that may stay in memory between scans; of a larger file none do.
 MAX_MAPPED_BYTES: Final = 2**30
 # Segments shorter than this are counted straight into the cube: clearing a local
 # histogram would cost more than the counting.
@@ -62,14 +62,14 @@ SHORT_INDEX: Final = 2**17
 MAX_EQUIVALENT_RULES: Final = 1000
 # Rejected candidates described in the trace of one step.
 N_REJECTED_KEPT: Final = 5
-# Below this many samples, or with a class absent, an environment deserves a warning:
+# Below this many samples, or without one class, an environment causes a warning:
 # Cochran's rule of thumb for the smallest expected count of a chi-squared test.
 SPARSE_ENVIRONMENT: Final = 5
-# Rows of the median environment below which there are too many environments for the rows; `fit`
-# warns above the second number. More numbers than the third are rather measured than names.
+# Rows of the median environment below which there are too many environments; `fit` warns above the
+# second number of environments. More numbers than the third are a measurement, not names.
 FEW_ROWS, MANY_ENVIRONMENTS, MANY_NUMBERS = 30, 20, 50
-# A value or leaf decides the label where a hundredth at most of the rows of a class that are
-# expected are there, and so many are; a column or leaf is named from this share of all rows on.
+# A value or leaf determines the label if it holds at most a hundredth of the expected rows of a
+# class, and at least so many are expected; columns and leaves below this share are not named.
 DECIDED_ROWS, DECIDED_SHARE = 20, 0.2
 # Cramer's V of a strong association: a large effect by Cohen's convention.
 STRONG: Final = 0.5
@@ -77,7 +77,7 @@ STRONG: Final = 0.5
 TRIVIAL_DIFFERENCE: Final = 0.01
 # Tables enumerated by one exact test before it hands over to Pearson's approximation.
 MAX_EXACT_TABLES: Final = 10_000
-# p-values that differ by less are equal: the order of a sum must not decide anything. The first
+# p-values that differ by less are equal: results must not depend on the order of a sum. The first
 # is relative, for comparing with alpha; the second absolute, for comparing p-values.
 P_VALUE_SLACK: Final = 1e-9
 P_VALUE_DECIMALS: Final = 12
@@ -88,18 +88,18 @@ DEVIANCE_DECIMALS: Final = 6
 CHANCE_LEVEL: Final = 0.05
 # Cells to count below which starting threads costs more than they save.
 MIN_THREADED_CELLS: Final = 2**18
-# Rows of the first look at a table: enough to tell columns of few values from those of many.
+# Rows of the first scan of a table: enough to distinguish columns of few values from others.
 FIRST_LOOK_ROWS: Final = 2**10
 
 # --- verdicts ---------------------------------------------------------------
 
-# Differences of a label's rate up to 5 points count as the same unless the user says otherwise.
+# Default margin: rates of a label that differ by up to 5 points count as equal.
 DEFAULT_MARGIN: Final = 0.05
-# Of the intervals of single rates, the usual level.
+# The level of the intervals of single rates.
 VERDICT_CONFIDENCE: Final = 0.95
-# With which a difference would have been seen, the usual design power.
+# The power at which minimum detectable differences are computed.
 VERDICT_POWER: Final = 0.8
-# `fit` warns of a leaf in which even a difference of 20 points would likely have gone unseen. A
+# `fit` warns of a leaf in which even a difference of 20 points would likely not be detected. A
 # smaller limit would warn of most models learned from a few hundred samples per environment.
 BLIND_DIFFERENCE: Final = 0.2
 
@@ -110,23 +110,23 @@ LARGEST_EXACT: Final = 2**53
 # Environments of which all pairs are compared. With more it is faster to find first those that can
 # differ most, one leaf at a time, than to compare all pairs of many leaves at once.
 MAX_PAIRED: Final = 128
-# Angles from which that is looked at: a hypotenuse is known to 0.5 %.
+# Angles at which pairs are bounded: the error of a hypotenuse is 0.5 %.
 PAIR_ANGLES: Final = 9
 
-# --- columns that no rule should be made of ----------------------------------
+# --- columns that rules should not use ----------------------------------------
 
 # A category with more levels than this share of its rows is an identifier, and so is a column of
-# whole numbers with more distinct values than the other share; in smaller tables nothing is.
+# whole numbers with more distinct values than the second share; not in tables of fewer rows.
 IDENTIFIER_SHARE: Final = 0.95
 NUMBERED_IDENTIFIER_SHARE: Final = 0.99
 IDENTIFIER_ROWS: Final = 50
-# Equal pairs to be expected by chance from which their absence tells something; and the number from
-# which whole numbers are no measurements.
+# Expected equal pairs from which on their absence indicates an identifier; and the value from which
+# on whole numbers are not measurements.
 MIN_CHANCE_PAIRS: Final = 3.0
 LEAST_HUGE_NUMBER: Final = 1e9
-# In smaller tables a column may well be equal to the label, or the environment, by chance.
+# In smaller tables a column may equal the label or the environment by chance.
 COPY_ROWS: Final = 20
-# Rows looked at before all rows of a column are searched for what makes it suspicious.
+# Rows checked before all rows of a column are searched for the signs of a suspicious column.
 SUSPICION_ROWS: Final = 256
 
 # --- trees --------------------------------------------------------------------
@@ -136,11 +136,11 @@ DEFAULT_TOLERANCES: Final = (None, 0.3, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003)
 
 # --- files and clusters -------------------------------------------------------
 
-# Distinct values whose rows are counted to tell identifiers: the share of distinct values is
+# Distinct values whose rows are counted to find identifiers: the share of distinct values is
 # off by less than a tenth of the 1 % that decides.
 VALUE_SAMPLE: Final = 2**12
 # Levels of one category that are counted in a file; a few megabytes a column.
 MAX_SURVEYED_LEVELS: Final = 2**16
 
-# Between the values of columns that are joined to environments, and between the columns' names.
+# The separator of values, and of column names, where several columns define the environments.
 JOINT: Final = " / "

@@ -1,4 +1,4 @@
-"""How a result shows itself: a line and a table, as text and as HTML in a notebook."""
+"""Display of results: a line and a table, as text and as HTML in a notebook."""
 
 from collections.abc import Sequence
 from html import escape
@@ -13,7 +13,7 @@ _STYLE = "text-align:{};white-space:pre-wrap"
 
 
 class Display(NamedTuple):
-    """A line, and a table under it; a heading after > is one of numbers."""
+    """A line and a table below it; a heading that starts with > marks a column of numbers."""
 
     line: str
     columns: Sequence[str] = ()

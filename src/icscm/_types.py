@@ -1,4 +1,4 @@
-"""Arrays by what they hold: the names that annotations use throughout."""
+"""Array types by content, for annotations in the whole package."""
 
 from typing import Any
 

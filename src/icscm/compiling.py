@@ -54,12 +54,12 @@ def compiled(function: Callable[..., Any]) -> Any:
 def _announce() -> None:
     """Once, on a terminal, where nothing else would show for some seconds."""
     if parent_process() is None and sys.stderr is not None and sys.stderr.isatty():
-        print("Compiling kernels for some seconds; later runs find them.", file=sys.stderr)
+        print("Compiling kernels, for some seconds; later runs reuse them.", file=sys.stderr)
 
 
 @cache
 def _warn_of_no_cache() -> None:
     if parent_process() is None:  # which has warned
         what = "compiled code cannot be cached, neither beside the package nor in the home folder, "
-        what += "so each run compiles again, for some seconds; set NUMBA_CACHE_DIR to a folder "
+        what += "so each run compiles again for some seconds; set NUMBA_CACHE_DIR to a folder "
         warn(f"{what}that you can write", IcscmWarning)

@@ -10,9 +10,9 @@ from icscm.formatting import clip_message, escape_controls, shorten_list
 
 
 class Parameter(NamedTuple):
-    """A parameter that a message speaks of, with the value to give it; in Python's words as text.
+    """A parameter named in a message, with the value to give it; as text, in Python syntax.
 
-    The command line has other names for parameters: the code that shows a message chooses them.
+    The command line replaces it by the option of that parameter when it shows the message.
 
     >>> print(Parameter("alpha"), Parameter("missing", "candidate"))
     alpha missing='candidate'
@@ -36,7 +36,7 @@ class _Message(Exception):  # noqa: N818 (also a base of warnings)
         super().__init__(self.render(str))
 
     def render(self, words: Words) -> str:
-        """The message, with these words for parameters; names in it are harmless and short."""
+        """The message, with parameters formatted by `words`; control characters are escaped."""
         texts = (words(p) if isinstance(p, Parameter) else str(p) for p in self.parts)
         return clip_message(escape_controls("".join(texts), keep="\n"))
 
@@ -59,7 +59,7 @@ class IcscmError(_Message, ValueError):
 def reject_unknown(
     wanted: Iterable[Any], known: Container[Any], *before: str | Parameter, after: str = ""
 ) -> None:
-    """Raise for those that are not known; the message lists them between two texts."""
+    """Raise for values that are not known; the message lists them between two texts."""
     unknown = [repr(each) for each in dict.fromkeys(wanted) if each not in known]
     if unknown:
         raise IcscmError(*before, shorten_list(unknown), after)
@@ -82,7 +82,7 @@ class IcscmWarning(_Message, UserWarning):
 
 
 class ShownWarning(IcscmWarning):
-    """Base of warnings of which the printed result says more, so that commands leave them out."""
+    """Base of warnings that commands hide, since the printed result contains them."""
 
 
 class NoEnvironmentsWarning(ShownWarning):
@@ -94,7 +94,7 @@ class SparseEnvironmentWarning(IcscmWarning):
 
 
 class FewEnvironmentsWarning(ShownWarning):
-    """Two environments: they show that something differs, and little of how it varies."""
+    """There are only two environments, which show a single difference."""
 
 
 class NothingFoundWarning(ShownWarning):
@@ -114,7 +114,7 @@ class ContraryLeafWarning(ShownWarning):
 
 
 class UnstableModelWarning(ShownWarning):
-    """Most subsamples give another model than all samples do."""
+    """Most subsamples give a different model than all samples."""
 
 
 class NothingAcceptedWarning(IcscmWarning):
@@ -126,7 +126,7 @@ class UntestedSetsWarning(IcscmWarning):
 
 
 class UnseenMissingWarning(IcscmWarning):
-    """Values are missing where none was at fitting: both sides of a rule, or average points."""
+    """Values are missing in a column that had none at fitting; predictions are averaged."""
 
 
 class ThresholdWarning(IcscmWarning):
@@ -134,22 +134,22 @@ class ThresholdWarning(IcscmWarning):
 
 
 class StreamedWarning(IcscmWarning):
-    """A table is larger than the card's memory, and sent to it again for each step."""
+    """A table is larger than the memory of the card and is sent again for each step."""
 
 
 class LeftOutWarning(ShownWarning):
-    """Columns that no rule should be made of were dropped."""
+    """Columns that rules should not use were dropped."""
 
 
-# Warnings that were shown, by place, with the list of filters then in force: Python forgets them
-# whenever a filter is added. `catch_warnings` makes a new list, in which each is shown again.
+# Warnings that were shown, by place, with the list of filters at that time: Python clears its own
+# registry whenever a filter is added. `catch_warnings` makes a new list, for which all are shown.
 _shown: dict[tuple[str, type[Warning], str, int], Any] = {}
 
 
 def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning]) -> None:
-    """Warn, and point to the line outside this package that led here, however deep it is.
+    """Warn, with the location of the innermost line outside this package.
 
-    The same warning from the same line is shown once, unless a filter requires more.
+    The same warning from the same line is shown once, unless a filter requires otherwise.
     """
     level, frame = 3, sys._getframe(1).f_back  # 2 would be the caller of this function
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "icscm":
@@ -164,7 +164,7 @@ def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning
 
 
 def _is_filtered(warning: IcscmWarning) -> bool:
-    """Whether a filter applies to it, other than Python's `default`."""
+    """Whether a filter other than Python's `default` applies to the warning."""
     for action, message, category, _, _ in warnings.filters:
         pattern: Any = message  # compiled, unlike its type
         if isinstance(warning, category) and (pattern is None or pattern.match(str(warning))):

@@ -11,19 +11,19 @@ N_LISTED = 5
 MAX_LISTED = 50
 # Characters of a message, of something quoted in it, and of a word; what is left of a clipped word.
 MAX_MESSAGE, MAX_QUOTED, MAX_WORD, _MIN_WORD = 600, 80, 255, 8
-# A path is of use only whole.
+# Paths are never shortened.
 MAX_PATH = 250
 # Of a model file, whole numbers up to this are written as such: columns may be of uint64.
 MAX_WHOLE = 2**64 - 1
 # Characters up to which JSON has a list or object on one line.
 MAX_LINE = 100
 
-# What `repr` quotes: an apostrophe within a word opens nothing.
+# Text quoted by `repr`: an apostrophe within a word does not open a quote.
 _QUOTED = re.compile(r"""(?<![\w\\])(['"])((?:\\.|(?!\1)[^\\])*)\1""", re.DOTALL)
 
 
 def clip(text: str, most: int) -> str:
-    """A long text with its middle left out, or that of its longest word, such as a name in a rule.
+    """A long text without its middle, or that of its longest word, such as a name in a rule.
 
     >>> clip("abcdefghijkl", 7), clip("abcdefghijklmnopq > 0", 13)
     ('abcd…kl', 'abcde…opq > 0')
@@ -39,7 +39,7 @@ def clip(text: str, most: int) -> str:
 
 
 def clip_message(text: str) -> str:
-    """A message that can be read at once, however long the names and values in it are.
+    """A message of limited length, whatever names and values it contains.
 
     >>> clip_message(f"there is no column {'x' * 9_999!r}; did you mean 'age'?")[-50:]
     "x…xxxxxxxxxxxxxxxxxxxxxxxxxx'; did you mean 'age'?"
@@ -77,7 +77,7 @@ def count(n: int, noun: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """A number to be read: without the last digits where they are but an error of rounding.
+    """A number for display, without last digits that are rounding errors.
 
     >>> format_number(63.0), format_number(775.6999999999999), format_number(0.123456789012345)
     ('63', '775.7', '0.123456789012345')
@@ -99,12 +99,12 @@ def format_exactly(value: float) -> str:
     return repr(value)
 
 
-# Text that cannot be taken for a number, for what surrounds it, or for nothing.
+# Text that cannot be mistaken for a number, for the syntax of a rule, or for a missing value.
 _PLAIN_LEVEL = re.compile(r"(?i)(?!(true|false|missing|nan|inf)$)[^\W\d][\w.+/ -]*(?<! )")
 
 
 def format_level(level: str | float | bool) -> str:
-    """A category's level as it stands in a rule: quoted where it could be misread.
+    """A level of a category as written in a rule: quoted where it could be misread.
 
     >>> [format_level(level) for level in ("yes", True, 2.0, "2", "", "a and b", "North East")]
     ['yes', 'True', '2', '"2"', '""', '"a and b"', 'North East']
@@ -116,7 +116,7 @@ def format_level(level: str | float | bool) -> str:
 
 
 def format_name(name: str | int) -> str:
-    r"""A feature as it stands in a rule: its name on one line, or x and its position.
+    r"""A feature as written in a rule: its name on one line, or x and its position.
 
     >>> format_name("age"), format_name(3), format_name("a\x1b[2J\nb"), format_name(" ")
     ('age', 'x3', 'a\\x1b[2J\\nb', '" "')
@@ -127,7 +127,7 @@ def format_name(name: str | int) -> str:
 
 
 def natural_key(text: str) -> list[tuple[bool, int, str]]:
-    """To sort names as people do: numbers in them count as numbers.
+    """A sort key for names in natural order: numbers in them are compared as numbers.
 
     >>> sorted(["r10", "r2", "10", "b", "9"], key=natural_key)
     ['9', '10', 'b', 'r2', 'r10']
@@ -140,12 +140,12 @@ def natural_key(text: str) -> list[tuple[bool, int, str]]:
 
 
 def as_text(value: object) -> str:
-    """Something that a user named, as text that can do nothing to a terminal."""
+    """A user's value as text, with control characters escaped."""
     return escape_controls(str(value))
 
 
 def escape_controls(text: str, keep: str = "") -> str:
-    r"""Text that can do nothing to a terminal: what does not print stands there as an escape.
+    r"""Text for a terminal: characters that do not print are written as escapes.
 
     >>> escape_controls("a\x9b\u202e\n"), escape_controls("a\x7f\n", keep="\n")
     ('a\\x9b\\u202e\\n', 'a\\x7f\n')
@@ -160,7 +160,7 @@ def escape_controls(text: str, keep: str = "") -> str:
 def make_plain(
     value: Any, describe: Callable[[Any], str] = lambda each: type(each).__name__
 ) -> Any:
-    """A value that JSON can hold; other objects, such as a test, are described.
+    """A value that JSON can hold; other objects, such as a test, become a description.
 
     >>> make_plain({"weights": (1, float("nan")), "test": object()})
     {'weights': [1, 'nan'], 'test': 'object'}

@@ -1,6 +1,6 @@
-"""Parameters: what each may be, and one clear sentence where it is not.
+"""Checks of parameters, with clear error messages.
 
-`parameters.toml` lists them. It feeds the checks here, the docstrings of the learners and the
+`parameters.toml` lists the parameters, for these checks, the docstrings of the learners and the
 options of the command line.
 """
 
@@ -44,7 +44,7 @@ class Range:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Such as `float (0, 1]`; infinite bounds are excluded."""
+        """The range of a text such as `float (0, 1]`; infinite bounds are excluded."""
         kind, bounds = text.strip().split(" ", 1)
         low, high = bounds[1:-1].split(",")
         return cls(kind == "int", float(low), float(high), (bounds[0] == "(", bounds[-1] == ")"))
@@ -92,7 +92,7 @@ class Allowed:
         return is_other or any(each.accepts(value) for each in self.ranges)
 
     def parse(self, text: str) -> Any:
-        """The value that a text of the command line stands for; raise IcscmError if none."""
+        """The value of a text of the command line; raises IcscmError if it is not allowed."""
         for each in self.choices:
             if text.lower() == str(each).lower():
                 return each
@@ -104,7 +104,7 @@ class Allowed:
         raise IcscmError(f"{text!r} is not {self.describe().replace('None', 'none')}")
 
     def describe(self) -> str:
-        """In words that complete "must be ..."."""
+        """The allowed values as words that complete "must be ..."."""
         if self.words or not self.ranges:
             return self.words or f"one of {', '.join(map(repr, self.choices))}"
         return ", or ".join([*map(str, self.ranges), *map(repr, self.choices)])
@@ -126,7 +126,7 @@ def _are_rates(value: Any) -> bool:
     return isinstance(value, tuple | list) and [*map(rate.accepts, value)] == [True, True]
 
 
-# Values that parameters.toml cannot list, by what it calls them.
+# Values that parameters.toml cannot list, by their names there.
 _OTHERS: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: not isinstance(value, str | bool | Real | None),
     "names": lambda v: isinstance(v, Iterable) and not isinstance(v, bytes | Mapping),
@@ -207,7 +207,7 @@ def _list_allowed(learner: Any) -> list[tuple[str, Allowed, Any]]:
 
 
 def check_arguments(owner: str, given: Mapping[str, Any]) -> None:
-    """Raise for the first argument of a function that its section of the registry forbids."""
+    """Raise for the first argument of a function that the registry does not allow."""
     for name, entry in _load_registry()[owner].items():
         check_value(name, given[name], _read_allowed(entry))
 
@@ -228,14 +228,14 @@ def draw_seed(random_state: Any) -> int:
 
 
 def make_generator(random_state: Any) -> np.random.Generator:
-    """The random numbers of a study, from its argument `random_state`."""
+    """The random generator of a study, from its argument `random_state`."""
     check_value("random_state", random_state, cast(Allowed, get_spec("random_state").allowed))
     is_old = isinstance(random_state, np.random.RandomState)
     return np.random.default_rng(draw_seed(random_state) if is_old else random_state)
 
 
 def rename_seed(study: Fit) -> Fit:
-    """Let a study still take `seed`, which is now `random_state`."""
+    """Let a study still accept `seed`, the old name of `random_state`."""
 
     @wraps(study)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -248,10 +248,10 @@ def rename_seed(study: Fit) -> Fit:
 
 
 def whole_or_nothing(fit: Fit) -> Fit:
-    """Let a `fit` that fails leave its estimator as it was, fitted or not.
+    """Decorate a `fit` so that it leaves its estimator unchanged if it fails.
 
-    The work is done on a copy that starts from the parameters only, so that nothing of an earlier
-    fit stays behind; its state replaces the estimator's at the end.
+    It runs on a copy with the parameters only, so that nothing of an earlier fit remains; the state
+    of the copy replaces that of the estimator at the end.
     """
 
     @wraps(fit)
@@ -298,7 +298,7 @@ def _read_numbers(weights: Any) -> NDArray[np.float64]:
 
 
 def check_matplotlib() -> None:
-    """Raise where the optional package for figures is missing: before long work, not after."""
+    """Raise if the optional package for figures is missing; called before long work starts."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

@@ -15,15 +15,15 @@ from icscm.stats.independence import IndependenceTest
 
 
 def check_count_source(source: CountSource, expected: CountSource, cuts: Sequence[Cut]) -> None:
-    """Hold a source to another one that counts the same samples, while rules cover them.
+    """Compare a source with another one that counts the same samples, while rules cover them.
 
     Parameters
     ----------
     source, expected : CountSource
-        Yours, and one to compare with; both are used up.
+        Your source, and one to compare with; neither can be used afterwards.
     cuts : sequence of Cut
-        Rules to keep one after the other; coverage and patterns are compared for all of them, and
-        the nodes that they lead to.
+        Rules to keep one after the other; coverage, patterns and tree nodes are compared for all
+        of them.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
     >>> expected = open_memory(data.X.astype(float), data.y, data.environments).source
     >>> check_count_source(mine, expected, [Cut(feature=0, cut=0, negated=False)])
     """
-    # each in its own terms: one of them may store the first of identical features only
+    # each with its own numbers: a source may store only the first of identical features
     rules = [source.candidates.make_binned_rule(cut) for cut in cuts]
     same = [expected.candidates.make_binned_rule(cut) for cut in cuts]
     for cut in cuts:
@@ -68,7 +68,7 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
 
 
 def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> None:
-    """Hold a test to its contract on random and degenerate tables.
+    """Check that a test fulfils its contract on random and degenerate tables.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> 
     Raises
     ------
     AssertionError
-        If it breaks the contract; the message says how.
+        If the test breaks the contract; the message names the violation.
 
     Examples
     --------
@@ -101,15 +101,15 @@ def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> 
     assert ((p_values >= 0) & (p_values <= 1)).all(), "a p-value lies outside [0, 1]"
     for i in range(len(tables)):
         alone = test.compute_p_values(tables[i : i + 1])[0]
-        assert alone == p_values[i], "a table's p-value depends on the tables beside it"
+        assert alone == p_values[i], "the p-value of a table depends on the other tables"
     flipped = np.asarray(test.compute_p_values(tables[:, ::-1]))
     np.testing.assert_allclose(flipped, p_values, rtol=1e-9, err_msg="inverting the label matters")
     none = np.asarray(test.compute_p_values(tables[:0]))
-    assert none.shape == (0,), "no table should give no p-value"
+    assert none.shape == (0,), "no table must give no p-value"
 
 
 def _list_nodes(rules: Sequence[BinnedRule]) -> list[list[BinnedRule]]:
-    """The root, and the nodes on the way along some rules and beside it."""
+    """The root, and the nodes along some rules, with their siblings."""
     nodes: list[list[BinnedRule]] = [[]]
     for n, rule in enumerate(rules):
         opposite = replace(rule, satisfied=~rule.satisfied)
@@ -122,7 +122,7 @@ def _check_same_nodes(
     expected: CountSource,
     nodes: Sequence[tuple[list[BinnedRule], list[BinnedRule]]],
 ) -> None:
-    """The same counts for every node, in blocks that one can subtract from each other."""
+    """Check that all nodes have the same counts, in blocks of the same shapes."""
     kept = [list(source.count_node(path)) for path, _ in nodes]
     for cubes, (_, same_path) in zip(kept, nodes, strict=True):
         for cube, other in zip(cubes, kept[0], strict=True):
@@ -137,7 +137,7 @@ def _check_same_counts(source: CountSource, expected: CountSource) -> None:
 
 
 def _check_equal(found: dict[int, CountArray], wanted: dict[int, CountArray]) -> None:
-    """The same counts for every feature that can be cut; constant ones need no cube."""
+    """Check that all features that can be cut have the same counts; constant ones need no cube."""
     assert set(found) <= set(wanted), "a cube names a feature that does not exist"
     for feature, cube in wanted.items():
         if feature not in found:

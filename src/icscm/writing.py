@@ -1,7 +1,7 @@
-"""Files are written whole or not at all, and never over others unless asked.
+"""Files are written completely or not at all, and overwrite others only with `force`.
 
-A file is filled under a hidden name and a lock, then renamed. What a killed process leaves has no
-lock any more, and the next write into the folder removes it.
+A file is filled under a hidden name and a lock, then renamed. The file of a killed process is no
+longer locked, and the next write into the folder removes it.
 """
 
 import errno
@@ -36,7 +36,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_free(path: Path, *, force: bool) -> None:
-    """Raise unless a file may be written here; called before the work, not after it."""
+    """Raise unless a file can be written here; called before the work starts."""
     if path.is_dir():
         raise IcscmError(f"{path} is a folder; name a file")
     if not path.parent.is_dir():
@@ -54,7 +54,7 @@ def check_free(path: Path, *, force: bool) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether the path is a device, a pipe or the like, which has no content to keep.
+    """Whether the path is a device or a pipe, which has no content to preserve.
 
     Redirected to a file, /dev/stdout is that file; replacing it would cut off the output.
     """
@@ -63,9 +63,9 @@ def is_stream(path: Path) -> bool:
 
 
 def write_whole(path: Path, write: Write, *, n_bytes: int | None = None) -> None:
-    """Let `write` fill a new file of `n_bytes`, if known; put it in place whole or not at all.
+    """Let `write` fill a new file of `n_bytes`, if known; rename it only when complete.
 
-    A link stays a link: the file that it leads to is written.
+    For a link, its target is written and the link stays.
     """
     if is_stream(path):
         _write_into(path, write)
@@ -84,7 +84,7 @@ def write_whole(path: Path, write: Write, *, n_bytes: int | None = None) -> None
             file.flush()
             if target.exists() and hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
-            os.fsync(file.fileno())  # on a network this may be where the disk is found to be full
+            os.fsync(file.fileno())  # a network disk may report only now that it is full
             if fcntl is None:
                 file.close()  # Windows cannot rename an open file
             os.replace(hidden, target)
@@ -92,7 +92,7 @@ def write_whole(path: Path, write: Write, *, n_bytes: int | None = None) -> None
         with suppress(OSError):
             hidden.unlink()
         if file is not None:
-            with suppress(OSError):  # already reported, if the rest does not fit
+            with suppress(OSError):  # reported before, if the rest does not fit
                 file.close()
 
 
@@ -106,7 +106,7 @@ def write_text(path: Path, text: str) -> None:
 def explain_errors(
     path: Path, n_bytes: int | None = None, file: IO[bytes] | None = None, only_full: bool = False
 ) -> Iterator[None]:
-    """Turn an OSError raised while writing `path` into a sentence that names it.
+    """Turn an OSError raised while writing `path` into a message that names it.
 
     `file` is the file being filled, if another one. With `only_full` only a full disk is explained:
     other errors may come from files that are read at the same time.
@@ -123,7 +123,7 @@ def explain_errors(
 
 def _describe_full(error: OSError, path: Path, n_bytes: int | None, file: IO[bytes] | None) -> str:
     if is_stream(path):
-        return f"the disk is full: {path} takes no more, and what it has is incomplete"
+        return f"the disk is full: {path} is incomplete; free space and run again"
     folder = _follow_links(path).parent
     room = 0 if file is None else os.fstat(file.fileno()).st_size
     if error.errno == errno.ENOSPC:  # not a quota or a limit on file sizes
@@ -153,16 +153,16 @@ def _follow_links(path: Path) -> Path:
 
 
 def _open_locked(hidden: Path) -> IO[bytes]:
-    """A new file of this name, locked so that it is not taken for abandoned."""
+    """A new file of this name, locked to show that it is in use."""
     while True:
         file = hidden.open("x+b")  # with the permissions of any new file
         if fcntl is None:
             return file
-        with suppress(OSError):  # a file system without locks: nothing in it is ever abandoned
+        with suppress(OSError):  # file systems without locks keep abandoned files
             fcntl.flock(file.fileno(), fcntl.LOCK_EX)
         if os.fstat(file.fileno()).st_nlink:
             return file
-        file.close()  # removed before it was locked
+        file.close()  # another process removed it before it was locked
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
@@ -170,7 +170,7 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
     if fcntl is None:
         return
     abandoned = re.compile(rf"{re.escape(prefix)}[0-9a-f]{{16}}")
-    with suppress(OSError):  # a folder may be closed to readers
+    with suppress(OSError):  # the folder may not be readable
         for name in filter(abandoned.fullmatch, os.listdir(folder)):
             with suppress(OSError), (folder / name).open("r+b") as file:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -182,7 +182,7 @@ def _write_into(path: Path, write: Write) -> None:
     with explain_errors(path, only_full=True), tempfile.TemporaryFile() as file:
         write(file)
         file.seek(0)
-        sys.stdout.flush()  # what was printed before comes first
+        sys.stdout.flush()  # earlier output comes first
         is_ours = path == STDOUT or os.path.samestat(path.stat(), os.fstat(1))
         with open(1, "wb", closefd=False) if is_ours else path.open("ab") as stream:
             shutil.copyfileobj(file, stream)

@@ -317,7 +317,7 @@ def test_many_environments_stay_readable(here):
     frame.to_csv("clinics.csv", index=False)
     done = run(*QUICK, "--out", "m.json")
     assert re.search("lowest +highest +invariant", done.stdout)
-    assert "icscm show --all have all" in " ".join(done.stdout.split())
+    assert "icscm show --all for a saved model, list all" in " ".join(done.stdout.split())
     assert "and 50 more; --all shows them" in run("show", "m.json").stdout
     n_leaves = len(json.loads(run("show", "m.json", "--json").stdout)["model"]["leaves"])
     assert run("show", "m.json", "--all").stdout.count("name number 17 ") == n_leaves > 1
@@ -467,7 +467,7 @@ def test_demo_writes_a_report_and_keeps_it(here):
 
 
 def test_datasets():
-    """The list told which sets there are, and not how to come by one."""
+    """The list named the data sets but not how to get them."""
     told = CliRunner().invoke(main, ["datasets", "--data", "raw"]).stdout
     wanted = "icscm.datasets.fetch('diabetes_readmission', 'FOLDER') saves it as FOLDER/diabetes/"
     assert wanted in told
@@ -646,7 +646,7 @@ def test_a_leaf_of_one_environment(here):
         "fit", "proxy.csv", "--target", "ill", "--environment", "site", "--report", "r.md",
         "--min-replication", "0", "--min-utility", "none", *ONCE,
     )  # fmt: skip
-    said = "covers samples of one environment only, A: nothing was tested"
+    said = "covers samples from one environment only, A: no test was possible"
     assert f"kit == new {said}" in " ".join(done.stdout.split())
     assert f"kit == new {said}" in Path("r.md").read_text()
 
@@ -715,10 +715,10 @@ def test_options_of_version_02_still_work(clinics):
     """Options have the names of the parameters now; the old ones warn, and do the same."""
     run(*FIT, *ONCE, "--model-type", "disjunction", "--n-jobs", "1", "--out", "new.json")
     done = run(*FIT, *ONCE, "--type=disjunction", "--jobs", "1", "--out", "old.json")
-    assert "--type is now called --model-type" in done.stderr
-    assert "--jobs is now called --n-jobs" in done.stderr
+    assert "--type is now --model-type" in done.stderr
+    assert "--jobs is now --n-jobs" in done.stderr
     assert Path("old.json").read_text() == Path("new.json").read_text()
     run("simulate", "--n-samples", "9", "--n-environments", "3", "--out", "new.csv")
     done = run("simulate", "--samples", "9", "--environments", "3", "--out", "old.csv")
-    assert "--samples is now called --n-samples" in done.stderr
+    assert "--samples is now --n-samples" in done.stderr
     assert Path("old.csv").read_text() == Path("new.csv").read_text()

@@ -1,4 +1,4 @@
-"""The command line explains itself, and its page in the docs says the same."""
+"""The help of the command line is complete, and its page in the docs is up to date."""
 
 import importlib.util
 import inspect

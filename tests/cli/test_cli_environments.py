@@ -90,7 +90,7 @@ def test_check_looks_at_the_same_environments(visits):
 def test_an_unknown_environment_is_named_with_near_ones(visits, words):
     done = run("fit", visits / words[0], *ASKED[:-2], "--exclude-environment", "sout / 2019", "-q")
     assert done.exit_code == 2
-    assert "is never 'sout / 2019'; did you mean 'south / 2019'" in done.stderr
+    assert "has no value 'sout / 2019'; did you mean 'south / 2019'" in done.stderr
 
 
 def test_evaluate_joins_the_columns_of_fit(visits, tmp_path):

@@ -64,18 +64,18 @@ ERRORS = [
     (["fit"], "Missing argument 'DATA'. See 'main fit --help'."),
     (["fit", "data.csv"], "Missing option '--target'"),
     (["fit", "data.csv", "--target", "y", "--colour", "red"], "No such option"),
-    (["fit", "data.csv", "--target", "y"], "name the column of the environments with --environ"),
+    (["fit", "data.csv", "--target", "y"], "name the column of environments with --environ"),
     (["check", "data.csv", "--target", "y"], "Missing option '--environment'"),
     (["fit", "nowhere.csv", *FIT[2:]], "there is no file nowhere.csv"),
-    (["check", ".", *FIT[2:]], "has not the same columns as data.csv"),
-    (["fit", "data.csv", *FIT[2:], "--member", "x"], "data.csv is no .zip archive"),
+    (["check", ".", *FIT[2:]], "and data.csv have different columns"),
+    (["fit", "data.csv", *FIT[2:], "--member", "x"], "data.csv is not a .zip archive"),
     (["fit", "data.csv", "--target", "z", "--environment", "site"], "has no column 'z'"),
     (["fit", "data.csv", "--target", "y", "--environment", "sit"], "did you mean 'site'?"),
     (["fit", "data.csv", "--target", "y", "--environment", "y"], "are both 'y'"),
     ([*FIT, "--drop", "aa"], "data.csv has no column 'aa'"),
     ([*FIT, "--only", "y"], "'y' is the target"),
     ([*FIT, "--keep-columns", "q"], "has no column 'q'"),
-    ([*FIT, "--positive", "2"], "the target 'y' is never '2'"),
+    ([*FIT, "--positive", "2"], "the target 'y' has no value '2'"),
     ([*FIT, "--p", "0"], "Invalid value for '--p'"),
     ([*FIT, "--p", "-1"], "Invalid value for '--p'"),
     ([*FIT, "--alpha", "high"], "'high' is not a number between 0 and 1, both excluded, or 'auto'"),
@@ -92,14 +92,14 @@ ERRORS = [
     ),
     ([*FIT, "--model", "scm", "--margin", "0.1"], "--margin is for --model icscm"),
     ([*FIT, "--model", "scm", "--correction", "bh"], "--correction is for --model icscm"),
-    ([*FIT, "--out", "data.csv", "--force"], "data.csv is the file that is read; write elsewhere"),
+    ([*FIT, "--out", "data.csv", "--force"], "data.csv is an input file; choose another"),
     (
         ["predict", "model.json", "data.csv", "--out", "./data.csv", "--force"],
-        "data.csv is the file that is read",
+        "data.csv is an input file",
     ),
     (
         ["export", "model.json", "--to", "sql", "--out", "model.json", "--force"],
-        "model.json is the file that is read",
+        "model.json is an input file",
     ),
     (["export", "model.json", "--to", "json", "--schema", "s"], "--schema is for --to sql"),
     ([*FIT, "--decimal", ";"], "';' is not one of '.', ','"),
@@ -108,12 +108,15 @@ ERRORS = [
     ([*FIT, "--test", "t"], "'t' is not one of 'chi2', 'g', 'fisher'"),
     # a cluster of this many processes was started
     ([*FIT, "--workers", "1000000000000"], "'1000000000000' is not a whole number from 1 to 1000"),
-    ([*FIT, "--cv", "1,x"], "'x' is not a number above 0 and at most 1e+100, or 'balanced'"),
-    ([*FIT, "--cv", "p=1,0"], "'0' is not a number above 0 and at most 1e+100, or 'balanced'"),
-    ([*FIT, "--cv", "q=1"], "'q' cannot be chosen; p, model_type, alpha, margin, tolerance"),
+    ([*FIT, "--cv", "1,x"], "'x' is not a number greater than 0 and at most 1e+100, or 'balanced'"),
+    (
+        [*FIT, "--cv", "p=1,0"],
+        "'0' is not a number greater than 0 and at most 1e+100, or 'balanced'",
+    ),
+    ([*FIT, "--cv", "q=1"], "--cv cannot choose 'q'; use p, model_type, alpha, margin, tolerance"),
     ([*FIT, "--cv", "type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
     ([*FIT, "--cv", "margin=2"], "must be below 1"),
-    ([*FIT, "--cv-folds", "environments"], "--cv-folds is for --cv"),
+    ([*FIT, "--cv-folds", "environments"], "--cv-folds is only used with --cv"),
     ([*FIT, "--cv", "type=disjunction", "--model-type", "disjunction"], "sets model_type and --cv"),
     ([*FIT, "--model", "scm", "--cv", "alpha=0.1"], "--cv alpha= is not for --model scm"),
     ([*FIT, "--cv", "1,2", "--p", "3"], "--p sets p and --cv chooses it"),
@@ -251,12 +254,8 @@ def test_a_report_that_fails_leaves_no_model(here, monkeypatch, force):
 
 UNFORESEEN = [
     (MemoryError(), "Error: out of memory; set a smaller --max-memory, with which", 2),
-    (KeyError("what"), "Error: something unforeseen happened (KeyError: 'what'); run it again", 2),
-    (
-        RuntimeError("a\nb\x1b[2J"),
-        r"Error: something unforeseen happened (RuntimeError: a b\x1b[2J)",
-        2,
-    ),
+    (KeyError("what"), "Error: unexpected error (KeyError: 'what'); run it again", 2),
+    (RuntimeError("a\nb\x1b[2J"), r"Error: unexpected error (RuntimeError: a b\x1b[2J)", 2),
     (ValueError("Feature names unseen:\n- weight\n"), "Error: Feature names unseen: - weight", 2),
     (KeyboardInterrupt(), "Stopped.", 130),
 ]
@@ -351,7 +350,7 @@ def test_wrong_settings_fail_before_the_data_are_read(here, options):
 
 
 def test_messages_speak_of_options(here):
-    """Errors told users of the command line to set keep_columns and missing='candidate'."""
+    """Errors on the command line advised Python parameters: keep_columns, missing='candidate'."""
     frame = pd.read_csv("data.csv")
     frame.loc[3, "a"] = np.nan
     frame.to_csv("gap.csv", index=False)
@@ -412,7 +411,7 @@ def test_columns_of_lists_and_structs(here):
             nested.to_parquet("folder/x.parquet")
             for command in (["check", "x.parquet"], ["fit", "folder"]):
                 told = run([*command, *FIT[2:]]).stderr
-                assert re.search(rf"column '{name}'.* is of type (list|struct)<.* convert it", told)
+                assert re.search(rf"column '{name}'.* is of type (list|struct)<.* convert", told)
 
 
 def test_settings_of_another_type_in_a_model_file(here):

@@ -231,18 +231,18 @@ def test_a_damaged_store_is_not_predicted_from(genomes, tmp_path):
 ERRORS = [
     (("fit", "{bits}", *ASKED), "needs --labels, the table of target and environment"),
     (("fit", "{csv}", *ASKED, "--labels", "{csv}"), "--labels is for genomes (.bits); pack"),
-    (("fit", "{parts}", *ASKED, "--cv", "1,2"), "--cv needs the table in memory"),
+    (("fit", "{parts}", *ASKED, "--cv", "1,2"), "--cv needs a table in memory"),
     (("fit", "{bits}", *ASKED, "--labels", "{csv}", "--drop", "B1"), "--only, --drop and --keep"),
     # was passed over in silence
-    (("fit", "{bits}", "--labels", "{csv}", *ASKED, "--cv", "1"), "--cv needs the table in memory"),
+    (("fit", "{bits}", "--labels", "{csv}", *ASKED, "--cv", "1"), "--cv needs a table in memory"),
     (("fit", "{parts}", "--target", "z", "--environment", "place"), "'z'"),
     (("fit", "{parts}", *ASKED, "--max-memory", "lots"), "--max-memory must be"),
     (("fit", "{parts}", *ASKED, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
     (("pack", "{csv}", "--out", "x.zip"), "must end in .bits"),
-    (("pack", "{csv}", "--out", "{bits}", "--force"), "a table of presence and absence holds 0"),
+    (("pack", "{csv}", "--out", "{bits}", "--force"), "a presence/absence table holds 0"),
     (
         ("pack", "{csv}", "--out", "{bits}", "--force", "--delimiter", "tab"),
-        "does not begin with a line of genome names",
+        "does not name genomes, separated by tabs",
     ),
 ]
 

@@ -228,7 +228,7 @@ def test_a_positive_value_that_never_occurs_is_an_error(tmp_path):
     assert fit.exit_code == 0, fit.stderr
     done = CliRunner().invoke(main, ["evaluate", model, words[0], "--positive", "oftn"])
     assert done.exit_code == 2
-    assert "the target 'y' is never 'oftn'; did you mean 'often'?" in done.stderr
+    assert "the target 'y' has no value 'oftn'; did you mean 'often'?" in done.stderr
     new = frame[frame["y"] != "often"]  # a stored value may be absent from new rows
     new.to_csv(tmp_path / "new.csv", index=False)
     done = CliRunner().invoke(main, ["evaluate", model, str(tmp_path / "new.csv"), "--json"])

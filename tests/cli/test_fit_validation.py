@@ -53,7 +53,7 @@ def test_environments_left_out_come_before_training(folder):
 def test_what_is_not_validated_says_why(folder, file, options, reason):
     done = run("fit", folder / file, *ASKED, *options)
     told = " ".join(done.stdout.split())
-    assert f"New sites not validated in environments left out: {reason}" in told.replace(
+    assert f"New sites not validated by leave-one-environment-out: {reason}" in told.replace(
         "leave-one-environment-out needs", "needs"
     )
 
@@ -61,7 +61,7 @@ def test_what_is_not_validated_says_why(folder, file, options, reason):
 def test_long_validations_are_for_those_who_want_them(folder, monkeypatch):
     monkeypatch.setattr("icscm.cli.fit._MAX_CELLS", {"tree": 4_799})
     told = " ".join(run("fit", folder / "all.csv", *ASKED).stdout.split())
-    assert "rows x columns x environments are 4,800, more than 4,799; --validation does it" in told
+    assert "rows x columns x environments are 4,800, more than 4,799; --validation" in told
     assert (
         "in 4 environments left out"
         in run("fit", folder / "all.csv", *ASKED, "--validation").stdout

@@ -236,7 +236,7 @@ def test_terminal_tables_are_short(here):
 
 
 def test_messages_keep_their_ends():
-    """Both what is wrong and what to do are told; what is short stays as it is."""
+    """Long messages keep their beginning and end; short ones are unchanged."""
     error = IcscmError(f"the paper's column {'x' * 999!r} isn't there; the others' are 'a', 'b'")
     assert str(error).startswith("the paper's column 'xxx")
     assert str(error).endswith("xxx' isn't there; the others' are 'a', 'b'")

@@ -91,7 +91,7 @@ def test_the_compiler_is_not_stopped_while_it_frees_memory(monkeypatch):
             n_freed.append(1)
             signal.raise_signal(signal.SIGUSR1)
 
-    monkeypatch.setattr(program, "_MOMENT", 0.01)
+    monkeypatch.setattr(program, "_RETRY_DELAY", 0.01)
     before = signal.signal(signal.SIGUSR1, program._stop)
     try:
         module = Module(1)
@@ -107,7 +107,7 @@ def test_the_compiler_is_not_stopped_while_it_frees_memory(monkeypatch):
 def test_compiled_code_that_waits_is_left():
     """A process that waited for a lock in compiled code could only be killed by SIGKILL."""
     code = (
-        "import icscm.__main__ as program, os, sys; program._PATIENCE = 0.1\n"
+        "import icscm.__main__ as program, os, sys; program._GRACE_PERIOD = 0.1\n"
         "def run():\n"
         "    import ctypes; lock = ctypes.CDLL(None).pthread_mutex_lock; mutex = bytes(64)\n"
         "    lock(mutex); os.write(2, b'!'); lock(mutex)\n"
@@ -178,7 +178,7 @@ def test_a_temporary_store_that_does_not_fit_names_an_option(data, monkeypatch):
     fit = ["fit", str(folder), "--target", "y", "--environment", "site", "-q"]
     done = CliRunner().invoke(main, [*fit, "--temp-dir", str(data.parent / "none")])
     assert "--temp-dir" in done.stderr
-    assert "none is no folder; make it, or name another" in done.stderr
+    assert "none is not a folder; create it, or name another" in done.stderr
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
     done = CliRunner().invoke(main, [*fit, "--temp-dir", str(data.parent)])
     assert "the disk is full: the temporary store needs 200 bytes in" in done.stderr

@@ -1,4 +1,4 @@
-"""Every command prints its result as JSON with --json, and nothing else on standard output."""
+"""With --json every command prints only its result, as JSON, on standard output."""
 
 import json
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_two_results_do_not_share_standard_output(folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     data = [] if command == "simulate" else ["t.csv", *ROLES]
     done = run(command, *data, "--out", "-", "--json", status=2)
-    assert "--json is for standard output; give a file's name instead of -" in done.stderr
+    assert "--json prints to standard output; give a file name instead of -" in done.stderr
     assert not done.stdout
 
 

@@ -57,12 +57,12 @@ def test_from_a_base_rate(folder, tmp_path, rows):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "give DATA, rows of the site with their outcome, or --prevalence"),
+        ([], "give DATA (rows of the site with their outcome) or --prevalence"),
         (["--prevalence", 2], "prevalence is between 0 and 1"),
-        (["--prevalence", 0.1, "--target", "ill"], "leave out --target and --positive"),
+        (["--prevalence", 0.1, "--target", "ill"], "omit --target and --positive"),
         (["unlabelled.csv"], "has no column 'ill'"),
         (["site.csv", "--target", "sick"], "has no column 'sick'"),
-        (["model.json"], "which is no known format"),
+        (["model.json"], "which is not a known format"),
     ],
 )
 def test_what_is_rejected(folder, tmp_path, words, message):

@@ -1,4 +1,4 @@
-"""Pipes that close, disks that are full, and what goes to standard error."""
+"""Closed pipes, full disks, and messages on standard error."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ def test_a_full_device_is_one_sentence(folder, capsys):
     """It said that /dev/full needs more than the 80 GB that another disk has left."""
     assert run("export", folder / "m.json", "--to", "sql", "--out", "/dev/full") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == "Error: the disk is full: /dev/full takes no more, and what it has is incomplete"
+    assert line == "Error: the disk is full: /dev/full is incomplete; free space and run again"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

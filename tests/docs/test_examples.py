@@ -1,4 +1,4 @@
-"""The gallery: every example draws and says what it explains; two are run as notebooks.
+"""The gallery: every example has a figure and a description; two are run as notebooks.
 
 Of the tutorials on real tables, facts stated in prose are checked where the files are at hand.
 """
@@ -197,7 +197,7 @@ def test_the_claims_on_heart_disease():
     is_missing = X.loc[hospital != "cleveland", "ca"].isna()
     assert is_missing.mean() > 0.95
     score = InvariantScoreClassifier(max_terms=8, random_state=0)
-    with pytest.warns(TooLittleDataWarning, match="No column can be judged"):
+    with pytest.warns(TooLittleDataWarning, match="No column has a verdict"):
         score.fit(X, y, environments=hospital)
     assert score.screen_["verdict"].value_counts().to_dict() == {"cannot tell": 12, "rejected": 1}
     assert score.screen_.set_index("column")["verdict"]["ca"] == "rejected"

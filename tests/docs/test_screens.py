@@ -47,7 +47,7 @@ def test_a_page_shows_what_is_printed(name, tmp_path):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_nothing_that_is_not_run(name):
-    """A block that shows output stands right after the one that prints it."""
+    """A block of output follows the block that prints it."""
     page = PAGES[name].read_text(encoding="utf-8")
     shown = [block for block in screens.BLOCK.finditer(page) if block[3]]
     assert page.count("```text") == len(shown)

@@ -30,19 +30,19 @@ BAD_X = {
     "infinity": (with_value(np.inf), "X contains infinity in column 'dose'"),
     "nothing_there": (
         pd.DataFrame(np.full((N, 2), np.nan), columns=list("ab")),
-        "X has no column to make rules of: columns 'a', 'b' (the same in every row)",
+        "X has no column that rules can use: columns 'a', 'b' (the same in every row)",
     ),
     "mixed_objects": (
         make_table()[0].assign(sex=pd.Series(["f", 1] * (N // 2), dtype=object)),
-        "column 'sex' mixes kinds of values, such as text and numbers, or holds objects",
+        "column 'sex' mixes types, such as text and numbers, or holds objects",
     ),
     "dates": (
         pl.DataFrame({"seen": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 9), eager=True)}),
-        "X has no column to make rules of: column 'seen' (a date or time",
+        "X has no column that rules can use: column 'seen' (a date or time",
     ),
     "lists": (
         pl.DataFrame({"seen": [[1, 2]] * N}),
-        "column 'seen' is of type large_list<item: int64>; rules are made of",
+        "column 'seen' is of type large_list<item: int64>; rules use",
     ),
     "infinity_beside_text": (
         with_value(np.inf).assign(sex="f"),
@@ -52,7 +52,7 @@ BAD_X = {
         pd.concat([make_table()[0], make_table()[0]], axis=1),
         "more than one column of the same name ('age' 2 times",
     ),
-    "text_array": (np.full((N, 2), "f"), "X holds text, and an array or list has one kind"),
+    "text_array": (np.full((N, 2), "f"), "X holds text, but an array or list has a single type"),
     "one_dimension": (np.zeros(N), "Expected 2D array, got 1D array instead"),
     "no_column": (np.empty((N, 0)), "0 feature(s)"),
     "no_row": (np.empty((0, 3)), "0 sample(s)"),
@@ -210,7 +210,7 @@ def test_constant_columns_are_fine_and_never_chosen():
     with pytest.warns(LeftOutWarning, match=r"Dropped: column 'site' \(the same in every row\)"):
         fitted = SCMClassifier().fit(X.assign(site=3.0), y, environments=environments)
     assert "site" not in fitted.features_used_
-    with pytest.warns(UserWarning, match="No rule was found because no candidate rule was left"):
+    with pytest.warns(UserWarning, match="No rule was found because no acceptable candidate"):
         SCMClassifier().fit(np.ones((N, 2)), y)
 
 

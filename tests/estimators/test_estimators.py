@@ -234,10 +234,10 @@ def test_more_than_255_bins():
 
 
 def test_nothing_found():
-    """The child alone: every rule is refused, the model is empty and the trace says why."""
+    """With the child alone every rule is rejected; the trace has the reasons."""
     data = make_conjunction(5000, 0, random_state=0)
     X = data.X[["C1"]]
-    with pytest.warns(NothingFoundWarning, match="no candidate rule was left"):
+    with pytest.warns(NothingFoundWarning, match="no acceptable candidate rule was left"):
         fitted = ICSCMClassifier(alpha=0.5).fit(X, data.y, environments=data.environments)
     assert fitted.model_ == make_chain("conjunction", (), fitted.model_.leaves)
     assert (

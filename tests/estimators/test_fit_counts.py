@@ -1,4 +1,4 @@
-"""A learner and the source that it learns from agree on the binning, or the learner says so."""
+"""A learner raises an error for a source that was opened with other binning settings."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_other_settings_than_those_of_the_source(setting):
     """`fit_counts` ignored these parameters of the learner without a word."""
     countable = open_memory(DATA.X, DATA.y, DATA.environments)
     [(name, value)] = setting.items()
-    expected = f"has {name}={value!r}, and these samples were opened with {name}=".replace(
+    expected = f"has {name}={value!r}, but these samples were opened with {name}=".replace(
         "[", r"\["
     )
     with pytest.raises(IcscmError, match=expected):
@@ -33,7 +33,7 @@ def test_other_settings_than_those_of_the_source(setting):
 
 def test_device_other_than_that_of_the_source():
     countable = open_memory(DATA.X, DATA.y, DATA.environments)
-    with pytest.raises(IcscmError, match="device='cuda', and these samples were opened with"):
+    with pytest.raises(IcscmError, match="device='cuda', but these samples were opened with"):
         ICSCMClassifier(device="cuda").fit_counts(countable)
     assert ICSCMClassifier(device="auto").fit_counts(countable).rules_
 
@@ -48,7 +48,7 @@ def test_files_know_their_settings(tmp_path):
     path = tmp_path / "visits.parquet"
     DATA.X.assign(y=DATA.y, site=DATA.environments).to_parquet(path)
     with open_files(path, "y", "site") as countable:
-        with pytest.raises(IcscmError, match="max_thresholds=20, and these samples"):
+        with pytest.raises(IcscmError, match="max_thresholds=20, but these samples"):
             ICSCMClassifier(max_thresholds=20).fit_counts(countable)
         assert ICSCMClassifier().fit_counts(countable).rules_
 
@@ -74,7 +74,7 @@ def test_a_learner_that_failed_leaves_the_samples_usable(learner):
     with pytest.raises(IcscmError):
         learner.fit_counts(countable)
     assert ICSCMClassifier().fit_counts(countable).rules_
-    with pytest.raises(IcscmError, match="learned from before, by ICSCMClassifier"):
+    with pytest.raises(IcscmError, match="already used by ICSCMClassifier"):
         ICSCMClassifier().fit_counts(countable)
 
 

@@ -1,4 +1,4 @@
-"""A value that is missing to predict, and never was at fitting."""
+"""Values missing at prediction in columns that had none at fitting."""
 
 import dask.dataframe
 import numpy as np

@@ -121,7 +121,7 @@ def test_genomes_without_labels_do_not_count(genomes, store, labels):
     for kind in (lambda frame: frame, pl.from_pandas, pa.Table.from_pandas):
         fitted = fit_labelled(store, kind(part), sample_column="genome")
         assert fitted.model_.leaves == wanted.model_.leaves
-        assert fitted.trace_.notes == ("200 genomes of the store have no label and do not count.",)
+        assert fitted.trace_.notes == ("200 genomes of the store have no label and are not used.",)
 
 
 def test_a_fit_that_fails_leaves_the_learner_as_it_was(store, labels):
@@ -222,7 +222,7 @@ def test_a_sparse_matrix_too_large_to_be_dense_is_one_clear_error(genomes, monke
     X, y, _ = genomes
     monkeypatch.setattr("icscm.tables.parsing._count_free_bytes", lambda: 1000.0)
     SCMClassifier().fit(sp.csr_array(X), y)
-    with pytest.raises(IcscmError, match=r"sparse and holds other values .* 0\.0 GB .* free"):
+    with pytest.raises(IcscmError, match=r"sparse and holds values other .* 0\.0 GB .* free"):
         SCMClassifier().fit(2.0 * sp.csr_array(X), y)
 
 
@@ -245,7 +245,7 @@ class TestPresenceRule:
         """The warning wrote names in small letters, and "1 rows"."""
         frame = pd.DataFrame({"mecA": pd.array([True, None, False], dtype="boolean")})
         for rule in (self.rule, self.rule.negate()):
-            with pytest.warns(UnseenMissingWarning, match="Column 'mecA' is missing in 1 row and"):
+            with pytest.warns(UnseenMissingWarning, match="Column 'mecA' is missing in 1 row but"):
                 truth = rule.mask(frame)
             assert truth.tolist() == [rule.present, False, not rule.present]
 

@@ -99,7 +99,7 @@ def test_types_that_reached_the_compiler(X, message):
 
 
 def test_other_byte_orders_and_decimals_are_read():
-    """Big-endian integers and decimals reached the compiler, which knows neither."""
+    """Big-endian integers and decimals reached the compiler, which supports neither."""
     x = np.arange(40)
     y = x > 17
     assert str(SCMClassifier().fit(x[:, np.newaxis].astype(">i4"), y).model_) == "x0 > 17"
@@ -244,7 +244,7 @@ def test_the_first_look_changes_nothing(monkeypatch, seed):
 
 
 def test_warnings_point_at_the_caller():
-    """Warnings named a line inside the package, which tells the user nothing."""
+    """Warnings named a line inside the package instead of the user's line."""
     data = make_conjunction(20, 1, random_state=1)
     environments = np.where(np.arange(40) < 3, "few", "many")
     with pytest.warns(IcscmWarning) as caught:  # noqa: PT031 (several fits, all their warnings)

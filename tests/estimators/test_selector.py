@@ -225,7 +225,7 @@ def test_a_column_of_one_site_is_not_replicated():
 def test_little_data_cannot_tell():
     X, y, site = make_data(n=120, kind="clean")
     selector = InvariantFeatureSelector(LOGISTIC, random_state=0)
-    said = r"^No column can be judged \(too little data\): all 3 are kept\.$"
+    said = r"^No column has a verdict \(too little data\): all 3 are kept\.$"
     with pytest.warns(TooLittleDataWarning, match=said):
         selector.fit(X, y, environments=site)
     assert set(selector.screen_["verdict"]) == {"cannot tell"}
@@ -338,7 +338,7 @@ def test_errors_and_warnings_are_sentences():
         InvariantFeatureSelector(LOGISTIC).fit(X, y, environments=np.zeros(300))
     with pytest.raises(IcscmError, match="tolerance must be a finite number"):
         InvariantFeatureSelector(tolerance=-1).fit(X, y, environments=site)
-    with pytest.raises(IcscmError, match="'nothing' is no estimator"):
+    with pytest.raises(IcscmError, match="'nothing' is not an estimator"):
         make_estimator("nothing")
     with pytest.raises(IcscmError, match="two groups; got 1"):
         InvariantFeatureSelector(LOGISTIC).fit(X, y, environments=site, groups=np.zeros(300))

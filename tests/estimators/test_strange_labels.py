@@ -1,4 +1,4 @@
-"""Classes, environments and labels that say nothing, or were never seen: one clear sentence."""
+"""Degenerate or unknown classes, environments and labels raise one clear error."""
 
 from datetime import date
 from decimal import Decimal
@@ -33,7 +33,7 @@ def test_classes_never_seen():
     assert model.score(X, y) == 1
     assert model.score(X, pd.Series(y).astype("category")) == 1
     for labels in (np.where(y == "ill", 1, 0), np.where(y == "ill", "sick", "well")):
-        with pytest.raises(IcscmError, match="never saw; its classes are 'ill' and 'we"):
+        with pytest.raises(IcscmError, match="not among the classes of the model, 'ill' and 'we"):
             model.score(X, labels)
 
 

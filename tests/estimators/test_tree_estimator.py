@@ -440,7 +440,7 @@ def test_a_column_of_one_environment_is_not_replicated():
 
 @pytest.mark.parametrize("learner", [InvariantTreeClassifier(), InvariantForestClassifier(5)])
 def test_one_environment_with_all_information(learner):
-    """Nothing can be told of replication: columns stay, and a warning says so."""
+    """Replication cannot be assessed: columns are kept, with a warning."""
     rng = np.random.default_rng(0)
     place = np.repeat([0, 1, 2], [3000, 20, 20])
     X = rng.integers(0, 2, (3040, 2))

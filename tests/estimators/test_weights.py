@@ -178,7 +178,7 @@ def test_only_ratios_matter_and_the_order_of_rows_does_not():
 
 
 def test_effective_sizes_are_those_of_kish():
-    """Where weights say nothing of the label, the design effect is n sum w^2 / (sum w)^2."""
+    """Where weights are independent of the label, the design effect is n sum w^2 / (sum w)^2."""
     X, y, places, weights = make_survey(4000)
     found = fit_weighted(X, y, places, weights)
     assert found.features_used_[0] == 0

@@ -1,4 +1,4 @@
-"""SQL, Python and JSON predict what the model predicts, whatever the names and values are."""
+"""SQL, Python and JSON predict the same as the model, for all names and values."""
 
 import ast
 import csv
@@ -402,7 +402,7 @@ def test_a_binary_file_knows_missing_values():
 
 
 def test_the_header_says_what_is_missing():
-    """Nothing told that an empty text is no missing value."""
+    """The header did not state that an empty text is not a missing value."""
     assert "-- Missing must be NULL" in export_model(
         make_saved([MissingRule(0, "age", True)]), "sql"
     )
@@ -525,12 +525,12 @@ Decision = namedtuple("Decision", "prediction probability decided_by")
 
 
 def is_missing(value):
-    """Whether a value is None or NaN, which alone does not equal itself."""
+    """Whether a value is None or NaN, the only value that does not equal itself."""
     return value is None or value != value
 
 
 def as_number(value):
-    """A number to compare; a Decimal would go by digits that no threshold has."""
+    """A number to compare: a float, since a Decimal has digits that no threshold has."""
     if value is not None and not hasattr(value, "__index__"):
         value = float(value)
     return value
@@ -541,21 +541,21 @@ def as_found(value):
     return value
 
 
-# Of each rule: its column, how to read that, the comparison, what with, and what the rule is for a
-# missing value; None where none was missing at fitting.
+# For each rule: its column, how to read it, the comparison and its value, and the truth for a
+# missing value, None where no value was missing at fitting.
 RULES = [
     ("age", as_number, ">", 63, None),
     ("smoker", as_found, "not in", {"V57", "V58"}, False),
 ]
 
-# Columns that had no missing values at fitting, how to read them, and what they are called.
+# Columns that had no missing values at fitting, how to read them, and their names in messages.
 UNSURE = [
     ("age", as_number, "age missing"),
 ]
 
-# Of each tree: its splits and its leaves. A split is a rule's number, where to go if that is true,
-# and where if not: the number of a split or, below 0, of a leaf, of which -1 is the first; and the
-# share of training samples for which it was true.
+# For each tree: its splits and its leaves. A split has the number of a rule, the node to go to if
+# the rule is true, the node if it is false, and the share of training samples where it was true.
+# Nodes from 0 are splits; -1 is the first leaf, -2 the second and so on.
 TREES = [
     (
         [
@@ -587,7 +587,8 @@ def is_true(rule, row):
 def follow(splits, leaves, row):
     """The probability, the number of leaves that a sample may fall in, and its leaf if it is one.
 
-    Both sides of a split count, by their shares, where a value is missing that never was for fit.
+    Where a value is missing that was never missing at fitting, both branches of the split are
+    followed, weighted by their shares.
     """
 
     def look_up(node):
@@ -610,7 +611,7 @@ def follow(splits, leaves, row):
 
 
 def name_missing(row):
-    """The columns that are missing and never were at fitting."""
+    """The columns that are missing here but were never missing at fitting."""
     names = [name for column, read, name in UNSURE if is_missing(read(row[column]))]
     return ", ".join(names) + ": "
 
@@ -656,7 +657,7 @@ all rules met                                          yes                   0.9
 The first line that is true of a sample decides. The probability is
 (samples of yes + 1) / (samples + 2).
 
-Where a value is missing that never was at fitting, both sides of the rule count, by their samples.
+Where a value is missing that never was at fitting, both branches are weighted by their samples.
 
 Samples of yes / all samples, by environment and line of the table above:
 

@@ -201,8 +201,8 @@ def test_a_tree_in_words():
         "age <= 63                   no                    0.2083  18    4\n\n"
         "Each sample is in one of these leaves. The probability is\n"
         "(samples of yes + 1) / (samples + 2).\n\n"
-        "Where a value is missing that never was at fitting, both sides of the rule count, by "
-        "their samples.\n\n"
+        "Where a value is missing that never was at fitting, both branches are weighted by their "
+        "samples.\n\n"
         "Samples of yes / all samples, by environment and line of the table above:\n\n"
         "environment    north    south\n"
         "line 1       30 / 31  40 / 42\n"
@@ -215,7 +215,7 @@ def test_a_tree_in_words():
 def test_a_forest_in_words():
     text = export_model(make_saved_tree(3), "text")
     assert text.startswith(
-        "Predicts yes where the mean of the probabilities that its trees give exceeds 1/2,\n"
+        "Predicts yes where the mean probability of its trees exceeds 1/2,\n"
         "and no elsewhere: a forest of 3 trees with 4 leaves each\n"
         "trees that use a feature: age (3), smoker (3)\n\n"
     )

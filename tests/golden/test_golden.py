@@ -1,4 +1,4 @@
-"""What reports, models, exports and studies say, held word by word in `files/`.
+"""Golden files: the exact text of reports, models, exports and studies is in `files/`.
 
 Numbers in JSON may differ by 1e-9 of their size, everything else not at all. Where a change is
 meant, write the files anew and read the difference before committing it:

@@ -1,4 +1,4 @@
-"""What the user says is missing is, in every kind of column of every kind of file."""
+"""Values that the user declares missing are missing in all types of columns and files."""
 
 import json
 from collections import Counter

@@ -195,15 +195,15 @@ BAD = {
     "encoding": ("t.csv", b"a,b\n\xff\xfe,2\n", "is not utf-8 text; save it as UTF-8, or name"),
     "encoded_header": ("t.csv", b"\xff,b\n1,2\n", "is not utf-8 text"),
     "utf_16": ("t.csv", "a,b\n1,2\n".encode("utf-16"), "is not utf-8 text"),
-    "ending": ("t.xlsx", b"PK", "has ending '.xlsx', which is no known format; known are .csv"),
-    "no_ending": ("table", b"a", "has no ending, which is no known format"),
+    "ending": ("t.xlsx", b"PK", "has ending '.xlsx', which is not a known format; known are .csv"),
+    "no_ending": ("table", b"a", "has no ending, which is not a known format"),
     "bad_gz": ("t.csv.gz", b"garbage", "t.csv.gz cannot be read"),
-    "bad_zip": ("t.zip", b"garbage", "is no zip archive"),
+    "bad_zip": ("t.zip", b"garbage", "is not a zip archive"),
     "cut_gz": ("t.csv.gz", gzip.compress(PLAIN.encode() * 99)[:40], "t.csv.gz cannot be read"),
     "bad_parquet": ("t.parquet", b"garbage", "t.parquet cannot be read as Parquet"),
     "bad_arrow": ("t.feather", b"garbage", "t.feather cannot be read as Arrow"),
-    "nul": ("t.csv", bytes(5000), "t.csv holds NUL characters, so it is no text"),
-    "packed_parquet": ("t.parquet.gz", b"x", "is a packed .parquet file; unpack it"),
+    "nul": ("t.csv", bytes(5000), "t.csv holds NUL characters, so it is not text"),
+    "packed_parquet": ("t.parquet.gz", b"x", "is a compressed .parquet file; decompress it"),
 }
 
 
@@ -233,7 +233,7 @@ def test_a_zip_of_two_files(tmp_path):
     assert read_file(path, member="d/b.tsv").to_pydict() == EXPECTED
     with pytest.raises(IcscmError, match=r"has no member 'a.csv'; did you mean 'd/a.csv'"):
         read_file(path, member="a.csv")
-    with pytest.raises(IcscmError, match=r"is no .zip archive, so it has no member x"):
+    with pytest.raises(IcscmError, match=r"is not a .zip archive; --member is"):
         read_file(write(tmp_path, "t.csv", PLAIN), member="x")
 
 

@@ -1,4 +1,4 @@
-"""A table is taken apart as asked, and p is chosen by honest cross-validation."""
+"""A table is split as the options require, and p is chosen by cross-validation."""
 
 import re
 
@@ -94,7 +94,7 @@ BAD = [
     ({"drop": ["agee"]}, {}, "has no column 'agee'; did you mean 'age'?"),
     ({"only": ["ill"]}, {}, "'ill' is the target and cannot be a feature, too"),
     ({"only": ["site"]}, {}, "'site' is the environment and cannot"),
-    ({"only": ["age"], "drop": ["age"]}, {}, "'age' is to be used and to be left out"),
+    ({"only": ["age"], "drop": ["age"]}, {}, "'age' is both to be used and to be dropped"),
     ({"drop": ["age", "sex"]}, {}, "has no column left to learn from"),
     ({}, {"ill": [None] * 4}, "the target 'ill' is missing in every row"),
     ({}, {"ill": [1, 1, 1, 1]}, "the target 'ill' has one value only (1); learning needs two"),
@@ -103,7 +103,7 @@ BAD = [
         {"ill": ["a", "b", "c", "c"]},
         "has 3 values (a, b, c); name those that count as positive",
     ),
-    ({"positive": ["2"]}, {}, "the target 'ill' is never '2'; there are '0', '1'"),
+    ({"positive": ["2"]}, {}, "the target 'ill' has no value '2'; there are '0', '1'"),
     ({"positive": ["0", "1"]}, {}, "every value of the target 'ill' is named positive"),
     (
         {"drop_missing": True},

@@ -113,7 +113,7 @@ def test_a_learner_is_moved():
         ({"X": X, "y": Y, "prevalence": 0.1}, "takes labelled rows"),
         ({"X": X, "y": Y[:3]}, "X has 60 rows with 3 labels"),
         ({"X": X[:0], "prevalence": 0.1}, "X has 0 rows with 0 labels; give a label for each row"),
-        ({"X": X, "y": [7] * 60}, "y holds 7, which the model never saw"),
+        ({"X": X, "y": [7] * 60}, "y holds 7, not among the classes"),
         ({"prevalence": 1.0}, "prevalence is between 0 and 1, both excluded; got 1.0"),
     ],
 )

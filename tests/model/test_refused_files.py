@@ -1,4 +1,4 @@
-"""A file that is no model is refused, in a sentence that says what is wrong and what to do."""
+"""A file that is not a model is rejected, with what is wrong and what to do."""
 
 import copy
 import json
@@ -476,5 +476,5 @@ def test_too_little_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(parsing.json, "loads", fail)
     with pytest.raises(IcscmError) as caught:
         load(path)
-    wanted = f"{path} takes more memory than there is; load it on a larger machine"
+    wanted = f"{path} needs more memory than is available; load it on a larger machine"
     assert str(caught.value) == wanted

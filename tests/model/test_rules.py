@@ -100,9 +100,9 @@ def test_unseen_missing_values_are_told():
     with pytest.warns(UnseenMissingWarning) as told:
         assert ABOVE.mask(X).sum() == 1
     assert [str(each.message) for each in told] == [
-        "Column 'age' is missing in 1,234 rows and never was at fitting: "
-        "'age > 63.5' is neither true nor false there, and the prediction is by the mean of both "
-        "sides."
+        "Column 'age' is missing in 1,234 rows but never was at fitting: "
+        "'age > 63.5' is neither true nor false there, and the prediction is the mean of both "
+        "branches."
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -291,4 +291,4 @@ def test_several_rules_on_an_unseen_missing_value_are_named_in_one_warning():
     leaves = (((1,), (1,)),) * 3
     with pytest.warns(UnseenMissingWarning) as told:
         make_chain("conjunction", rules, leaves).predict(X)
-    assert "Column 'age' is missing in 1 row and never was at fitting: " in str(told[0].message)
+    assert "Column 'age' is missing in 1 row but never was at fitting: " in str(told[0].message)

@@ -98,7 +98,7 @@ def test_columns_without_names_must_all_be_there():
     saved = make_saved([rule], [Feature(None, "number"), Feature(None, "number")])
     X = pd.DataFrame({"a": [1, 1], "b": [0, 1]})
     assert saved.predict(X).tolist() == saved.predict(X.to_numpy()).tolist() == ["no", "yes"]
-    with pytest.raises(IcscmError, match="X has 1 columns and the model was fitted on 2"):
+    with pytest.raises(IcscmError, match="X has 1 columns but the model was fitted on 2"):
         saved.predict(X[["b"]])
 
 
@@ -461,7 +461,7 @@ def test_sparse_matrices(kind):
     assert len(saved.model) == 2
     assert saved.predict(X).tolist() == learner.predict(X).tolist() == y.tolist()
     assert saved.explain(X).tolist() == saved.explain(dense).tolist()
-    with pytest.raises(IcscmError, match="X has 3 columns and the model was fitted on 4"):
+    with pytest.raises(IcscmError, match="X has 3 columns but the model was fitted on 4"):
         saved.predict(sparse.csr_array(dense[:, :3]))
 
 

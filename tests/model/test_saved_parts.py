@@ -1,4 +1,4 @@
-"""What the rest of the package asks of a saved model, and what becomes of a packed store's."""
+"""Parts of a saved model used by other packages, and models of packed stores."""
 
 import numpy as np
 import pytest
@@ -80,8 +80,8 @@ def test_sentences_of_a_model_that_cannot_be_used():
         ([[1], [1, 2]], "the rows of X differ in length; give each the same columns"),
         (
             np.zeros((2, 3)),
-            "X has 3 columns and the model was fitted on 2; without names columns are found by "
-            "position, so give all in their order",
+            "X has 3 columns but the model was fitted on 2; columns without names are found by "
+            "position, so give all, in the same order",
         ),
     ):
         with pytest.raises(IcscmError) as caught:

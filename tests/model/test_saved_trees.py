@@ -95,7 +95,7 @@ def test_explanations():
     votes = np.sum([tree.predict(X) for tree in FOREST.model.trees], axis=0)
     assert FOREST.explain(X).tolist() == [f"{n} of 3 trees above 0.5" for n in votes]
     assert list_used(FOREST) == ["age", "smoker"]
-    message = "each tree of a forest has leaves of its own; ask one of them"
+    message = "a forest has no single set of leaves; use one of its trees"
     with pytest.raises(IcscmError, match=message):
         FOREST.find_leaves(X)
 

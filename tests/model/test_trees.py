@@ -147,8 +147,8 @@ def test_missing_values_never_seen_warn_once_for_a_column():
     with pytest.warns(UnseenMissingWarning) as told:
         assert tree.find_leaves(X).tolist() == [0, 2, 2]
     assert [str(each.message) for each in told] == [
-        "Column 'age' is missing in 1 row and never was at fitting: 'age > 63', 'age > 80' are "
-        "neither true nor false there, and the prediction is by the mean of both sides."
+        "Column 'age' is missing in 1 row but never was at fitting: 'age > 63', 'age > 80' are "
+        "neither true nor false there, and the prediction is the mean of both branches."
     ]
     with pytest.warns(UnseenMissingWarning) as told:
         Forest((tree, tree)).predict(X)

@@ -1,4 +1,4 @@
-"""What a notebook shows, asked of a real kernel."""
+"""Displays in a notebook, tested in a real kernel."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The summary says what the data say: its numbers are recomputed here from the rows."""
+"""The numbers of the summary equal those recomputed from the rows."""
 
 import io
 import json
@@ -429,7 +429,7 @@ def test_sensitivity_ppv_and_auc_stand_beside_the_error(learner):
 
 
 def test_predictions_and_probabilities_that_disagree_are_counted():
-    """`predict` said 1 where `predict_proba` gave it 20 %, and nothing told."""
+    """`predict` returned 1 where `predict_proba` was 20 %, without a warning."""
     X, y, environments = make_rare()
     learner = ICSCMClassifier(p="balanced")
     with pytest.warns(ContraryLeafWarning, match="disagree for [0-9,]+ training samples") as seen:
@@ -474,7 +474,7 @@ def advise(learner, *samples):
 
 
 def test_no_smaller_alpha_where_it_makes_things_worse():
-    """Under equivalence a smaller alpha asks for more proof, and was advised all the same."""
+    """Under equivalence a smaller alpha requires more evidence, but it was advised."""
     told = advise(ICSCMClassifier(criterion="equivalence", margin=0.01), *make_shifted())
     assert "smaller alpha" not in told
     assert "a larger alpha" in told
@@ -518,7 +518,7 @@ def test_advice_for_rules_of_one_environment():
 def test_advice_for_rules_that_do_not_help():
     X, y, environments = make_rare()
     told = advise(ICSCMClassifier(p=50.0, model_type="disjunction"), X, y, environments)
-    assert "than chance would: a smaller p (here 50.0) gives wrong ones less weight" in told
+    assert "a smaller p (here 50.0) gives less weight to samples covered wrongly" in told
 
 
 def test_how_stable_it_is_stands_in_every_rendering(simulation):
@@ -533,8 +533,8 @@ def test_how_stable_it_is_stands_in_every_rendering(simulation):
     assert told["models"][0]["frequency"] == found.models[0].frequency
     for text in (render(summary), report.to_html(), report.to_markdown()):
         assert "Stability" in text
-    is_warned = "Most subsamples give another model" in " ".join(summary["advice"]["warnings"])
+    is_warned = "Most subsamples give a different model" in " ".join(summary["advice"]["warnings"])
     assert is_warned == (found.model_frequency < 0.5)
     other = fit(SCMClassifier(max_rules=1), *samples)
-    with pytest.raises(IcscmError, match="stability was computed with other settings or data"):
+    with pytest.raises(IcscmError, match="stability was computed with settings or data"):
         other.report(stability=found)

@@ -1,4 +1,4 @@
-"""What the trace of the exhaustive search tells, recomputed from the rows."""
+"""The trace of the exhaustive search equals results recomputed from the rows."""
 
 import numpy as np
 import pytest

@@ -30,7 +30,7 @@ def count_half(source, path, rule):
 @settings(max_examples=60, deadline=None)
 @given(countable(), st.sampled_from([0, 3000, 2**28]))
 def test_nodes_count_what_their_rows_count(drawn, n_bytes):
-    """Whatever is kept, and in whatever order they are asked."""
+    """For any kept cubes and any order of queries."""
     source, direct = make_source(drawn), make_source(drawn)
     rng = drawn[-1]
     with pytest.MonkeyPatch.context() as patch:

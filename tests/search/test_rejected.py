@@ -1,4 +1,4 @@
-"""What a look at all candidates tells of the refused ones, held to a plain listing of them."""
+"""A scan records the same rejected candidates as a plain listing."""
 
 import numpy as np
 import pytest

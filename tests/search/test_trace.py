@@ -149,7 +149,7 @@ def test_answers_of_own_tests_are_checked(answer, message):
 
 
 def test_verdicts_of_steps_are_made_when_asked_for():
-    """Describing every refused candidate took a third of a small fit, and few fits are asked."""
+    """Describing every rejected candidate took a third of a small fit, and is rarely needed."""
     asked, copied, pickled = (fit(ICSCMClassifier(alpha=0.3, stop="coverage")) for _ in range(3))
     assert asked.stop_text
     assert not {"nodes", "verdicts"} & {*vars(asked)}

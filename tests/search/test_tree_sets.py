@@ -1,4 +1,4 @@
-"""Sets tested by trees: equal to a test made row by row, and as often wrong as it says."""
+"""Sets tested by trees: equal to a row-by-row test, and with the nominal level."""
 
 import numpy as np
 import pytest

@@ -454,10 +454,10 @@ def test_a_worker_lost_for_good_changes_nothing_and_a_dead_scheduler_is_told_of(
         assert_same_fit(found, expected)
         with (
             after_the_first_rule(cluster.close),
-            pytest.raises(IcscmError, match=r"see whether .* still runs"),
+            pytest.raises(IcscmError, match=r"check that .* is running"),
         ):
             fit_cut(ICSCMClassifier(), frame, [10, 400])
-        with pytest.raises(IcscmError, match=r"the Dask client is|see whether .* still runs"):
+        with pytest.raises(IcscmError, match=r"the Dask client is|check that .* is running"):
             fit_cut(ICSCMClassifier(), frame, [10, 400])
 
 
@@ -516,18 +516,18 @@ WRONG = {
     ),
     "unequal partitions": (
         lambda t: (take(t)[0], take(t, (3, 30))[1], take(t)[2]),
-        "y has 3 partitions and X has 2",
+        "y has 3 partitions but X has 2",
     ),
-    "unequal rows": (cut_unequally, r"y has (29|71) rows in partition \d, where X has [37]0"),
+    "unequal rows": (cut_unequally, r"y has (29|71) rows in partition \d, but X has [37]0"),
     "divisions": (
         lambda t: (
             dd.from_pandas(t[["age"]], npartitions=2),
             dd.from_pandas(t["y"].iloc[10:], npartitions=2),
             None,
         ),
-        "y and X are not cut at the same rows: take y from the same Dask DataFrame",
+        "y and X are partitioned at different rows: take y from the same Dask DataFrame",
     ),
-    "in memory": (lambda t: (take(t)[0], t["y"], None), "X is a Dask collection and y is not"),
+    "in memory": (lambda t: (take(t)[0], t["y"], None), "X is a Dask collection but y is not"),
     "three classes": (lambda t: take(with_value(t, "y", "other")), "binary classification"),
     "one class": (lambda t: take(t.assign(y="well")), "y holds one class only, 'well'"),
     "one environment": (lambda t: take(t.assign(e="a")), "a single environment, 'a'"),
@@ -558,18 +558,18 @@ def test_wrong_frames_get_one_clear_error(case):
 def test_wrong_arrays_get_one_clear_error():
     X, y, e = cut_array(40, *make_array(100))
     for bad, message in (
-        ((X.rechunk((40, 2)), y, e), r"3 chunks, and rows must be whole; call X = X.rechunk\(\{1:"),
+        ((X.rechunk((40, 2)), y, e), r"chunks, but rows must be in one; call X = X.rechunk\(\{1:"),
         (
             (X, y.rechunk(((50, 30, 20),)), e),
-            r"y and X are not cut.*y = y.rechunk\(\(X.chunks\[0\],",
+            r"y and X are partitioned.*y = y.rechunk\(\(X.chunks\[0\],",
         ),
-        ((X, y.rechunk(100), e), "y has 1 partitions and X has 3"),
+        ((X, y.rechunk(100), e), "y has 1 partitions but X has 3"),
         ((X.astype(str), y, e), "give numbers, or a Dask DataFrame"),
         ((X, y, e, np.ones(100)), "weights cannot be used with Dask"),
     ):
         with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match=message):
             ICSCMClassifier().fit(*bad)
-    with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match="rows must be whole"):
+    with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match="rows must be in one"):
         SCMClassifier().fit(X, y).predict(X.rechunk((40, 2)))
     with pytest.raises(IcscmError, match="which only fit and predict take"):
         stability_selection(ICSCMClassifier(), X, y, e, n_resamples=2)

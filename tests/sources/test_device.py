@@ -89,7 +89,7 @@ def test_packed_stores(free, monkeypatch, tmp_path):
             preparation=learner.prepare(),  # noqa: B023
         )
         if device == "cuda" and free == 2**20:
-            with pytest.warns(StreamedWarning, match="sent to it anew for each rule"):
+            with pytest.warns(StreamedWarning, match="sent to it again for each rule"):
                 samples = open_it()
             assert isinstance(samples.source.piece.stores[0], StreamedBits)
         else:

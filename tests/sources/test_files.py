@@ -350,8 +350,8 @@ ERRORS = {
     "one class": "one class only, 1",
     "three classes": "column 'y', the target, holds 0, 1, 2 and more",
     "one environment": "a single environment",
-    "another type": "part2.parquet does not go with .* count has .*: int64 vs string",
-    "other columns": "part2.parquet has not the same columns .* differ in 'count'",
+    "another type": "part2.parquet has other types than .* count has .*: int64 vs string",
+    "other columns": "part2.parquet and .* have different columns: 'count'",
     "infinity": "infinity in column 'cause'",
     "corrupt": "part.parquet cannot be read",
     "spoilt pages": "part.parquet cannot be read",
@@ -364,11 +364,11 @@ ERRORS = {
     "same": "'y' is named twice among target, environments, groups and columns",
     "unknown columns": "the data has no column 'z'",
     "target as column": "'y' is named twice",
-    "positive": "positive='yes' is none of the classes",
+    "positive": "positive='yes' is not one of the classes",
     "memory": "max_memory='1MB' is too little",
     "unit": "max_memory must be",
-    "no temp": "is no folder",
-    "nothing": "no column to make rules of",
+    "no temp": "is not a folder",
+    "nothing": "no column besides the target",
 }
 
 

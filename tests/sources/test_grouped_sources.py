@@ -71,7 +71,7 @@ def test_command_line(visits, tmp_path):
 
 def test_errors(visits):
     table = visits.drop(columns=["ill"])
-    with pytest.raises(IcscmError, match="groups names 'family', and X has no such column"):
+    with pytest.raises(IcscmError, match="groups names 'family', but X has only"):
         ICSCMClassifier().fit(table, visits["ill"], "site", groups="family")
     missing = visits["patient"].where(visits["patient"] != "p7")
     with pytest.raises(IcscmError, match="groups is missing"):

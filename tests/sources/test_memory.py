@@ -1,4 +1,4 @@
-"""The source over an array counts what is there, whatever store a column lands in."""
+"""The source over an array counts correctly for every type of store."""
 
 import numpy as np
 import pytest
@@ -193,5 +193,5 @@ def test_samples_are_for_one_learner(second):
     data = make_conjunction(300, random_state=1)
     samples = open_memory(data.X, data.y, data.environments)
     SCMClassifier().fit_counts(samples)
-    with pytest.raises(IcscmError, match="learned from before, by SCMClassifier"):
+    with pytest.raises(IcscmError, match="already used by SCMClassifier"):
         second.fit_counts(samples)

@@ -1,4 +1,4 @@
-"""Sites that share counts and nothing else."""
+"""Sites that share counts only."""
 
 import re
 from dataclasses import replace
@@ -143,8 +143,8 @@ def test_a_sites_source_counts_as_one_over_all_rows():
     [
         (lambda t, y, e: (t.assign(smoker="pipe"), y, e), "'smoker' holds levels that were not"),
         (lambda t, y, e: (t.assign(dose=np.nan), y, e), "'dose' is missing in 50 rows, which was"),
-        (lambda t, y, e: (t.assign(age="old"), y, e), "'age' was agreed to hold numbers and does"),
-        (lambda t, y, e: (t.assign(smoker=1), y, e), "'smoker' was agreed to hold categories"),
+        (lambda t, y, e: (t.assign(age="old"), y, e), "'age' must hold numbers, as agreed, but"),
+        (lambda t, y, e: (t.assign(smoker=1), y, e), "'smoker' must hold categories, as agreed"),
         (lambda t, y, e: (t.drop(columns="age"), y, e), "no column 'age'"),
         (lambda t, y, e: (t, np.where(y, "ill", None), e), "y is missing"),
         (lambda t, y, e: (t, np.where(y, 2, 0), e), "y holds labels that were not agreed: 2"),
@@ -180,7 +180,7 @@ def test_agreements_are_checked():
     for classes, places in [((0, 0), "ab"), ((0, 1, 2), "ab"), ((0, 1), "aa")]:  # were taken
         with pytest.raises(IcscmError, match="two distinct labels, and each environment be named"):
             make_agreement({"a": [1]}, classes=classes, environments=places)
-    with pytest.raises(IcscmError, match="no site to ask"):
+    with pytest.raises(IcscmError, match="no sites were given"):
         SitesSource([], agree(make_patients(50)[0]))
 
 
@@ -224,34 +224,34 @@ def fail_in_two_lines(_):
 
 
 LIES = {
-    "down": ("count_totals", fail, r"site 2 does not answer count_totals \(Connection"),
-    "down later": ("count_cube", fail, "site 2 does not answer count_cube"),
+    "down": ("count_totals", fail, r"site 2 failed to answer count_totals \(Connection"),
+    "down later": ("count_cube", fail, "site 2 failed to answer count_cube"),
     "down, two lines": ("count_cube", fail_in_two_lines, "site 2 .*: the line is down"),
-    "down, no words": ("count_cube", fail_without_words, "site 2 does not .*WordlessError"),
-    "nothing": ("count_totals", lambda _: None, "site 2 answers count_totals with something else"),
-    "text": ("count_cube", str, "site 2 answers count_cube with something else"),
+    "down, no words": ("count_cube", fail_without_words, "site 2 failed .*WordlessError"),
+    "nothing": ("count_totals", lambda _: None, "unexpected answer to count_totals"),
+    "text": ("count_cube", str, "unexpected answer to count_cube"),
     "fractions": ("count_totals", lambda n: n / 2, "site 2 .* float64"),
-    "fewer environments": ("count_totals", lambda n: n[:, :2], "site 2 .* where \\(2, 3\\)"),
-    "fewer columns": ("count_cube", lambda n: n[:1], "site 2 .* where"),
-    "ragged": ("count_totals", lambda _: [[1], [1, 2]], "site 2 .* something else"),
-    "negative totals": ("count_totals", add(-9999), "site 2 answers count_totals with counts"),
-    "too many": ("count_totals", lambda n: n + 2**62, "site 2 answers count_totals with counts"),
-    "other totals": ("count_totals", add(1), "site 2 answers count_cube with counts"),
-    "negative cell": ("count_cube", add(-9999), "site 2 answers count_cube with counts"),
-    "one more": ("count_cube", add(1), "site 2 answers count_cube with counts"),
-    "twice": ("count_cube", lambda n: 2 * n, "site 2 answers count_cube with counts"),
-    "one for all": ("find_same_coverage", lambda n: True, "site 2 .* where \\(1,\\)"),
+    "fewer environments": ("count_totals", lambda n: n[:, :2], "site 2 .* but \\(2, 3\\)"),
+    "fewer columns": ("count_cube", lambda n: n[:1], "site 2 .* but"),
+    "ragged": ("count_totals", lambda _: [[1], [1, 2]], "site 2 .* unexpected answer"),
+    "negative totals": ("count_totals", add(-9999), "site 2 .* counts for count_totals"),
+    "too many": ("count_totals", lambda n: n + 2**62, "site 2 .* counts for count_totals"),
+    "other totals": ("count_totals", add(1), "site 2 .* counts for count_cube"),
+    "negative cell": ("count_cube", add(-9999), "site 2 .* counts for count_cube"),
+    "one more": ("count_cube", add(1), "site 2 .* counts for count_cube"),
+    "twice": ("count_cube", lambda n: 2 * n, "site 2 .* counts for count_cube"),
+    "one for all": ("find_same_coverage", lambda n: True, "site 2 .* but \\(1,\\)"),
     "numbers": ("find_same_coverage", lambda n: n.astype(int), "site 2 .* int64"),
-    "no table": ("count_patterns", lambda table: table.counts, "site 2 .* something else"),
+    "no table": ("count_patterns", lambda table: table.counts, "site 2 .* unexpected answer"),
     "other patterns": (
         "count_patterns",
         lambda table: replace(table, counts=2 * table.counts),
-        "site 2 answers count_patterns with counts",
+        "site 2 .* counts for count_patterns",
     ),
     "patterns short": (
         "count_patterns",
         lambda table: replace(table, patterns=table.patterns[:, :0]),
-        "site 2 .* where",
+        "site 2 .* but",
     ),
 }
 
@@ -312,7 +312,7 @@ def test_sites_may_mask_their_counts():
 
 
 def test_the_page_runs(capsys):
-    """The page's code prints what the page says."""
+    """The code of the page prints what the page shows."""
     page = PAGE.read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     exec(compile(code, str(PAGE), "exec"), {})

@@ -101,7 +101,7 @@ def test_the_known_prevalence_moves_and_narrows_the_interval():
 
 @pytest.mark.parametrize("prevalence", [0, 1.0, -0.1, float("nan")])
 def test_a_prevalence_is_a_rate(prevalence):
-    with pytest.raises(IcscmError, match="prevalence is a rate between 0 and 1, not"):
+    with pytest.raises(IcscmError, match="prevalence must be a rate between 0 and 1; got"):
         make_expectations([[(5, 5, 5), (3, 3, 3)]], prevalence)
 
 
@@ -194,7 +194,7 @@ def test_leaves_share_what_is_known_of_tau():
         ([(5, 0, 5), (3, 0, 3)], "Only two environments have samples here"),
         ([(5, 0, 0), (3, 0, 0)], "Only one environment has samples here"),
         ([(0, 0, 0), (0, 0, 0)], "No environment has samples here"),
-        ([(5,), (3,)], "The data name no environments"),
+        ([(5,), (3,)], "The data have no environments"),
     ],
 )
 def test_too_few_environments_say_that_they_cannot_tell(leaf, why):

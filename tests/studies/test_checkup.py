@@ -104,17 +104,17 @@ def test_columns_that_decide_the_label_are_told():
     decided = {each.column: each.decided for each in found.associations}
     assert decided == {"hours": np.isnan(hours).mean(), "noise": 0.0}
     assert any(
-        each.startswith("Decides the label of many rows alone: hours.") for each in found.advice
+        each.startswith("Determines the label of many rows by itself: ") for each in found.advice
     )
     tree = InvariantTreeClassifier(max_leaves=2).fit(X, y, e)
     warning, *_ = make_summary(tree)["advice"]["warnings"]
-    assert warning.startswith("hours is missing: this alone decides the label (0% of 3")
+    assert warning.startswith("hours is missing: this alone determines the label (0% of 3")
     # a conjunction of one rule, whose uncovered samples are all positive, gave no warning
     y = (rng.random(900) < 0.3) | np.isnan(hours)
     rule = ICSCMClassifier().fit(X, y, e)
     assert str(rule.model_) == "hours is missing"
     warning, *_ = make_summary(rule)["advice"]["warnings"]
-    assert warning.startswith("hours is missing: this alone decides the label (100% of 3")
+    assert warning.startswith("hours is missing: this alone determines the label (100% of 3")
 
 
 @pytest.mark.parametrize("kind", [int, str])
@@ -124,7 +124,7 @@ def test_very_many_environments_are_told(kind):
     ages = np.arange(2_000) % 82 + 17
     X = rng.normal(size=(2_000, 2))
     y = X[:, 0] + rng.normal(size=2_000) > 0
-    advice = "The 82 environments are numbers: if they measure something, such as an age"
+    advice = "The 82 environments are numbers: if they are a measurement, such as age"
     if kind is str:
         advice = "Group the 82 environments, for example by region: half of them have 24 rows"
     found = check_environments(X, y, ages.astype(kind))

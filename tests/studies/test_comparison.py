@@ -269,7 +269,7 @@ def test_two_environments_are_said_to_be_two(data):
     two = data.environments < 2
     found = compare(data.X[two], data.y[two], data.environments[two], ["logistic"], n_folds=2)
     assert (
-        "each held-out figure comes from models learned in one environment" in found.conclusions[0]
+        "each held-out score comes from a model learned in one environment" in found.conclusions[0]
     )
     three = compare(*data[:3], ["logistic"], n_folds=2).conclusions
     assert not any("learned in one environment" in each for each in three)

@@ -1,4 +1,4 @@
-"""From a probability to a decision: thresholds, and what an evaluation says of them."""
+"""Thresholds, and their evaluation."""
 
 import json
 from dataclasses import replace
@@ -143,7 +143,7 @@ def test_every_kind_of_model_has_curves_and_a_threshold(rows, forest, kind):
 
 def test_a_threshold_is_not_chosen_on_the_rows_that_are_evaluated(rows, forest):
     X, y, e = rows
-    with pytest.raises(IcscmError, match="threshold='youden' would be chosen on the rows that it"):
+    with pytest.raises(IcscmError, match="threshold='youden' would be chosen on the rows it is"):
         evaluate(forest, X, y, e, threshold="youden")
     with pytest.raises(IcscmError, match="threshold needs probabilities; LinearSVC has none"):
         evaluate(LinearSVC().fit(X, y), X, y, threshold=0.2)
@@ -251,14 +251,12 @@ def test_thresholds_that_cannot_be_are_one_line(folder, command):
     assert "--threshold must be a number between 0 and 1, costs=1:10, youden" in done.stderr
     if command in ("predict", "export"):
         done = run(command, *words, "--threshold", "youden", status=2)
-        assert "--threshold youden is chosen on labelled rows; choose it with icscm fit" in (
+        assert "--threshold youden needs labelled rows; choose it with icscm fit" in (
             " ".join(done.stderr.split())
         )
     elif command == "evaluate":
         done = run(command, *words, "--threshold", "youden", status=2)
-        assert "would be chosen on the rows that it is evaluated on" in (
-            " ".join(done.stderr.split())
-        )
+        assert "would be chosen on the rows it is evaluated on" in (" ".join(done.stderr.split()))
 
 
 def test_a_model_of_rules_names_no_threshold_unless_it_has_one(rows):

@@ -247,7 +247,7 @@ def test_values_missing_as_never_before_are_a_note_and_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = evaluate(learner, make_smokers(["yes", None]), y)
-    assert any("is missing in 20 rows and never was at fitting" in each for each in found.notes)
+    assert any("is missing in 20 rows but never was at fitting" in each for each in found.notes)
 
 
 def test_names_of_series_are_used(learner, new):

@@ -125,7 +125,7 @@ def test_means_of_losses_have_normal_intervals():
 
 
 def test_perfect_predictions_of_a_few_samples_are_no_certainty():
-    """A handful of right answers say little: no interval has no width."""
+    """Intervals of a few correct predictions must not have width 0."""
     found = compute_scores([0, 0, 1, 1], [0, 0, 1, 1], [0.0, 0.0, 1.0, 1.0])
     assert found["auc"].value == 1
     assert found["auc"].low < 0.5

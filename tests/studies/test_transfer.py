@@ -110,7 +110,7 @@ def test_two_environments(data):
     X, y, environments = data.X[two], data.y[two], data.environments[two]
     found = leave_one_environment_out(SCMClassifier(), X, y, environments)
     assert len(found.held_out) == 2
-    assert "each figure comes from a model of one training environment" in repr(found)
+    assert "each score comes from a model trained on a single environment" in repr(found)
     assert np.isnan(found.pooled["auc"].low)
     with pytest.raises(IcscmError, match=r"at least 3 environments .* that 2 remain .*; got 2"):
         leave_one_environment_out(ICSCMClassifier(), X, y, environments)

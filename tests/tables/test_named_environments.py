@@ -78,11 +78,11 @@ def test_labels_stay_labels():
 
 def test_errors_are_sentences():
     X, y, frame = make_frame()
-    with pytest.raises(IcscmError, match="names a column, and X has no names; give a DataFrame"):
+    with pytest.raises(IcscmError, match="names a column, but X has no column names; give a"):
         ICSCMClassifier().fit(X.to_numpy(), y, environments="region")
-    with pytest.raises(IcscmError, match="names 'regio', and X has no such column; it has 'A1'"):
+    with pytest.raises(IcscmError, match="names 'regio', but X has only the columns 'A1'"):
         ICSCMClassifier().fit(frame, y, environments="regio")
-    with pytest.raises(IcscmError, match="names 'yeer', and X has no such column"):
+    with pytest.raises(IcscmError, match="names 'yeer', but X has only"):
         ICSCMClassifier().fit(frame, y, environments=["region", "yeer"])
 
 

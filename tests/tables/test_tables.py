@@ -1,4 +1,4 @@
-"""Tables as they come: columns, labels and environments read, checked and judged."""
+"""Tables of any kind: columns, labels and environments are read and checked."""
 
 import numpy as np
 import pandas as pd
@@ -120,7 +120,7 @@ def test_what_is_left_out_cannot_be_kept():
     table = CodedTable(np.zeros((3, 2)), ("a", "b"), dropped={1: "a date"})
     with pytest.raises(IcscmError, match="keep_columns names column 'b', which is a date"):
         drop_columns(table, {}, ["b"])
-    with pytest.raises(IcscmError, match="X has no column to make rules of: columns 'a', 'b'"):
+    with pytest.raises(IcscmError, match="X has no column that rules can use: columns 'a', 'b'"):
         drop_columns(table, {0: "odd", 1: "odd"}, None)
     with pytest.warns(LeftOutWarning, match="column 'b'"):
         assert drop_columns(table, {0: "odd", 1: "a date"}, "all").dropped == {1: "a date"}

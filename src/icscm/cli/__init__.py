@@ -1,6 +1,6 @@
-"""The command line: each command a few lines over the library. May import everything else.
+"""The command line: thin commands over the library. May import all other packages.
 
-What is printed comes from `report`; what is computed, from the library. Nothing imports this.
+Text comes from `report`, results from the library. No other package imports this one.
 """
 
 # each of these adds its commands

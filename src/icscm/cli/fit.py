@@ -58,17 +58,17 @@ _CHOSEN = (
 # What trees and forests are for, by what is required to be homogeneous.
 _PURPOSES = {
     "effect": "prediction at a new site: effects of columns are required to be homogeneous; a "
-    "child of the label may pass (--invariance rate looks for parents)",
-    "rate": "looking for parents: the label's rate in each leaf is required to be homogeneous "
+    "child of the label may pass (--invariance rate finds parents)",
+    "rate": "finding parents: the label's rate in each leaf is required to be homogeneous "
     "(--invariance effect predicts better at a new site)",
     "plain": "comparison: a plain model, without any requirement",
 }
 
 # Advice where rows are not in memory.
-_ELSEWHERE = "is chosen on rows in memory; give a number or costs=1:10, or a table that fits"
+_ELSEWHERE = "needs all rows in memory; give a number, costs=1:10 or a smaller table"
 
-# Rows x columns x environments up to which the performance in environments left out is measured
-# unasked: a minute or two on two cores, of a score some more. The clock has no part in it.
+# Rows x columns x environments up to which leave-one-environment-out runs by default: a minute or
+# two on two cores, longer for a score. The limit is a size, not a time: results are reproducible.
 _MAX_CELLS = dict.fromkeys(MODELS, 20 * 10**6) | dict.fromkeys(("forest", "score"), 5 * 10**6)
 # Levels of a category up to which the model file lists them, so that new ones can be reported.
 _MAX_LEVELS = 1_000
@@ -83,12 +83,12 @@ _MAX_LEVELS = 1_000
 @add_options("max_memory", "temp_dir", "dask", "workers", *shared.LABELS, *shared.READING)
 @click.pass_context
 def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Options:
-    """Learn a rule, a tree, a forest or a points score from a table.
+    """Learn a rule, tree, forest or points score from a table.
 
     Numbers give rules such as age > 63, text and booleans smoker == yes; missing values are
     handled by the rule itself. The rule, its performance in environments left out and the search
-    are printed; --out keeps the model, --report a page to read and to hand on. Where one rule
-    predicts too little, --model tree grows a tree of such rules, --model forest many;
+    are printed; --out saves the model, --report writes a page to read and to share. Where one
+    rule predicts poorly, --model tree grows a tree of such rules, --model forest many trees;
     --model score gives points to a few columns.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
@@ -120,7 +120,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Optio
     else:
         with progress.stage(f"Learning from {data}"), hide_repeated_warnings():
             labels = learn_elsewhere(learner, route, data, options)
-        needed = "that needs a table in memory"
+        needed = "it needs a table in memory"
         found["unvalidated"] = "--no-validation" if options["no_validation"] else needed
     if threshold is not None:
         with progress.stage("Choosing the threshold"), hide_repeated_warnings():
@@ -142,7 +142,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Optio
         summary = print_fit(screen, data, learner, labels, choice, names)
     console.print_written(out, report, tripod)
     if out is None and report is None and tripod is None and not quiet:
-        console.print_line("Nothing was written; --out keeps the model, --report the evidence.")
+        console.print_line("No file was written; --out saves the model, --report writes a report.")
     return summary
 
 
@@ -153,7 +153,7 @@ click.Group.add_command(main, fit, "report")
 def _fit_in_memory(
     learner: Any, grid: Grid, data: Path, options: Options, progress: Progress
 ) -> tuple[Roles, GridSearch | None, dict[str, Any]]:
-    """What the labels mean, the choice of --cv, and for the report its path and stability."""
+    """The roles of columns, the choice of --cv, and the path and stability for the report."""
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = shared.read_labelled(data, options)
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
@@ -175,11 +175,11 @@ def _fit_in_memory(
         countable = open_memory(*table, **own, preparation=learner.prepare())
         learner.fit_counts(countable)
     found |= _validate(learner, table, samples.groups, options, progress)
-    n_halves, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns
-    is_brief = n_halves is None and options["model"] in ("icscm", "scm")
+    n_subsamples, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns
+    is_brief = n_subsamples is None and options["model"] in ("icscm", "scm")
     is_brief = is_brief and bool(learner.model_.rules) and n_cells <= MAX_BRIEF_CELLS
-    if n_halves or is_brief:
-        n = n_halves or N_BRIEF
+    if n_subsamples or is_brief:
+        n = n_subsamples or N_BRIEF
         text = f"Learning from {count(n, 'random subsample')}"
         with progress.stage(text), hide_repeated_warnings():
             halved = stability_selection(learner, *table, n, random_state=seed, **own)
@@ -210,14 +210,14 @@ def _choose_threshold(learner: Any, labels: Roles, options: Options) -> Threshol
 def _validate(
     learner: Any, table: Any, groups: Any, options: Options, progress: Progress
 ) -> dict[str, str]:
-    """Measure the performance in environments left out, or say why it is not done."""
+    """Validate by leave-one-environment-out; where that is not done, return the reason."""
     n, wanted = len(learner.environments_ or ()), options["validation"]
     if options["no_validation"] or n < 2:
         return {"unvalidated": "--no-validation" if n > 1 else "the data have no environments"}
     n_cells, most = table[0].num_rows * table[0].num_columns * n, _MAX_CELLS[options["model"]]
     if not wanted and n_cells > most:
         size = f"rows x columns x environments are {n_cells:,}, more than {most:,}"
-        return {"unvalidated": f"{size}; --validation does it"}
+        return {"unvalidated": f"{size}; --validation measures it"}
     text = f"Validating in {n} environments left out (--no-validation omits it)"
     try:
         with progress.stage(text), hide_repeated_warnings():
@@ -243,7 +243,7 @@ def _write(
             report = make_report(learner, **names)
     table = _describe_table(learner, labels, data, options)
     text = replace(saved, settings={**saved.settings, "table": table}).to_json()
-    if report is not None and path is not None:  # first, as it has more that could go wrong
+    if report is not None and path is not None:  # first, since it is most likely to fail
         report.save(path, force=force)
     if report is not None and tripod is not None:
         write_text(tripod, report.to_tripod(as_html=tripod.suffix.lower() == ".html"))
@@ -265,12 +265,12 @@ def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str
     given = escape_controls(shlex.join([str(data), *roles]))
     commands = {"tree": f"icscm fit {given} --model tree", "screen": f"icscm screen {given}"}
     if options["labels"] is not None or data.is_dir() or options["environment"] is None:
-        del commands["screen"]  # it reads tables with environments
+        del commands["screen"]  # it needs a table with environments
     return commands
 
 
 def _describe_table(learner: Any, labels: Roles, data: Path, options: Options) -> dict[str, Any]:
-    """How the file was read, so that `icscm predict` reads others alike."""
+    """How the file was read, so that `icscm predict` reads other files the same way."""
     from icscm.tables.columns import sort_key
 
     is_packed = data.suffix.lower() == shared.BITS
@@ -304,7 +304,7 @@ def print_fit(
     choice: GridSearch | None,
     names: Options,
 ) -> Options:
-    """The data, the choice of --cv, and the model with its evidence, the summary."""
+    """Print the data, the choice of --cv and the model; return its summary."""
     from icscm.estimators.tree import BaseTreeClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import make_fact_table, render_summary
@@ -361,7 +361,7 @@ def make_learner(ctx: click.Context, data: Path, options: Options) -> Any:
     is_plain = settings.get("tolerance", "") is None if is_grown else model == "scm"
     if options["environment"] is None and not is_plain:
         other = "--tolerance none" if is_grown else "--model scm"
-        advice = "name the column of the environments with --environment"
+        advice = "name the column of environments with --environment"
         raise IcscmError(f"{advice}, or learn without them with {other}")
     if settings.get("margin_on") == "odds_ratio":
         settings.setdefault("margin", 1.5)
@@ -384,20 +384,20 @@ def _list_owners(parameter: str) -> list[str]:
 
 
 def make_grid(ctx: click.Context, learner: Any, options: Options) -> Grid:
-    """The values that --cv tries of each parameter; raise for what it cannot choose."""
+    """The values of each parameter that --cv tries; raise if it cannot choose a parameter."""
     grid: Grid = {}
     for text in options["cv"]:
         name, values = _read_values(text)
         grid[name] = list(dict.fromkeys((*grid.get(name, ()), *values)))
     for name in ("cv_scorer", "cv_folds"):
         if not grid and is_given(ctx, name):
-            raise IcscmError(Parameter(name), " is for --cv, which names what to choose")
+            raise IcscmError(Parameter(name), " is only used with --cv; name the parameters to try")
     for name in grid:
         if name not in learner.get_params(deep=False):
             raise IcscmError(f"--cv {name}= is not for --model {options['model']}")
         if is_given(ctx, name):
             option = name_option(Parameter(name))
-            raise IcscmError(f"{option} sets {name} and --cv chooses it; give one of the two")
+            raise IcscmError(f"{option} sets {name} and --cv chooses it; give only one")
     if not grid:
         return grid
     from icscm.studies.tuning import list_combinations
@@ -408,7 +408,7 @@ def make_grid(ctx: click.Context, learner: Any, options: Options) -> Grid:
 
 
 def _read_values(text: str) -> tuple[str, list[Any]]:
-    """A parameter and the values to try of it, as in p=0.1,1,balanced; without a name they are p's.
+    """A parameter and the values to try, as in p=0.1,1,balanced; without a name, values of p.
 
     >>> _read_values("model_type=conjunction,disjunction"), _read_values("0.5,1")
     (('model_type', ['conjunction', 'disjunction']), ('p', [0.5, 1.0]))
@@ -417,7 +417,7 @@ def _read_values(text: str) -> tuple[str, list[Any]]:
     name = {"": "p", "type": "model_type"}.get(name.strip(), name.strip())  # as in version 0.2
     if name not in _CHOSEN:
         known = ", ".join(_CHOSEN)
-        raise IcscmError(f"--cv: {name!r} cannot be chosen; {known} can, as in p=0.1,1,balanced")
+        raise IcscmError(f"--cv cannot choose {name!r}; use {known}, as in p=0.1,1,balanced")
     allowed = get_spec(name).allowed
     assert allowed is not None
     try:

@@ -60,7 +60,7 @@ def name_option(parameter: Parameter) -> str:
 
 
 def _make_flag(name: str) -> click.Option:
-    """A new one each time: click keeps state in options. Its value is kept in the context."""
+    """A new option each time, since click keeps state in it; its value goes to the context."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta[name] = value
@@ -70,10 +70,10 @@ def _make_flag(name: str) -> click.Option:
 
 
 class _Command(click.Command):
-    """A command with its options in groups, which still takes those of version 0.2."""
+    """A command that shows its options in groups, and still accepts those of version 0.2."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """In groups where there are many, those that most people use first."""
+        """Write the options, in groups if there are many, the most used ones first."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         shown = {max(each.opts, key=len): each.get_help_record(ctx) for each in options}
         records = {name: record for name, record in shown.items() if record}
@@ -90,28 +90,28 @@ class _Command(click.Command):
             old, equals, text = arg.partition("=")
             new = RENAMED.get(old)
             if new in known and old not in known:
-                print_line(f"Warning: {old} is now called {new}; it goes in version 0.4")
+                print_line(f"Warning: {old} is now {new}; version 0.4 will remove the old name")
                 args[place] = f"{new}{equals}{text}"
         return super().parse_args(ctx, args)
 
 
 class _OneLineErrors(click.Group):
-    """A group whose commands end in one line on standard error, never in a traceback."""
+    """A group whose commands report an error as one line on standard error, not as a traceback."""
 
     command_class = _Command
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """With the flags of all commands, so --debug stands after the name as well as before it."""
+        """Add the flags of all commands: --debug is accepted before or after the command name."""
         cmd.params += map(_make_flag, _FLAGS)
         super().add_command(cmd, name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """In the order in which they are used, without other names of a command."""
+        """The commands in the order of use, without second names of a command."""
         return [name for name in _ORDER if name in self.commands]
 
     def invoke(self, ctx: click.Context) -> Any:
         with warnings.catch_warnings():
-            # those of this package are part of the result, whatever Python's other filters are
+            # warnings of this package are part of the result: Python's other filters do not apply
             warnings.simplefilter("always", IcscmWarning)
             warnings.showwarning = _make_printer()
             try:
@@ -121,7 +121,7 @@ class _OneLineErrors(click.Group):
                     click.echo(dump_json(found, indent=2))
                 sys.stdout.flush()
                 return found
-            # the reader, such as `head`, has what it wants; rich makes it a SystemExit
+            # the reader, such as `head`, has closed the pipe; rich makes it a SystemExit
             except (BrokenPipeError, SystemExit):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return 0
@@ -130,9 +130,9 @@ class _OneLineErrors(click.Group):
                     raise
                 options = self.commands[ctx.invoked_subcommand or ""].params
                 names = {name for option in options for name in option.opts}
-                ways = [words for name, words in _SAVING.items() if name in names]
-                advice = "; ".join([*ways, "use fewer rows"])
-                raise IcscmError(f"out of memory; {advice}") from error
+                advice = [words for name, words in _SAVING.items() if name in names]
+                advice.append("use fewer rows")
+                raise IcscmError(f"out of memory; {'; '.join(advice)}") from error
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
         run: Any = super().main
@@ -140,7 +140,7 @@ class _OneLineErrors(click.Group):
             return run(args, *more, standalone_mode=False, **extra)
         is_debug = "--debug" in (sys.argv[1:] if args is None else args)
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # no result is lost for a name
+            if isinstance(stream, io.TextIOWrapper):  # a name that cannot be encoded must not fail
                 stream.reconfigure(errors="backslashreplace")
         try:
             status = run(args, *more, standalone_mode=False, **extra)
@@ -176,7 +176,7 @@ def _describe(error: Exception) -> str:
         return "the disk is full: what was written is incomplete"
     if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
-    what = f"something unforeseen happened ({type(error).__name__}: {error})"
+    what = f"unexpected error ({type(error).__name__}: {error})"
     return f"{what}; run it again with --debug and report the traceback"
 
 
@@ -233,7 +233,7 @@ _ORDER = (
     cls=_OneLineErrors,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Every command has help of its own: icscm fit --help.",
+    epilog="Each command has its own help: icscm fit --help.",
 )
 @click.version_option(
     __version__, "-V", "--version", prog_name="icscm", help="Show the version and exit."

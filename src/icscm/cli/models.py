@@ -34,7 +34,7 @@ _N_SHOWN = 10
 # How a text column must be read for levels of a type; others are text.
 _KINDS = {bool: formats.BOOLEAN, int: formats.NUMBER, float: formats.NUMBER}
 # Advice where a threshold would need labels.
-_UNLABELLED = "is chosen on labelled rows; choose it with icscm fit, or give a number or costs=1:10"
+_UNLABELLED = "needs labelled rows; choose it with icscm fit, or give a number or costs=1:10"
 
 
 @main.command()
@@ -53,7 +53,7 @@ def show(model: Path, show_all: bool, fasta: bool) -> Options:
     from icscm.model.saved import load
 
     if fasta and (console.is_json() or show_all):
-        raise IcscmError("--fasta shows sequences only; leave out --json and --all")
+        raise IcscmError("--fasta shows sequences only; omit --json and --all")
     postpone_imports()
     saved = load(model)
     if fasta:
@@ -115,10 +115,10 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
 def export(
     model: Path, to: str, threshold: str | None, out: Path | None, force: bool, **how: Any
 ) -> Options | None:
-    """Turn a model file into code that predicts without this package.
+    """Export a model file as SQL, Python, R, JSON or text.
 
-    The code predicts exactly what `icscm predict` does, missing values included: texts that meant
-    missing for fit do so in the code.
+    The code works without this package and predicts exactly what `icscm predict` does, missing
+    values included: text declared missing for fit is missing in the code, too.
 
     \b
     Example:
@@ -161,15 +161,15 @@ def predict(
 
     Writes one line for each row of DATA, in the same order, with the columns of exports: the class
     (prediction), the probability of the positive class, and what decided (decided_by): a rule, a
-    leaf, the trees or the total of points, and which values are missing that never were for fit.
+    leaf, the trees or the total of points, and values that were never missing for fit but are here.
     Columns are found by name, in any order; only those in the model's rules are needed, and no
-    environment is. Text that meant missing for fit (--na) does so here. DATA may also be a
+    environment is. Text declared missing for fit (--na) is missing here, too. DATA may also be a
     presence/absence table (.Rtab, genes in rows) or a store that icscm pack made; then each line
     names its genome.
 
     Names and texts are written as DATA has them; only on a terminal are characters that do not
-    print escaped. To a spreadsheet a text that begins with =, +, - or @ is a formula: where DATA
-    comes from others, --safe-csv puts an apostrophe before it, and leaves numbers as they are.
+    print escaped. Spreadsheets read text that begins with =, +, - or @ as a formula: if DATA comes
+    from others, --safe-csv puts an apostrophe before such text; numbers stay unchanged.
 
     \b
     Example:
@@ -182,7 +182,7 @@ def predict(
     if out is not None:
         formats.check_output_kind(out)
         if safe_csv and out.suffix.lower() in formats.PARQUET_ENDINGS:
-            raise IcscmError("--safe-csv is for .csv and .tsv; a Parquet file holds no formulas")
+            raise IcscmError("--safe-csv is for .csv and .tsv; Parquet files hold no formulas")
         check_outputs([out], force=options["force"], inputs=[model, data])
     saved, progress = load_model(model, options["threshold"]), console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
@@ -220,8 +220,8 @@ def _read_table(saved: SavedModel, data: Path, options: Options) -> tuple[pyarro
     kept = split_names(options["keep_columns"], table.column_names, where)
     for name in kept:
         if name in Decisions._fields:
-            why = f"{where} has a column {name!r}, as the predictions do"
-            raise IcscmError(f"{why}; rename it to carry it over")
+            why = f"{where} and the predictions both have a column {name!r}"
+            raise IcscmError(f"{why}; rename it to keep it")
     return table, kept
 
 
@@ -243,7 +243,7 @@ def read_alike(
 def find_types(saved: SavedModel) -> dict[str, str]:
     """How a text file's columns must be read: as the rules compare them.
 
-    A level knows its type: text that looks like a number stays text, and True is no text.
+    Levels keep their types: text that looks like a number stays text, and True is not text.
     """
     from icscm.model.rules import CategoryRule, ThresholdRule
     from icscm.model.saved import list_used
@@ -272,9 +272,10 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
 
     AUC, calibration slope and intercept, Brier score, log loss, and at a threshold error,
     balanced accuracy, sensitivity, specificity, PPV and NPV, with their 95% intervals, overall and
-    for each environment, beside those of the majority-class baseline of training. The report draws
-    calibration and decision curves. For each leaf, whether the rate of positives differs from that
-    of training, and whether the rates in new environments are within their 95% prediction interval.
+    for each environment, next to those of the majority-class baseline of training. For each leaf,
+    whether the rate of positives differs from that in training, and whether the rates in new
+    environments are within their 95% prediction interval. The report draws calibration and decision
+    curves.
 
     Columns are found by name, as for icscm predict. Environments may be new, or absent.
 
@@ -321,12 +322,12 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
 def recalibrate(
     model: Path, data: Path | None, out: Path, prevalence: float | None, quiet: bool, **options: Any
 ) -> Options:
-    """Move a model file to a site.
+    """Recalibrate a model file for a site.
 
-    From a few rows of the site with their outcome, or from its base rate. The probabilities of the
-    new model have another intercept on the log odds; its rules or splits stay. The shift is printed
-    with its 95% interval, and kept in the file. It is drawn towards 0 where rows are few; from 100
-    rows of each class on the slope is estimated, too.
+    From a few rows of the site with their outcome, or from its base rate. The intercept of the log
+    odds is shifted; the rules or splits stay the same. The shift is printed with its 95% interval
+    and saved in the file. It is shrunk towards 0 where rows are few; from 100 rows of each class
+    upwards the slope is estimated, too.
 
     \b
     Examples:
@@ -337,9 +338,9 @@ def recalibrate(
     from icscm.model.saved import load
 
     if data is None and prevalence is None:
-        raise IcscmError("give DATA, rows of the site with their outcome, or --prevalence")
+        raise IcscmError("give DATA (rows of the site with their outcome) or --prevalence")
     if prevalence is not None and (options["target"] or options["positive"]):
-        raise IcscmError("with --prevalence no outcome is read: leave out --target and --positive")
+        raise IcscmError("with --prevalence no outcome is read: omit --target and --positive")
     check_outputs([out], force=options["force"], inputs=[model, *([data] if data else [])])
     saved, progress = load(model), console.Progress(quiet=quiet)
     rows: tuple[Any, Any] = (None, None)
@@ -361,7 +362,7 @@ def recalibrate(
 def _read_rows(
     saved: SavedModel, data: Path, options: Options
 ) -> tuple[pyarrow.Table, Array, Roles, list[str]]:
-    """The table, its labels, what these mean, and notes; read as the model's table was."""
+    """The table, its labels and roles, and notes; read as the model's table was."""
     from icscm.model.saved import get_table_settings, list_used
 
     settings, notes, where = get_table_settings(saved), [], describe_path(data)
@@ -392,7 +393,7 @@ def _read_rows(
     known = index_texts(key[0] for key in tally if None not in key)
     if unknown := [text for text in options["positive"] if text not in known]:
         near = suggest(unknown[0], list(known))
-        raise IcscmError(f"the target {target!r} is never {unknown[0]!r}{near}")
+        raise IcscmError(f"the target {target!r} has no value {unknown[0]!r}{near}")
     labels = find_labelling([tally], roles, is_new=True)
     if labels.n_dropped:
         notes.append(f"Dropped: {count(labels.n_dropped, 'row')} without target or environment.")

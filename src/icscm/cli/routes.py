@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
 _HOW = {PASSES: "in passes", DASK: "on Dask", PACKED: "as bits"}
 
-# A table takes a few times its file's size while it is read and binned.
+# While it is read and binned, a table takes several times the size of its file.
 _ROOM = 4
 
 
 def choose_route(data: Path, options: Options) -> str:
-    """Where to learn, by the data and the options; raise for what does not go together."""
+    """Where to learn, by the data and the options; raise for options that conflict."""
     route = _find_route(data, options)
     shared.check_labels(data, options["labels"], (shared.BITS,))
     for name in () if route == MEMORY else ("cv", "stability", "member"):
         if options[name] and (name != "member" or route == DASK):
-            why = f" needs the table in memory, and {data} is learned from {_HOW[route]}"
+            why = f" needs a table in memory, but {data} is learned from {_HOW[route]}"
             raise IcscmError(Parameter(name), why, "; prepare the files, or raise --max-memory")
     if route == PACKED and (options["only"] or options["drop"] or options["keep_columns"]):
-        raise IcscmError("--only, --drop and --keep-columns are for tables; drop genes before")
+        raise IcscmError("--only, --drop and --keep-columns are for tables; drop genes first")
     if route == DASK and options["group"]:
-        raise IcscmError("--group cannot be used on Dask; leave out --dask and --workers")
+        raise IcscmError("--group cannot be used on Dask; omit --dask and --workers")
     if route == DASK and options["model"] == "forest":
-        why = "--model forest draws rows, which cannot be done on Dask"
-        raise IcscmError(f"{why}; grow one --model tree, or leave out --dask and --workers")
+        why = "--model forest draws rows, which is not possible on Dask"
+        raise IcscmError(f"{why}; use --model tree, or omit --dask and --workers")
     return route
 
 
@@ -151,8 +151,8 @@ def pack(table: Path, out: Path, delimiter: str | None, force: bool, quiet: bool
 
     TABLE is text (.Rtab, .tsv, .csv, also .gz): genomes in columns, named in the first line;
     genes, k-mers or unitigs in rows, each a name and then 0 or 1 for every genome. It is read
-    once, in pieces, whatever its size; the store takes a bit a cell, and rows that are the same
-    in all genomes share one.
+    once, in pieces, whatever its size; the store takes one bit per cell, and features that are
+    present in the same genomes are stored once.
 
     \b
     Example:

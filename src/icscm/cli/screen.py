@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Options:
     """Find shortcuts: columns whose effect differs by site.
 
-    For any learner (--estimator). It is cross-fitted on all columns. The column whose effect
-    differs most between environments, given all others, is rejected if its share of heterogeneity
-    is above --tolerance and significant. This is repeated without it until no column is rejected.
+    Any learner (--estimator) is cross-fitted on all columns. The column whose effect differs most
+    between environments, given all others, is rejected if its share of heterogeneity is above
+    --tolerance and significant. This is repeated without it until no column is rejected.
     The verdicts are printed; --out writes the names of the columns kept, --report a page with the
     effect of every column in each environment.
 
@@ -57,7 +57,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     names = "tolerance", "min_replication", "cv", "n_jobs", "random_state"
     settings = {name: options[name] for name in names}
     if ":" in options["estimator"]:
-        sys.path.insert(0, "")  # a module in this folder is found, as by python -m
+        sys.path.insert(0, "")  # modules in the current folder can be imported, as with python -m
     selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
     progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
@@ -67,7 +67,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     cohort, dropped = drop_columns(cohort, kept)
     table = cohort.X, samples.y, samples.environments, samples.groups
     if not cohort.X.shape[1]:
-        raise IcscmError("no column is left to screen; --keep-columns keeps what was dropped")
+        raise IcscmError("no column is left to screen; --keep-columns keeps dropped columns")
     text = f"Screening {cohort.X.shape[1]:,} columns"
     with progress.stage(text), console.hide_repeated_warnings():
         selector.fit(*table)
@@ -96,7 +96,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
 
 
 def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:
-    """Whether other tolerances need another screen: some would reject more, or are validated."""
+    """Whether other tolerances need a new screen: some may reject more, or they are validated."""
     from icscm.report.screen import SCREEN_TOLERANCES, find_known_tolerance
 
     known = find_known_tolerance(selector.screen_, selector.tolerance)

@@ -42,7 +42,7 @@ READING = "na", "no_default_na", "delimiter", "decimal", "encoding", "member", "
 BITS = ".bits"
 GENOME_ENDINGS = (BITS, ".rtab", ".rtab.gz")
 
-# Existence is checked where the file is read: that error suggests similar names.
+# The reader checks that the file exists; its error suggests similar names.
 FILE = click.Path(path_type=Path)
 
 
@@ -143,7 +143,7 @@ def get_text_settings(options: Options) -> dict[str, Any]:
 
 
 def read_delimiter(text: str | None) -> str | None:
-    r"""A delimiter as typed. A tab is hard to type: `\t` and the word do as well."""
+    r"""A delimiter as typed on the command line: `\t` and `tab` mean a tab."""
     return {"\\t": "\t", "tab": "\t"}.get(text or "", text)
 
 
@@ -162,7 +162,7 @@ def get_roles(options: Options) -> dict[str, Any]:
 
 
 def find_kept(names: Sequence[str], options: Options, where: str) -> Any:
-    """The columns that --only and --keep-columns name, which are used whatever they look like."""
+    """The columns named by --only and --keep-columns, which are used even if suspicious."""
     kept = options["keep_columns"]
     if "all" in kept and "all" not in names:
         return "all"
@@ -178,7 +178,7 @@ def check_ending(path: Path | None, *endings: str) -> None:
 def check_labels(data: Path, labels: Path | None, endings: tuple[str, ...]) -> bool:
     """Whether the data are genomes, by the ending; raise unless --labels is given for these only.
 
-    Tables have columns of the target and the environment, genomes a table of their own.
+    In a table, target and environment are columns; for genomes they are in a separate table.
     """
     is_genomes = data.name.lower().endswith(endings)
     if is_genomes and labels is None:
@@ -189,21 +189,21 @@ def check_labels(data: Path, labels: Path | None, endings: tuple[str, ...]) -> b
         )
     if not is_genomes and labels is not None:
         kinds = ", ".join(endings)
-        raise IcscmError(f"--labels is for genomes ({kinds}); pack {data} first if it holds any")
+        raise IcscmError(f"--labels is for genomes ({kinds}); pack {data} first if it has any")
     return is_genomes
 
 
 def check_outputs(
     paths: Sequence[Path | None], *, force: bool, inputs: Sequence[Path] = ()
 ) -> None:
-    """Raise unless all files may be written: before the work, not after it."""
+    """Raise unless all files can be written; called before the work starts."""
     wanted = [path for path in paths if path is not None]
     if STDOUT in wanted and is_json():
-        raise IcscmError("--json is for standard output; give a file's name instead of -")
+        raise IcscmError("--json prints to standard output; give a file name instead of -")
     for path in wanted:
         for read in inputs:
             if path.exists() and read.exists() and path.samefile(read) and not is_stream(path):
-                raise IcscmError(f"{path} is the file that is read; write elsewhere")
+                raise IcscmError(f"{path} is an input file; choose another output file")
         check_free(path, force=force)
     if len({path.resolve() for path in wanted}) < len(wanted):
-        raise IcscmError(f"{wanted[0]} is named for two outputs; give each a file of its own")
+        raise IcscmError(f"{wanted[0]} is named for two outputs; give each its own file")

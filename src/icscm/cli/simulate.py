@@ -15,7 +15,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import as_text, escape_controls
 from icscm.io.formats import check_output_kind, write_table
 
-# What `make_hospitals` calls the parameters of `make_conjunction`.
+# Parameters of `make_conjunction` and their names in `make_hospitals`.
 _RENAMED = {"n_environments": "n_hospitals", "n_parents": "n_causes"}
 
 _SIZES = "n_samples", "n_distractors"
@@ -38,10 +38,10 @@ def simulate(
     The paper's simulation: features A1, A2, .. cause the label y, C1, .. are children of label and
     environment, B1, .. are noise. The columns y and environment come last.
 
-    With --hospitals: simulated admissions, none of them a patient's. age and lactate cause that a
-    patient deteriorated; billing_code and troponin are shortcuts, which are specific to a site.
-    --n-rows, --shortcut-strength, --missing, --missing-when, --label-shift and --new-hospital are
-    for these alone. The columns deteriorated and hospital come last.
+    With --hospitals: simulated admissions; no row is a real patient. age and lactate cause that a
+    patient deteriorated; billing_code and troponin are site-specific shortcuts. --n-rows,
+    --shortcut-strength, --missing, --missing-when, --label-shift and --new-hospital need
+    --hospitals. The columns deteriorated and hospital come last.
 
     \b
     Examples:
@@ -172,7 +172,7 @@ def datasets(data: Path | None) -> Options:
             f"{info.name}: {info.title}; {info.n_samples:,} samples, {is_here}\n  {info.source}\n"
             f"  licence: {info.licence}\n  to get it: {info.advice}\n"
         )
-        screen.print(escape_controls(text, keep="\n"), soft_wrap=True)  # addresses stay whole
+        screen.print(escape_controls(text, keep="\n"), soft_wrap=True)  # addresses are not broken
     folder = data or os.environ.get(DATA_VARIABLE)
     where = f"here {folder}" if folder else f"not set; use --data or ${DATA_VARIABLE}"
     screen.print(escape_controls(f"FOLDER holds the raw files; {where}."), soft_wrap=True)

@@ -75,7 +75,7 @@ def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any)
 
 
 def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp, Roles]:
-    """Of a packed store, or of a table that is packed for the time being."""
+    """Check a packed store, or a table that is packed to a temporary file."""
     from icscm.sources.bits.opening import open_bits
     from icscm.sources.bits.packing import open_packed
     from icscm.studies.checkup import check_presence
@@ -98,7 +98,7 @@ def compare(
 
     Each candidate is fitted without each environment, then without each of three folds of the
     rows, and scored on the held-out rows: AUC, log loss, calibration slope and intercept, error,
-    beside those of the majority-class baseline. icscm are rules that are invariant across
+    next to those of the majority-class baseline. icscm are rules that are invariant across
     environments, icscm-balanced the same with p=balanced; invariant-tree and invariant-forest have
     columns whose effect is homogeneous across environments; logistic (a regression) and boosting
     are scikit-learn's. Others by name: scm, plain rules, icscm-exhaustive, icscm-equivalence (all

@@ -1,6 +1,6 @@
 """Data sets: simulated with known parents, and real from their publishers' files.
 
-May import only the lowest layers: parameters, writing, text, exceptions, constants.
+May import only the lowest layers: parameters, writing, formatting, exceptions, constants.
 """
 
 from typing import Any

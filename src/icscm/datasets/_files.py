@@ -21,7 +21,7 @@ from icscm.formatting import shorten_list
 DATA_VARIABLE = "ICSCM_DATA"
 PathLike = str | os.PathLike[str]
 
-# What readers raise for a file that is truncated, of another format, or has text for numbers.
+# Errors of readers for a file that is truncated, in another format, or has text for numbers.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError)
 
 
@@ -73,7 +73,7 @@ class Source:
     columns: Sequence[str] = ()
 
     def locate(self, file: RawFile, home: Path) -> Path:
-        """The path of a file that has to be there."""
+        """The path of a required file."""
         if (path := file.find(home)) is None:
             why = f"{str(home / file.path)!r} was not found; it is a file of {self.name!r}"
             place = f"{file.url} or by fetch({self.name!r})" if file.url else self.page
@@ -95,7 +95,7 @@ class Source:
 
     @contextmanager
     def open(self, path: Path, suffix: str = ".csv") -> Iterator[Path | IO[bytes]]:
-        """What pandas can read: the path, or the first member of a zip that ends in `suffix`."""
+        """Input for pandas: the path, or the first member of a zip that ends in `suffix`."""
         try:
             if path.suffix != ".zip":
                 yield path
@@ -116,7 +116,7 @@ class Source:
     def read(
         self, path: Path, columns: Sequence[str], suffix: str = ".csv", **options: Any
     ) -> pd.DataFrame:
-        """Columns of a CSV file in this order and spelling, whatever capitals the file uses."""
+        """Columns of a CSV file in this order and spelling; case in the file is ignored."""
         wanted = {name.lower() for name in columns}
         # in one part: pandas 3.0 cannot join the parts of a category if one is all missing
         options = {"low_memory": False, "encoding": "utf-8-sig"} | options
@@ -127,13 +127,13 @@ class Source:
 
 
 def match_columns(table: pd.DataFrame, wanted: Sequence[str], path: Path) -> dict[str, str]:
-    """How the table spells each of the wanted columns; all must be there."""
+    """The table's spelling of each wanted column; raises if any is missing."""
     by_lower = {str(name).strip().lower(): name for name in table}
     missing = [name for name in wanted if name.lower() not in by_lower]
     if missing:
         names = shorten_list([repr(name) for name in missing])
         why = f"{str(path)!r} lacks {len(missing)} of the {len(wanted)} expected columns: {names}"
-        raise IcscmError(f"{why}; it may be of another year or edition")
+        raise IcscmError(f"{why}; the file may be of another year or edition")
     return {name: by_lower[name.lower()] for name in wanted}
 
 

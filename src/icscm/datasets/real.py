@@ -176,7 +176,7 @@ def load_sachs(data_home: PathLike | None = None, *, target: str = "Erk") -> Rea
 
     Environments: the experiments 1 and 3 to 9 (stimulated cells; Akt inhibitor, G0076,
     psitectorigenin, U0126, LY294002; PMA, beta2cAMP). Causal: the parents in the consensus
-    network. Experiments on the target itself need not leave it invariant; on Erk there are none.
+    network. Experiments on the target itself may violate invariance; there are none on Erk.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class DatasetInfo:
     Attributes
     ----------
     name, title, source, licence : str
-        Its name, its topic, its publisher with the address, and its licence.
+        Name, topic, publisher with address, and licence.
     n_samples : int
         Rows of the complete data.
     files : tuple of str
@@ -301,7 +301,7 @@ def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
     []
     """
     infos, home = [], None
-    with suppress(IcscmError):  # without a folder nothing is present, but all can be listed
+    with suppress(IcscmError):  # without a folder all are listed as not present
         home = find_data_home(data_home)
     for name, source in SOURCES.items():
         shown = tuple(dict.fromkeys(_show(file) for file in source.files))
@@ -329,7 +329,7 @@ def fetch(
     name : str
         One of the names in `list_datasets`.
     data_home : path, optional
-        The folder, by default the one in which the loaders look: that of the environment variable
+        The folder; by default the same as for the loaders: that of the environment variable
         ICSCM_DATA, or else ``pooch.os_cache("icscm")``.
     states : sequence of str, optional
         Of the American Community Survey, only these states; by default the 50 states and Puerto

@@ -4,7 +4,7 @@ The paper's network:
 
 E --> A1, A2, ...     parents: how often each is 1 differs between environments
 A --> Y               their conjunction (or disjunction), with noise that does not
-Y, E --> C            children: mostly a copy of Y, sometimes a mark of the environment
+Y, E --> C            children: usually a copy of Y, sometimes a mark of the environment
       B               distractors: coin flips, related to nothing
 
 Hospitals (no row is a patient):
@@ -29,7 +29,7 @@ from icscm.parameters import allow, check_arguments, check_value
 Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 
-# How often a parent is 1 in the first and in the last environment; later parents take turns.
+# How often a parent is 1 in the first and in the last environment; parents use these in turn.
 _PARENT_RATES = ((0.1, 0.5), (0.5, 0.3))
 _NAMES = ("Ash", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak", "Pine")
 _OLD, _HIGH_LACTATE = 65, 2.0
@@ -132,7 +132,7 @@ def make_conjunction(
     check_arguments("make_conjunction", locals())
     rng = np.random.default_rng(random_state)
     n = n_samples * n_environments
-    # in random order: cross-validation without shuffling must not lose an environment
+    # in random order, so that unshuffled folds hold all environments
     environments = rng.permutation(np.repeat(np.arange(n_environments), n_samples))
     rates = np.array([np.linspace(*_PARENT_RATES[i % 2], n_environments) for i in range(n_parents)])
     rates **= min(1.0, 2.0 / n_parents)
@@ -231,7 +231,7 @@ def make_hospitals(
 ) -> Hospitals:
     """Simulated admissions at several hospitals, with known causes and shortcuts.
 
-    Nothing here comes from a patient or a hospital. The outcome is that a patient deteriorates.
+    No data come from real patients or hospitals. The outcome is that a patient deteriorates.
     Its risk changes at a rule, `age > 65 and lactate > 2`, and is otherwise the same everywhere;
     hospitals differ in case mix, and so in the rate of the outcome. Two columns are shortcuts,
     site-specific associations with the outcome: `billing_code` is R57 for patients who
@@ -255,16 +255,16 @@ def make_hospitals(
         How often a shortcut follows the outcome where it is strongest. The billing code goes down
         to half of that from the first hospital to the last; the new hospital has the mean.
     missing : float, default=0.3
-        Mean share of sodium and creatinine that were not measured; from a third of that to five
-        thirds, by hospital. Of lactate it is the share of normal values, up to 2.
+        Mean share of sodium and creatinine that were not measured; by hospital, a third to five
+        thirds of it. For lactate, the share of the normal values (up to 2).
     missing_when : {"normal", "random"}, default="normal"
         Which lactates are missing. `"normal"`: those up to 2 only, at random within a hospital,
-        as where a test is not ordered for patients who look well; given a missing value the rate
+        as if the test were not ordered for patients who look well; the rate given a missing value
         is then the same everywhere. `"random"`: any, at random within a hospital; the cause is
-        then partly hidden, and given a missing value the rate differs between hospitals.
+        then partly hidden, and the rate given a missing value differs between hospitals.
     label_shift : float, default=0.0
         Violates the assumption that hospitals do not act on the outcome: each adds a number from
-        `-label_shift` to `label_shift` to the log odds. The new one adds nothing.
+        `-label_shift` to `label_shift` to the log odds. The new hospital adds nothing.
     n_new_rows : int, default=2_000
         Admissions at the new hospital.
     random_state : int or numpy.random.Generator, optional
@@ -309,7 +309,7 @@ def make_hospitals(
     rng = np.random.default_rng(random_state)
     weights = np.geomspace(3, 1, n_hospitals)
     ends = np.rint(n_rows * np.cumsum(weights) / weights.sum()).astype(np.int64)
-    # in random order: cross-validation without shuffling must not lose a hospital
+    # in random order, so that unshuffled folds hold all hospitals
     hospital = rng.permutation(np.repeat(np.arange(n_hospitals), np.diff(ends, prepend=0)))
     names = np.array([*_NAMES, *(f"Hospital {i + 1}" for i in range(len(_NAMES), n_hospitals))])
     sites = _make_sites(n_hospitals, shortcut_strength, missing, label_shift)
@@ -331,7 +331,7 @@ def _make_sites(n: int, strength: float, missing: float, label_shift: float) -> 
         return np.roll(np.linspace(low, high, n), turn)
 
     return {
-        # mean age: wide enough to be seen, and no wider. The effect of age on the odds depends on
+        # mean age: wide enough to be detected, no wider. The effect of age on the odds depends on
         # lactate, so with more case mix even the effects of causes differ between hospitals
         "age": spread(60, 74, 0),
         "lactate": spread(1.8, 2.3, 1),  # median

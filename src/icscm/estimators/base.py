@@ -40,7 +40,7 @@ def warn_of_environments(countable: Countable[Any], lost: str) -> None:
 
 
 class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Learns from counts and predicts by a model; a subclass searches (`_learn`)."""
+    """Learns from counts and predicts with a model; subclasses implement the search (`_learn`)."""
 
     tests_invariance: ClassVar[bool] = False
 
@@ -78,7 +78,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             ratios matter. Tests are for the effective number of samples.
         groups : array-like of shape (n_samples,), str or list of str, optional
             Rows that belong together, such as the visits of a patient or the genomes of a lineage:
-            a label per row, or the name of a column. Tests are corrected for their likeness.
+            a label per row, or the name of a column. Tests are corrected for their similarity.
         frequency_weight : array-like of shape (n_samples,), optional
             Number of samples that each row stands for: whole numbers, equivalent to repeated rows.
 
@@ -180,10 +180,10 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         ------
         IcscmError
             If the parameters cannot be used, differ from those that the samples were opened with,
-            or if another learner used the samples before.
+            or another learner has already used the samples.
         """
         config = self.prepare()
-        self._make_settings(countable)  # what it rejects leaves the samples unused
+        self._make_settings(countable)  # before the samples are marked as used
         return self._fit(countable, config)
 
     @whole_or_nothing
@@ -269,7 +269,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         raise NotImplementedError
 
     def _warn_of_findings(self) -> None:
-        """Warn of a model that is empty, or otherwise not what the user expects."""
+        """Warn of a model that is empty or otherwise unexpected."""
 
     def predict(self, X: Any) -> Any:
         """The class of each row.
@@ -301,7 +301,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         """Probability of each class, from the training samples in the row's leaf.
 
         (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class;
-        a conjunction or disjunction need not, where a leaf holds more samples of the other class.
+        a conjunction or disjunction may not, in a leaf with more samples of the other class.
 
         Parameters
         ----------
@@ -335,7 +335,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         Returns
         -------
         float
-            Between 0 and 1; labels that were not there at fitting raise an error.
+            Between 0 and 1; labels that did not occur at fitting raise an error.
         """
         labels, found = (code_known(each, self.classes_) for each in (y, self.predict(X)))
         n = len(found)
@@ -380,9 +380,9 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         return path
 
     def _check_same(self, model: Any, what: str) -> None:
-        """Raise if data given again lead to another model."""
+        """Raise if data given again lead to a different model."""
         if model != self.model_:
-            other = "other data than fit, which give another model"
+            other = "other data than fit, which give a different model"
             raise IcscmError(f"{what} was given {other}; give the data of fit, or nothing")
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:

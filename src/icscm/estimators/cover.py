@@ -93,15 +93,15 @@ class SCMClassifier(BaseRuleClassifier):
         return self._make_shaped(countable, shape if known is None else known.chosen)
 
     def _choose_shape(self, countable: Countable[Any]) -> ShapeChoice | None:
-        """What `model_type="auto"` stands for: as chosen by `fit`, or now."""
+        """The shape for `model_type="auto"`: as chosen by `fit`, or chosen now."""
         known: ShapeChoice | None = vars(self).get("shape_")
         if self.model_type != "auto" or known is not None:
             return known
         if not hasattr(countable.source, "draw"):
             auto = Parameter("model_type", "auto")
-            raise IcscmError(auto, " holds out rows, which cannot be done here; name the shape")
-        ways = [self._make_shaped(countable, shape) for shape in CHAINS]
-        return choose_shape(countable.source, ways, countable.n_features)
+            raise IcscmError(auto, " holds out rows, which is not possible here; choose a shape")
+        settings = [self._make_shaped(countable, shape) for shape in CHAINS]
+        return choose_shape(countable.source, settings, countable.n_features)
 
     def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
         """The settings of a conjunction or a disjunction."""
@@ -127,7 +127,7 @@ class SCMClassifier(BaseRuleClassifier):
         self.model_, self.trace_ = find_model(countable.source, settings)
 
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
-        """What is known before the search."""
+        """A hook that is called before the search."""
 
     def _warn_of_findings(self) -> None:
         model, trace = self.model_, self.trace_
@@ -136,13 +136,13 @@ class SCMClassifier(BaseRuleClassifier):
             if (rules := trace.discarded) is not None:
                 why = f"The rules found ({rules}) do worse than the majority-class baseline"
             warn(
-                f"{why}: the model is: {model}. See trace_ for what was tried and rejected.",
+                f"{why}: the model is: {model}. trace_ lists the rejected candidates.",
                 exceptions.NothingFoundWarning,
             )
         if n_contrary := sum(model.count_contrary()):
             warn(
                 f"predict and predict_proba disagree for {count(n_contrary, 'training sample')}: "
-                "their leaf holds more of the class that it does not predict; see model_.leaves.",
+                "most samples of their leaf are of the other class; see model_.leaves.",
                 exceptions.ContraryLeafWarning,
             )
 
@@ -179,9 +179,9 @@ class SCMClassifier(BaseRuleClassifier):
             how the model depends on alpha. The label and the environments have the names of their
             Series, here or in `fit`.
         data_name : str, optional
-            What to call the data.
+            The name of the data.
         alphas : iterable of float, optional
-            The levels to learn at again, one search each; None turns this off.
+            The levels to learn again at, one search each; None turns this off.
         stability : StabilitySelection, optional
             What `icscm.stability_selection` returned for this learner and its data: the report
             then shows how often each rule and model is found in subsamples.
@@ -211,7 +211,7 @@ class ICSCMClassifier(SCMClassifier):
 
     A rule is rejected when, among the samples it would cover, the label depends on the
     environment: the test's p-value is not above `alpha`. Acceptance means *invariant across
-    these environments as far as this many samples can tell*, not proof of cause.
+    these environments as far as this many samples can show*; it does not prove a cause.
 
     {parameters}
 
@@ -341,7 +341,7 @@ class ICSCMClassifier(SCMClassifier):
         }
 
     def _may_be_blind(self) -> bool:
-        """Whether a leaf may be too small for a verdict; much cheaper than the verdicts."""
+        """Whether a leaf may be too small for a verdict; much faster than the verdicts."""
         level = self.trace_.alpha
         if level is None or self.correction is not None or "verdicts" in vars(self.trace_):
             return level is not None
@@ -368,8 +368,8 @@ class ICSCMClassifier(SCMClassifier):
         if blind:
             warn(
                 "Too little data to tell whether the label is invariant in the leaf of "
-                f"{shorten_list(blind)}: even rates {BLIND_DIFFERENCE:.0%} apart "
-                "between environments would likely go unseen. See verdicts_; min_samples_leaf or "
-                "criterion='equivalence' keep such rules out.",
+                f"{shorten_list(blind)}: even a difference of {BLIND_DIFFERENCE:.0%} "
+                "between rates would likely not be detected. See verdicts_; min_samples_leaf or "
+                "criterion='equivalence' reject such rules.",
                 exceptions.TooLittleDataWarning,
             )

@@ -1,4 +1,4 @@
-"""Cross-fitting: scores of learners for rows that they did not see, and what each column adds."""
+"""Cross-fitting: scores of learners for held-out rows, and the contribution of each column."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,9 +42,9 @@ class CrossFit:
     ) -> tuple[FloatArray, Contributions]:
         """Scores (row, learner), and contributions of the columns.
 
-        Beside the user's learner boosting is fitted, and both are combined: what a learner of the
-        wrong form has missed must not look like a difference between environments. Of many columns
-        boosting uses those that explain most by themselves.
+        Boosting is fitted in addition to the user's learner, and both are combined: effects that a
+        learner of the wrong form has missed must not look like differences between environments. Of
+        many columns boosting uses those that explain most by themselves.
         """
         learners = [self.learner]
         if not isinstance(self.learner, TableClassifier) or self.learner.kind != "hgb":
@@ -68,7 +68,7 @@ class CrossFit:
     ) -> Contributions:
         """Predict again with each column drawn from other rows of the same environment.
 
-        Of many columns only those with which the scores vary most.
+        Of many columns, only those with which the scores vary most.
         """
         rng, chosen = np.random.default_rng(self.seed), columns
         most = _MAX_PREDICTED // (_N_DRAWS * min(len(scores), _MIN_DRAWN) * len(columns))
@@ -103,7 +103,7 @@ class CrossFit:
 
 
 def _score(model: Any, X: Any) -> FloatArray:
-    """Log odds of the positive class, or whatever score the learner has."""
+    """Log odds of the positive class, or the decision function of the learner."""
     if hasattr(model, "predict_proba"):
         chance: FloatArray = np.asarray(model.predict_proba(X))[:, 1]
         return np.asarray(special.logit(chance.clip(1e-5, 1.0 - 1e-5)))

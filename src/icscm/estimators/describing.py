@@ -37,7 +37,7 @@ def get_names(target: Any = None, environments: Any = None) -> dict[str, str | N
 
 
 class DescribingMixin:
-    """What shows a fitted learner."""
+    """Descriptions of a fitted learner."""
 
     model_: Any
     trace_: Any
@@ -79,7 +79,7 @@ class DescribingMixin:
         pandas.DataFrame
             A row for each leaf, in the model's order:
 
-            - `leaf`, `rule`: its number, from 1, and what decides for its samples;
+            - `leaf`, `rule`: its number, from 1, and its condition;
             - `n`, `rate`: training samples, and the share of `classes_[1]` among them;
             - `tau`, `tau_low`, `tau_high`, `i2`: standard deviation of the log odds between
               environments, estimated from all leaves together, its 95% interval, and the share of
@@ -144,7 +144,7 @@ class DescribingMixin:
             The samples that the learner was fitted on, of at least three environments for a
             learner that tests invariance, two for others.
         **options : optional
-            As for `icscm.leave_one_environment_out`, which this is for a fitted learner.
+            As for `icscm.leave_one_environment_out`.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class DescribingMixin:
             If there are too few environments, or a class occurs in only one of them.
         """
         check_is_fitted(self)
-        # a study fits learners, so that it is imported no earlier than it is called
+        # imported late, since studies import the learners
         measure = import_module("icscm.studies.transfer").leave_one_environment_out
         with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warned
             self.validation_ = measure(self, X, y, environments, groups=groups, **options)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from icscm.report.importances import PermutationImportance
     from icscm.report.page import Report
 
-# Rows of which a report permutes the columns: a forest predicts them some thirty times.
+# Rows in which a report permutes columns: a forest predicts them about thirty times.
 MAX_PERMUTED = 3_000
 
 
@@ -32,11 +32,11 @@ MAX_PERMUTED = 3_000
 class InvariantForestClassifier(BaseTreeClassifier):
     """A forest of trees of invariant columns, which predicts by their mean, calibrated.
 
-    Binned once, counted many times. Features are screened once, on all rows, as by
-    `InvariantTreeClassifier`; each tree is grown on some of the rows and of the features left. The
-    mean over trees is nearer to 1/2 than the rate of the label is. So its log odds are
-    calibrated on the rows that trees were not grown on: a slope common to all environments, and an
-    intercept that is the random-effects mean of the environments' own.
+    The table is binned once. Features are screened once, on all rows, as by
+    `InvariantTreeClassifier`; each tree is grown on some of the rows and of the remaining features.
+    The mean over trees is nearer to 1/2 than the rate of the label is. Its log odds are therefore
+    calibrated on the rows that trees were not grown on: with a slope common to all environments,
+    and the random-effects mean of the intercepts of the environments.
 
     {parameters}
 
@@ -54,8 +54,8 @@ class InvariantForestClassifier(BaseTreeClassifier):
         predictions do not rank the labels out of bag, or separate them.
     out_of_bag_ : DataFrame
         A row for all samples, the first, and one for each environment: samples that some tree was
-        not grown on, and accuracy, AUC and Brier score of those trees, calibrated, on them. With
-        `resample="environments"` every such tree never saw the environment.
+        not grown on, and the accuracy, AUC and Brier score of those trees, calibrated, on them.
+        With `resample="environments"` these trees were grown without the environment.
     classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_,
     dropped_columns_
         As in `InvariantTreeClassifier`.
@@ -95,12 +95,12 @@ class InvariantForestClassifier(BaseTreeClassifier):
         source = countable.source
         if not hasattr(source, "draw"):
             raise IcscmError(
-                "a forest draws rows, which these samples do not allow; fit it on a table in "
-                "memory or with fit_dataset, or grow one InvariantTreeClassifier"
+                "a forest draws rows, which is not possible with these samples; fit it on a table "
+                "in memory or with fit_dataset, or use InvariantTreeClassifier"
             )
         if self.resample == "environments" and len(source.environments) < 3:
             raise IcscmError(
-                "resample='environments' needs at least 3 environments, of which two are drawn; "
+                "resample='environments' needs at least 3 environments, since two are drawn; "
                 f"got {len(source.environments)}: use resample='rows'"
             )
         tree = self._make_settings(countable)
@@ -185,7 +185,7 @@ def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
 
     rows = []
     is_known = ~np.isnan(held_out.votes)
-    for k in range(-1, len(environments)):  # all rows first; an environment may be called so
+    for k in range(-1, len(environments)):  # all rows first; an environment may have the same name
         own = is_known if k < 0 else is_known & (held_out.environments == k)
         labels, votes = held_out.labels[own], held_out.votes[own]
         is_mixed = len(np.unique(labels)) == 2

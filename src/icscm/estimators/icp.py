@@ -1,4 +1,4 @@
-"""Invariant causal prediction: which sets of features make the label independent of environment."""
+"""Invariant causal prediction: sets of features given which the label is invariant."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -59,8 +59,8 @@ class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         labels, _ = check_labels(y, len(table))
         if environments is None:
             raise IcscmError(
-                "environments are missing: invariance across them is all that is tested here; "
-                "pass fit(X, y, environments=...), one label per row (in a pipeline, route them)"
+                "environments are missing, so invariance cannot be tested; pass fit(X, y, "
+                "environments=...), one label per row (in a pipeline, route them)"
             )
         numbers, self.environments_ = encode_environments(environments, len(table))
         check_several(self.environments_)
@@ -117,7 +117,7 @@ class InvariantCausalPrediction(CausalPrediction):
     that all accepted sets share are selected. If the causes of the label are among the
     features, and the environment acts on the label through them only, their set is accepted
     with probability 1 - alpha, and then every selected feature is one of them. A feature that
-    is not selected may still be a cause: these environments may not disclose it.
+    is not selected may still be a cause that these environments cannot identify.
 
     The number of sets doubles with each feature. At most 20 features can be tested in full;
     with more, screen them first or bound the size of the sets with `max_set_size`.
@@ -184,9 +184,9 @@ class InvariantCausalPrediction(CausalPrediction):
 class TreeCausalPrediction(CausalPrediction):
     """Invariant causal prediction with a tree for each set of features.
 
-    `InvariantCausalPrediction` holds every combination of the values of a set fixed, of which there
-    are soon more than samples. Here a tree over the features of a set is grown on one half of the
-    rows of every environment, and the label is tested against the environment in its leaves on
+    `InvariantCausalPrediction` tests within every combination of the values of a set, of which
+    there are soon more than samples. Here a tree over the features of a set is grown on one half of
+    the rows of every environment, and the label is tested against the environment in its leaves on
     the other half; then the halves are exchanged. A set is accepted if twice the smaller p-value
     exceeds `alpha`; the features that all accepted sets share are selected.
 

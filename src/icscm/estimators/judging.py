@@ -1,14 +1,14 @@
-"""The judge of the screen: whose effect differs most between environments, given a learner?
+"""The test of the screen: the column whose effect differs most between environments.
 
-The learner is cross-fitted, so that no row's score comes from a model that has seen it. A common
-slope and an intercept for each environment turn the scores into probabilities. Three questions
-follow, each answered as a heterogeneity (`icscm.stats.heterogeneity`), a deviance:
+The learner is cross-fitted, so that no row's score comes from a model fitted on it. A common slope
+and an intercept for each environment turn the scores into probabilities. Three statistics of a
+column follow, each a heterogeneity (`icscm.stats.heterogeneity`), a deviance:
 
-    residual       does a cut of the column change the residuals of some environments only?
-    contribution   is what the model makes of the column worth the same in all environments, by
-                   itself and given what it makes of the other columns?
-    total          does the effect of a cut, the model's part included, differ by more than
-                   interactions with other columns make it differ inside the environments?
+    residual       the effect of a cut on the residuals
+    contribution   the slope of the residuals on the column's contribution to the scores, by itself
+                   and given the contributions of the other columns
+    total          the effect of a cut, the model's part included, beyond what interactions with
+                   other columns explain inside the environments
 
 The third is for columns that identify an environment, such as a value that one hospital never
 records: a flexible learner then learns the shortcut's effect at each hospital, and leaves no
@@ -41,7 +41,7 @@ from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_quantile
 
 QUESTIONS: Final = ("residual", "contribution", "total")
-# Contributions that are compared jointly, and what is added to their information.
+# Contributions that are compared jointly, and the ridge added to their information.
 _MAX_JOINT: Final = 30
 _NEXT_TO_NOTHING: Final = 1e-3
 # A column is a copy of a rejected one if it explains this share of the variance of its cut.
@@ -49,7 +49,7 @@ _COPY: Final = 0.8
 
 
 class Contributions(NamedTuple):
-    """What the model makes of some columns for some rows (draw, row, column, learner).
+    """The contributions of some columns to the scores of some rows (draw, row, column, learner).
 
     The scores of the rows less those with the column drawn from other rows of the environment.
     """
@@ -61,11 +61,11 @@ class Contributions(NamedTuple):
 
 @dataclass
 class ColumnEffect:
-    """A column as it was judged: its share of heterogeneity and the cut that has it.
+    """The result for a column: its share of heterogeneity and the cut that has it.
 
     `effects` and `weights` are by environment, of the cut, with the other columns held fixed;
     `least_share` is the smallest share that would have been significant. `round` is 0 for a column
-    that was never judged.
+    that was never tested.
     """
 
     share: float = 0.0
@@ -81,7 +81,7 @@ class ColumnEffect:
 
 
 class Round(NamedTuple):
-    """The columns as they were judged, and the cross-fitted probabilities of the rows."""
+    """The results for all columns, and the cross-fitted probabilities of the rows."""
 
     columns: dict[int, ColumnEffect]
     probabilities: FloatArray
@@ -163,7 +163,7 @@ class Judge:
         found, n_cuts = self._judge_residuals(columns, np.column_stack((g, h)), explained)
         if explained <= 0:
             return Round(found, p, explained)
-        # questions two and three, on the rows and columns whose contributions are known
+        # contribution and total, for rows and columns with known contributions
         rows, places = made.rows, [k for k, j in enumerate(made.columns.tolist()) if j in found]
         g, h, there = g[rows], h[rows], max(self._explain(p, weights, rows), 1e-9)
         draws = made.values @ slopes
@@ -200,7 +200,7 @@ class Judge:
     def _judge_residuals(
         self, columns: IntArray, residuals: FloatArray, explained: float
     ) -> tuple[dict[int, ColumnEffect], int]:
-        """The first question, and how many cuts it was asked of."""
+        """The residual statistics, and the number of cuts tested."""
         found: dict[int, ColumnEffect] = {}
         measured, n_cuts = [], 0
         hessians = np.bincount(self.environments, residuals[:, 1], self._n_environments)
@@ -221,14 +221,14 @@ class Judge:
     def _judge_total(
         self, column: ColumnEffect, feature: int, values: FloatArray, explained: float, n_cuts: int
     ) -> None:
-        """The third question, and the effects of the cut that was judged, the model's included.
+        """The total statistics, and the effects of the tested cut, the model's part included.
 
         `values` of the rows are g + h c, h, h c and h (c^2 less its variance by chance), with what
         the model makes of the column, c.
         """
         (cube,) = self._sum(values, np.array([feature]))
         sums: Array = cube.counts[0]
-        # by bin and environment: what others decide of the column's effect within environments
+        # by bin and environment: effects of interactions within environments
         interaction = sums[:, 3] - sums[:, 2] ** 2 / np.maximum(sums[:, 1], 1e-12)
         halves = self._halve(replace(cube, counts=remove_shape(cube.counts[:, :, :2])))
         hessians = sums[:, 1].sum(axis=0)
@@ -252,8 +252,8 @@ def measure_slopes(
     """Effects and weights (environment, column) of contributions c: each alone, and jointly.
 
     One step of Newton's method from the model, whose slopes are 0 here. Jointly, each is given all
-    others: of two times whose difference is a shortcut each alone says next to nothing. Within
-    each environment c is centred, in place. Only the largest contributions are used jointly.
+    others: of two times whose difference is a shortcut, neither has an effect alone. Within each
+    environment c is centred, in place. Only the largest contributions are used jointly.
     """
     alone, jointly = np.zeros((2, 2, n_environments, c.shape[1]))
     used = np.sort(np.argsort(-(c**2).sum(axis=0), kind="stable")[:_MAX_JOINT])
@@ -280,7 +280,7 @@ def _update(
     n_tests: int,
     deviance: float | None = None,
 ) -> None:
-    """Take over a larger share of heterogeneity, if it is significant; the first one always."""
+    """Keep a larger share of heterogeneity if it is significant; the first one always."""
     total = float(found.weights[at].sum())
     dof = int(found.dof[at])
     share = (float(found.deviance[at]) if deviance is None else deviance) / explained
@@ -302,7 +302,7 @@ def _update(
 def find_copied(
     column: int, rejected: Iterable[int], effects: dict[int, ColumnEffect], source: Any
 ) -> int | None:
-    """The rejected column that a column nearly copies: its bins tell the other's cut."""
+    """The rejected column that a column nearly copies: its bins determine the other's cut."""
     codes = source.piece.find_store(column).find_codes(column)
     for other in rejected:
         cut = effects[other].cut

@@ -11,12 +11,12 @@ from icscm.tables.columns import is_frame, open_frame, take_columns
 
 # Boosting takes at most 255 levels of a category; rarer ones are pooled.
 _MAX_LEVELS = 249
-# Cells of a table that threads pay for.
+# Cells of a table from which on threads save time.
 _MIN_THREADED = 1_000_000
 
 
 def limit_threads(n_cells: int) -> Any:
-    """One OpenMP thread for small tables: more cost time, and much where cores are busy."""
+    """One OpenMP thread for small tables: more are slower, in particular on busy cores."""
     return threadpool_limits(1 if n_cells < _MIN_THREADED else None, "openmp")
 
 
@@ -138,7 +138,7 @@ def _find_text(X: Any) -> Array:
 
 
 def make_estimator(name: str, random_state: Any = None) -> Any:
-    """A learner by name: hgb, logistic, tree, or `module:Class` of one's own.
+    """A learner by name: hgb, logistic, tree, or the user's `module:Class`.
 
     A class gets numbers for categories, since most classifiers take no text; what a function
     returns gets the table as it is.
@@ -157,16 +157,16 @@ def make_estimator(name: str, random_state: Any = None) -> Any:
     module, _, attribute = name.partition(":")
     if not attribute:
         raise IcscmError(
-            f"{name!r} is no estimator: give hgb, logistic, tree, or module:Class, "
+            f"{name!r} is not an estimator: give hgb, logistic, tree, or module:Class, "
             "such as lightgbm:LGBMClassifier"
         )
     try:
         maker = getattr(import_module(module), attribute)
         learner = maker()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise IcscmError(f"{name!r} cannot be imported and made: {error}") from None
+        raise IcscmError(f"{name!r} cannot be imported or constructed: {error}") from None
     if not hasattr(learner, "predict_proba") and not hasattr(learner, "decision_function"):
-        raise IcscmError(f"{name!r} is no classifier with predict_proba or decision_function")
+        raise IcscmError(f"{name!r} is not a classifier with predict_proba or decision_function")
     if not isclass(maker):
         return learner
     if "random_state" in learner.get_params():

@@ -38,19 +38,19 @@ class InvariantScoreClassifier(BaseRuleClassifier):
     Columns are screened as by `InvariantFeatureSelector`: those whose effect, given all others,
     differs between environments get no points. Terms, such as values above a threshold or some
     levels of a category, are added one by one by the deviance that they explain, with an intercept
-    for each environment; each may then be exchanged. Their effects are turned into whole points by
-    the factor of least log loss, and moved point by point as long as that lowers it.
+    for each environment; each may then be exchanged. Their effects are scaled by the factor of
+    least log loss and rounded to whole points, which are changed by 1 while that lowers the loss.
 
     The risk of a total is that in a new environment: effects are common, and its intercept is the
-    random-effects mean of those in training. A missing value has points of its own; where none was
-    missing in training, those of an average sample.
+    random-effects mean of those in training. A missing value has its own points; where none was
+    missing in training, it gets those of an average sample.
 
     {parameters}
 
     Attributes
     ----------
     model_ : Score
-        The points and risks; it prints as a table.
+        The points and risks; it is printed as a table.
     screen_ : DataFrame
         The screen, a row for each column, as of `InvariantFeatureSelector`; None without
         environments or with `tolerance=None`.
@@ -103,8 +103,8 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         source = countable.source
         if not hasattr(source, "sum_residuals"):
             raise IcscmError(
-                "a score sums residuals of rows, which these samples do not allow; fit it on a "
-                "table in memory or with fit_dataset, or grow one InvariantTreeClassifier"
+                "a score sums residuals of rows, which is not possible with these samples; fit it "
+                "on a table in memory or with fit_dataset, or use InvariantTreeClassifier"
             )
         if self.tolerance is not None and countable.has_environments:
             check_several(source.environments)

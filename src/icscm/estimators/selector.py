@@ -1,4 +1,4 @@
-"""A screen of columns for any learner: which are shortcuts that may fail at the next site?"""
+"""A screen of columns for any learner: rejects shortcuts that may fail at the next site."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Self
@@ -30,7 +30,7 @@ from icscm.stats.splits import find_extreme_environments, find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.labels import check_several, take_environments, warn_of_two
 
-# Where a share of so many times the tolerance would not be significant, nothing can be told.
+# The verdict is "cannot tell" where a share of so many times the tolerance is not significant.
 _VISIBLE: Final = 5.0
 
 
@@ -47,15 +47,16 @@ def _offers(name: str) -> Any:
 class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Rejects columns whose effect differs between environments, for any learner.
 
-    Each column is judged given all others: the learner is cross-fitted on all columns, and the
-    heterogeneity of a column is what its effect on the residuals, or the model's use of it, differs
-    by between environments beyond chance (DerSimonian and Laird), as a share of the deviance that
-    the whole model explains. The column with the largest share is rejected if that is above
-    `tolerance` and significant; then the learner is cross-fitted again, and so on.
+    Each column is tested given all others: the learner is cross-fitted on all columns, and the
+    heterogeneity of a column measures by how much its effect on the residuals, or the contribution
+    of the column to the model, differs between environments beyond chance (DerSimonian and Laird),
+    as a share of the deviance that the whole model explains. The column with the largest share is
+    rejected if that is above `tolerance` and significant; then the learner is cross-fitted again,
+    and so on.
 
-    It protects against shortcuts that differ between the environments at hand. It is no forecast: a
-    shortcut that is equally strong in all of them is not seen, and two environments show little.
-    Environments are never used at prediction.
+    It protects against shortcuts that differ between the environments at hand. It is not a
+    forecast: a shortcut that is equally strong in all of them is not detected, and two environments
+    show only one difference. Environments are never used at prediction.
 
     {parameters}
 
@@ -69,7 +70,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         lowest and the highest effect (log odds ratio, other columns held fixed) and their
         environments, `tau`, `i2` and `replication`.
     effects_ : DataFrame
-        The effects behind that: a row for each column and environment.
+        The effects by environment: a row for each column and environment.
     rounds_ : DataFrame
         A row for each round: the columns left, cross-validated AUC and log loss at the training
         environments, the deviance explained, and which column was rejected.
@@ -122,7 +123,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             nothing is rejected.
         groups : array-like of shape (n_samples,), str or list of str, optional
             Rows that belong together, such as the visits of a patient: never in two folds, and
-            tests are corrected for their likeness.
+            tests are corrected for their similarity.
 
         Returns
         -------
@@ -219,7 +220,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         rounds: list[dict[str, Any]],
         source: Any,
     ) -> None:
-        """What users see of the screen."""
+        """Keep the result of the screen in public attributes."""
         import pandas
 
         environments = self.environments_ or ()
@@ -270,13 +271,13 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         n_kept = int(self._support.sum())
         if n_kept == 0:
             warn(
-                "Every column was rejected: the model is the rate of the label; a larger tolerance "
-                "keeps more.",
+                "Every column was rejected: the model predicts the rate of the label. A larger "
+                "tolerance keeps more columns.",
                 exceptions.NotInvariantWarning,
             )
         elif len(unclear) == n_kept and lone is None:
             reason = unclear["reason"].iloc[0]
-            text = f"No column can be judged ({reason}): all {n_kept} are kept."
+            text = f"No column has a verdict ({reason}): all {n_kept} are kept."
             warn(text, exceptions.TooLittleDataWarning)
 
     def _name(self, j: int) -> Any:

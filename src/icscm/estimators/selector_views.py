@@ -37,10 +37,10 @@ class SelectorViews:
         tolerances: Iterable[float] = reports.SCREEN_TOLERANCES,
         leave_one_out: bool = False,
     ) -> reports.ScreenPath:
-        """Which columns are rejected at other tolerances, and what that costs.
+        """Which columns are rejected at other tolerances, and the cost in AUC and log loss.
 
         The worst column is always rejected first, so that one screen at the smallest tolerance
-        gives all others: each only stops it earlier. At tolerance t, a column that carries a share
+        gives all others, which only stop earlier. At tolerance t, a column that carries a share
         s of the model's information may have an effect that varies by sqrt(t / s).
 
         Parameters
@@ -110,7 +110,7 @@ class SelectorViews:
         ----------
         path : ScreenPath, optional
             That of `tolerance_path`. Without it, tolerances above the selector's own are shown,
-            which cost nothing.
+            which need no new screen.
         validation : ScreenValidation, optional
             That of `icscm.studies.screening.validate_screen`.
         data_name, target, environment : str, optional

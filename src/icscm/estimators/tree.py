@@ -74,15 +74,15 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     Grown on counts, best first. `invariance` is what must be homogeneous:
 
     - `"effect"`, for prediction at a new site: every environment may have its own rate of the
-      label, but the effect of a column, given all others, must be the same. Columns are judged
+      label, but the effect of a column, given all others, must be the same. Columns are screened
       before the tree is grown, by a tree of more leaves: the worst is rejected if its effect
-      differs by more than the tolerance, and the others are judged again without it. So a shortcut
+      differs by more than the tolerance, and the others are tested again without it. So a shortcut
       that is stronger in some environments than in others is rejected; causes that interact are
       not. A child of the label whose association with it is the same everywhere passes.
     - `"rate"`, for parents: the label's rate in each leaf must be the same in all environments,
       as in the paper. Features that make the leaves depend on the environment are not used.
 
-    Neither proves a cause; both show what is invariant across these environments.
+    Neither proves a cause; both show which columns are invariant across these environments.
 
     {parameters}
 
@@ -177,10 +177,10 @@ class InvariantTreeClassifier(BaseTreeClassifier):
             how the tree depends on the tolerance. The label and the environments have the names of
             their Series, here or in `fit`.
         data_name : str, optional
-            What to call the data.
+            The name of the data.
         tolerances : iterable of float or None, optional
-            The tolerances to grow the tree at again, None for a plain one; no iterable turns this
-            off.
+            The tolerances to grow the tree again at (None: a plain tree); None instead of an
+            iterable turns this off.
         tolerance_path : Path, optional
             What `icscm.tolerance_path` returned for this learner and its data: the report then
             also shows the leave-one-environment-out scores of every tolerance.
@@ -195,7 +195,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         IcscmError
             If the data are not those that the learner was fitted on.
         """
-        from icscm.report.path import compute_tolerance_path  # rules have no use for it
+        from icscm.report.path import compute_tolerance_path  # not an option of rules
 
         path, has_data = tolerance_path, X is not None and environments is not None
         if path is not None:
@@ -226,8 +226,8 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         X, y, environments, sample_weight, groups, frequency_weight : optional
             What the learner was fitted on.
         tolerances : iterable of float or None, optional
-            Those to grow the tree at; None is a plain tree. The learner's own is always among
-            them.
+            Tolerances to grow the tree at; None is a plain tree. The tolerance of the learner is
+            always added.
 
         Returns
         -------

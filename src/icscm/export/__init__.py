@@ -1,12 +1,11 @@
 """A saved model as SQL, Python, R, JSON or text.
 
-All exports are written from the splits of trees, nested as little as can be in SQL and as tables
-elsewhere. A forest adds up its trees in one order everywhere, so that its means, and predictions,
-are the same to the last bit; its calibrated probability is an exp, whose last digits differ between
-languages. Names and levels come from users: each language has one function here that quotes text,
-and nothing else lets text through.
+All exports are written from the splits of trees, with minimal nesting in SQL and as tables
+elsewhere. A forest adds up its trees in the same order everywhere, so that means and predictions
+are the same to the last bit; its calibrated probability uses exp, whose last digits differ between
+languages. Names and levels come from users: for each language one function quotes all text.
 
-May import `search` and what is below; reads a saved model, never an estimator.
+May import `search` and lower layers; reads a saved model, never an estimator.
 """
 
 from collections.abc import Callable
@@ -26,12 +25,12 @@ def export_model(
     Parameters
     ----------
     saved : SavedModel
-        What `icscm.load` or `make_saved_model` gave.
+        The result of `icscm.load` or `make_saved_model`.
     to : {"sql", "python", "r", "json", "text"}
         `"sql"`: one SELECT for SQLite and DuckDB. `"python"`: a module with `predict(row)` that
         needs the standard library only. `"r"`: a function of base R for a data frame. `"json"`: the
         splits and leaves, for a program in any language. `"text"`: the rule or the tree and a table
-        of its leaves, for an e-mail or a paper; of a forest a summary.
+        of its leaves, for an e-mail or a paper; for a forest, a summary.
     table : str, default="data"
         For SQL, the table to select from.
     schema : str, optional
@@ -45,7 +44,7 @@ def export_model(
     Raises
     ------
     IcscmError
-        If there is no such language, or a name that SQL cannot hold.
+        If the language is unknown, or SQL cannot hold a name.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on one column; where `if_missing` is None, a model takes both sides."""
+    """A condition on one column; where `if_missing` is None, a model follows both branches."""
 
     column: str | None
     position: int
@@ -79,7 +79,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Absent:
-    """What stood for a missing value in the file that `icscm fit` read.
+    """The texts and numbers that meant missing in the file that `icscm fit` read.
 
     `numbers` are those of the user's own texts that are numbers. `is_trimmed` is whether spaces
     around a text are ignored, as in text files.
@@ -127,9 +127,9 @@ def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Co
 
 
 def list_unsure(model: Model) -> list[tuple[Rule, str]]:
-    """A rule on each column whose missing values are named, and the column's name.
+    """A rule on each column whose missing values are reported, and the column's name.
 
-    Of trees those that had none at fitting, of a score all.
+    For trees, the columns without missing values at fitting; for a score, all.
     """
     unsure: dict[Any, Rule] = {r.feature: r for r in reversed(model.rules) if r.is_unsure}
     if isinstance(model, Score):
@@ -140,14 +140,14 @@ def list_unsure(model: Model) -> list[tuple[Rule, str]]:
 
 
 def list_trees(model: Model) -> tuple[Tree, ...]:
-    """The trees of a forest, or the one that the model is; a score has none."""
+    """The trees of a forest, or the model itself if it is a tree; a score has none."""
     if isinstance(model, Score):
         return ()
     return (model,) if isinstance(model, Tree) else model.trees
 
 
 def list_points(saved: SavedModel, model: Score) -> list[list[tuple[Condition, int]]]:
-    """Of each column its conditions and their points; the first that is true counts."""
+    """For each column its conditions and their points; the first true one counts."""
     return [
         [(make_condition(rule, saved), points) for rule, points in terms]
         for terms in model.list_columns()
@@ -164,7 +164,7 @@ def describe_origin(saved: SavedModel) -> str:
 
 def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
     """An export made with a template; text that comes from users is quoted there or by callers."""
-    # exported code cannot enforce that
+    # exported code cannot enforce it
     line = "The model was fitted without missing values and rejects them: make sure there are none."
     rejected = [line] if saved.settings.get("missing") == "error" else []
     known: dict[str, Any] = {"saved": saved, "model": saved.model, "rejected": rejected}
@@ -224,7 +224,7 @@ def make_json(saved: SavedModel) -> str:
 
 
 def make_text(saved: SavedModel) -> str:
-    """The rule, tree or score with tables of its leaves; of a forest a summary."""
+    """The rule, tree or score with tables of its leaves; for a forest, a summary."""
     model, (negative, positive) = saved.model, map(format_level, saved.classes)
     leaves, by_environment = [], []
     if not isinstance(model, Forest):
@@ -294,7 +294,7 @@ def _escape(text: str) -> str:
 
 
 def quote_python(value: Level | tuple[Level, ...]) -> str:
-    """A literal: `repr`, with the quotes that most code has where the text allows them; or a set.
+    """A Python literal: `repr` with double quotes where possible, or a set.
 
     >>> print(quote_python("age"), quote_python('"'), quote_python(2))
     "age" '"' 2

@@ -29,7 +29,7 @@ MAX_SQL_TERMS: Final = 500
 # Symbols that a mean over leaves may keep on the stack of SQLite's parser, which holds 100.
 MAX_SQL_SYMBOLS: Final = 60
 
-# What stands for the mean where it would be more.
+# The text in place of the mean where it would need more.
 _TOO_DEEP: Final = "'too deep for SQL'"
 
 # The largest power of ten that a float64 holds exactly.
@@ -39,8 +39,8 @@ MAX_TEN_POWER: Final = 22
 def make_sql(saved: SavedModel, table: str, schema: str | None) -> str:
     """One SELECT of each row's prediction, its probability and what decided.
 
-    The conditions stand there three times rather than once in a subquery: so rows keep their order,
-    and no column of the table can be taken for a helper's. Columns are written with their table
+    The conditions are written three times, not once in a subquery: this keeps the order of rows and
+    avoids helper columns, whose names the table may have. Columns are written with their table
     (d."age"), since SQLite reads a lone "age" as text where there is no such column.
     """
     model, absent = saved.model, find_absent(saved)
@@ -121,7 +121,7 @@ def _add(terms: Sequence[str]) -> str:
 
 
 def _decide(saved: SavedModel, chance: str, cut: float | None) -> str:
-    """The class that a probability means, from a cut on or above 1/2."""
+    """The class predicted from a probability: by the threshold, or above 1/2."""
     verdict = "> 0.5e0" if cut is None else f">= {format_sql_number(cut)}"
     negative, positive = map(_quote_label, saved.classes)
     return f"CASE WHEN {chance} {verdict} THEN {positive} ELSE {negative} END"
@@ -130,7 +130,7 @@ def _decide(saved: SavedModel, chance: str, cut: float | None) -> str:
 def _name_missing(saved: SavedModel, absent: Absent | None) -> str:
     """`age, bmi missing: ` of the columns of `list_unsure`; '' if there is none.
 
-    The separators before them all are cut off.
+    Leading separators are removed.
     """
     names = [
         f"CASE WHEN {_write_missing(make_condition(rule, saved), absent)} "
@@ -141,10 +141,10 @@ def _name_missing(saved: SavedModel, absent: Absent | None) -> str:
 
 
 def _make_mean(saved: SavedModel, tree: Tree, absent: Absent | None) -> tuple[str, str] | None:
-    """The probability where values are missing that never were, and the number of leaves.
+    """The probability where values are missing that never were at fitting; the number of leaves.
 
-    A split is `t * (one side) + (1 - t) * (other)`, in which t is 1, 0 or a share. So each side
-    stands there once; the deeper one first, which is easier to parse. None if it is too deep.
+    A split is `t * (one side) + (1 - t) * (other)`, in which t is 1, 0 or a share. So each side is
+    written once, the deeper one first, which is easier to parse. None if it is too deep.
     """
     leaves = [(0, _write_probability(leaf), "1") for leaf in make_leaves(saved, tree)]
     nodes = [leaves[0]] * len(tree.splits)
@@ -209,9 +209,9 @@ class _Case:
 
 
 def _make_case(saved: SavedModel, tree: Tree, absent: Absent | None) -> "_Case":
-    """Each split once: the side of fewer leaves is a nested CASE, the other continues this one.
+    """Write each split once: the side of fewer leaves as a nested CASE, the other in this CASE.
 
-    So thousands of splits below each other nest no deeper than log2 of the number of leaves;
+    So thousands of nested splits nest no deeper than log2 of the number of leaves;
     SQLite's parser stops at about twenty.
     """
     leaves = []
@@ -279,8 +279,8 @@ def _write_condition(condition: Condition, absent: Absent | None) -> str:
 def _make_guarded_condition(condition: Condition, absent: Absent, column: str) -> str:
     """The condition for columns of any type in which texts stand for missing values.
 
-    Number columns that hold text: SQLite reads '' as 0, and DuckDB stops at it. So a value is made
-    a number behind a CASE, the one thing that both are bound to evaluate in order.
+    Number columns may hold text: SQLite reads '' as 0, and DuckDB fails on it. So a value is cast
+    to a number inside a CASE, the only expression that both must evaluate in order.
     """
     text = f"CAST({column} AS VARCHAR)"
     text = f"TRIM({text})" if absent.is_trimmed else text
@@ -317,7 +317,7 @@ def _is_in(subject: str, texts: Sequence[str], operator: str = "IN") -> str:
 def _cast(condition: Condition, column: str) -> str:
     """The column as a number: the cast makes booleans and text that hold numbers comparable.
 
-    It is left out where it would round: beside whole thresholds of more than 53 bits.
+    It is omitted where it would round: for whole thresholds of more than 53 bits.
     """
     is_long = isinstance(condition.value, int) and abs(condition.value) >= LARGEST_EXACT
     return column if is_long else f"CAST({column} AS DOUBLE)"
@@ -336,7 +336,7 @@ def format_sql_number(value: float) -> str:
     """A number that SQLite and DuckDB read as exactly this one.
 
     DuckDB reads 0.1 as a decimal and 0.1e0 as a float. SQLite does not read every long number
-    exactly: those are written as quotients of numbers that it does.
+    exactly: such numbers are written as quotients of numbers that it reads exactly.
 
     >>> format_sql_number(63.0), format_sql_number(-0.5), format_sql_number(0.1 + 0.2)
     ('63', '-0.5e0', '(1351079888211149e0 / 4503599627370496e0 /* 0.30000000000000004 */)')

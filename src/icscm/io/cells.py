@@ -264,7 +264,7 @@ def warn_of_commas(table: pyarrow.Table, where: object) -> None:
             n = compute.sum(compute.match_substring_regex(array, _COMMA_FRACTION)).as_py()
             found += [repr(name)] * (n >= _NEARLY_ALL * n_present)
     if found:
-        what = f"{where} seems to hold numbers with decimal commas, which are taken for text, in "
+        what = f"{where} seems to hold numbers with decimal commas, which are read as text, in "
         advice = "; read them as numbers with --decimal , (decimal=',')"
         warn(f"{what}{shorten_list(found)}{advice}", IcscmWarning)
 
@@ -278,7 +278,7 @@ def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: obj
         hint = f"this means missing (--na {escape_controls(repr(example))})"
         hint = "its decimals have commas (--decimal ,)" if is_comma else hint
         why = f"column {name!r} of {where} held {wanted}s at fitting and holds {example!r} now"
-        raise IcscmError(f"{why}; mend it, or say that {hint}")
+        raise IcscmError(f"{why}; correct it, or declare that {hint}")
 
 
 # --- missing values of typed tables ---------------------------------------------

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-# Texts that mean "missing" besides an empty cell. "none" and "na" are not among them: in lower
+# Texts that mean "missing", like an empty cell. "none" and "na" are not among them: in lower
 # case they are often levels ("none", "mild", "severe").
 MISSING_TEXTS = (
     "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None", "NaT",
@@ -51,13 +51,13 @@ class TextFormat:
     Parameters
     ----------
     na : sequence of str
-        Texts that mean missing, besides the empty one.
+        Texts that mean missing, in addition to the empty one.
     default_na : bool
-        Whether `MISSING_TEXTS` do so, too.
+        Whether `MISSING_TEXTS` mean missing, too.
     delimiter : str, optional
-        By default it is taken from the ending and the first lines.
+        By default it is detected from the ending and the first lines.
     encoding : str
-        Of the text.
+        Encoding of the text.
     decimal : {".", ","}
         The mark before the fraction of a number.
     """
@@ -106,7 +106,7 @@ PACKED_ENDINGS = (".gz", ".bz2", ".zst", ".zip")
 # Ignored in a folder that holds other tables.
 _VAGUE_ENDINGS = (".txt", ".data")
 
-# Errors raised for damaged archives and compressed files, besides OSError.
+# Errors raised for damaged archives and compressed files, in addition to OSError.
 _DAMAGES = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, UnicodeError, NotImplementedError),
     *(struct.error, OverflowError),
@@ -169,7 +169,7 @@ class Source:
 def find_sources(path: Path, member: str | None = None) -> list[Source]:
     """The files to read: one, or all tables of a folder, which must have the same format."""
     if member is not None and path.suffix.lower() != ".zip":
-        raise IcscmError(f"{describe_path(path)} is no .zip archive, so it has no member {member}")
+        raise IcscmError(f"{describe_path(path)} is not a .zip archive; --member is for these only")
     if path == STANDARD_INPUT:
         content = sys.stdin.buffer.read()
         if not content:
@@ -198,14 +198,14 @@ def find_kind(name: str) -> str:
     """`"text"`, `"parquet"` or `"arrow"`, by the file's ending."""
     last, inner = Path(name).suffix.lower(), find_ending(name)
     if last in PACKED_ENDINGS and inner in (*PARQUET_ENDINGS, *ARROW_ENDINGS):
-        raise IcscmError(f"{name} is a packed {inner} file; unpack it, or write it unpacked")
+        raise IcscmError(f"{name} is a compressed {inner} file; decompress it")
     if last in TEXT_ENDINGS or last in PACKED_ENDINGS:
         return "text"
     if inner in TABLE_ENDINGS:
         return "parquet" if inner in PARQUET_ENDINGS else "arrow"
     what = f"ending {last!r}" if last else "no ending"
     known = ", ".join(TABLE_ENDINGS)
-    raise IcscmError(f"{name} has {what}, which is no known format; known are {known}")
+    raise IcscmError(f"{name} has {what}, which is not a known format; known are {known}")
 
 
 def find_ending(name: str) -> str:
@@ -242,7 +242,7 @@ def _list_folder(folder: Path) -> list[Source]:
         raise IcscmError(f"{folder} holds no data: no file in it ends in {known}")
     if len(kinds) > 1:
         what = " and ".join(kinds).replace("Text", "text")
-        raise IcscmError(f"{folder} holds {what} files; name a folder of one kind")
+        raise IcscmError(f"{folder} holds {what} files; name a folder with one format")
     return sources
 
 
@@ -252,7 +252,7 @@ def _find_member(path: Path, wanted: str | None) -> Source:
         there = [each for each in archive.namelist() if not each.endswith("/")]
         is_locked = any(each.flag_bits & 1 for each in archive.infolist())
     if is_locked:
-        raise IcscmError(f"{path} is locked with a password; unpack it")
+        raise IcscmError(f"{path} is protected by a password; extract it first")
     members = [each for each in there if not each.startswith("__MACOSX/")]
     if wanted is not None:
         if wanted not in members:
@@ -271,7 +271,7 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except _DAMAGES:
-        raise IcscmError(f"{path} is no zip archive, or a damaged one") from None
+        raise IcscmError(f"{path} is not a zip archive, or is damaged") from None
 
 
 @contextmanager
@@ -282,10 +282,10 @@ def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterat
     try:
         yield
     except (*_DAMAGES, pyarrow.ArrowException, csv.Error, OSError) as error:
-        if is_short_of_memory(error):  # which the file cannot help
+        if is_short_of_memory(error):  # not an error of the file
             raise MemoryError(str(error)) from error
         if encoding and (isinstance(error, UnicodeError) or "UTF8" in str(error)):
-            advice = "name its encoding (--encoding cp1252 is that of older Windows programs)"
+            advice = "name its encoding (--encoding cp1252 for older Windows programs)"
             why = f"{what} is not {encoding} text; save it as UTF-8, or {advice}"
             raise IcscmError(why) from error
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -293,7 +293,7 @@ def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterat
         raise IcscmError(f"{what} cannot be read{manner}: {reason}") from error
 
 
-# How text begins that spreadsheets compute, in East Asian ones too; numbers are harmless.
+# First characters of text that spreadsheets read as a formula (also full-width); numbers are safe.
 _FORMULA = r"\A([=+\-@\t\r\n＝＋－＠])"  # noqa: RUF001
 _NUMBER = r"\A[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\z"
 

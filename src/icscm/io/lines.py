@@ -1,4 +1,4 @@
-"""Text files: the header, and the lines below it cut into cells; all text is parsed here.
+"""Text files: parses the header, and splits the lines below it into cells.
 
 open_lines         delimiter and names of the columns, by the first lines
 Lines.find_kinds   possible types of the columns of this file     joined over files by `&`
@@ -31,10 +31,10 @@ _QUOTED = rf'"(?<![^\r\n {_DELIMITERS}]")[^"]*(?:""[^"]*)*(?:"|\Z)'
 # Lines after the header that are inspected before reading, and the longest possible header.
 _N_LINES_SEEN = 20
 _MAX_HEADER = 2**28
-# Size of a block: at least so many bytes, and several rows however wide they are.
+# Size of a block: at least so many bytes, and several rows even if they are wide.
 MIN_BLOCK = 2**21
 _MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 32
-# Address space that the threads of pyarrow's reader may take besides: stacks and heaps.
+# Address space for stacks and heaps of the threads of pyarrow's reader.
 _ROOM = 2**27
 # pyarrow's message for a row with too few or too many fields; the number only with one thread.
 _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)"
@@ -42,7 +42,7 @@ _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)
 
 def open_lines(source: Source, form: TextFormat) -> "Lines":
     """Parse the first lines."""
-    # a mark of byte order is no part of a name
+    # a byte-order mark is not part of a name
     is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
     with translate_errors(source, form.encoding), source.open() as stream:
         lines = io.TextIOWrapper(stream, "utf-8-sig" if is_utf8 else form.encoding, newline="")
@@ -53,8 +53,8 @@ def open_lines(source: Source, form: TextFormat) -> "Lines":
                 raise IcscmError(f"{source} is empty")
             n_blank += not first.strip()
         if "\0" in first:
-            why = f"{source} holds NUL characters, so it is no text: a damaged file, a broken copy"
-            raise IcscmError(f"{why}, or text in another encoding (--encoding utf-16)")
+            why = f"{source} holds NUL characters, so it is not text: it is damaged"
+            raise IcscmError(f"{why}, or in another encoding (--encoding utf-16)")
         if len(first) >= _MAX_HEADER:
             raise IcscmError(f"{source} has no end of line in its first {_MAX_HEADER:,} characters")
         seen = [first, *(lines.readline(_MAX_HEADER) for _ in range(_N_LINES_SEEN))]
@@ -73,8 +73,8 @@ def open_lines(source: Source, form: TextFormat) -> "Lines":
 def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
     """The delimiter that occurs in the header, and equally often in the lines after it.
 
-    Text in quotes is part of a cell. Of several candidates the most frequent one is chosen; a comma
-    comes last if it is the decimal mark.
+    Text in quotes is part of a cell. Of several candidates the most frequent one is chosen, a comma
+    last if it is the decimal mark.
     """
     if find_ending(source.name) in _TAB_ENDINGS:
         return "\t"
@@ -118,7 +118,7 @@ class Lines:
     def stream(self, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
         """Cells as text, a block of rows at a time.
 
-        Blocks grow at a row that is too long: their size was estimated from the first lines.
+        Blocks grow at a row that is too long, since their size was estimated from the first lines.
         """
         block, n_given = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.longest), 0
         size = self.source.find_size()
@@ -173,6 +173,6 @@ class Lines:
                 number, expected, actual = (int(each or 0) for each in found.groups())
                 below = f"row {number - self.n_header:,} below the header"
                 where = f"{below if number else 'a row'} of {self.source}"
-                why = f"the header has {expected} (delimiter {self.delimiter!r}); mend it, or quote"
+                why = f"the header has {expected} (delimiter {self.delimiter!r}); fix it, or quote"
                 what = f"{where} has {actual} fields where {why} fields that hold the delimiter"
                 raise IcscmError(what) from None

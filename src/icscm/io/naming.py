@@ -49,7 +49,7 @@ def split_known(text: str, separator: str, known: Iterable[str]) -> list[str]:
 
 
 def check_columns(wanted: Iterable[str], there: Sequence[str], where: str) -> None:
-    """Raise unless all columns are there; names the near ones."""
+    """Raise unless all columns exist; suggests similar names."""
     known = set(there)
     absent = [name for name in dict.fromkeys(wanted) if name not in known]
     if len(absent) == 1:
@@ -60,7 +60,7 @@ def check_columns(wanted: Iterable[str], there: Sequence[str], where: str) -> No
 
 
 def check_names(names: Sequence[str], where: object) -> None:
-    """Raise unless there are names, and each once."""
+    """Raise unless there are names, all different."""
     if not names:
         raise IcscmError(f"{where} has no columns")
     twice = [repr(name) for name, n in Counter(names).items() if n > 1]
@@ -73,12 +73,12 @@ def check_same_names(first: Sequence[str], other: Sequence[str], where: object, 
     """Raise unless two files have the same columns, in whatever order."""
     if different := sorted({*first} ^ {*other}):
         names = shorten_list([repr(name) for name in different])
-        why = f"{at} has not the same columns as {where}: they differ in {names}"
-        raise IcscmError(f"{why}; all files must have the same")
+        why = f"{at} and {where} have different columns: {names}"
+        raise IcscmError(f"{why}; all files must have the same columns")
 
 
 def read_environments(rows: Any, columns: Sequence[str]) -> Any:
-    """The environment of each row: a column as it is, or `north / 2019` where several are joined.
+    """The environment of each row: a column, or `north / 2019` where several are joined.
 
     Where one of them is missing, so is the environment.
     """
@@ -106,7 +106,7 @@ def simplify(column: Any, name: str) -> Any:
 
 
 def rename(column: Any, names: Mapping[Any, Any]) -> Any:
-    """Each value under its new name, null if that is None; without names all stay as they are."""
+    """Each value under its new name, null if that is None; unchanged without new names."""
     import pyarrow
     from pyarrow import compute
 
@@ -123,7 +123,7 @@ def as_level_text(level: Any) -> str:
 
 
 def index_texts(levels: Iterable[Any]) -> dict[str, Any]:
-    """Levels by the texts by which a user may mean them.
+    """Levels by the texts that a user may write for them.
 
     >>> sorted(index_texts([True, 2.0]))
     ['2', '2.0', 'True', 'true']
@@ -160,21 +160,21 @@ def find_renamed(
                 if may_lack:
                     continue
                 hint = suggest(text, map(as_level_text, levels))
-                raise IcscmError(f"the environment {column!r} is never {text!r}{hint}")
+                raise IcscmError(f"the environment {column!r} has no value {text!r}{hint}")
             level = by_text[text]
             if new.get(level, name) != name:
-                to = "left out" if new[level] is None else f"merged into {new[level]!r}"
-                raise IcscmError(f"the environment {text!r} is to be {to} already; choose one")
+                to = "excluded" if new[level] is None else f"merged into {new[level]!r}"
+                raise IcscmError(f"the environment {text!r} is already to be {to}; choose one")
             new[level] = name
     return {level: new.get(level, as_level_text(level) if merged else level) for level in levels}
 
 
 def _read_merged(option: str, known: Collection[str]) -> tuple[list[str], str]:
-    """`A+B=C` as A, B and C; names may hold the signs, too."""
+    """`A+B=C` as A, B and C; names may contain + and =."""
     places = [i for i, sign in enumerate(option) if sign == "="]
-    ways = [(split_known(option[:i], "+", known), option[i + 1 :].strip()) for i in places]
-    sure = [(texts, name) for texts, name in ways if texts and {*texts} <= {*known}]
-    texts, name = (sure or ways or [([], "")])[-1]
+    pairs = [(split_known(option[:i], "+", known), option[i + 1 :].strip()) for i in places]
+    sure = [(texts, name) for texts, name in pairs if texts and {*texts} <= {*known}]
+    texts, name = (sure or pairs or [([], "")])[-1]
     if not texts or not name:
-        raise IcscmError(f"--merge-environments {option!r} does not say what to merge into: A+B=C")
+        raise IcscmError(f"--merge-environments {option!r} must be of the form A+B=C")
     return texts, name

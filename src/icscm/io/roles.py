@@ -129,26 +129,26 @@ class Roles:
 
 
 def make_roles(
-    names: Sequence[str], target: str, environment: str | None = None, *, where: str, **asked: Any
+    names: Sequence[str], target: str, environment: str | None = None, *, where: str, **choices: Any
 ) -> Roles:
     """The roles that the options define for a table of these columns.
 
-    `where` is the name of the table in errors, `asked` are further fields of `Roles`.
+    `where` is the name of the table in errors, `choices` are other fields of `Roles`.
     """
-    naming.check_columns([target, *filter(None, [asked.get("group")])], names, where)
+    naming.check_columns([target, *filter(None, [choices.get("group")])], names, where)
     places = () if environment is None else tuple(split_names([environment], names, where))
-    roles = Roles(target=target, places=places, **asked)
+    roles = Roles(target=target, places=places, **choices)
     if environment is not None and not places:
-        raise IcscmError(f"{environment!r} names no column of environments")
+        raise IcscmError(f"--environment {environment!r} names no column")
     if target in places:
-        raise IcscmError(f"target and environment are both {target!r}; name two columns")
+        raise IcscmError(f"target and environment are both {target!r}; name different columns")
     if roles.group in (target, *places):
         raise IcscmError(f"--group is {roles.group!r}, target or environment; name another column")
     if not places and (roles.exclude_environment or roles.merge_environments):
         why = "--exclude-environment and --merge-environments need a column of environments"
         raise IcscmError(f"{why}; name it with --environment")
     if len(places) > 1 and roles.environment in names:
-        raise IcscmError(f"{where} has a column {roles.environment!r} already; name it alone")
+        raise IcscmError(f"{where} already has a column {roles.environment!r}; rename it")
     return roles
 
 
@@ -179,14 +179,14 @@ def read_samples(
     drop: Sequence[str] = (),
     only: Sequence[str] = (),
     where: str = "the table",
-    **asked: Any,
+    **choices: Any,
 ) -> Samples:
     """Split a table into features, labels and environments.
 
     `drop`, `only` and `environment` may hold several names separated by commas; `where` is the name
-    of the table in errors, and `asked` are further arguments of `make_roles`.
+    of the table in errors, and `choices` are other arguments of `make_roles`.
     """
-    roles = make_roles(table.column_names, target, environment, where=where, **asked)
+    roles = make_roles(table.column_names, target, environment, where=where, **choices)
     chosen = choose_features(table.column_names, roles, drop, only, where)
     roles = find_labelling([tally_roles(table, roles)], roles)
     table = roles.apply(table)
@@ -196,7 +196,7 @@ def read_samples(
         n_distinct, n_rows = len(set(environments.tolist())), len(environments)
         if n_rows >= 20 and n_distinct > n_rows / 2:
             why = f"the environment {roles.environment!r} has {n_distinct:,} values in {n_rows:,}"
-            raise IcscmError(f"{why} rows; name a column that many share, such as hospital or year")
+            raise IcscmError(f"{why} rows; name a column with few values, such as hospital or year")
     groups = None if roles.group is None else read_groups(table, roles.group)
     return Samples(
         X=table.select(chosen),
@@ -248,7 +248,7 @@ def choose_features(
             raise IcscmError(f"{name!r} is the {role} and cannot be a feature, too")
     both = [name for name in wanted if name in dropped]
     if both:
-        raise IcscmError(f"{both[0]!r} is to be used and to be left out; choose one")
+        raise IcscmError(f"{both[0]!r} is both to be used and to be dropped; choose one")
     away = {*roles.columns, *dropped}
     chosen = wanted or [name for name in names if name not in away and not naming.is_index(name)]
     if not chosen:
@@ -288,13 +288,13 @@ def find_labelling(
     if not found:
         raise IcscmError("the data has no rows")
     places = {key[-1] for key in found if roles.places} - {None}
-    asked = roles.environment or "", roles.exclude_environment, roles.merge_environments
-    renamed = naming.find_renamed(places, *asked)
+    choices = roles.environment or "", roles.exclude_environment, roles.merge_environments
+    renamed = naming.find_renamed(places, *choices)
     excluded = {level for level, name in renamed.items() if name is None}
     kept = {key: n for key, n in found.items() if not (roles.places and key[-1] in excluded)}
     n_rows = sum(kept.values())
     if n_rows == 0:
-        raise IcscmError("--exclude-environment leaves no row; leave out fewer environments")
+        raise IcscmError("--exclude-environment leaves no row; exclude fewer environments")
     for i, name in enumerate(filter(None, (roles.target, roles.environment))):
         role = "environment" if i else "target"
         n_missing = sum(n for key, n in kept.items() if key[i] is None)
@@ -302,7 +302,7 @@ def find_labelling(
             raise IcscmError(f"the {role} {name!r} is missing in every row")
         if n_missing and not roles.drop_missing:
             why = f"the {role} {name!r} is missing in {n_missing:,} of {n_rows:,} rows"
-            raise IcscmError(f"{why}; fill it in, or leave these rows out with --drop-missing")
+            raise IcscmError(f"{why}; fill it in, or drop these rows with --drop-missing")
     n_dropped = sum(n for key, n in kept.items() if None in key)
     if n_dropped == n_rows:
         raise IcscmError(f"no row has both the target {roles.target!r} and {roles.environment!r}")
@@ -329,14 +329,14 @@ def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list
             chosen.append(by_text[text])
         elif not is_new:
             hint = naming.suggest(text, map(naming.as_level_text, levels))
-            raise IcscmError(f"the target {target!r} is never {text!r}{hint}")
+            raise IcscmError(f"the target {target!r} has no value {text!r}{hint}")
     if not is_new and not chosen and len(levels) != 2:
         listed = shorten_list([format_level(level) for level in levels])
         what, advice = "one value only", "learning needs two"
         if len(levels) > 1:
             what = f"{len(levels):,} values"
-            advice = "name those that count as positive with --positive, the rest being negative"
+            advice = "name those that count as positive with --positive; the others are negative"
         raise IcscmError(f"the target {target!r} has {what} ({listed}); {advice}")
     if not is_new and len(set(chosen)) == len(levels):
-        raise IcscmError(f"every value of the target {target!r} is named positive; leave one out")
+        raise IcscmError(f"every value of the target {target!r} is named positive; omit one")
     return list(dict.fromkeys(chosen))

@@ -1,4 +1,4 @@
-"""Immutable models: rules, trees (a rule set is a chain), forests; learners' interface; files.
+"""Immutable models: rules, trees (a rule set is a chain), forests, scores; model files.
 
-Predicting needs no engine. May import `tables` and what is below it.
+Predicting needs no engine. May import `tables` and lower layers.
 """

@@ -1,4 +1,4 @@
-"""From the probability of leaves to that of a model, and to its verdict; the same for all kinds.
+"""Calibration and threshold: from raw probabilities to predictions, for all kinds of models.
 
     raw  --a + b * log odds-->  probability  -->= threshold-->  positive
 
@@ -13,7 +13,7 @@ from icscm._repr import DisplayMixin
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 
-# Intercept and slope that change nothing.
+# The identity calibration.
 IDENTITY: Final = (0.0, 1.0)
 
 # Of intercept and slope: log odds of float64 stay within 37, so exp() never overflows.
@@ -34,15 +34,15 @@ class Decisions(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class CalibratedModel(DisplayMixin):
-    """Base of all models: how a raw probability is calibrated, and which one is positive.
+    """Base of all models: calibrates raw probabilities and applies the threshold.
 
     Parameters
     ----------
     calibration : tuple of two float, default=(0.0, 1.0)
         Intercept and slope on the log odds: p = expit(intercept + slope * logit(raw)).
     threshold : float, optional
-        The least calibrated probability that is predicted positive. None: more than 1/2, and in a
-        conjunction or disjunction the verdict of the rules.
+        The least calibrated probability that is predicted positive. None: above 1/2 is positive;
+        in a conjunction or disjunction the rules decide.
     """
 
     calibration: tuple[float, float] = field(default=IDENTITY, kw_only=True)
@@ -106,17 +106,17 @@ class CalibratedModel(DisplayMixin):
 
     @property
     def is_moved(self) -> bool:
-        """Whether another raw probability than 1/2 divides the classes."""
+        """Whether the cut between the classes differs from a raw probability of 1/2."""
         return self.is_calibrated or self.threshold is not None
 
     @property
     def decision_threshold(self) -> float | None:
-        """The probability that divides the classes; None where rules do."""
+        """The threshold between the classes; None where rules decide."""
         return self.threshold or (None if self.is_chain else 0.5)
 
     @property
     def at_threshold(self) -> str:
-        """The cut as words after a prediction; empty where rules decide."""
+        """The threshold as words after a prediction; empty where rules decide."""
         return "" if (t := self.decision_threshold) is None else f" at threshold {t:.3g}"
 
     def calibrate(self, raw: FloatArray) -> FloatArray:
@@ -156,7 +156,7 @@ class CalibratedModel(DisplayMixin):
     def find_cut(self) -> float:
         """The least raw probability that is predicted positive.
 
-        Exports compare with it: exp and log of another language may differ in the last bit.
+        Exports use it, since exp and log of other languages may differ in the last bit.
 
         Returns
         -------

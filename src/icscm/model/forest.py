@@ -1,4 +1,4 @@
-"""Forests: many trees, whose mean predicts."""
+"""Forests: many trees that predict by their mean."""
 
 import warnings
 from collections import Counter
@@ -69,7 +69,7 @@ class Forest(CalibratedModel):
         columns, unseen = read_columns(X, self.rules)
         total, n_positive = np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
         is_blended = np.zeros(n_rows, dtype=np.bool_)
-        for tree in self.trees:  # one after the other, as exported code does: so sums are the same
+        for tree in self.trees:  # in order, as in exported code, so that sums are identical
             leaves, some = tree.follow(columns, unseen, n_rows)
             chances, votes = tree.leaf_probabilities()[leaves], tree.leaf_verdicts[leaves]
             if len(some.rows):
@@ -169,7 +169,7 @@ KINDS: Final = (*CHAINS, "tree", Forest.kind, Score.kind)
 
 
 def describe_size(model: Model) -> str:
-    """What it is, and how large: `tree of 15 splits`.
+    """Kind and size of a model, such as `tree of 15 splits`.
 
     >>> from icscm.model.tree import make_chain
     >>> describe_size(make_chain("conjunction", (), (((3, 1), (2, 2)),)))

@@ -1,6 +1,6 @@
-"""The text of a model file, read and checked; nothing in it is trusted.
+"""Reads and checks the text of a model file, which may come from an untrusted source.
 
-Reading runs no code of the file's choosing: whoever loads a model may have got it by e-mail.
+Reading never runs code from the file.
 """
 
 import json
@@ -23,7 +23,7 @@ from icscm.model.tree import Tree
 from icscm.tables.columns import sort_key
 
 FORMAT: Final = "icscm-model"
-# What this version writes, and the newest that it reads. Up to schema 2 a conjunction or
+# The schema that this version writes, and the newest that it reads. Up to schema 2 a conjunction or
 # disjunction was a list of rules; up to schema 3 models had no calibration and no threshold.
 SCHEMA: Final = 4
 
@@ -33,13 +33,13 @@ SCHEMA: Final = 4
 MAX_FILE_BYTES: Final = 2**28
 # Lists and objects in a file. Empty ones would take the most memory for their bytes.
 MAX_CONTAINERS: Final = 2**23
-# Of a tree. Rules are meant to be read; ten is the learners' own default.
+# Splits of a tree. Rules are meant to be read; the learners' default is ten.
 MAX_RULES: Final = 10_000
 MAX_TREES: Final = 10_000
-# Of one rule: those too rare for rules of their own, pooled.
+# Levels of one rule: rare ones are pooled.
 MAX_LEVELS: Final = 1_000_000
 MAX_ENVIRONMENTS: Final = 100_000
-# Settings hold at most weights by name: one level inside another.
+# Nested levels of settings, which hold at most weights by name.
 MAX_SETTINGS_DEPTH: Final = 4
 # Counts are int64 throughout the package.
 MAX_COUNT: Final = 2**63 - 1
@@ -71,7 +71,7 @@ def compute_fingerprint(features: Sequence[Feature]) -> str:
 
 
 class WrongFileError(Exception):
-    """What is wrong with a file, where, and what to do about it."""
+    """Raised with what is wrong with a file, where, and what to do."""
 
     def __init__(
         self, what: str, remedy: str = "use a file as save() wrote it, or fit and save again"
@@ -170,7 +170,7 @@ def _parse_whole(digits: str) -> int:
     return int(digits)
 
 
-# --- checks: of a value and its place in the file, to the value as the model has it --------------
+# --- checks: from a value and its place in the file to the value in the model ---------------------
 
 Check = Callable[[Any, str], Any]
 
@@ -255,7 +255,7 @@ def _object(optional: Mapping[str, Check] | None = None, /, **fields: Check) -> 
 
 
 def _read_kind(value: Any, where: str, kinds: Sequence[str]) -> Any:
-    """The kind of an object, which decides on its other keys."""
+    """The kind of an object, which determines its other keys."""
     if "kind" not in _OBJECT(value, where):
         _reject(f"{where} lacks the key 'kind'")
     return _choice(kinds)(value["kind"], f"{where}.kind")
@@ -306,7 +306,7 @@ _CALIBRATION: Final = {"calibration": _list(_NUMBER, exactly=2), "threshold": _A
 
 # --- the model -----------------------------------------------------------------------------------
 
-# Of each kind of rule the types of features that it can be about, and its own fields.
+# For each kind of rule, the types of features that it can use, and its fields.
 _RULES: Final[dict[str, tuple[tuple[str, ...], dict[str, Check]]]] = {
     "threshold": ((NUMBER,), {"threshold": _NUMBER, "above": _BOOLEAN, "missing": _MISSING}),
     "presence": ((NUMBER,), {"present": _BOOLEAN}),
@@ -394,7 +394,7 @@ class ModelReader:
 
 
 def _make(kind: type[_Model], where: str, fields: dict[str, Any], *parts: Any) -> _Model:
-    """A model of checked parts, with its calibration; raise where they do not fit together."""
+    """A model of checked parts, with its calibration; raises if they are inconsistent."""
     try:
         return kind(*parts, **take_fields(fields))
     except IcscmError as error:
@@ -410,7 +410,7 @@ def _show_repeated(texts: list[str]) -> str:
 
 
 def _show(value: Any) -> str:
-    """A value of a file as a message quotes it: as JSON, on one line, never long."""
+    """A value of a file as quoted in messages: short JSON on one line."""
     if isinstance(value, dict | list):
         kind = "an object" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value):,}"

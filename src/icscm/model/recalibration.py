@@ -1,10 +1,10 @@
-"""A model moved to a site: the intercept of its log odds, from rows of the site or a base rate.
+"""Recalibration for a site: shifts the intercept of a model, by rows of the site or a base rate.
 
     log odds at the site = shift + slope * log odds of the model
 
 The shift is estimated with the slope kept at 1, by maximum likelihood with Jeffreys' prior, so
-that it is finite without a positive row and its interval covers at any rate. Few rows tell little:
-the shift that is applied is drawn towards 0 as if sites scattered by `SITE_SPREAD`.
+that it is finite without a positive row and its interval has coverage at any rate. With few rows
+it is imprecise: the applied shift is shrunk towards 0 as if sites varied by `SITE_SPREAD`.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ _MAX_STEPS: Final = 100
 
 
 class Shift(NamedTuple):
-    """How the log odds of a model are moved to a site.
+    """The shift of the log odds of a model for a site.
 
     `intercept` and `slope` are applied. `estimate` is the shift with the slope kept, with its
     standard error and 95% interval, None for a base rate that is taken as exact. `rate` is that of
@@ -87,9 +87,9 @@ def fit_line(
     """Slopes of x (row, column), an intercept for each place and its information.
 
     Newton's method, from slopes that sum to 1. Each step solves for the slopes with the intercepts
-    profiled out, so that its cost does not grow with the number of places. None where slopes are
-    not determined: one value of x in each place, or labels that are separated by it; a `ridge`, the
-    precision of slopes around 0, determines them.
+    profiled out, so that its cost does not grow with the number of places. None if the slopes are
+    undetermined: x is constant in each place, or separates the labels. A `ridge`, the precision of
+    slopes around 0, always determines them.
     """
     x = np.atleast_2d(x.T).T
     intercepts, slopes = np.zeros(n_places), np.full(x.shape[1], 1.0 / x.shape[1])
@@ -111,7 +111,7 @@ def fit_line(
 
 
 def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> Shift:
-    """The shift from a rate to a base rate or, with rows, that makes it their mean prediction.
+    """The shift from a rate to a base rate or, with rows, to that mean prediction.
 
     >>> print(find_shift(0.2, 0.5, None))
     The log odds are shifted by -1.39; the slope is kept.
@@ -131,7 +131,7 @@ def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> S
 
 
 def move(saved: Any, X: Any, y: Any, prevalence: float | None) -> tuple[Any, Shift]:
-    """A saved model's model with another calibration, and how it was found."""
+    """The model of a saved model, recalibrated, and the shift."""
     if (y is None) == (prevalence is None) or (y is not None and X is None):
         raise IcscmError(
             "recalibrate takes labelled rows of the site, recalibrate(X, y), or its base rate, "
@@ -154,7 +154,7 @@ def move(saved: Any, X: Any, y: Any, prevalence: float | None) -> tuple[Any, Shi
 
 
 def _find_rate(saved: Any) -> float:
-    """The rate of the site that the model was moved to before; of training where it was not."""
+    """The rate of the site of the last recalibration, else the rate in training."""
     known = saved.settings.get("recalibration")
     rate = known.get("rate") if isinstance(known, dict) else None
     if isinstance(rate, float) and 0 < rate < 1:

@@ -1,4 +1,4 @@
-"""Where rows go in a tree: to a leaf or, where a value is missing that never was, to several.
+"""The leaves of rows in a tree: one or, with a value missing that never was at fitting, several.
 
 age missing     age > 63 --30 % of the training samples--> .40      .3 * .40 + .7 * .10 = .19
                     |70 %
@@ -20,14 +20,14 @@ from icscm.model.splits import MAX_RULE, Split
 from icscm.tables.columns import Column, Numbers, read_column
 
 Columns = dict[str | int, Column]
-# Where values are missing that never were at fitting.
+# Rows with a missing value in a column that had none at fitting, by column.
 Unseen = dict[str | int, BoolArray]
 
 
 def read_columns(X: Any, rules: Sequence[Rule]) -> tuple[Columns, Unseen]:
-    """The columns that rules are about, each read once.
+    """The columns that rules use, each read once.
 
-    And where values are missing that never were at fitting, in columns with such rows.
+    Also returns the rows with missing values, for columns that had none at fitting.
     """
     rules_of: dict[str | int, list[Rule]] = {}
     for rule in rules:
@@ -64,7 +64,7 @@ _BLENDED_CELLS: Final = 2**21
 
 
 class Blend(NamedTuple):
-    """Rows that fall in several leaves: the mean, the number of leaves, and the likeliest one."""
+    """Rows that fall into several leaves: their mean, number of leaves, and likeliest leaf."""
 
     rows: NDArray[np.intp]
     probability: FloatArray
@@ -83,10 +83,10 @@ def blend(
     columns: Columns,
     unseen: Unseen,
 ) -> Blend:
-    """The rows that lack a value which a rule on their way needs, and which never was missing.
+    """The rows that lack a value needed by a rule on their path and never missing at fitting.
 
-    Such a row goes both ways, as in C4.5: its probability is the mean of both sides, weighted by
-    their shares of the training samples. `unseen` is from `read_columns`.
+    Such a row follows both branches, as in C4.5: its probability is their mean, weighted by their
+    shares of the training samples. `unseen` is from `read_columns`.
     """
     rows = np.flatnonzero(np.logical_or.reduce([*unseen.values()]))
     parts, step = [NO_BLEND], max(_BLENDED_CELLS // len(splits), 1)
@@ -111,14 +111,14 @@ def blend(
 
 
 def name_missing(feature: str | int, averaged: Container[str | int] = ()) -> str:
-    """A missing feature as what decided names it; a score may give it average points."""
+    """A missing feature as named in `decided_by`; a score may give it average points."""
     return f"{clip(format_name(feature), MAX_RULE)} missing{' (average)' * (feature in averaged)}"
 
 
 def name_unseen(
     unseen: Unseen, rows: NDArray[np.intp], averaged: Container[str | int] = ()
 ) -> Array:
-    """`age missing, bmi missing: ` of each of some rows."""
+    """`age missing, bmi missing: ` for each of some rows."""
     names = [name_missing(each, averaged) for each in unseen]
     lacking = np.array([each[rows] for each in unseen.values()]).reshape(len(names), -1).T
     patterns, which = np.unique(lacking, axis=0, return_inverse=True)

@@ -2,7 +2,7 @@
 
 The truth of a rule for a missing value is part of it: `missing`. It is None where no value was
 missing at fitting. Such a rule and its negation are both false for a missing value that turns up
-later, and a model takes the mean of both sides (`icscm.model.splits.blend`).
+later, and a model takes the mean of both branches (`icscm.model.splits.blend`).
 """
 
 import operator
@@ -23,8 +23,8 @@ from icscm.tables.columns import Column, Level, Levels, Numbers, find_levels, re
 class Rule:
     """A statement about one column: its position, and its name if it has one.
 
-    A kind of rule adds its own fields. The boolean one that `sense` names turns it into its
-    negation.
+    Each kind of rule adds its own fields. Inverting the boolean field named by `sense` negates the
+    rule.
     """
 
     column: int
@@ -40,7 +40,7 @@ class Rule:
 
     @property
     def is_unsure(self) -> bool:
-        """Whether nothing is known of missing values."""
+        """Whether the truth for missing values is undefined."""
         return getattr(self, "missing", True) is None
 
     def mask(self, X: Any) -> BoolArray:
@@ -118,8 +118,8 @@ class ThresholdRule(Rule):
 class CategoryRule(Rule):
     """`x == level`, or `x != level` when `equal` is false.
 
-    With `pooled` the levels are those too rare for a rule of their own, which act as one; without,
-    several are those above a cut of an ordered category. A level not seen at fitting equals none.
+    With `pooled`, the levels are rare ones that count as one. Otherwise, several levels are those
+    above a cut of an ordered category. A level not seen at fitting equals none.
 
     >>> rule = CategoryRule(column=0, name="smoker", levels=("yes",), equal=True)
     >>> print(rule, "|", rule.negate())
@@ -207,7 +207,7 @@ class PresenceRule(Rule):
 
     kind: ClassVar[str] = "presence"
     sense: ClassVar[str] = "present"
-    missing: ClassVar[None] = None  # what may be missing is no presence or absence
+    missing: ClassVar[None] = None  # a presence or absence is never missing
 
     def _compare(self, column: Column) -> BoolArray:
         if isinstance(column, Levels) and all(isinstance(level, bool) for level in column.levels):
@@ -242,7 +242,7 @@ def make_rule(plain: dict[str, Any]) -> Rule:
 def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
     if isinstance(column, Numbers):
         return column.values
-    if isinstance(column, Levels) and not column.levels:  # nothing at all in this column
+    if isinstance(column, Levels) and not column.levels:  # a column without any value
         return np.zeros(len(column.codes))
     kind = "categories" if isinstance(column, Levels) else "dates"
     raise IcscmError(
@@ -251,30 +251,30 @@ def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
 
 
 def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
-    """Where values are missing that never were at fitting, with a warning; None if nowhere."""
+    """Where a column without missing values at fitting has some, with a warning; else None."""
     missing: BoolArray | None = getattr(column, "missing", None)
     unsure = [rule for rule in rules if rule.is_unsure]
     if missing is None or not unsure or not missing.any():
         return None
     texts = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
     where, verb = count(int(missing.sum()), "row"), "is" if len(texts) == 1 else "are"
-    effect = f"{shorten_list(texts)} {verb} neither true nor false there, and the prediction is by "
-    effect += "the mean of both sides."
+    effect = f"{shorten_list(texts)} {verb} neither true nor false there, and the prediction is "
+    effect += "the mean of both branches."
     if any(isinstance(rule, MissingRule) for rule in rules):  # of a score
-        effect = "these rows get the points of an average sample there, rounded up."
-    text = f"Column {unsure[0].feature!r} is missing in {where} and never was at fitting: {effect}"
+        effect = "these rows get the points of an average sample, rounded up."
+    text = f"Column {unsure[0].feature!r} is missing in {where} but never was at fitting: {effect}"
     warn(text, UnseenMissingWarning)
     return missing
 
 
-# --- simplifying: only words are made of it, since each rule of a model has a leaf of its own -----
+# --- simplifying: for display only, since each rule of a model has its own leaf -------------------
 
 
 def simplify(rules: Sequence[Rule], *, all_hold: bool) -> tuple[Rule, ...]:
-    """Equivalent rules, as few as possible, of which all must hold, or any one.
+    """The fewest rules equivalent to these, of which all must hold, or any one.
 
     >>> rules = [ThresholdRule(0, "age", level, above=True) for level in (19, 45, 21)]
-    >>> [[str(rule) for rule in simplify(rules, all_hold=way)] for way in (True, False)]
+    >>> [[str(rule) for rule in simplify(rules, all_hold=each)] for each in (True, False)]
     [['age > 45'], ['age > 19']]
     """
     kept: tuple[Rule, ...] = ()
@@ -289,7 +289,7 @@ def add_rule(simple: Sequence[Rule], rule: Rule, *, all_hold: bool) -> tuple[Rul
     while i < len(kept):
         joined = _join(kept[i], rule, all_hold=all_hold)
         i += 1
-        if joined is not None:  # in place of the rule that it joined; it may join others in turn
+        if joined is not None:  # replaces the rule it was joined with; it may join others in turn
             del kept[i - 1]
             rule, place, i = joined, min(i - 1, place), 0
     kept.insert(place, rule)
@@ -315,7 +315,7 @@ def _join_both(first: Rule, second: Rule) -> Rule | None:
     if isinstance(first, MissingRule) and second.missing is not None:
         if not first.is_missing:
             return replace(second, missing=False)
-        return first if second.missing else None  # never true: left as it is
+        return first if second.missing else None  # never true: unchanged
     if not isinstance(first, ThresholdRule | CategoryRule):
         return None
     if (first.missing is None) != (second.missing is None):

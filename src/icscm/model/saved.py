@@ -1,4 +1,4 @@
-"""A fitted learner, and its model in a file: what predicting and explaining need, nothing else."""
+"""The model of a fitted learner, saved to a file: all that predicting and explaining need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -148,9 +148,9 @@ class SavedModel:
     ) -> "SavedModel":
         """The model moved to a site, from labelled rows of it or from its base rate.
 
-        The intercept of the log odds is shifted, by maximum likelihood with Jeffreys' prior, drawn
-        towards 0 as if sites scattered by 0.5; from 100 rows of each class on the slope, too. With
-        `prevalence` the mean for X becomes that, or the log odds change as those of the base rate.
+        The intercept of the log odds is shifted, by maximum likelihood with Jeffreys' prior, shrunk
+        towards 0 as if sites varied by 0.5; from 100 rows of each class on, the slope, too. With
+        `prevalence`, the mean for X becomes that; without X, the base rate shifts the log odds.
 
         Parameters
         ----------
@@ -192,11 +192,11 @@ class SavedModel:
         Raises
         ------
         IcscmError
-            As `predict` does, and for a forest, each of whose trees has leaves of its own.
+            As `predict` does, and for a forest, which has no single set of leaves.
         """
         if isinstance(self.model, Forest):
             raise IcscmError(
-                "each tree of a forest has leaves of its own; ask one of them: "
+                "a forest has no single set of leaves; use one of its trees: "
                 "model.trees[0].find_leaves(X)"
             )
         return self.model.find_leaves(self._check_rows(X))
@@ -210,7 +210,7 @@ class SavedModel:
             A number; `"costs=1:10"`, the costs of a false positive and of a false negative; or
             `"youden"`, `"sensitivity=0.95"` or `"specificity=0.9"`, chosen on X and y.
         X, y : as for `predict`, and array of shape (n_samples,), optional
-            Rows with their labels that the model was not learned from, or the choice is optimistic.
+            Labelled rows that the model was not learned from, or the choice is optimistic.
             `icscm.choose_threshold` chooses on training rows by cross-fitting.
 
         Returns
@@ -232,7 +232,7 @@ class SavedModel:
             if X is None or y is None:
                 raise IcscmError(
                     Parameter("threshold", threshold),
-                    " is chosen on labelled rows: pass X and y that the model was not learned from",
+                    " needs labelled rows: pass X and y that the model was not learned from",
                 )
             codes, labels = check_labels(y, count_rows(X))
             cut = find_threshold(
@@ -255,8 +255,8 @@ class SavedModel:
             raise IcscmError(str(error)) from None
         n_columns = len(list_names(X)) if is_frame(X) else table.shape[1]
         if self.features and n_columns != len(self.features):
-            why = f"X has {n_columns:,} columns and the model was fitted on {len(self.features):,}"
-            advice = "without names columns are found by position, so give all in their order"
+            why = f"X has {n_columns:,} columns but the model was fitted on {len(self.features):,}"
+            advice = "columns without names are found by position, so give all, in the same order"
             raise IcscmError(f"{why}; {advice}")
         return table
 
@@ -334,7 +334,7 @@ def load(path: str | PathLike[str]) -> "SavedModel":
     Parameters
     ----------
     path : str or path
-        The file. It may come from anybody: nothing in it is run or trusted.
+        The file. It may come from an untrusted source: nothing in it is executed.
 
     Returns
     -------
@@ -344,7 +344,7 @@ def load(path: str | PathLike[str]) -> "SavedModel":
     Raises
     ------
     IcscmError
-        And nothing else, if the file is not an icscm model.
+        If the file is not an icscm model; no other error is raised.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def load(path: str | PathLike[str]) -> "SavedModel":
         raise IcscmError(f"{shown} is not an icscm model: {wrong}") from None
     except MemoryError:
         raise IcscmError(
-            f"{shown} takes more memory than there is; load it on a larger machine"
+            f"{shown} needs more memory than is available; load it on a larger machine"
         ) from None
 
 

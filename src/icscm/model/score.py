@@ -21,7 +21,7 @@ from icscm.tables.columns import count_rows
 
 # Totals in a line of the table of risks.
 _N_TOTALS: Final = 10
-# Of points, so that no file can ask for a table of risks that memory does not hold.
+# The largest total of points: a file must not require a table of risks larger than memory.
 MAX_TOTAL: Final = 10_000
 
 
@@ -41,7 +41,7 @@ class PointsRow(NamedTuple):
 
 
 def find_max_total(terms: Sequence[Term]) -> int:
-    """The largest total of points: of each column, whose terms stand together, the most."""
+    """The largest total of points: the sum of the largest points of each column."""
     columns = groupby(terms, lambda term: term.rule.feature)
     return sum(max(points for _, points in own) for _, own in columns)
 
@@ -56,7 +56,7 @@ class Score(CalibratedModel):
         Rules and their points, the terms of a column together. Of each column the first rule that
         is true counts.
     log_odds : tuple of float
-        Of each total, in a new environment; they do not fall.
+        For each total, in a new environment; never decreasing.
     bounds : tuple of int
         The least total of each class of totals but the first.
     leaves : tuple of counts by (label, environment)
@@ -204,12 +204,12 @@ class Score(CalibratedModel):
 
     @property
     def missing_rules(self) -> tuple[MissingRule, ...]:
-        """The rule of each column that its value is missing."""
+        """For each column the rule that its value is missing."""
         return tuple(r for r in self.rules if isinstance(r, MissingRule) and r.is_missing)
 
     @property
     def averaged(self) -> set[str | int]:
-        """Columns without a missing value in training, whose missing values are average."""
+        """Columns without a missing value in training, whose missing values get average points."""
         return {rule.feature for rule in self.rules if rule.is_unsure}
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:

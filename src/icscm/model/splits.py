@@ -42,7 +42,7 @@ LeafCounts = tuple[tuple[int, ...], ...]
 
 
 class Chain(NamedTuple):
-    """A kind of chain: which truth of a rule covers a sample, and the words for it."""
+    """A kind of chain: the truth of a rule that covers a sample, and the text of its leaves."""
 
     covers_when: bool
     joiner: str
@@ -81,7 +81,7 @@ class Node(NamedTuple):
         return f"{'  ' * _MAX_INDENT}[{self.depth:,}] "
 
     def format(self, verdicts: Sequence[str]) -> str:
-        """A line that fits a terminal, whatever the names in it."""
+        """A line that fits a terminal, however long the names in it are."""
         samples, _, rate = format_counts(*self.counts)
         verdict = "" if self.leaf is None else f" -> {verdicts[self.leaf]}"
         tail = f": {rate} of {samples}{verdict}"
@@ -114,7 +114,7 @@ def check_splits(splits: Sequence[Split]) -> None:
 def walk(
     splits: Sequence[Split], start: _T, extend: Callable[[_T, Rule], _T]
 ) -> Iterator[tuple[int, _T]]:
-    """Every node with what `extend` made of the rules on its path; depth first, true side first."""
+    """Every node with the value of `extend` for the rules on its path; depth first, true first."""
     stack = [(0 if splits else ~0, start)]
     while stack:
         node, path = stack.pop()
@@ -126,7 +126,7 @@ def walk(
 
 
 class _Path(NamedTuple):
-    """The path to a leaf: rules joined as far as they join, and how many more there are."""
+    """The path to a leaf: rules, joined where possible, and the number of further rules."""
 
     rules: tuple[Rule, ...] = ()
     n_more: int = 0

@@ -1,4 +1,4 @@
-"""Thresholds: from which probability on a row is predicted positive, and how one is chosen."""
+"""Thresholds: the least probability that is predicted positive, and how it is chosen."""
 
 from typing import Any, Final, Self
 
@@ -66,7 +66,7 @@ class Threshold(float):
 
 
 def fix_threshold(value: Any, advice: str) -> float:
-    """The number that a threshold is; raise, with advice, where labelled rows would choose it."""
+    """A threshold as a number; raises, with advice, if it needs labelled rows."""
     found = read_threshold(value)
     if isinstance(found, tuple):
         raise IcscmError(Parameter("threshold", value), f" {advice}")
@@ -102,13 +102,13 @@ def find_threshold(criterion: Criterion, is_positive: BoolArray, probability: Fl
 def warn_of_shift(threshold: float | None, chosen: Any) -> None:
     """Warn where probabilities shift below a threshold that a criterion chose.
 
-    `chosen` is what the settings of a model say of its threshold.
+    `chosen` is the threshold in the settings of a model.
     """
     name = str(chosen.get("criterion")) if isinstance(chosen, dict) else ""
     if threshold is not None and name.startswith(CRITERIA):
         warn(
             f"The threshold {threshold:.3g} was chosen by {name} before the shift: for shifted "
-            "probabilities its sensitivity and specificity are others; choose it again with "
+            "probabilities its sensitivity and specificity differ; choose it again with "
             "set_threshold on rows of the site, or give a number or costs=1:10.",
             ThresholdWarning,
         )

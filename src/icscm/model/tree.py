@@ -1,4 +1,4 @@
-"""The one predictor: a tree of splits; a conjunction or disjunction is a tree of one branch."""
+"""The predictor: a tree of splits; a conjunction or disjunction is a tree of one branch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -91,7 +91,7 @@ class Tree(CalibratedModel):
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of the positive label for each row, from its leaf's training samples.
 
-        Where a value is missing that never was at fitting, the mean of both sides of the rule.
+        Where a value is missing that never was at fitting, the mean of both branches of the rule.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class Tree(CalibratedModel):
         Returns
         -------
         array of int, of shape (n_samples,)
-            From 0, as in `leaves`. Of a row in several, that on the sides of more samples.
+            From 0, as in `leaves`. For a row in several leaves, that of the larger branches.
         """
         leaves, some, _ = self._follow_rows(X)
         leaves[some.rows] = some.leaf
@@ -227,7 +227,7 @@ class Tree(CalibratedModel):
     def simple_rules(self) -> tuple[Rule, ...]:
         """The rules of a chain in the fewest words: `age > 19 and age > 45` is `age > 45`.
 
-        They predict what all rules predict; leaves and probabilities are by all of them.
+        Their predictions equal those of all rules; leaves and probabilities use all rules.
         """
         return simplify(self.rules, all_hold=not self.covers_when)
 
@@ -270,7 +270,7 @@ class Tree(CalibratedModel):
         return n_false_positive, sum(counts[1] for counts, is_positive in leaves if not is_positive)
 
     def count_contrary(self) -> list[int]:
-        """Training samples in leaves whose majority is of the class that they do not predict.
+        """Training samples in leaves that predict the minority class.
 
         Returns
         -------
@@ -316,7 +316,7 @@ class Tree(CalibratedModel):
 
     @property
     def leaf_texts(self) -> tuple[str, ...]:
-        """What decides in each leaf: `not met: age > 63`, or a path in the fewest words."""
+        """The conditions of each leaf: `not met: age > 63`, or a path in the fewest words."""
         if not self.splits:
             return (str(self),)
         if self.is_chain:
@@ -368,7 +368,7 @@ class Tree(CalibratedModel):
         if not self.splits:
             return self._describe_baseline()
         note = "" if self.threshold is None else self.describe_threshold()
-        if self.is_chain:  # the rules alone would state verdicts that a threshold may overrule
+        if self.is_chain:  # the text of the rules would ignore the threshold
             rules = CHAINS[self.kind].joiner.join(map(str, self.simple_rules))
             return f"{rules}; {note}" if note else rules
         words = self._name_verdicts()

@@ -1,5 +1,5 @@
 """Reports on fitted learners: a summary (one dict of sections) first, then its renderings.
 
-Terminal, HTML, Markdown and JSON show what the summary holds and nothing else. May import `search`
-and the packages below it; a fitted learner is known by the protocol in `model.learner`.
+Terminal, HTML, Markdown and JSON show only what the summary holds. May import `search` and lower
+layers; the protocol in `model.learner` describes a fitted learner.
 """

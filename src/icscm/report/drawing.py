@@ -10,7 +10,7 @@ from icscm.report.formatting import Plain, format_share, format_span
 
 
 class Limits(NamedTuple):
-    """How much of a summary is laid out; the summary itself holds everything.
+    """Limits of the layout; the summary itself holds everything.
 
     `characters` is the longest name shown whole. The others count what is listed.
     """
@@ -41,7 +41,7 @@ def make_plot(
 
     `key` names the share, `<key>_interval` its interval, `form` how they are written. The band is
     as wide as the margin, around the pooled share; `beside` in a row is a share to compare with. Of
-    very many rows those with the most samples are shown.
+    very many rows, those with the most samples are shown.
     """
     write = partial(_format_percent, n_digits=4) if form is format_share else "{:g}".format
     shown = choose_largest(rows, limits.environments, order)
@@ -60,7 +60,7 @@ def make_plot(
 
 # Widths between marks; a plot has three to six of them.
 _TICK_STEPS = (0.02, 0.05, 0.1, 0.25)
-# A narrower axis would make trivial differences look large.
+# On a narrower axis trivial differences would look large.
 _LEAST_WIDTH = 0.1
 
 

@@ -45,7 +45,7 @@ _LEAST_ROW, _ROW_REST, _LOOSE, _DENSE, _PACKED = 0.75, 0.45, 0.16, 0.11, 0.0
 _N_LOOSE, _MAX_DOTS = 12, 160
 # For each of these heights the size of dots, the width of intervals and the size of names.
 _STYLES = {_LOOSE: (4.5, 1.2, 8), _DENSE: (3.0, 0.7, 7), _PACKED: (3.0, 0, 7)}
-# A larger tree is described leaf by leaf, in words.
+# Larger trees are described by a text for each leaf.
 _MAX_LEAVES, _MAX_WIDTH, _WORDS_WIDTH = 40, 16.0, 5.0
 _SYMBOLS = {INVARIANT: "✓", NOT_INVARIANT: "✗", TOO_LITTLE_DATA: "?"}
 
@@ -104,7 +104,7 @@ def draw_model(
 def _finish(
     figure: Figure, ax: Axes | None, size: tuple[float, float], summary: Plain, *parts: Axes
 ) -> Figure:
-    """Describe a figure of our own in words, or scale its parts down to axes of the caller."""
+    """Add a description to a new figure, or scale the drawing down to the axes of the caller."""
     if ax is None:
         figure.set_label(write_text("figure", **summary))
         return figure

@@ -18,7 +18,7 @@ Plain = dict[str, Any]
 SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
 MISSING = '"missing: true" means that a missing value counts as true for the rule.'
 
-# What each conclusion means, the best first.
+# The meaning of each conclusion, the best first.
 CONCLUSIONS = {
     INVARIANT: "No heterogeneity was found, and the data rule out a difference beyond the margin.",
     NOT_INVARIANT: "The rate differs between environments by more than chance explains.",
@@ -256,10 +256,10 @@ def format_variation(share: float) -> str:
     """The coefficient of variation of an effect over environments.
 
     >>> format_variation(0.0), format_variation(0.03), format_variation(1.7)
-    ('no more than by chance', 'by about 17%', 'by more than 100%')
+    ('by no more than chance', 'by about 17%', 'by more than 100%')
     """
     if share == 0:
-        return "no more than by chance"
+        return "by no more than chance"
     return f"by about {max(sqrt(share), 0.01):.0%}" if share <= 1 else "by more than 100%"
 
 

@@ -1,4 +1,4 @@
-"""A figure that shows itself in a notebook. Imports matplotlib, so it is imported when needed."""
+"""A figure that notebooks display. Imports matplotlib, so it is imported when needed."""
 
 from io import BytesIO
 
@@ -18,5 +18,5 @@ class NotebookFigure(Figure):
             return  # it has a window or widget of its own
         buffer = BytesIO()
         self.savefig(buffer, format="png")
-        pyplot.close(self)  # else the end of the cell would show it again
+        pyplot.close(self)  # otherwise the end of the cell would show it again
         display(Image(buffer.getvalue(), alt=self.get_label()))

@@ -1,8 +1,8 @@
 """A summary as a page, as Markdown and as JSON.
 
-The summary holds the content; here it is only laid out. The page is one file that opens offline:
-drawings are SVG in the markup, and its content security policy lets it load nothing and run no
-script but its own.
+The summary holds the content; this module lays it out. The page is one file that opens offline:
+drawings are SVG in the markup, and its content security policy allows no loading and no script but
+its own.
 """
 
 import base64
@@ -38,7 +38,7 @@ from icscm.report.sections.nodes import list_rejecting
 from icscm.report.summary import format_range, make_summary
 from icscm.writing import check_free, write_text
 
-# A page stays below this, whatever the data: mail and review systems reject more.
+# The largest size of a page, for any data: mail and review systems reject larger ones.
 MAX_HTML_BYTES = 2_000_000
 
 
@@ -49,7 +49,7 @@ class Report:
     Parameters
     ----------
     summary : dict
-        What `icscm.report.summary.make_summary` returned, and describes.
+        The value of `icscm.report.summary.make_summary`, which describes it.
     """
 
     summary: Plain
@@ -70,7 +70,7 @@ class Report:
         Returns
         -------
         str
-            With the whole content, nothing cut short.
+            The complete content.
         """
         return dump_json(self.summary, indent=2) + "\n"
 
@@ -90,12 +90,12 @@ class Report:
         Returns
         -------
         str
-            Markdown; names in it are text whatever characters they hold.
+            Markdown; special characters in names are escaped.
         """
         return render_markdown(self.summary)
 
     def to_tripod(self, *, as_html: bool = False) -> str:
-        """The TRIPOD+AI checklist (Collins and others, BMJ 2024), filled as far as the data tell.
+        """The TRIPOD+AI checklist (Collins and others, BMJ 2024), filled in from data and model.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Report:
         Returns
         -------
         str
-            A table of the items; what only the authors know is left to them.
+            A table of the items; those that only the authors know are left open.
         """
         rows = [line.split(" | ", 2) for line in texts.write_lines("tripod", **self.summary)]
         content = {**self.summary, "rows": rows}
@@ -149,7 +149,7 @@ class Report:
     def _repr_html_(self) -> str:
         """The page in a frame, so that its styles and script do not affect the notebook.
 
-        A notebook that is not trusted shows the sentence behind the frame instead.
+        A notebook that is not trusted shows the sentence instead of the frame.
         """
         sentence, page = self.summary["model"]["sentence"], self.to_html()
         return make_frame(sentence, page)
@@ -292,12 +292,12 @@ def _lay_out_model(model: Plain, limits: Limits) -> Plain:
     return {**model, "tree": draw_nodes(model["walk"], limits), "spans": spans}
 
 
-# Characters with a meaning within a line; a colon only in addresses and in :names: of pictures.
+# Markdown syntax within a line; a colon matters only in addresses and in :names: of emoji.
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]|~$#]|:(?=//|\w+:)|(?<=www)\.)")
 
 
 def escape_markdown(value: Any) -> str:
-    r"""Text that every dialect of Markdown shows as it is.
+    r"""Text with the syntax of all dialects of Markdown escaped.
 
     >>> print(escape_markdown("a|b *c* <i>d</i>"))
     a\|b \*c\* &lt;i>d&lt;/i>

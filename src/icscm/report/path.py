@@ -1,4 +1,4 @@
-"""How a model depends on alpha or the tolerance: the same learner at other values of it.
+"""Paths of models along alpha or the tolerance.
 
 The table is binned once; each value costs one more search over the same counts.
 """
@@ -54,7 +54,7 @@ _MAX_CHANGES: Final = 26
 
 
 class ScoredPoint:
-    """A point of a path, with the AUC in each environment of what was learned without it."""
+    """A point of a path, with the AUC in each environment of the model learned without it."""
 
     aucs: tuple[float | None, ...] | None
 
@@ -120,7 +120,7 @@ class PathPoint(ScoredPoint):
 
     @property
     def varies(self) -> float:
-        """Heterogeneity of what must be the same everywhere: of effects, or of rates."""
+        """Heterogeneity of effects or rates, whichever must be homogeneous."""
         is_rate = self.trace.invariance == "rate"
         return self.rate_heterogeneity if is_rate else self.heterogeneity
 

@@ -4,8 +4,8 @@ The summary is a dict: `columns` (verdict, reason, share of heterogeneity, rule,
 environment, pooled effect and prediction interval), `costs` by round at the training environments,
 `path` along the tolerance, `validation` by leave-one-environment-out or None, `limits`.
 
-Along the tolerance, the worst column is always rejected first, so that a tolerance only stops one
-and the same sequence: a column is rejected at tolerances below the smallest share so far.
+The worst column is always rejected first, so that tolerances only stop the same sequence earlier or
+later: a column is rejected at tolerances below the smallest share so far.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def make_summary(
     class_names: tuple[str, str] | None = None,
     words: Words = str,
 ) -> Plain:
-    """Everything that a report shows about a fitted learner, as the module describes.
+    """The content of a report on a fitted learner, as described in the module.
 
     `data_name`, `target`, `environment` and `class_names` (negative, positive) name the data, the
     columns and the classes; `dropped` gives columns that were not used, with the reason (by default
@@ -272,7 +272,7 @@ def _describe_discarded(model: Any, errors: Plain, names: Names) -> Plain:
     own = of_leaves.describe_errors(model, names)
     is_worse = own["n_errors"] >= errors["n_errors"]
     text = write_text("discarded", model=model, own=own, errors=errors)
-    worth = "no better than" if is_worse else "too little better than"  # than min_utility requires
+    worth = "no better than" if is_worse else "not enough better than"  # less than min_utility
     return {"text": str(model), "errors": own, "explanation": text, "worth": worth}
 
 
@@ -327,7 +327,7 @@ def make_advice(
     return {block.partition("_of_")[0]: write_lines(block, **content) for block in blocks}
 
 
-# Reasons for which candidates are rejected that suggestions speak of.
+# Reasons of rejections that have suggestions.
 _REASONS = ("small", "unreplicated", "unhelpful", "dependent")
 
 
@@ -356,8 +356,8 @@ def describe_stability(learner: Learner, stability: Any) -> Plain:
     """The frequencies, checked to be those of the learner's own model."""
     if stability.model != replace(learner.model_, threshold=None):
         raise IcscmError(
-            "stability was computed with other settings or data than fit: from these another "
-            "model is learned; give stability_selection what the estimator was fitted on"
+            "stability was computed with settings or data that give a different model than fit; "
+            "call stability_selection with the settings and data of fit"
         )
     found = stability.describe()
     return {**found, "text": write_text("stability", kind=stability.model.kind, **found)}
@@ -385,7 +385,7 @@ def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
         found = {"points": points, "has_scores": path.points[0].aucs is not None}
         found["caution"] = write_text("path_caution")
     shared = {"parameter": path.parameter, "own": path.own}
-    n_models = len({str(each.model) for each in path.points})  # one may be found twice
+    n_models = len({str(each.model) for each in path.points})  # a model may occur twice
     sizes = {"n_searches": len(path.points), "n_models": n_models}
     return {**shared, **sizes, "text": text, **found}
 

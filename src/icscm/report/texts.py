@@ -21,7 +21,7 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        optimized=False,  # templates are rendered once: to compile them takes longer
+        optimized=False,  # templates are rendered once: optimizing takes longer
         **options,
     )
     environment.globals["constants"] = _constants

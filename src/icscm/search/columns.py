@@ -1,4 +1,4 @@
-"""Columns judged given all others: does their effect still differ between environments?
+"""Screens columns: rejects those whose effect, given all others, differs by environment.
 
 A plain tree of many leaves explains the label, with an intercept for each environment. Expected
 positives n p of every leaf, added up by (feature, bin, environment) over the cubes of the leaves,
@@ -12,8 +12,8 @@ The heterogeneity of a column is that of its worst cut, relative to the deviance
 explains within environments. The worst column beyond the tolerance is rejected and the tree grown
 again without it, until none is left. Nodes are shared, so that most of them cost no counting.
 
-A column that is informative in too few environments is rejected, too: nothing shows that its
-effect is replicated.
+A column that is informative in too few environments is rejected, too: its effect is not
+replicated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,10 +36,10 @@ from icscm.stats.leaf_tables import compute_halves
 from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_extreme_environments
 
-# Leaves of the tree that columns are judged by: fewer leave effects unexplained, which then seem to
-# differ where environments differ in other columns.
+# Leaves of the tree that screens columns: with fewer, unexplained effects of other columns look
+# like differences between environments.
 _LEAST_LEAVES: Final = 64
-# Columns are rejected one by one; where that does not end, all beyond the tolerance at a time.
+# Rounds in which columns are rejected one by one; then all beyond the tolerance at once.
 _MAX_SINGLE: Final = 30
 # Copies of a rejected column that the trace names.
 _MAX_COPIES: Final = 100
@@ -48,8 +48,8 @@ _MAX_COPIES: Final = 100
 class _Judged(NamedTuple):
     """The worst cut of each column that differs beyond chance, the worst first.
 
-    `effects` (column, environment) are log odds relative to the common effect, shrunken by what
-    is chance in them; NaN where an environment does not inform.
+    `effects` (column, environment) are log odds relative to the common effect, shrunken
+    by their sampling error; NaN where an environment is not informative.
     """
 
     cuts: tuple[Cut, ...]
@@ -72,7 +72,7 @@ class ColumnScreen:
     ) -> tuple[Mapping[int, str], tuple[RejectedColumn, ...]]:
         """The reason for each feature that is rejected, and what the trace has of it.
 
-        Without a tolerance, nothing is.
+        Without a tolerance, none is rejected.
         """
         if tolerance is None:
             return {}, ()
@@ -85,7 +85,7 @@ class ColumnScreen:
             for at in beyond:
                 records[judged.cuts[at].feature] = self._describe(judged, at, number)
             number += 1
-        # what was rejected early may not differ without what was rejected later
+        # columns rejected early may not differ without those rejected later
         early = [*records][n_unreplicated:-1]
         for feature in early if number <= _MAX_SINGLE else ():
             fewer = {each: records[each] for each in records if each != feature}
@@ -153,7 +153,7 @@ class ColumnScreen:
         labels: Array = np.stack([leaf.totals for leaf in leaves])
         p = heterogeneity.predict_leaves(labels)
         design = measure_design(self._source, list_binned_splits(self._source, top), labels, p)
-        if design is not None:  # as many as there were, were the rows independent
+        if design is not None:  # the effective number of independent rows
             labels = labels / design
         totals = np.zeros((2, n_environments))
         totals[1] = (labels.sum(axis=1) * p * (1.0 - p)).sum(axis=0)

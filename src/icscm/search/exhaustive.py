@@ -3,8 +3,8 @@
     counts -> one rule per associated feature, copies joined -> their joint table
            -> every subset's leaves -> accepted subsets -> what they all share, or the best
 
-The greedy search takes "not rejected" for "invariant" and may so be led astray by weak tests.
-Here every subset of a few candidate rules is tested as a whole, and only rules that all accepted
+The greedy search treats "not rejected" as "invariant", so tests of low power may mislead it. Here
+every subset of a few candidate rules is tested as a whole, and only rules that all accepted
 subsets share are reported, as invariant causal prediction does; but a subset of d rules makes
 d + 1 leaves, not 2^d strata, so its test has far more power. `docs/theory.md` has the guarantee
 and its assumptions.
@@ -37,8 +37,8 @@ from icscm.stats.verdicts import Verdict
 def choose_alpha(n_samples: int) -> float:
     """The level for `alpha="auto"`: 0.05 for few samples, 200 / m for more than 4,000.
 
-    The guarantee costs up to alpha of the runs, in which the true set itself is rejected. With
-    many samples wrong sets are rejected by far, and a smaller alpha costs nothing else.
+    In up to alpha of the runs the true set is rejected. With many samples wrong sets have very
+    small p-values, so that a smaller alpha has no disadvantage.
 
     >>> choose_alpha(2_000), choose_alpha(20_000)
     (0.05, 0.01)
@@ -79,7 +79,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
     kept = sorted(chosen or ())
     leaves = patterns.compute_leaves(kept)
     model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
-    # the test that the sets were tested by
+    # the test that was used for the sets
     places = patterns.find_leaves(kept)
     own = patterns.measure_effects(places, leaves)
     verdicts = settings.make_verdicts(model.leaves, test=GTest(), effects=own)
@@ -104,7 +104,7 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
 
 
 def _describe_untested(n_rules: int, n_beyond: int, settings: Settings) -> str | None:
-    """Which sets were not tested, since there are limits; None if all were."""
+    """A sentence on sets that were not tested because of limits; None if all were."""
     texts = []
     if n_beyond:
         texts.append(f"with any of {count(n_beyond, 'weaker rule')}")
@@ -166,8 +166,8 @@ def _screen(view: ConjunctionView) -> tuple[list[_Association], int, int]:
 def _associate(view: ConjunctionView, leaves: LeafTables, samples: CountArray) -> FloatArray:
     """Pearson's statistic of each rule against the label.
 
-    0 for rules that point the wrong way (their leaf is more positive than the rest): of a rule
-    and its negation one does, so each cut counts once.
+    0 for rules in the wrong direction (their leaf is more positive than the other samples): this
+    holds for a rule or its negation, so each cut counts once.
     """
     settings, leaf = view.settings, leaves.tables.sum(axis=2)
     rest = samples.sum(axis=1) - leaf

@@ -1,8 +1,8 @@
 """Forests: many trees, each grown on some of the rows and some of the features.
 
-Features are screened once, on all rows: of many trees on fewer rows each, some would let a feature
-in that the others reject. Rows are drawn without replacement: repeated rows would look like more
-evidence that effects differ than there is.
+Features are screened once, on all rows: of many trees on fewer rows each, some would accept a
+feature that the others reject. Rows are drawn without replacement: repeated rows would exaggerate
+the evidence that effects differ.
 
     all rows   --judge-->   which features differ too much
     0.632 of the rows, 0.6 of the features left   --grow-->   tree 1
@@ -34,7 +34,7 @@ DRAWN_SHARE: Final = 0.632
 
 @dataclass(frozen=True)
 class ForestSettings:
-    """What a forest must know besides what each of its trees needs."""
+    """Settings of a forest, in addition to those of its trees."""
 
     tree: TreeSettings
     n_trees: int = 100
@@ -48,7 +48,7 @@ class ForestSettings:
 class OutOfBag:
     """Predictions of the trees for the rows that they were not grown on, in one order of rows.
 
-    `votes` are the means of the trees' probabilities, NaN for rows that no tree left out.
+    `votes` are the means of the trees' probabilities, NaN for rows that all trees were grown on.
     """
 
     labels: Array
@@ -103,7 +103,7 @@ def _screen(source: CountSource, settings: TreeSettings) -> tuple[IntArray, Trac
 def _draw_rows(units: IntArray, rng: np.random.Generator, draws_places: bool) -> BoolArray:
     """Which rows a tree is grown on: some of all, or all of some environments, at least two.
 
-    Of rows that belong together, a unit, all are drawn, or none.
+    Rows that belong together are drawn together.
     """
     n_units = int(units.max()) + 1
     n_drawn = max(1, round(DRAWN_SHARE * n_units))

@@ -1,6 +1,6 @@
-"""Trees grown on counts: best first, each split the one that explains most of those allowed.
+"""Grows trees on counts: best first, each time by the allowed split that explains most.
 
-The search never sees a row. The smaller child of a node is counted, its sibling is the rest:
+The search never uses rows. The smaller child of a node is counted, its sibling by subtraction:
 
     parent     counted, or kept
     smaller    counted by the source
@@ -38,10 +38,10 @@ TOLERANCES: Final = {"effect": 0.01, "rate": 0.005}
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """What the growth of a tree needs besides the counts.
+    """Settings for growing a tree from counts.
 
-    Without a `tolerance` nothing is rejected, and environments play no part: a plain tree. With
-    groups of rows, chance explains more of the labels: `design` times as much.
+    Without a `tolerance` nothing is rejected and environments are not used: a plain tree. With
+    groups of rows, deviance by chance is `design` times as large.
     """
 
     invariance: str = "effect"
@@ -119,7 +119,7 @@ class Node:
             self._kept.add(self, counted)
 
     def _subtract(self) -> list[CountCube] | None:
-        """The parent's cubes less the sibling's, where these are known or less work to count."""
+        """The parent's cubes minus the sibling's, where these are known or faster to count."""
         if self._family is None:
             return None
         parent, sibling = self._family
@@ -127,13 +127,13 @@ class Node:
         if parent not in kept or (sibling not in kept and sibling.size >= self.size):
             return None
         less = list(sibling.count())
-        if parent not in kept:  # dropped for the sibling's
+        if parent not in kept:  # dropped in favour of the sibling's
             return None
         pairs = zip(kept[parent], less, strict=True)
         cubes = [replace(cube, counts=cube.counts - part.counts) for cube, part in pairs]
         self._kept.add(self, cubes)
         if not self._kept.is_shared and parent in kept:
-            self._kept.drop(parent)  # both halves are known: the whole is not needed again
+            self._kept.drop(parent)  # both children are known: the parent is not needed again
         return cubes
 
 
@@ -186,7 +186,7 @@ Rejected = tuple[Found, str]
 
 @dataclass(frozen=True)
 class SplitScan:
-    """The result of a scan of all splits of a node; whether one was made at all."""
+    """The result of a scan of all splits of a node, and whether it was made."""
 
     best: Found | None
     n_candidates: int = 0
@@ -224,17 +224,17 @@ def grow(root: Node, scan: Callable[[Node], SplitScan], max_leaves: int) -> Grow
         if not waiting:
             break
         *_, leaf, best = heappop(waiting)
-        # how the last two leaves could be split is not needed
+        # splits of the last two leaves are not needed
         unscanned = SplitScan(None, was_made=False) if n_leaves == max_leaves else None
-        halves = leaf.node.split(best.cut, best.half)
-        leaf.children = tuple(Growing(half, unscanned or scan(half)) for half in halves)
+        nodes = leaf.node.split(best.cut, best.half)
+        leaf.children = tuple(Growing(node, unscanned or scan(node)) for node in nodes)
         for child in leaf.children:
             wait(child)
     return top
 
 
 def walk(top: Growing) -> Iterator[tuple[Growing, tuple[tuple[Cut, bool], ...]]]:
-    """All nodes of a tree and the way to each, where rules are true first."""
+    """All nodes of a tree and the path to each, true side first."""
     waiting: list[tuple[Growing, tuple[tuple[Cut, bool], ...]]] = [(top, ())]
     while waiting:
         each, path = waiting.pop()
@@ -259,6 +259,6 @@ def list_splits(top: Growing) -> list[tuple[Cut, int, int]]:
 
 
 def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
-    """The splits as sources understand them."""
+    """The splits in the form that sources use."""
     make = source.candidates.make_binned_rule
     return [BinnedSplit(make(cut), *to) for cut, *to in list_splits(top)]

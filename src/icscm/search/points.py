@@ -4,9 +4,9 @@
 
 A term is a set of bins of one column: values above a threshold, or some levels of a category. Given
 the terms so far, the residuals g and hessians h of all rows, summed by (feature, bin, environment),
-tell what each further term would add: one Newton step of its effect, beside new intercepts. The
-best is added, as long as it explains more than chance; then each term may be exchanged. All else
-needs the counts of the patterns of true terms only, and at last the counts of the totals:
+give the gain of each further term: one Newton step of its effect and of the intercepts. The best
+is added while it explains more than chance; then each term may be exchanged. All other steps need
+only the counts of the patterns of true terms, and finally the counts of the totals:
 
     terms   --count_patterns-->   (pattern, label, environment)   --Newton-->   effects
     effects times a factor, rounded, each moved by 1 while that lowers the log loss   -->   points
@@ -38,18 +38,18 @@ _LEAST_GAIN: Final = 0.5
 _MAX_EXCHANGES: Final = 5
 # Rounds in which all points are moved, at most.
 _MAX_ROUNDS: Final = 20
-# Missing values of a column from which on they have points of their own, not those of the mean.
+# Missing values of a column from which on they have their own points instead of the mean.
 _FEW: Final = 20
-# Classes of totals, as equal in size as totals allow.
+# Number of classes of totals, of about equal size.
 _N_CLASSES: Final = 8
 
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """What the search of a score needs besides the counts.
+    """Settings of the search for a score.
 
     `features` may be used; `least` is the least information of a term, its hessian within
-    environments. With groups of rows, chance explains `design` times as much.
+    environments. With groups of rows, deviance by chance is `design` times as large.
     """
 
     features: IntArray
@@ -126,7 +126,7 @@ def _fit_terms(source: CountSource, terms: Sequence[BinnedRule]) -> Fit:
 def _find_best(
     source: Any, settings: ScoreSettings, terms: Sequence[BinnedRule]
 ) -> tuple[float, BinnedRule | None]:
-    """The term that explains most beside the others, of equals the first; what it explains."""
+    """The term that explains most given the others, the first of ties, and its gain."""
     best: tuple[float, BinnedRule | None] = 0.0, None
     used = {(each.feature, each.satisfied.tobytes()) for each in terms}
     cubes = [*source.sum_residuals(terms, _fit_terms(source, terms).p, settings.features)]
@@ -227,7 +227,7 @@ def find_score(source: Any, settings: ScoreSettings) -> Score:
 
 
 def _add_missing(source: CountSource, terms: Sequence[BinnedRule]) -> list[BinnedRule]:
-    """The terms, and last one of missing values for each column that has any."""
+    """The terms, followed by one of missing values for each column that has any."""
     missing = {}
     for each in terms:
         if source.candidates.find_layout(each.feature).has_missing:
@@ -250,16 +250,16 @@ def _count_bins(source: CountSource, terms: Sequence[BinnedRule]) -> dict[int, C
 def _make_terms(
     source: CountSource, feature: int, points: IntArray, sizes: CountArray, missing: int
 ) -> Iterator[Term]:
-    """The rows of a column in the model, of which the first that is true decides.
+    """The terms of a column in the model; the first one that is true counts.
 
-    Missing values, then thresholds from the highest down, or levels; at last all other values.
+    Missing values, then thresholds from the highest down, or levels; finally all other values.
     """
     make, values = source.candidates.make_rule, points.tolist()
     rule = make(Cut(feature, MISSINGNESS, False))
     if isinstance(rule, MissingRule):  # a presence or absence is never missing
         yield Term(rule, missing)
     if source.candidates.find_layout(feature).nominal:
-        other = int(np.bincount(points, sizes).argmax())  # of levels not seen, as of most samples
+        other = int(np.bincount(points, sizes).argmax())  # unknown levels: as most samples
         changes = [(cut, own) for cut, own in enumerate(values) if own != other]
     else:
         steps = [k for k in range(len(values) - 1) if values[k] != values[k + 1]]

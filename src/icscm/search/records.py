@@ -13,18 +13,18 @@ STOP_REASONS = {
     "covered": "no uncovered sample is left that another rule could cover correctly",
     "independence": "the label of the uncovered samples no longer depends on the environment",
     "max_rules": "the largest allowed number of rules was reached",
-    "no_candidate": "no candidate rule was left that may be added",
+    "no_candidate": "no acceptable candidate rule was left",
     "intersection": "all sets were tested, and the accepted sets share these rules",
     "empty_intersection": "all sets were tested, and the accepted sets share no rule",
     "best": "all sets were tested, and these rules are the accepted set of lowest BIC, without a "
-    "guarantee (only what all accepted sets share has one)",
+    "guarantee (which only the rules shared by all accepted sets have)",
     "empty_best": "all sets were tested, and the accepted set of lowest BIC has no rule",
     "all_rejected": "all sets were tested, and every one was rejected",
     "nothing_associated": "no feature is significantly associated with the label",
     "max_leaves": "the largest allowed number of leaves was reached",
-    "small": "it is too small, or of one label only",
-    "uninformative": "no split explains more deviance than chance would",
-    "rejected": "all splits that explain more deviance than chance were rejected",
+    "small": "it has too few samples, or one label only",
+    "uninformative": "no split explains more deviance than expected by chance",
+    "rejected": "all splits that explain more deviance than expected by chance were rejected",
 }
 
 
@@ -40,8 +40,8 @@ class Candidate:
         For rule sets: the samples that it covers, abs(A) - p abs(B) times the weight of its
         feature, and the verdict on the leaf.
     replication : float or None
-        For rule sets: how many environments inform on the rule, less 1, relative to those that
-        could; None where it cannot be told.
+        For rule sets: the effective number of informative environments, minus 1, relative to those
+        that could be; None where it cannot be assessed.
     design_effect : float or None
         Of the leaf, where rows come in groups or have weights.
     if_true, if_false : tuple of tuple of int
@@ -108,17 +108,17 @@ class RejectedColumn:
         The split of the column that was judged, and why it was rejected: `"unreplicated"` or
         `"heterogeneous"`.
     round : int
-        The round of judging that rejected it; 0 for replication, which is judged first.
+        The round of the screen that rejected it; 0 for replication, which is tested first.
     replication : float or None
-        Of columns that are not replicated: how many environments inform on the split, less 1,
-        relative to those that could.
+        For columns that are not replicated: the effective number of informative environments,
+        minus 1, relative to those that could be.
     heterogeneity_share, p_value : float or None
         By how much the effect of the split, given the tree, differs between environments beyond
         chance, relative to the deviance that the tree explains; the p-value of Cochran's Q,
         corrected for all splits.
     lowest, highest : tuple of environment and float, or None
         The environments of the lowest and the highest effect: log odds relative to the common
-        effect, given the tree, shrunken by what is chance in them.
+        effect, given the tree, shrunken by their sampling error.
     """
 
     rule: Rule

@@ -3,11 +3,11 @@
 Pruning (Proposition 3.2) drops the features without which the label is still invariant. The
 proposition is about a conjunction all of whose leaves are invariant. The leaves of the rules
 passed when these were added; the uncovered samples have passed if the search ended for that reason.
-If it ended for another, nothing is known of the features that the tests would drop, and they stay.
+If it ended for another reason, the features that the tests would drop may be needed, and stay.
 
-A greedy search decides by statistics alone. The p-values and verdicts of the leaves, of the chosen
-and of the rejected rules take longer than a small fit, and most fits never need them: they are
-computed when the verdicts or the nodes of the trace are first read.
+A greedy search needs statistics only. The p-values and verdicts of the leaves and of the chosen and
+rejected rules take longer than a small fit, and most fits never need them: they are computed when
+the verdicts or the nodes of the trace are first read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ def find_model(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
     is_greedy = settings.search != "exhaustive"
     model, trace = (learn if is_greedy else learn_exhaustively)(source, settings)
     if settings.min_utility is not None and model.rules and settings.test is not None:
-        # by the costs that p sets, or by plain errors: a p far from 1 makes one constant cheap
+        # by the costs of p, or by plain errors, since with p far from 1 one constant costs little
         gain = max(_measure_gain(model, p) for p in {settings.p, 1.0})
         if gain < Fraction(str(settings.min_utility)):
             found, model = model, model.make_baseline()
@@ -107,7 +107,7 @@ def learn(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
 def _plan_verdicts(
     view: ConjunctionView, cuts: Sequence[Cut], model: Tree, levels: Sequence[float | None] | None
 ) -> Callable[[], tuple[Verdict, ...]]:
-    """What makes the verdicts on the leaves of a model of these cuts, without the samples."""
+    """A function that computes the verdicts on the leaves of these cuts, without the samples."""
     effects = None
     if view.is_clustered:
         patterns = view.count_patterns([view.make_binned_rule(cut) for cut in cuts])

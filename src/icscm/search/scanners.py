@@ -29,7 +29,7 @@ class FeatureSplits(NamedTuple):
 
     `n_informative` is how many such splits the feature has, those of identical ones included. The
     splits of the first features are kept: `at` is the place of each in the tables of its block,
-    `halves` are the samples for which it is false.
+    `halves` are the samples for which its rule is false.
     """
 
     features: IntArray

@@ -1,6 +1,6 @@
 """Sets of features: enumerate them, test every one, and find what the accepted ones share.
 
-Testing every set by a table is exponential by nature; the cost of one set can be saved. The tables
+The number of sets is exponential, so that each set must be cheap. The tables
 of all sets come from few passes over the rows:
 
     table of a largest set -> smaller sets' tables -> statistics -> p-values
@@ -40,7 +40,7 @@ MAX_FEATURES = 20
 MAX_SETS = 2**MAX_FEATURES
 # Cells of the largest table counted: 128 MiB. The walk down holds up to twice as much besides.
 MAX_TABLE_CELLS = 2**24
-# Numbers of sets beyond this are not counted out.
+# Larger numbers of sets are not counted exactly.
 _UNCOUNTED = 10**15
 # Cells whose statistics are computed together: many numbers for each call, and yet in the cache.
 _BATCH_CELLS = 2**16
@@ -65,7 +65,7 @@ def list_subsets(n: int, most: int) -> list[tuple[int, ...]]:
 
 
 def find_shared(accepted: Iterable[Sequence[int]]) -> set[int] | None:
-    """What all accepted sets share; None when there is none, which is not the empty set.
+    """The features that all accepted sets share; None, not the empty set, when none is accepted.
 
     >>> find_shared([(0, 1), (1, 2)]), find_shared([(0,), (1,)]), find_shared([])
     ({1}, set(), None)
@@ -138,7 +138,7 @@ class InvariantSets:
 
 
 def conclude(p_values: _Values, n_features: int, alpha: float, copied: set[int]) -> InvariantSets:
-    """What the p-values of all sets tell; a feature that has copies is never needed."""
+    """The conclusion from the p-values of all sets; a feature with copies is never needed."""
     order = sorted(p_values, key=lambda each: (len(each), each))
     accepted = {each: p_values[each] for each in order if exceeds(p_values[each], alpha)}
     # for most features the largest p-value is that of all; others are compared for those in its set
@@ -180,7 +180,7 @@ def find_invariant_sets(
 
 
 def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -> None:
-    """Raise before starting what would take hours or not fit the memory."""
+    """Raise if the tests would take hours or exceed the memory."""
     n_features = counts.n_features
     n_sets = count_sets(n_features, size)
     if n_sets > MAX_SETS:
@@ -201,7 +201,7 @@ def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -
 
 
 def count_sets(n_features: int, size: int) -> int:
-    """Sets of up to `size` features; counting ends where nobody would read the number."""
+    """The number of sets of up to `size` features; counting stops at `_UNCOUNTED`."""
     total = 0
     for k in range(size + 1):
         total += math.comb(n_features, k)

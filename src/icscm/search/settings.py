@@ -26,15 +26,15 @@ from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, Utility, compute_le
 from icscm.stats.replication import compute_factors, find_effective_bounds
 from icscm.stats.verdicts import Verdict, make_verdicts
 
-# Statistics that lie nearer to the critical value are for the search itself to decide: relative,
-# and for each sample, of whose rounding a sum may hold a little.
+# Statistics nearer to the critical value are decided by the search itself: a relative distance, and
+# one per sample, for the rounding of sums.
 _SLACK = 1e-9
 _SLACK_OF_SAMPLE = 1e-13
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the search needs besides the counts.
+    """Settings of the search for a rule set.
 
     Without a `test` nothing is rejected for depending on the environment: the plain SCM.
     """
@@ -217,7 +217,7 @@ class Patterns:
 def make_screen_query(
     view: ConjunctionView, criterion: Criterion | None, utility: Utility, in_play: CountArray
 ) -> ScreenQuery | None:
-    """What every candidate must satisfy; None where plain numbers cannot express it."""
+    """The criteria of all candidates; None where plain numbers cannot express them."""
     settings, test = view.settings, _find_test(criterion)
     if test is None or settings.feature_weights is not None or settings.evidence == "cumulative":
         return None
@@ -248,7 +248,7 @@ def make_screen_query(
 
 
 def _find_test(criterion: Criterion | None) -> str | None:
-    """What the statistic is called; None for what goes by more than a statistic."""
+    """The name of the test's statistic; None for tests that need more than a statistic."""
     if criterion is None:
         return "none"
     test: IndependenceTest | None = getattr(criterion, "test", None)

@@ -1,7 +1,7 @@
-"""Which shape fits: a conjunction, a disjunction, or rather a tree of the same rules.
+"""Chooses the shape of a model: a conjunction, a disjunction, or a tree of the same rules.
 
-Each is learned without some of the environments and ranks the samples of these. With fewer than
-three environments, too few would be left to compare, and rows are held out instead.
+Each is learned without some of the environments, and ranks their samples. With fewer than three
+environments too few would remain to compare, and rows are held out instead.
 
     all rows  --draw-->  without fold 1  --search-->  model  --its leaves-->  AUC in fold 1
                          ...
@@ -28,7 +28,7 @@ from icscm.stats.splits import compute_auc
 
 # Folds of environments, each of one where there are no more, or of rows.
 N_FOLDS: Final = 5
-# A shape or a tree must have an AUC that is larger by this than that of what is simpler.
+# The gain in AUC required of a disjunction over a conjunction, and of a tree over both.
 LEAST_GAIN: Final = 0.01
 # Cells (rows times columns) up to which a tree is grown, too: it takes many more scans.
 MAX_TREE_CELLS: Final = 10**7
@@ -55,7 +55,7 @@ class ShapeChoice:
 
     @property
     def chosen(self) -> str:
-        """The disjunction if it is better by more than a trifle, else the conjunction."""
+        """The disjunction if its AUC is larger by more than `LEAST_GAIN`, else the conjunction."""
         is_better = self.scores["disjunction"] > self.scores["conjunction"] + LEAST_GAIN
         return "disjunction" if is_better else "conjunction"
 
@@ -65,8 +65,8 @@ class ShapeChoice:
         return self.scores.get("tree", 0.0) > self.scores[self.chosen] + LEAST_GAIN
 
 
-def choose_shape(source: StoredSource, ways: Sequence[Settings], n_features: int) -> ShapeChoice:
-    """Compare shapes by samples that they were not learned from; `ways` has the settings of each.
+def choose_shape(source: StoredSource, chains: Sequence[Settings], n_features: int) -> ShapeChoice:
+    """Compare shapes by samples that they were not learned from; `chains` are settings of each.
 
     The AUC is that within an environment, averaged with weights P N / (P + N) by its positives and
     negatives, so that environments without cases have none. Of more than `MAX_ROWS` samples every
@@ -78,18 +78,18 @@ def choose_shape(source: StoredSource, ways: Sequence[Settings], n_features: int
         source = source.draw(np.concatenate(kept))
     labels, environments = source.list_cells()
     held_out, folds = _assign_folds(source, labels, environments)
-    shapes = [each.model_type for each in ways]
+    shapes = [each.model_type for each in chains]
     if held_out == "environments" and len(labels) * n_features <= MAX_TREE_CELLS:
-        shapes.append("tree")  # rows of the same environments would favour its shortcuts
+        shapes.append("tree")  # held-out rows of the training environments would favour shortcuts
     found: dict[str, list[tuple[float, float]]] = {shape: [] for shape in shapes}
     for fold in np.unique(folds).tolist():
         is_out: BoolArray = folds == fold
         part = source.draw(~is_out)
         for number, shape in enumerate(shapes):
-            is_chain = number < len(ways)
-            grown = _grow_chain(part, ways[number]) if is_chain else _grow_tree(part, ways[0])
+            is_chain = number < len(chains)
+            grown = _grow_chain(part, chains[number]) if is_chain else _grow_tree(part, chains[0])
             leaves = source.find_leaves(grown[0], is_out)[is_out]
-            part = source.draw(~is_out) if is_chain else part  # a chain's rows have left
+            part = source.draw(~is_out) if is_chain else part  # its rows were covered
             found[shape] += _score(labels[is_out], environments[is_out], grown[1][leaves])
     means = {}
     for shape, pairs in found.items():

@@ -1,4 +1,4 @@
-"""How a search came to its model: the one source for reports and debugging.
+"""The record of a search, for reports and debugging.
 
 One record serves every search. The nodes of a tree, and the steps of a rule set, which is a chain,
 are scans of all candidates; a node that was split, or a rule that was added, is a `Step`.
@@ -44,7 +44,8 @@ class Scan:
         How many there were, and how many were rejected by reason; for trees, of those that
         explain more deviance than chance.
     best_rejected : tuple of Rejection
-        Those of largest utility, or, one for each feature, that explain most deviance.
+        For rule sets, those of largest utility; for trees, for each feature the one that explains
+        most deviance.
     cutoff : float or None
         The p-value up to which candidates were rejected: alpha, or what a correction made of it;
         None where p-values did not decide.
@@ -103,7 +104,7 @@ class Trace(DisplayMixin):
     classes, environments : tuple
         The order of all counts.
     notes : tuple of str
-        Facts about how the counts came about.
+        Facts about how the counts were made.
     verdicts : tuple of Verdict
         On the model's leaves; for a rule set the last is on the uncovered samples.
     stop_reason : str or None
@@ -128,8 +129,8 @@ class Trace(DisplayMixin):
         For invariant rates, the best trees grown on the way, by rising score, and last the one
         that was chosen, whose score may be a little lower: it does without idle features.
     lone_environment : object or None
-        The environment that has nearly all information on the label, if there is one: whether a
-        rule or an effect is replicated cannot be told then, and nothing is rejected for it.
+        The environment that has nearly all information on the label, if there is one: replication
+        cannot be assessed then, and nothing is rejected for it.
     heterogeneity_share : float or None
         For invariant rates, the part of the deviance explained that is due to differences between
         environments, which `tolerance` bounds where possible.
@@ -228,7 +229,7 @@ class Trace(DisplayMixin):
     def find_outlier_environments(
         self, leaf: LeafCounts, effect: float | None = None
     ) -> tuple[Any, ...] | None:
-        """The environments without which a leaf would be taken for invariant.
+        """The environments without which a leaf would be accepted as invariant.
 
         Parameters
         ----------
@@ -249,7 +250,7 @@ class Trace(DisplayMixin):
         return None if found is None else tuple(self.environments[k] for k in found)
 
     def describe_lone(self) -> str | None:
-        """That one environment has nearly all information, if that is so.
+        """A warning if one environment has nearly all information.
 
         Returns
         -------
@@ -259,7 +260,7 @@ class Trace(DisplayMixin):
         return None if self.lone_environment is None else describe_lone(self.lone_environment)
 
     def describe_excess(self) -> str | None:
-        """That no tree of invariant rates was found and this is the nearest, if that is so.
+        """A warning if no tree of invariant rates was found and this is the nearest.
 
         Returns
         -------
@@ -277,7 +278,7 @@ class Trace(DisplayMixin):
         return (
             "No tree was found whose leaves have the same rate of the label in all environments: "
             f"in this one, differences between them amount to {share:.1%} of the deviance "
-            f"explained, where {tolerance:.1%} is tolerated."
+            f"explained; the tolerance is {tolerance:.1%}."
         )
 
     def list_importances(self) -> dict[str | int, tuple[float, float]]:

@@ -140,7 +140,7 @@ class SetTester:
         self._beside |= zip(new, find_beside(source, [*new.values()]), strict=True)
         pairs = [(each, self._beside[key]) for each, key in zip(splits, keys, strict=True)]
         if any(beside for _, beside in pairs):
-            # at the first split with the row in a bin beside its cut the two ways part for good
+            # at the first split with the row in a bin beside its cut the two paths part for good
             wide, narrow = (
                 [each._replace(rule=beside[side]) if beside else each for each, beside in pairs]
                 for side in (0, 1)
@@ -171,7 +171,7 @@ class _SetScanner:
     """Scans for splits on the `wanted` ones of some features.
 
     First those that explain more deviance of the label than chance; where there is none and the
-    label still depends on the environment, one that explains some of that.
+    label still depends on the environment, one that explains part of that dependence.
     """
 
     candidates: CandidateMap

@@ -1,7 +1,7 @@
 """Trees from counts: a model and its trace.
 
 Trees of homogeneous rates are grown without the features that make their leaves differ. Splits
-cannot be assessed one by one: any first split of `A1 ? A2 : A3` makes its halves depend on the
+cannot be assessed one by one: after any first split of `A1 ? A2 : A3` both children depend on the
 environment, and only the whole tree explains that. So whole trees are scored, each the plain one
 without some banned features:
 
@@ -230,8 +230,8 @@ class _Search:
     def _ban_each(self, banned: Banned) -> Iterator[Banned]:
         """The sets with one more feature, of those that the tree uses, and with its copies.
 
-        Copies step in and leave all leaves as they were: not every source stores identical
-        features once.
+        Otherwise a copy would replace the feature in the same leaves: not every source stores
+        identical features once.
         """
         before = self.tree(banned)
         for feature in before.used:
@@ -250,7 +250,7 @@ class _Search:
         return self.tree(banned).tried.score
 
     def ban(self) -> Banned:
-        """A tree beyond chance is grown anew without each of its features, and so on.
+        """Grow a tree beyond chance again without each of its features, and so on.
 
         The deviance that a tree explains bounds the score of all that ban more.
         """
@@ -265,7 +265,7 @@ class _Search:
         return best
 
     def unban(self, banned: Banned) -> Banned:
-        """A feature banned early may be needed by those that were left."""
+        """Allow features again that were banned early but are needed by the remaining ones."""
         while banned:
             again = max((banned - {each} for each in sorted(banned)), key=self._score)
             if self._score(again) <= self._score(banned):
@@ -274,7 +274,7 @@ class _Search:
         return banned
 
     def drop_idle(self, banned: Banned) -> Banned:
-        """Ban features that add next to nothing: neither deviance explained nor homogeneity."""
+        """Ban features that add almost no deviance explained and no homogeneity."""
         n_candidates = max(1, self._root.found.n_candidates)
         level = CHANCE_LEVEL / (n_candidates * self._settings.max_leaves)
         noise = self._settings.design * find_quantile(level, 1)

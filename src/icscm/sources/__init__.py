@@ -1,8 +1,8 @@
-"""Where the samples are stored, a folder each: memory, files, Dask, bits, sites.
+"""Sources of counts by where samples are stored: memory, files, Dask, bits, sites.
 
 Each is opened by one function that returns a `Countable`; estimators alone turn that into fitted
 state. May import `stats`, `io`, `engine`, `model`, `tables` and the base modules. No source
-imports another, except for what they share in `countable`.
+imports another; shared code is in `countable`.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What every source is opened to: samples that can be counted, and what is known of their table.
+"""Samples that can be counted, and what is known of their table: the result of opening a source.
 
 `StoredSource` is what the sources share that keep all rows in stores: in memory, or mapped from a
 file.
@@ -40,9 +40,9 @@ class BinningConfig:
     max_thresholds : int, optional
         The most thresholds of a feature; None for every value.
     missing : {"candidate", "separate", "error"}
-        What becomes of missing values.
+        How missing values are handled.
     keep_columns : str or sequence of str, optional
-        Columns to be kept though they are suspicious, or `"all"`.
+        Columns to keep although they are suspicious, or `"all"`.
     n_jobs : int, optional
         The number of threads.
     device : {"cpu", "cuda", "auto"}
@@ -66,7 +66,7 @@ class BinningConfig:
 def describe_columns(
     survey: Survey, names: tuple[str, ...] | None, config: BinningConfig, *, has_types: bool = True
 ) -> CodedTable:
-    """The columns of a table that was surveyed, those that no rule should be made of dropped.
+    """The columns of a surveyed table, without those that rules should not use.
 
     Arrays, whose columns have no types of their own, come from users who prepared them.
     """
@@ -78,7 +78,7 @@ def describe_columns(
     return drop_columns(table, find_suspicious_surveyed(survey, table), config.keep_columns)
 
 
-# What a learner and the source that it learns from have to agree on.
+# The settings that a learner and its source must share.
 _BINNING_SETTINGS = ("max_thresholds", "missing", "keep_columns", "device")
 
 
@@ -100,7 +100,7 @@ class Countable(Generic[Source]):
     source : CountSource
         What counts the samples.
     table : CodedTable, optional
-        What became of the columns, without rows; None where they are too many to describe.
+        The columns, without rows; None where they are too many to describe.
     names : tuple of str, optional
         The names of the features; None where they go by their positions.
     classes : array of shape (2,)
@@ -110,9 +110,9 @@ class Countable(Generic[Source]):
     has_environments : bool
         Whether environments were given.
     close : callable
-        Gives up what the source holds.
+        Releases the resources of the source.
     config : BinningConfig
-        How the samples were opened; a learner has to have the same settings.
+        How the samples were opened; a learner must have the same settings.
     is_binned : bool
         Whether `config` decided on the bins; False where they were fixed before.
 
@@ -159,12 +159,12 @@ class Countable(Generic[Source]):
         for name in _BINNING_SETTINGS if self.is_binned else ("device",):
             opened, wanted = getattr(self.config, name), getattr(config, name)
             if opened is not wanted and not _are_same(name, opened, wanted):
-                why = Parameter(name, wanted), ", and these samples were opened with "
+                why = Parameter(name, wanted), ", but these samples were opened with "
                 advice = "; open them with preparation=learner.prepare(), or give it that value"
                 raise IcscmError(f"{learner} has ", *why, Parameter(name, opened), advice)
         if self._learners:
-            before = f"these samples were learned from before, by {self._learners[0]}"
-            raise IcscmError(f"{before}, and rows left them; open them again for each learner")
+            before = f"these samples were already used by {self._learners[0]}"
+            raise IcscmError(f"{before} and lost rows; open them again for each learner")
         self._learners.append(learner)
 
     def __enter__(self) -> Self:

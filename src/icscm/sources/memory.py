@@ -207,14 +207,14 @@ def make_memory_source(
         if packed is not None:
             candidates, stores = packed[0], [packed[1]]
         elif is_sparse(table.values):
-            raise NotBinaryError("X is sparse and holds other values than 0 and 1; make it dense")
+            raise NotBinaryError("X is sparse and holds values other than 0 and 1; make it dense")
         else:
             candidates, stores = encode(table, position, rows, max_thresholds, n_threads)
         stores = place(stores, rows, device)
     notes = [SAMPLED] if isinstance(candidates, Binning) and candidates.sampled else []
     if unit > 1:
-        note = f"Rows have weights. Counts are in units of weight, of which a row has {unit:.1f} on"
-        notes.append(f"{note} average; tests and intervals are for the effective number of rows.")
+        note = f"Rows have weights. Counts are in units of weight, on average {unit:.1f} per row"
+        notes.append(f"{note}; tests and intervals are for the effective number of rows.")
     info = SourceInfo(candidates, classes, environment_labels, notes)
     source = MemorySource(info, stores, rows, position)
     if groups is not None:

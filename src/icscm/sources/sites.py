@@ -1,4 +1,4 @@
-"""Federated learning: sites, such as hospitals, that keep their rows and answer with counts.
+"""Federated learning: sites, such as hospitals, keep their rows and return counts.
 
     agreement (columns, thresholds, levels, labels, environments)
         |                      |                      |
@@ -34,7 +34,7 @@ from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, rea
 from icscm.tables.labels import encode_environments
 
 # What to do about a site whose answers cannot be right.
-_SEE = "see what it runs, or leave it out"
+_CHECK = "check its software, or omit it"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def make_agreement(
     environments: Sequence[Any],
     missing: Collection[str] = (),
 ) -> Agreement:
-    """Define what sites have to agree on, so that their counts can be added up.
+    """Define the columns and labels common to all sites, so that their counts can be added up.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def make_agreement(
 class Site(Protocol):
     """The queries that a site answers.
 
-    Implement it over your connection to a site, where a `LocalSite` computes the answers.
+    Implement it on your connection to a site, where a `LocalSite` computes the answers.
 
     Examples
     --------
@@ -215,9 +215,9 @@ class LocalSite(Site):
     y : array-like of shape (n_samples,)
         One of the agreed labels for each row.
     environments : array-like of shape (n_samples,) or label
-        One label for each row, or the one environment that the whole site is.
+        One label for each row, or a single label for the whole site.
     agreement : Agreement
-        What all sites agreed on.
+        The agreement of all sites.
 
     Raises
     ------
@@ -262,14 +262,14 @@ class SitesSource:
     """A federated count source: queries each site and adds up the answers.
 
     Answers are checked: type and shape of each, and that the sums can be counts of the same samples
-    in every column. Only sums need be right, since sites may add masks that cancel.
+    in every column. Only sums need to be right: sites may add masks that cancel.
     """
 
     notes: Sequence[str] = ()
 
     def __init__(self, sites: Sequence[Site], agreement: Agreement) -> None:
         if not sites:
-            raise IcscmError("there is no site to ask; give at least one")
+            raise IcscmError("no sites were given; give at least one")
         self.candidates = agreement.binning
         self.classes: Sequence[Any] = agreement.classes
         self.environments: Sequence[Any] = agreement.environments
@@ -340,31 +340,31 @@ class SitesSource:
         self._check(query, faults)
 
     def _check(self, query: str, faults: Sequence[Any]) -> None:
-        """Raise if the sum, which comes last, is at fault; names the sites that are, if not all."""
+        """Raise if the sum, which comes last, is wrong; names the wrong sites, unless all are."""
         if faults[-1]:
             names = [f"site {number}" for number, fault in enumerate(faults[:-1], start=1) if fault]
             is_clear = len(names) in range(1, max(2, len(self._sites)))
             who = shorten_list(names) if is_clear else "the sum of the sites"
-            what = f"{who} answers {query} with counts that cannot be: below 0, or not of the same"
-            raise IcscmError(f"{what} samples in every column; {_SEE}")
+            what = f"{who} returned impossible counts for {query}: negative, or of different"
+            raise IcscmError(f"{what} samples by column; {_CHECK}")
 
     def _ask(self, query: str, read: Callable[[Any], Any], *arguments: Any) -> list[Any]:
-        """The answers of all sites, each read; names the site that gives none that can be read."""
+        """The answers of all sites, parsed by `read`; raises with the site that fails."""
         answers = []
         for number, site in enumerate(self._sites, start=1):
-            why = f"does not answer {query} ({{}}); see whether it is up, then fit again"
+            why = f"failed to answer {query} ({{}}); check that it is running, then fit again"
             try:
                 answer = getattr(site, query)(*arguments)
-                why = f"answers {query} with something else: {{}}; {_SEE}"
+                why = f"returned an unexpected answer to {query}: {{}}; {_CHECK}"
                 answers.append(read(answer))
-            except Exception as error:  # an answer may be anything, and an error without words
+            except Exception as error:  # answers and errors may be of any kind
                 text = " ".join(format_exception_only(error)[-1].split())
                 raise IcscmError(f"site {number} {why.format(text)}") from error
         return answers
 
 
 def _are_counts(counts: Array) -> bool:
-    """Whether none is below 0, nor more than can be."""
+    """Whether no count is negative or impossibly large."""
     return bool((counts >= 0).all() and np.sum(counts, dtype=np.float64) <= LARGEST_EXACT)
 
 
@@ -372,7 +372,7 @@ def _read_array(answer: Any, shape: tuple[int, ...], kinds: str = "iu") -> Array
     """An answer as an array of whole numbers, or of booleans, of this shape; else ValueError."""
     found = np.asarray(answer)
     if found.dtype.kind not in kinds or found.shape != shape:
-        raise ValueError(f"{found.dtype} of shape {found.shape}, where {shape} is expected")
+        raise ValueError(f"{found.dtype} of shape {found.shape}, but {shape} was expected")
     return found.astype(np.bool_ if kinds == "b" else COUNT_DTYPE)
 
 
@@ -384,7 +384,7 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     sites : sequence of Site
         The sites, each a `LocalSite` or your own implementation of `Site`.
     agreement : Agreement
-        What all of them agreed on.
+        The agreement of all sites.
 
     Returns
     -------
@@ -430,7 +430,7 @@ def _check_column(column: Column, binning: Binning, j: int, name: str) -> Column
         column = Numbers(np.zeros(len(column.codes)), column.missing)  # nothing but missing values
     if not isinstance(column, Levels if is_category else Numbers):
         wanted = "categories" if is_category else "numbers"
-        raise IcscmError(f"column {name!r} was agreed to hold {wanted} and does not")
+        raise IcscmError(f"column {name!r} must hold {wanted}, as agreed, but does not")
     if column.missing is not None and not binning.has_missing[j]:
         why = f"column {name!r} is missing in {int(column.missing.sum()):,} rows"
         raise IcscmError(f"{why}, which was not agreed; name it in make_agreement(missing=...)")

@@ -1,4 +1,4 @@
-"""When a leaf is accepted as invariant: criteria, corrections and outliers."""
+"""Criteria by which a leaf is accepted as invariant, corrections, and outlying environments."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,8 +11,8 @@ from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, find_independent
 from icscm.stats.verdicts import deflate, find_shown
 
-# A bound is reached by exact p-values (ratios of whole numbers) more often than by chance; its
-# own rounding must not decide then.
+# Exact p-values (ratios of whole numbers) equal a bound more often than expected; rounding must not
+# decide then.
 _SLACK = 1.0 + 1e-12
 # Environments tried at each removal: those that stand out most.
 _N_TRIED = 16
@@ -29,7 +29,7 @@ class Criterion(Protocol):
 
 @dataclass(frozen=True)
 class PValueCriterion:
-    """The paper's: accepted while the test does not reject independence at alpha."""
+    """The criterion of the paper: accepted unless the test rejects independence at alpha."""
 
     test: IndependenceTest
     alpha: float
@@ -122,11 +122,11 @@ def adjust_holm(p_values: FloatArray) -> FloatArray:
 def find_outlier_environments(
     table: CountArray, criterion: Criterion, most: int | None = None, effect: float | None = None
 ) -> list[int] | None:
-    """The environments to leave out of a leaf (label, environment) for it to pass, the first first.
+    """The environments to omit from a leaf (label, environment) for it to pass, in this order.
 
-    One is left out after the other, each time that without which label and environment depend least
-    on each other. None where as many would have to go as stay: then no environment is the odd one.
-    Nor is it where more than `most` would have to go. `effect` is the design effect of the leaf.
+    They are omitted one by one, each time the one without which label and environment depend least
+    on each other. None if half of the environments, or more than `most`, would have to be omitted:
+    then they are not outliers. `effect` is the design effect of the leaf.
     """
     effects = None if effect is None else np.array([effect])
     seen = np.flatnonzero(table.sum(axis=0))

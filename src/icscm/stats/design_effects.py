@@ -22,8 +22,8 @@ def compute_design_effects(squares: Array, hessians: Array, sizes: Array) -> Flo
 
     `squares` are the sums of s^2 and the number of groups (2, environment), `sizes` the rows. At
     least 1. It is the design effect of a column that is constant within groups; for columns that
-    vary within groups it is too large, and their tests are conservative. Where it cannot be told
-    (a single group, one label), a group counts as one row.
+    vary within groups it is too large, and their tests are conservative. Where it is undefined (a
+    single group, one label), a group counts as one row.
 
     >>> compute_design_effects(np.array([[2.0], [2.0]]), np.array([1.0]), np.array([4])).tolist()
     [4.0]
@@ -34,12 +34,12 @@ def compute_design_effects(squares: Array, hessians: Array, sizes: Array) -> Flo
 
 
 def compute_leaf_design_effects(tables: CountArray, moments: CountArray) -> FloatArray:
-    """By how much likeness within clusters inflates the statistic of each table, at least 1.
+    """By how much similarity within clusters inflates the statistic of each table, at least 1.
 
     With r_e the rate of an environment of n_e samples, V_e the variance of its positives, and all
     n samples: Pearson's statistic has the mean sum (1 - n_e / n) V_e / n_e / (r (1 - r)) instead of
     K - 1, and is divided by the ratio of the two. `moments` are those of `icscm.engine.clusters`;
-    environments of a single cluster carry nothing.
+    environments of a single cluster have no information.
     """
     n, positives = tables.sum(axis=1).astype(np.float64), tables[:, 1]
     rates = positives / np.maximum(n, 1.0)

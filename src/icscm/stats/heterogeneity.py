@@ -1,4 +1,4 @@
-"""Conditional heterogeneity: given a model, does the effect of a cut differ between environments?
+"""Conditional heterogeneity: how much the effect of a cut differs by environment, given a model.
 
 A model with an intercept for each environment leaves residuals. With the gradient g (label less
 probability) and the hessian h (probability times its complement) of the rows, the one-step effect
@@ -11,7 +11,7 @@ of a cut on the residual log odds of environment e is
 
 with W = sum w_e (DerSimonian and Laird 1986, beyond three standard deviations of chance).
 tau^2 W is a deviance: what the environments' own effects would explain. All of it follows from the
-sums of g and h by bin and environment, whoever adds them up: the leaves of a tree, or rows.
+sums of g and h by bin and environment, over the leaves of a tree or over rows.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from icscm.stats.independence import compute_upper_tail
 
 # Heterogeneity counts from so many standard deviations of chance on.
 _CHANCE: Final = 3.0
-# An environment with a smaller weight (rows times p (1 - p)) tells nothing of an effect.
+# Least weight of an environment (rows times p (1 - p)) that has information on an effect.
 _LEAST_WEIGHT: Final = 1.0
 # Rounds of fitting bins and environments in turn.
 _MAX_ROUNDS: Final = 50
@@ -36,7 +36,7 @@ _MAX_ROUNDS: Final = 50
 class Heterogeneity:
     """Effects of cuts by environment (cut, environment), and how much they differ, by cut.
 
-    `effects` are NaN, and `weights` 0, where an environment tells nothing. `deviance` is the
+    `effects` are NaN, and `weights` 0, where an environment has no information. `deviance` is the
     heterogeneity tau^2 W.
     """
 
@@ -89,7 +89,7 @@ def measure_heterogeneity(halves: Array, totals: Array) -> Heterogeneity:
 def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
     """How much effects (cut, environment) differ, given the inverses of their variances.
 
-    Those of small weight, or of none, do not count.
+    Effects of small or no weight are ignored.
     """
     is_known = weights >= _LEAST_WEIGHT
     effects, weights = np.where(is_known, effects, np.nan), np.where(is_known, weights, 0.0)
@@ -180,8 +180,8 @@ def fit_shape(sums: Array, prior: float = 0.0) -> tuple[FloatArray, FloatArray]:
 def remove_shape(sums: Array) -> Array:
     """Sums of g and h (feature, bin, 2, environment) less what bins and environments explain.
 
-    A common effect of each bin is no heterogeneity, but looks like it where a model has missed it
-    and environments differ in how their rows fall into the bins.
+    A common effect of each bin is not heterogeneity, but looks like it where a model has missed it
+    and environments differ in their distribution over the bins.
     """
     shape, levels = fit_shape(sums)
     g, h = sums[:, :, 0], sums[:, :, 1]

@@ -21,7 +21,7 @@ from icscm.stats import _kernels
 
 @runtime_checkable
 class IndependenceTest(Protocol):
-    """What a test of your own must offer to be passed as `test=`.
+    """The interface of a user's own test, to be passed as `test=`.
 
     `icscm.testing.check_independence_test` checks an object against this.
 
@@ -115,7 +115,7 @@ class GTest(_StatisticTest):
 
 @dataclass(eq=False)
 class FisherTest:
-    """Fisher's exact test; Pearson's chi-squared where a table has too many relatives to list.
+    """Fisher's exact test; Pearson's chi-squared where too many tables have the same margins.
 
     With two environments it is always exact. With more it sums over all tables of the same
     margins (Freeman and Halton) while there are at most `MAX_EXACT_TABLES`, that is, where
@@ -156,7 +156,7 @@ def make_test(test: str | IndependenceTest) -> IndependenceTest:
 
 
 class _CheckedTest:
-    """A user's test whose answers are checked: they end up in models and traces."""
+    """A user's test whose results are checked, since models and traces contain them."""
 
     def __init__(self, test: IndependenceTest) -> None:
         self._test = test
@@ -174,12 +174,12 @@ class _CheckedTest:
 
 
 def is_corrected(test: IndependenceTest) -> bool:
-    """Whether a test of two environments allows for counts being whole, as Fisher's does too."""
+    """Whether a test of two environments corrects for continuity, or is exact as Fisher's."""
     return isinstance(test, FisherTest) or (isinstance(test, ChiSquaredTest) and test.yates)
 
 
 def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -> BoolArray:
-    """Which tables have a p-value above alpha, by the cheapest way the test knows."""
+    """Which tables have a p-value above alpha, without computing p-values where possible."""
     if not isinstance(test, _StatisticTest) or type(test) not in _BY_NAME.values():
         return np.asarray(exceeds(test.compute_p_values(tables), alpha))
     statistics, dof = test.compute_statistics(tables)
@@ -209,8 +209,8 @@ def compute_corrected(
 def exceeds(p_values: FloatArray | float, alpha: FloatArray | float) -> Any:
     """Whether p-values are above alpha, beyond rounding.
 
-    Exact p-values are ratios of whole numbers and hit 0.05 on the nose more often than one
-    would think; the last digits of a sum must not decide then.
+    Exact p-values are ratios of whole numbers and often equal 0.05 exactly; the last digits of a
+    sum must not decide then.
     """
     return p_values > alpha * (1.0 + P_VALUE_SLACK)
 
@@ -238,7 +238,7 @@ def compute_conditional(
 
     Each item holds the tables (stratum, label, environment) of one test. Statistics and
     degrees of freedom add up over the strata; a stratum that is empty, pure or of a single
-    environment carries neither. With design `effects` (stratum), a sum is divided by their mean,
+    environment adds neither. With design `effects` (stratum), a sum is divided by their mean,
     by degrees of freedom.
     """
     starts = np.cumsum([0, *(len(strata) for strata in stratified[:-1])])
@@ -295,7 +295,7 @@ def sum_pearson(tables: CountArray) -> PearsonSum:
 
     Given their margins, tables are drawn without replacement, and the first two moments of the
     statistic are known however small the counts (Haldane 1940, Dawson 1954). A chi-squared variable
-    of the same two, scaled, stands for their sum. Tables of one label or environment carry nothing.
+    of the same two, scaled, stands for their sum. Tables of one label or environment add nothing.
     """
     statistics, dof = PEARSON.compute_statistics(tables)
     sizes = tables.sum(axis=(1, 2))

@@ -136,7 +136,7 @@ def compute_halves(
         return halves
     cell = halves.tables.shape[1:]
     by_feature = halves.tables.reshape(len(cube.features), -1, *cell)
-    # `smoker == yes`, not `smoker == no`: of booleans and such words the second is what is meant
+    # `smoker == yes`, not `smoker == no`: the second of booleans and such words is the natural one
     second = by_feature[:, -len(halves.sides) :]
     kept = np.concatenate((by_feature[:, : halves.n_presence], second), axis=1)
     return replace(halves, tables=kept.reshape(-1, *cell), first_place=1)
@@ -197,7 +197,7 @@ def _compute_covered_values(
 
 
 class Worth(NamedTuple):
-    """What leaves are worth, whatever the environments; `utility` and `margin` are for comparing.
+    """The worth of leaves, regardless of environments; `utility` and `margin` are for comparing.
 
     `margin` is |A| - |B|, which breaks ties. A small candidate has, or leaves, too few samples.
     """
@@ -212,7 +212,7 @@ class Worth(NamedTuple):
 class Utility:
     """|A| - p |B|. A feature's weight multiplies a gain and divides a loss: a larger one helps.
 
-    `p` is for readers, `ratio` for comparing; see `make_utility`. Utilities with weights are
+    `p` is for display, `ratio` for comparing; see `make_utility`. Utilities with weights are
     compared by their first 40 bits (12 digits), so that rounding decides nothing there either.
     """
 
@@ -240,7 +240,7 @@ class Utility:
         return Worth(utility, negatives - positives, is_candidate, is_small)
 
     def find_bound(self, least: float | None) -> Any:
-        """What a utility must reach, for comparing; None is what all do."""
+        """The least utility in the scale for comparing; None if all pass."""
         if least is None:
             return -_LARGEST
         limit = Fraction(str(least)) * self.ratio.denominator
@@ -249,7 +249,7 @@ class Utility:
         return min(max(ceil(limit), -_LARGEST), _LARGEST)
 
     def compute(self, leaf: CountArray, feature: int) -> float:
-        """The utility of one leaf (label, environment), as a reader wants to see it."""
+        """The utility of one leaf (label, environment), for display."""
         negatives, positives = leaf.sum(axis=1).tolist()
         p, unit = self.p.as_integer_ratio()
         gain = negatives * unit - p * positives

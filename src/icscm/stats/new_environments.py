@@ -1,10 +1,10 @@
-"""What the counts of a model's leaves let one expect of their rates in an environment not seen.
+"""Prediction intervals for the rates of a model's leaves in a new environment, from their counts.
 
 Model. In leaf l of environment e the log odds are theta_le = mu_l + b_e + c_le, with an intercept
 b_e ~ N(0, tau_b^2) that the leaves of an environment share, and c_le ~ N(0, tau_c^2) of each leaf;
 of its n_le samples k_le ~ Binomial(n_le, expit(theta_le)) are positive. A new environment draws
 its b and c from the same distributions. The heterogeneity tau = sqrt(tau_b^2 + tau_c^2) is that of
-every leaf: few environments tell little about it, and all leaves are used.
+every leaf: few environments carry little information on it, so all leaves are used.
 
 Methods.
 
@@ -42,13 +42,13 @@ from icscm._repr import Display, DisplayMixin
 from icscm._types import CountArray, FloatArray
 from icscm.exceptions import IcscmError
 
-# Environments with samples that a leaf needs: two do not separate spread from chance.
+# Environments with samples that a leaf needs: with two, spread and chance cannot be separated.
 LEAST_ENVIRONMENTS = 3
 _TOO_FEW = "No environment has", "Only one environment has", "Only two environments have"
-_LEAST_NEEDED = "how much environments differ takes at least three to tell."
-# Of every interval here.
+_LEAST_NEEDED = "an interval needs at least three."
+# The level of all intervals here.
 CONFIDENCE = 0.95
-# Log odds that spread more are no longer told apart from this: rates of 0 and of 1 side by side.
+# Largest spread of log odds: beyond it, rates are 0 in some environments and 1 in others.
 MAX_TAU = 10.0
 # Degrees of freedom of the prior of tau, a half-t distribution of scale 1.
 PRIOR_DF = 4
@@ -80,7 +80,7 @@ _REFINING = _FINE_BASIS @ np.linalg.inv(_BASIS)
 
 @dataclass(frozen=True, repr=False)
 class Expectation(DisplayMixin):
-    """What to expect of one leaf in an environment not seen.
+    """The expected rate of one leaf in a new environment.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ class Expectation(DisplayMixin):
     i2 : float or None
         Share of the variance between the leaf's observed log odds that is not sampling error.
     middle : float or None
-        The rate that a new environment exceeds as often as not.
+        The median rate in a new environment.
     interval : (float, float) or None
-        Holds the rate in an environment not seen with probability 95 %.
+        95 % prediction interval of the rate in a new environment.
     known_interval : (float, float) or None
         The same once the rate of all samples of that environment is known; None also where the
         leaf has all samples.
@@ -207,12 +207,12 @@ class _Fit(NamedTuple):
 def make_expectations(
     tables: Sequence[Any] | CountArray, prevalence: float | None = None
 ) -> tuple[Expectation, ...]:
-    """What to expect of each leaf of a model, given by label and environment.
+    """The expected rate of each leaf of a model, given by label and environment.
 
     `prevalence` is the rate of all samples in a new environment, by default that in training.
     """
     if prevalence is not None and not 0 < prevalence < 1:
-        raise IcscmError(f"prevalence is a rate between 0 and 1, not {prevalence!r}")
+        raise IcscmError(f"prevalence must be a rate between 0 and 1; got {prevalence!r}")
     tables = np.asarray(tables)
     if len(tables) == 0:
         return ()
@@ -221,7 +221,7 @@ def make_expectations(
     for n in n_seen:
         reason = f"{_TOO_FEW[n]} samples here: {_LEAST_NEEDED}" if n < len(_TOO_FEW) else None
         if tables.shape[2] < 2:
-            reason = "The data name no environments, so that nothing is known of another one."
+            reason = "The data have no environments, so no interval can be computed."
         found.append(Expectation(n, reason=reason))
     if max(n_seen) < LEAST_ENVIRONMENTS:
         return tuple(found)
@@ -245,9 +245,9 @@ def compute_surprise(
     """p-values (leaf, new environment) of the counts there; NaN without an estimate or samples.
 
     Twice the smaller of the chances that fewer positives, or more, come of `sizes` samples of an
-    environment not seen, half of the chance of just as many added to each (mid-p): the spread
-    between environments, what is not known of it and the sampling error of the new rows are all
-    accounted for. Above 0.05, the rate is where the prediction interval said that it would be.
+    environment not seen, with half of the chance of just as many added to each (mid-p). This
+    accounts for the spread between environments, its uncertainty and the sampling error of the new
+    rows. Above 0.05, the rate is within the prediction interval.
     """
     p_values = np.full(sizes.shape, np.nan)
     is_known = (tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS

@@ -1,16 +1,16 @@
-"""Replication: in how many of the environments that could show an effect does it inform?
+"""Replication: the share of informative environments among those that could show an effect.
 
 With n rows of an environment, of which p are positive, the hessian is h = n p (1 - p); h_1 and h_0
 are its parts where a rule is true and where it is false. By environment
 
-    w_e = h_1 h_0 / (h_1 + h_0)      what the cut tells of an effect
+    w_e = h_1 h_0 / (h_1 + h_0)      the information of the cut on an effect
     w*_e = h_e pi (1 - pi)           the same if its share pi were that of all environments
     eff(w) = (sum w)^2 / sum w^2     the effective number of environments
 
 and replication is (eff(w) - 1) / (eff(w*) - 1): about 1 where a rule is informative in all
 environments, 0 where in a single one. One without cases has no hessian, and does not count against
 the rule. pi (1 - pi) cancels: eff(w*) is that of the hessians. Where it is about 1, one environment
-has nearly all information and nothing can be told: replication is NaN, and nothing is rejected.
+has nearly all information: replication is NaN, and nothing is rejected.
 """
 
 from typing import Any, Final
@@ -20,7 +20,7 @@ import numpy as np
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.stats.heterogeneity import fit_shape
 
-# Below this, one environment has nearly all information: nothing can be told.
+# Below this, one environment has nearly all information and replication is NaN.
 LEAST_EXPECTED: Final = 0.1
 # Replications that differ by less are equal: the order of a sum must not decide anything.
 _DECIMALS: Final = 6
@@ -47,9 +47,9 @@ def measure_columns(sums: Array) -> tuple[FloatArray, FloatArray]:
 
     From sums of g and h (feature, bin, 2, environment) without a model: g is the label less its
     environment's rate. With d the common effect of the row's bin, w_e = sum h (d - mean in e)^2 is
-    what a column tells in environment e: for two bins that of the cut, times the squared effect.
-    Expected is w*_e = h_e times the variance of d over all rows. The deviance is what the common
-    effects explain.
+    the information of a column in environment e: for two bins that of the cut times the squared
+    effect. Expected is w*_e = h_e times the variance of d over all rows. The deviance is explained
+    by the common effects.
 
     >>> sums = np.zeros((1, 2, 2, 3))
     >>> sums[0, 1, 1], sums[0, 0, 1] = [9.0, 0.0, 0.0], [31.0, 40.0, 40.0]  # in one of three sites
@@ -66,7 +66,7 @@ def measure_columns(sums: Array) -> tuple[FloatArray, FloatArray]:
 
 
 def find_replicated(tables: CountArray, samples: CountArray, least: float) -> BoolArray:
-    """Which cuts are replicated, or cannot be told of; see `measure_replication`."""
+    """Which cuts are replicated, or have an undefined replication; see `measure_replication`."""
     return ~(measure_replication(tables, samples) < least)
 
 
@@ -90,11 +90,11 @@ def find_lone_environment(samples: CountArray) -> int | None:
 
 
 def describe_lone(environment: Any) -> str:
-    """What it means that this environment has nearly all information."""
+    """The warning that this environment has nearly all information."""
     return (
-        f"One environment ({environment}) has nearly all information on the label: whether what "
-        "was found holds in another one cannot be told; add cases from others, or define the "
-        "environments by another column."
+        f"One environment ({environment}) has nearly all information on the label, so "
+        "replication in other environments cannot be assessed; add cases from others, or define "
+        "the environments by another column."
     )
 
 

@@ -1,8 +1,8 @@
 """Two numbers for every split of a node, from counts: deviance explained and heterogeneity.
 
 With the models of a node's labels *null < leaf < leaf + environment < leaf x environment*, all
-deviances nest. What an environment does to one half and not to the other is what makes an
-**effect** differ: Breslow and Day's statistic around the odds ratio of Mantel and Haenszel measures
+deviances nest. An **effect** differs if an environment changes one half of the split and not the
+other: Breslow and Day's statistic around the odds ratio of Mantel and Haenszel measures
 it. All that an environment does to the **rates** of a node is its G statistic.
 
 And two numbers that reports and studies share: the area under the ROC curve, and the environments
@@ -22,9 +22,9 @@ from icscm.stats import _kernels
 from icscm.stats.independence import GTest
 from icscm.stats.replication import count_effective
 
-# Heterogeneity counts from so many standard deviations of chance on: what is left is there.
+# Heterogeneity counts from so many standard deviations of chance on.
 _CHANCE: Final = 3.0
-# A larger share says no more: there is no common effect to compare with.
+# The largest share: beyond it there is no common effect to compare with.
 _MAX_SHARE: Final = 100.0
 
 

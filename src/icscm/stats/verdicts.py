@@ -1,8 +1,8 @@
 """Invariance of a leaf: a verdict instead of a p-value.
 
 A p-value above alpha may mean *the label's rate is the same everywhere* or *there was too little
-data to see that it is not*. A verdict distinguishes the two by the difference that the data still
-allow and by the minimum detectable difference.
+data to detect a difference*. A verdict distinguishes the two by the largest difference that the
+data do not exclude, and by the minimum detectable difference.
 
 Methods. The rate of one environment has Wilson's score interval. The difference of two rates has
 Newcombe's interval, which joins the Wilson intervals of the two. The *largest* difference between
@@ -63,7 +63,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, repr=False)
 class Verdict(DisplayMixin):
-    """What is known about one leaf.
+    """The verdict on the invariance of one leaf.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class Verdict(DisplayMixin):
         The level of the test: *not invariant* are p-values up to it. With a correction for many
         candidates this is what the correction left for the step in which the leaf was tested.
     design_effect : float or None
-        Where rows come in groups or have weights: by how much that inflates the variance. All of
-        the above are for as many samples as there are, divided by it.
+        Where rows have groups or weights: the factor by which these inflate the variance. All of
+        the above use the number of samples divided by it.
     """
 
     conclusion: str
@@ -353,7 +353,7 @@ def bound_pairs(
 def compare_all(
     values: FloatArray, below: FloatArray, above: FloatArray, exists: BoolArray | None = None
 ) -> "Differences":
-    """The same, literally.
+    """The same, by comparing all pairs.
 
     One value against all later ones at a time, so that memory grows with K, not K^2.
     """
@@ -373,8 +373,8 @@ def compare_all(
 def find_extreme(points: FloatArray) -> NDArray[np.intp]:
     """Which of the points (value, below, above) can be part of an extreme pair, and a few more.
 
-    For each point, and in either place of a pair, its best conceivable partner bounds what it can
-    come to. Points that cannot come up to the best of some pairs tried first are left out.
+    For each point, and in either place of a pair, the best possible partner gives a bound. Points
+    whose bound is below the best of some pairs tried first are omitted.
     """
     # at most two of a kind: a pair may be of two alike, and more add nothing
     order = np.lexsort(points)

@@ -137,7 +137,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> pd.DataFrame:
         """The table with these levels, without columns of dates.
 
-        A part of a table may hold no number in a column of numbers, or no text in one of levels.
+        A part of a table may hold no numbers in a column of numbers, or no text in one of levels.
         """
         found: dict[str, Any] = {}
         for j, (column, levels) in enumerate(zip(_read_columns(X), self.levels_, strict=True)):
@@ -152,7 +152,7 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 continue
             found[f"x{j}"] = numbers
-            if levels is not None:  # then one for all others and one for missing values
+            if levels is not None:  # one more for all others, and one for missing values
                 every = range(len(levels) + 2)
                 found[f"x{j}"] = pd.Categorical.from_codes(codes, categories=every)
         return pd.DataFrame(found)

@@ -35,7 +35,7 @@ MAX_HELD_OUT = 10
 MIN_ROWS, MIN_POSITIVES = 200, 20
 MEASURES = "auc", "log_loss", "slope", "intercept", "error", "balanced_accuracy"
 DRAWN = "auc", "log_loss", "slope", "error"
-# How bad a value is; of others, a smaller one is worse.
+# The loss of a metric's value; for other metrics, smaller values are worse.
 _BADNESS: dict[str, Callable[[float], float]] = {
     "error": float,
     "log_loss": float,
@@ -145,7 +145,7 @@ class Comparison:
     environments : tuple
         Those that were held out, one at a time.
     kept_in : dict
-        Rows and positive ones of the environments too small to be held out.
+        Rows and positive rows of the environments too small to be held out.
     dropped : dict
         Why columns were dropped for all candidates, by name.
     n_rows, n_positive, n_folds : int
@@ -356,7 +356,7 @@ def compare(
 
 
 def _deal_places(numbers: IntArray) -> list[list[int]]:
-    """Environments to hold out together: dealt by size, then by first appearance, not by name."""
+    """The part of each environment that is held out: by size, then by first appearance."""
     sizes = np.bincount(numbers)
     large = sorted(pd.unique(numbers).tolist(), key=lambda k: -sizes[k])
     return [sorted(large[start::MAX_HELD_OUT]) for start in range(min(MAX_HELD_OUT, len(large)))]

@@ -208,7 +208,7 @@ class Evaluation:
         Returns
         -------
         str
-            HTML that opens offline, with nothing else needed.
+            Self-contained HTML.
         """
         return render_page_of(self.to_dict())
 
@@ -359,7 +359,7 @@ def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -
     n_near = 0.75 * n * min(1.0, (1000 / n) ** 0.2)
     last = (np.cumsum(sizes[order], axis=1) < n_near).sum(axis=1)
     reach = np.take_along_axis(distance, order, axis=1)[np.arange(len(grid)), last]
-    # a little more, so that the group at the very end has a weight
+    # slightly wider, so that the last group has a weight
     reach = np.maximum(1.001 * reach, 1e-9)[:, np.newaxis]
     weights = np.maximum(1 - (distance / reach) ** 3, 0) ** 3 * sizes
     weights /= weights.sum(axis=1, keepdims=True)

@@ -83,10 +83,10 @@ class Cohort(NamedTuple):
         return self._replace(X=take_rows(self.X, np.flatnonzero(wanted)), **parts)
 
     def deal(self, n_folds: int, random_state: Any) -> IntArray:
-        """The fold of each row: rows or groups alike in label and environment are dealt out.
+        """The fold of each row: rows, or groups, are distributed by label and environment.
 
-        Groups of one class first and those of the other last, so that each fold has both; rows by
-        label, then by environment, for the same reason.
+        Groups of one class come first and those of the other last, so that each fold has both; rows
+        are sorted by label, then by environment, for the same reason.
         """
         rng, numbers = make_generator(random_state), self.number_places()
         if self.groups is None:
@@ -118,7 +118,7 @@ class Cohort(NamedTuple):
             )
 
     def check_environments(self, estimator: Any, what: str | Parameter) -> None:
-        """Raise where too few environments would remain to learn from without one of them."""
+        """Raise if too few environments would remain to learn from when one is held out."""
         least = find_least_environments(estimator)
         if len(self.labels) < least:
             raise IcscmError(
@@ -129,7 +129,7 @@ class Cohort(NamedTuple):
 
 
 def find_least_environments(estimator: Any) -> int:
-    """Of how many environments one can be left out: to test invariance two must remain."""
+    """The least number of environments to hold one out: testing invariance needs two more."""
     return 3 if getattr(estimator, "tests_invariance", False) else 2
 
 
@@ -206,7 +206,7 @@ def fit_and_score(
             seconds = _fit(learner, train, opened)
         except MemoryError:
             raise
-        except Exception as error:  # a caller's own estimators may raise anything
+        except Exception as error:  # other estimators may raise anything
             if context is None:
                 yield FoldResult(failure=error)
                 continue
@@ -219,7 +219,7 @@ def fit_and_score(
 
 
 def _fit(learner: Any, train: "Cohort", opened: dict[str, tuple[Any, float]]) -> float:
-    """Fit; how many seconds that took, binning that was shared with others included."""
+    """Fit, and measure the seconds, including binning that is shared with others."""
     start = perf_counter()
     if not hasattr(learner, "fit_counts"):
         known: dict[str, Any] = {}
@@ -330,7 +330,7 @@ def get_values(measured: Mapping[str, Score | None]) -> Scores:
 
 def average_scores(scores: Sequence[Scores | None], names: Iterable[str]) -> Scores:
     """The mean of each score where it is defined; None where it never is, or a fit failed."""
-    # a mean over some of the folds would be that of other rows than for other estimators
+    # a mean over some folds could not be compared with those of other estimators
     known = [] if None in scores else [each for each in scores if each is not None]
     values = {name: [v for each in known if (v := each[name]) is not None] for name in names}
     return {name: float(np.mean(each)) if each else None for name, each in values.items()}

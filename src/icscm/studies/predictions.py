@@ -22,8 +22,8 @@ from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_
 from icscm.tables.labels import encode_environments, take_environments
 
 _OPTIMISTIC = (
-    "would be chosen on the rows that it is evaluated on, which is optimistic; choose it at "
-    "fitting or on other rows, and give the number"
+    "would be chosen on the rows it is evaluated on, which is optimistic; choose it at fitting or "
+    "on other rows, and give the number"
 )
 
 
@@ -102,13 +102,13 @@ def _open_model(model: Any) -> tuple[Any, tuple[Any, Any], set[Any] | None, dict
     elif not hasattr(model, "classes_") or not hasattr(model, "predict"):
         raise IcscmError(
             "model must be a fitted classifier or a model read by icscm.load; "
-            f"{type(model).__name__} has no classes or does not predict"
+            f"{type(model).__name__} has no classes_ or no predict method"
         )
     classes = np.asarray(model.classes_).tolist()
     if len(classes) != 2:
         raise IcscmError(
-            f"model has {len(classes)} class{'es' * (len(classes) != 1)}; only classifiers of two "
-            "can be evaluated"
+            f"model has {len(classes)} class{'es' * (len(classes) != 1)}; only classifiers "
+            "with two can be evaluated"
         )
     labels = model.environments_ if is_ours else None
     known = None if labels is None else {make_label(each) for each in labels}

@@ -214,7 +214,7 @@ def score_calibration(
 
 
 def _clip(p: FloatArray) -> FloatArray:
-    """As scikit-learn does: probabilities of 0 and 1 become the nearest that have a logarithm."""
+    """Replace 0 and 1 by the nearest probabilities that have finite log odds, as scikit-learn."""
     return np.clip(p, np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps)
 
 
@@ -263,7 +263,7 @@ def compute_variance(influence: FloatArray, groups: IntArray) -> tuple[float, fl
 
 
 def _bound(value: Any, low: Any, high: Any, most: float = 1.0, least: float = 0.0) -> Score:
-    """Within the range of the metric, and around the value whatever rounding did."""
+    """The interval, within the range of the metric and around the value despite rounding."""
     value = float(value)
     return Score(value, max(min(float(low), value), least), min(max(float(high), value), most))
 
@@ -316,7 +316,7 @@ class IntervalCheck:
     n_samples, n_positive : int
         Its rows in the leaf, and the positive ones among them.
     p_value : float
-        Of as few or as many positives, including the sampling error of these rows.
+        The two-sided p-value of this number of positives, with the sampling error of these rows.
     is_inside : bool
         Whether the p-value is above 0.05.
     """

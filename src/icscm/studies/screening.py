@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
 _SCORES = ("auc", "log_loss")
-# AUCs that differ by less are the same.
+# AUCs that differ by less count as equal.
 _NEGLIGIBLE = 0.001
 
 
@@ -55,7 +55,7 @@ class HeldOutScreen:
 
 @dataclass(frozen=True, repr=False)
 class ScreenValidation(DisplayMixin):
-    """What a screen changes in environments not seen; see `validate_screen`.
+    """The effect of a screen in held-out environments; see `validate_screen`.
 
     Attributes
     ----------

@@ -32,8 +32,8 @@ from icscm.tables.labels import encode_environments, number_environments, take_e
 
 Feature = str | int
 
-# For a line of a report that was not asked for: subsamples, and the cells (rows times columns) of a
-# table up to which they take no longer than reading the table and learning from it.
+# Defaults for the line on stability in a report: subsamples, and the cells (rows times columns) up
+# to which they take no longer than reading the table and learning from it.
 N_BRIEF = 20
 MAX_BRIEF_CELLS = 5 * 10**6
 
@@ -162,8 +162,8 @@ def stability_selection(
 
     `error_bound` is that of Meinshausen and Buehlmann (2010): q^2 / ((2 threshold - 1) p) for p
     features. It assumes that all unrelated features are equally likely to be chosen, and that the
-    learner is no worse than random guessing. It does not apply to children of the label, which
-    are related to it.
+    learner is no worse than random guessing. It does not hold for children of the label, which are
+    related to it.
 
     Warns if the model of all samples is found in fewer than half of the subsamples; of trees and
     forests, one of the same features.
@@ -209,7 +209,7 @@ def stability_selection(
     check_value("threshold", threshold, allow("float (0.5, 1]"))
     if environments is None and estimator.tests_invariance:
         name = type(estimator).__name__
-        raise IcscmError(f"environments is None: {name} has nothing to test without them")
+        raise IcscmError(f"environments is None, but {name} needs them; give a label per row")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
     samples = open_memory(X, y, environments, groups=groups, preparation=estimator.prepare())
@@ -225,7 +225,7 @@ def stability_selection(
     n_usable, n_threads = _count_usable(source, settings), count_threads(estimator.n_jobs)
 
     def learn(part: MemorySource) -> Model:
-        """The model of some rows, binned as all are."""
+        """The model of some rows, binned like all rows."""
         fitted = clone(estimator).fit_counts(replace(samples, source=part))
         model: Model = fitted.model_
         return model

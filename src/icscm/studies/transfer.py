@@ -1,4 +1,4 @@
-"""Leave-one-environment-out: how a classifier does in an environment it was not trained on."""
+"""Leave-one-environment-out: the performance of a classifier in environments held out."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CONTEXT = "cannot learn without environment {!r}"
 DEFAULT_SCORERS = ("auc", "slope", "intercept", "brier", "skill")
-# Metrics that are drawn, and the value at which a model is of no use or needs no correction.
+# Metrics that are drawn, and the value without discrimination, skill or need for recalibration.
 _DRAWN = {"auc": 0.5, "slope": 1.0, "intercept": 0.0, "skill": 0.0}
 # Standard errors below this share of the largest would give an environment all of the weight.
 _LEAST_ERROR = 0.1
@@ -189,7 +189,7 @@ class Validation(DisplayMixin):
             diamond = [mean.low, mean.value, mean.high, mean.value]
             axes.fill(diamond, [n, n - 0.25, n, n + 0.25], ACCENT)
             known = [_DRAWN[name], *(score.value for score in scores if score)]
-            room = 0.1 + max(known) - min(known)  # an interval may be a hundred times as wide
+            room = 0.1 + max(known) - min(known)  # the axis must not follow very wide intervals
             axes.set_xlim(min(known) - room, max(known) + room)
         return figure
 
@@ -215,7 +215,7 @@ def _pool(name: str, scores: Sequence[Score | None]) -> PooledScore | None:
     found = pool_effects(effects, np.maximum(errors, least))
     if found is None:
         return None
-    none = np.nan, np.nan  # two environments would give a hundredfold interval
+    none = np.nan, np.nan  # with two environments the interval is extremely wide
     ends = [(n > 2 and each) or none for each in (found.confidence, found.interval)]
     (low, high), new = ([float(back(end)) for end in each] for each in ends)
     return PooledScore(float(back(found.mean)), low, high, new[0], new[1], found.tau, n)

@@ -159,7 +159,7 @@ def grid_search(
     estimators = [*candidates, dummy.DummyClassifier(strategy="prior")]
     metrics = {"score": "error" if scorer == "accuracy" else scorer}
     scores = []
-    # a fold with few samples or without a rule is described by its score
+    # the score shows folds with few samples or without a rule
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         n_made = int(fold_of.max()) + 1
         for fold in track(range(n_made), n_made):

@@ -1,13 +1,12 @@
-"""From columns as they come to a table of numbers that can be binned.
+"""From columns of any type to a table of numbers that can be binned.
 
     age   sex   glucose           age   sex   glucose
     63    "f"   140               63    0     140
     70    "m"   None      -->     70    1     nan
     41    "f"   95                41    0     95
 
-A category becomes the number of its level, a missing value NaN. Levels too rare for a rule of
-their own share one number. Columns that no rule should be made of - identifiers, constants,
-copies - are dropped:
+A category becomes the number of its level, a missing value NaN. Rare levels share one number.
+Columns that rules should not use (identifiers, constants, copies) are dropped:
 
 rows in memory   -->  ColumnFacts of each column  --.
                                                      --> find_reasons: column -> reason
@@ -26,12 +25,12 @@ from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, reject_unkno
 from icscm.tables.columns import Level, Levels
 from icscm.tables.errors import name_columns, reject_infinity
 
-# Why a column is dropped. The words complete "column 'x' is ...".
+# Why a column is dropped; each text completes "column 'x' is ...".
 IDENTIFIER = "different in nearly every row, as an identifier is"
 CONSTANT = "the same in every row"
 LABEL_COPY = "an exact copy of the label"
 ENVIRONMENT_COPY = "an exact copy of the environment"
-DATES = "a date or time, which rules are not made of; turn it into numbers such as years"
+DATES = "a date or time, which rules cannot use; convert it to numbers such as years"
 # Columns checked at a time: their first rows stay near the cache.
 _CHECKED_TOGETHER = 2**10
 # Cells searched for missing and infinite values at a time: as many as the cache holds.
@@ -142,7 +141,7 @@ def code_levels(
     number[kept] = np.arange(len(kept))
     number[pool] = len(kept)
     own, shared = (tuple(column.levels[i] for i in part) for part in (kept, pool))
-    # two levels have one cut anyway, and those of a pool are not next to each other
+    # two levels have one cut in any case, and the levels of a pool are not adjacent
     is_ordered = column.is_ordered and len(kept) > 2 and not len(pool)
     return number[codes], LevelBins(own, shared, is_ordered)
 
@@ -181,7 +180,7 @@ class ColumnFacts(NamedTuple):
     copied: str | None = None
 
     def find_reason(self) -> str | None:
-        """Why no rule should be made of the column; None if nothing is wrong with it."""
+        """Why rules should not use the column; None if they may."""
         if self.copied is not None:
             return self.copied
         if self.n_distinct == 0 or (self.n_distinct == 1 and self.n_present == self.n_rows):
@@ -194,9 +193,9 @@ class ColumnFacts(NamedTuple):
     def is_numbering(self) -> bool:
         """Whether whole numbers are an identifier rather than something measured.
 
-        Nearly all must differ, and repeats must be expected by chance: of n numbers measured at
-        random in a range of R, n^2 / 2R pairs would be equal. If there are far fewer, they were
-        assigned one by one. Numbers beyond a thousand million were not measured in any case.
+        Nearly all must differ although repeats would be expected by chance: of n numbers measured
+        at random in a range of R, n^2 / 2R pairs would be equal. If there are far fewer, they were
+        assigned one by one. Numbers beyond a billion are never measurements.
         """
         n_repeated = self.n_present - self.n_distinct
         most_repeated = (1 - limits.NUMBERED_IDENTIFIER_SHARE) * self.n_present
@@ -209,7 +208,7 @@ class ColumnFacts(NamedTuple):
 
 
 def find_reasons(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -> dict[int, str]:
-    """Columns that no rule should be made of, and why; those dropped already come first."""
+    """Columns that rules should not use, and why; those already dropped come first."""
     reasons = {j: why for j, each in facts.items() if (why := each.find_reason()) is not None}
     order = (LABEL_COPY, ENVIRONMENT_COPY)  # all others last
     rank = {why: order.index(why) if why in order else len(order) for why in reasons.values()}
@@ -229,7 +228,7 @@ def drop_columns(table: CodedTable, found: Mapping[int, str], keep: Any) -> Code
     listed = "; ".join(f"{name_columns(by_reason[why], table.names)} ({why})" for why in by_reason)
     if len(dropped) == table.n_columns:
         advice = ". Give other columns, or keep these with ", Parameter("keep_columns", "all")
-        raise IcscmError(Parameter("X"), f" has no column to make rules of: {listed}", *advice)
+        raise IcscmError(Parameter("X"), f" has no column that rules can use: {listed}", *advice)
     if listed:
         warn(f"Dropped: {listed}. Name columns in keep_columns to keep them.", LeftOutWarning)
     return replace(table, dropped={**table.dropped, **dropped})
@@ -250,10 +249,10 @@ def find_kept(table: CodedTable, keep: Any) -> set[int]:
 def find_suspicious(
     table: CodedTable, labels: IntArray, environments: IntArray, whole: BoolArray
 ) -> dict[int, str]:
-    """Columns of a table in memory that no rule should be made of, and why.
+    """Columns of a table in memory that rules should not use, and why.
 
-    `whole` says which columns hold whole numbers by their type: a measurement with decimals may
-    well be different in every row.
+    `whole` marks the columns of whole numbers by their type: a measurement with decimals may be
+    different in every row.
     """
     pooled = {j for j, bins in table.levels.items() if bins.pool}
     copied: dict[int, str] = {}
@@ -268,9 +267,10 @@ def find_suspicious(
 
 
 def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
-    """Columns of numbers that the first rows do not clear of suspicion.
+    """Columns of numbers that may be suspicious, judged by the first rows.
 
-    Clear are those with several values, and with decimals or too many repeats for an identifier.
+    Not suspicious are columns of several values with decimals, or with too many repeats for an
+    identifier.
     """
     most_repeated = (1 - limits.NUMBERED_IDENTIFIER_SHARE) * len(values)
     for start in range(0, values.shape[1], _CHECKED_TOGETHER):
@@ -297,12 +297,12 @@ def _gather_facts(table: CodedTable, j: int, copied: str | None) -> ColumnFacts:
 
 
 def _find_copies(values: Array, groups: IntArray) -> list[int]:
-    """Columns that identify the groups: one value in each, another in every other."""
+    """Columns that identify the groups: one value in each, and different values in all."""
     occurring = np.flatnonzero(np.bincount(groups))
     if len(occurring) < 2 or len(groups) < limits.COPY_ROWS:
         return []
     first = np.zeros(occurring[-1] + 1, dtype=np.int64)
-    first[groups[::-1]] = np.arange(len(groups))[::-1]  # the last to be written stays
+    first[groups[::-1]] = np.arange(len(groups))[::-1]  # the last value written is kept
     some = slice(0, limits.SUSPICION_ROWS)
     alike = np.flatnonzero(_are_equal(values[some], values[first[groups[some]]]).all(axis=0))
     n, own = len(occurring), first[occurring]

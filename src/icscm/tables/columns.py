@@ -1,7 +1,7 @@
-"""Tables as they come - arrays, pandas, polars, Arrow - read one column at a time.
+"""Tables of any kind (arrays, pandas, polars, Arrow), read one column at a time.
 
 A column holds numbers, or levels of a category (text, booleans, categoricals). Missing values
-(NaN, None, null) are kept apart from both.
+(NaN, None, null) are stored separately.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Level = str | bool | int | float
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column of numbers; `missing` says where there is none, None that none is missing.
+    """A column of numbers; `missing` marks missing ones, None if there are none.
 
-    `values` is NaN, or anything at all, where a number is missing.
+    `values` is NaN or undefined where a number is missing.
     """
 
     values: Array
@@ -70,7 +70,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class Dates:
-    """A column of dates or times: nothing that rules are made of."""
+    """A column of dates or times, which rules cannot use."""
 
     def __len__(self) -> int:
         return 0
@@ -87,7 +87,7 @@ Columns = Sequence[Column] | Mapping[int, Column]
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table with named columns."""
-    if isinstance(X, np.ndarray):  # at once: narwhals takes a while
+    if isinstance(X, np.ndarray):  # a shortcut, since narwhals is slow
         return False
     return bool(nw.dependencies.is_into_dataframe(X)) or _is_record_batch(X)
 
@@ -102,7 +102,7 @@ def is_dask(X: Any) -> bool:
 
 
 def open_frame(X: Any) -> nw.DataFrame[Any]:
-    """A frame of any kind behind one interface; names that are no text become text."""
+    """A frame of any kind behind one interface; names that are not text become text."""
     if _is_record_batch(X):
         import pyarrow
 
@@ -118,7 +118,7 @@ def open_frame(X: Any) -> nw.DataFrame[Any]:
     except nw.exceptions.DuplicateError as error:
         twice = ", ".join(str(error).partition("\n- ")[2].split("\n- "))
         what = f"the table has more than one column of the same name ({twice})"
-        raise IcscmError(f"{what}; rename them, since rules go by names") from None
+        raise IcscmError(f"{what}; rename them: rules refer to columns by name") from None
 
 
 def count_rows(X: Any) -> int:
@@ -160,7 +160,7 @@ def read_column(X: Any, position: int, name: str | None) -> Column:
     if name is None:
         return read_series(frame[:, position])
     if name not in frame.columns:
-        raise IcscmError(f"the table has no column {name!r}, which the model needs, in any order")
+        raise IcscmError(f"the table has no column {name!r}, which the model needs")
     return read_series(frame[name])
 
 
@@ -216,7 +216,7 @@ def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) ->
     except Exception as error:  # pyarrow, pandas and polars raise many kinds
         what = f"is of type {native}, which cannot be read; convert it"
         if native == "object":
-            what = "mixes kinds of values, such as text and numbers, or holds objects; use one kind"
+            what = "mixes types, such as text and numbers, or holds objects; use one type"
         raise IcscmError(f"column {series.name!r} {what}, or drop it") from error
 
 
@@ -236,7 +236,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     is_number = types.is_integer(kind) or types.is_floating(kind)
     if not is_category and (is_number or types.is_decimal(kind)):
         if types.is_decimal(kind):
-            # by way of text, which is read to the nearest float; the direct way is off by one bit
+            # via text, which is read as the nearest float; the direct cast is off by one bit
             array = array.cast(pyarrow.string()).cast(pyarrow.float64())
         if array.null_count == 0:
             return read_array(array.to_numpy(zero_copy_only=False), "")
@@ -245,7 +245,7 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if is_text or types.is_boolean(kind) or is_number:
         return _read_levels(array)
-    advice = "rules are made of numbers, text, booleans and categories, so convert it or drop it"
+    advice = "rules use numbers, text, booleans and categories: convert or drop it"
     raise IcscmError(f"column {name!r} is of type {kind}; {advice}")
 
 
@@ -295,7 +295,7 @@ def find_levels(column: Levels, wanted: Sequence[Level]) -> BoolArray:
     return np.array([sort_key(level) in keys for level in column.levels], dtype=np.bool_)
 
 
-# The number of NVIDIA's cards in DLPack.
+# DLPack's device type of NVIDIA cards.
 _DLPACK_CUDA = 2
 
 
@@ -310,7 +310,7 @@ def is_on_card(X: Any) -> bool:
 
 
 def open_on_card(X: Any) -> Any:
-    """The same values where they lie, as CuPy sees them."""
+    """The same values on the card, as a CuPy array."""
     if hasattr(X, "get") and hasattr(X, "ravel"):  # CuPy's own
         return X
     import cupy
@@ -319,7 +319,7 @@ def open_on_card(X: Any) -> Any:
 
 
 def bring(values: Any) -> Any:
-    """Values from a card in this memory; any others as they are."""
+    """Values copied from a card to memory; all others unchanged."""
     if values is None or type(values) is np.ndarray or not is_on_card(values):
         return values
     return open_on_card(values).get()

@@ -13,11 +13,11 @@ from icscm.formatting import shorten_list
 
 
 class RoundedError(IcscmError):
-    """Whole numbers that would not survive beside floats."""
+    """Raised for whole numbers that conversion to float would round."""
 
 
 def name_columns(columns: Sequence[int], names: Sequence[Any] | None) -> str:
-    """Columns as errors call them: by name, or by position where there are no names.
+    """Columns in error messages: by name, or by position where there are no names.
 
     >>> name_columns([0, 2], ["age", "sex", "dose"]), name_columns([1], None)
     ("columns 'age', 'dose'", 'column 1')
@@ -46,14 +46,14 @@ def reject_infinity(
 
 def make_rounded_error(columns: str) -> RoundedError:
     """Whole numbers that float64 would round."""
-    why = f" holds integers beyond 2**53 in {columns}, which would be rounded beside columns of "
-    advice = "other kinds; rescale them, drop them, or give them as text"
+    why = f" holds integers beyond 2**53 in {columns}, which would be rounded, since other columns "
+    advice = "are of other types; rescale them, drop them, or give them as text"
     return RoundedError(Parameter("X"), why, advice)
 
 
 def make_missing_error(what: str, where: str, *, is_label: bool) -> IcscmError:
     """Missing labels, or environments."""
-    advice = "" if is_label else " or give them a label of their own"
+    advice = "" if is_label else " or give them their own label"
     return IcscmError(f"{what} is missing (None or NaN) in {where}; drop these rows{advice}")
 
 
@@ -66,7 +66,7 @@ def describe_many(labels: Sequence[Any], sizes: Sequence[int], most: int) -> str
     """Advice on environments that may be a measurement, or are many with few samples each."""
     n, median = len(labels), sorted(sizes)[len(sizes) // 2]
     if n > MANY_NUMBERS and all(isinstance(each, Real) for each in labels):
-        why = "if they measure something, such as an age, use ranges of it"
+        why = "if they are a measurement, such as age, use ranges"
         return f"The {n:,} environments are numbers: {why}."
     if n > most and median < FEW_ROWS:
         why = f"half of them have {median} rows or fewer, which gives the tests little power"

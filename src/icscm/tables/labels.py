@@ -1,4 +1,4 @@
-"""Labels, environments and weights of rows: any hashable values in, numbers and names out."""
+"""Labels, environments and weights of rows: from any hashable values to numbers and names."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -85,13 +85,13 @@ def _reject_labels(y: Array, found: Array) -> NoReturn:
 
 
 def code_known(y: Any, classes: Array) -> IntArray:
-    """Labels as 0 and 1; raises for those that a model has never seen."""
+    """Labels as 0 and 1; raises for labels that are not classes of the model."""
     import pandas
 
     codes, found = pandas.factorize(np.asarray(y).ravel(), use_na_sentinel=False)
-    # objects, since NumPy's own dates, compared as they are, would be whole numbers
+    # as objects: NumPy's dates would become whole numbers
     labels, known = (pandas.Series(each, dtype=object).tolist() for each in (found, classes))
-    why = f", which the model never saw; its classes are {' and '.join(map(repr, known))}: "
+    why = f", not among the classes of the model, {' and '.join(map(repr, known))}; "
     reject_unknown(labels, known, "y holds ", after=f"{why}give labels of these classes")
     return np.asarray(np.array([known.index(label) for label in labels], dtype=np.int64)[codes])
 
@@ -102,7 +102,7 @@ def read_weights(weights: Any, n_rows: int, what: str, *, whole: bool = False) -
     if given.shape != (n_rows,):
         why = f"{what} must hold one weight for each of the {n_rows} rows of X"
         raise IcscmError(f"{why}, got shape {given.shape}")
-    numbers = np.full(given.shape, np.nan)  # also of text that looks like numbers
+    numbers = np.full(given.shape, np.nan)  # also for text that looks like numbers
     if given.dtype.kind in "biufO":
         with suppress(TypeError, ValueError):
             numbers = given.astype(np.float64)
@@ -112,10 +112,10 @@ def read_weights(weights: Any, n_rows: int, what: str, *, whole: bool = False) -
     if wrong.any():
         first, kind = int(np.argmax(wrong)), "finite numbers, 0 or more"
         if whole:
-            kind = "whole numbers, 0 or more, since a weight is how often a row counts"
+            kind = "whole numbers, 0 or more: how often each row counts"
         raise IcscmError(f"{what} must hold {kind}; got {given.tolist()[first]!r} in row {first}")
     if not numbers.any():
-        raise IcscmError(f"{what} is zero in every row; learning needs rows that count")
+        raise IcscmError(f"{what} is zero in every row; give some rows a positive weight")
     return numbers
 
 
@@ -130,14 +130,14 @@ def find_counted_rows(frequency_weight: Any, n_rows: int) -> Array | None:
     numbers = read_weights(frequency_weight, n_rows, "frequency_weight", whole=True)
     total, most = numbers.sum(), np.iinfo(ROW_DTYPE).max
     if total > most:
-        raise IcscmError(f"frequency_weight adds up to {total:.3g} samples; {most:,} are the most")
+        raise IcscmError(f"frequency_weight adds up to {total:.3g} samples, more than {most:,}")
     if (numbers == 1).all():
         return None
     return np.repeat(np.arange(n_rows), numbers.astype(np.int64))
 
 
-# Rows that stand for one on average, where weights are not small whole numbers: at the most, fewer
-# where there are many; and the scales that are tried for them.
+# Largest mean number of repetitions of a row, where weights are not small whole numbers (fewer for
+# many rows), and the scales that are tried.
 _MOST_REPEATED, _LEAST_REPEATED, _REPEATED_ROWS = 16.0, 4.0, 2**24
 _N_SCALES, _N_WEIGHTS_TRIED = 200, 1000
 
@@ -171,7 +171,7 @@ def find_weighted_rows(sample_weight: Any, n_rows: int) -> Array | None:
     return None if is_plain else np.repeat(counted, repeats)
 
 
-# Stands for everything in counts by environment where no environments were given.
+# The label of the only environment in all counts where no environments were given.
 ALL_SAMPLES = "all"
 
 
@@ -220,7 +220,7 @@ def take_environments(X: Any, environments: Any, what: str = "environments") -> 
     if not is_frame(X) and not (is_lazy and hasattr(X, "columns")):
         if names is environments:  # labels
             return X, environments
-        why = f"{what}={environments!r} names a column, and X has no names"
+        why = f"{what}={environments!r} names a column, but X has no column names"
         raise IcscmError(f"{why}; give a DataFrame, or one label for each row")
     known = list(X.columns) if is_lazy else list_names(X)
     absent = [name for name in names if name not in known]
@@ -230,7 +230,7 @@ def take_environments(X: Any, environments: Any, what: str = "environments") -> 
             return X, environments
     if absent:
         there = shorten_list([repr(name) for name in known])
-        raise IcscmError(f"{what} names {absent[0]!r}, and X has no such column; it has {there}")
+        raise IcscmError(f"{what} names {absent[0]!r}, but X has only the columns {there}")
     if is_lazy:
         part, rest = X[list(names)], X.drop(columns=list(names))
         if len(names) == 1:
@@ -282,7 +282,7 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
     many = describe_many(labels, totals.sum(axis=0).tolist(), MANY_ENVIRONMENTS)
     what = many or f"Some environments have few samples to compare: {shorten_list(sparse, '; ')}."
     if not (totals > 0).all(axis=0).any():
-        what = "Every environment holds samples of one class only: no rule can be compared in them."
+        what = "Every environment holds samples of one class only, so no rule can be compared."
     if sparse or many:
         warn(what, exceptions.SparseEnvironmentWarning)
 
@@ -290,7 +290,7 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
 def warn_of_two(labels: Sequence[Any]) -> None:
     """Warn where there are two environments only."""
     if len(labels) == 2:
-        what = "Two environments show one difference only: a shortcut that both share is not "
+        what = "Two environments show only one difference: a shortcut that both share is not "
         warn(f"{what}rejected. Use three or more.", exceptions.FewEnvironmentsWarning)
 
 

@@ -1,4 +1,4 @@
-"""What `fit` and `predict` are given, read and checked once: any kind of table in."""
+"""Reads and checks the input of `fit` and `predict`: any kind of table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNEVEN = "the rows of X differ in length; give each the same columns"
 # As `validate_data` of an estimator, which would also note the number and names of the columns.
 def _validate(X: Any, **options: Any) -> Any:
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf" and X.size:
-        return X  # what `check_array` would come to, much later
+        return X  # `check_array` would find the same, much later
     return validation.check_array(X, estimator="icscm", input_name="X", **options)
 
 
@@ -114,7 +114,7 @@ def read_table(X: Any) -> ParsedTable:
         if isinstance(X, np.ndarray) and X.dtype.kind == "O":  # each column may be of another kind
             every = [columns.read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
             return ParsedTable(X, every, len(X))
-        why = "X holds text, and an array or list has one kind of values for all columns"
+        why = "X holds text, but an array or list has a single type for all columns"
         raise IcscmError(f"{why}; give a DataFrame, which keeps text and numbers apart") from None
     if getattr(X, "dtype", None) == np.bool_:
         return ParsedTable(array.view(np.bool_), array, len(array), is_presence=True)
@@ -156,7 +156,7 @@ def check_table(estimator: Any, X: Any) -> Array:
 def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) -> Array:
     """X as the engine can read it: booleans as bytes, floats of 32 or 64 bits, native byte order.
 
-    Beside a column of floats, integers become floats: those that would be rounded are rejected.
+    If any column holds floats, integers become floats: those that would be rounded are rejected.
     """
     try:
         table: Array = validate(X, dtype="numeric", ensure_all_finite=False)
@@ -204,7 +204,7 @@ def make_dense(matrix: Any, rows: Array | None = None) -> Array:
     n_bytes = n_rows * matrix.shape[1] * (matrix.dtype.itemsize + 1)
     n_free = _count_free_bytes()
     if n_bytes > n_free:
-        why = "X is sparse and holds other values than 0 and 1: as the dense table that rules need"
+        why = "X is sparse and holds values other than 0 and 1: as the dense table that rules need"
         size = f"it would take {n_bytes / 1e9:,.1f} GB, and {n_free / 1e9:,.1f} GB are free"
         raise IcscmError(f"{why} {size}; binarize it, or give fewer columns")
     return np.asarray(matrix.toarray())
@@ -262,7 +262,7 @@ def _read_rows(
             absent = [repr(name) for name in used if name not in given]
             if absent:
                 why = f"X lacks column{'s' * (len(absent) > 1)} {shorten_list(absent)}, which the"
-                raise IcscmError(f"{why} model uses; columns go by their names, in any order")
+                raise IcscmError(f"{why} model uses; columns are matched by name, in any order")
             return X
         _check_positions(X)
         if not known:
@@ -294,9 +294,9 @@ def _make_objects(X: Any) -> Array:
 
 
 def _check_positions(X: Any) -> None:
-    """Raise for numbered columns out of order: without names they would be mixed up in silence."""
+    """Raise for numbered columns out of order: without names they would be confused silently."""
     names = [str(name) for name in getattr(X, "columns", ())]
     ordered = [str(j) for j in range(len(names))]
     if {*names} == {*ordered} and names != ordered:
         why = f"X's columns are numbered but not in order ({shorten_list(names)})"
-        raise IcscmError(f"{why}, and the model goes by their positions; put them in order")
+        raise IcscmError(f"{why}, but the model uses their positions; put them in order")

@@ -21,7 +21,7 @@ from icscm.stats.verdicts import NOT_INVARIANT, Verdict, deflate_alike, make_ver
 
 # The level at which leaves are tested where the search itself did not test them.
 AFTERWARDS_ALPHA = 0.05
-# With more outlying environments than this none is named: the leaf varies throughout.
+# With more outlying environments than this none is named: the whole leaf is heterogeneous.
 _MAX_OUTLIERS = 8
 
 
@@ -138,7 +138,7 @@ def describe_outliers(
     n_seen: int,
     effect: float | None = None,
 ) -> Plain:
-    """The few environments without which a leaf that is not invariant would be, and as text."""
+    """The few environments without which a leaf would be invariant, also as text."""
     table = np.array(counts)
     found = criterion and find_outlier_environments(table, criterion, _MAX_OUTLIERS, effect)
     outliers = [names.environments[k] for k in sorted(found)] if found else None

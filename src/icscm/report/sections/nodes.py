@@ -105,7 +105,7 @@ def _name_features(record: Any) -> Plain:
 
 
 def _find_criterion(learner: Learner) -> str | None:
-    """What rejects a candidate: tests of sets, a margin, p-values, corrected ones, or effects."""
+    """The criterion of rejection: sets, a margin, p-values (corrected or not), or effects."""
     trace, settings = learner.trace_, learner.get_params(deep=False)
     if trace.invariance is not None or trace.alpha is None:
         return trace.invariance and str(trace.invariance)
@@ -176,9 +176,9 @@ def describe_candidate(candidate: Candidate, names: Names, learner: Learner) -> 
 
 
 def measure_effect(candidate: Candidate) -> tuple[float, float, float]:
-    """The deviance that a split explains in all environments alike, the heterogeneity, its share.
+    """The deviance that the common effect of a split explains, its heterogeneity and share.
 
-    From the counts of the split, whatever its tree was required to hold constant.
+    From the counts of the split, for any requirement on its tree.
     """
     sides = candidate.if_true, candidate.if_false
     true, false = (np.array(each, dtype=np.int64) for each in sides)
@@ -282,7 +282,7 @@ def _describe_pruning(trace: Trace) -> Plain:
 
 
 def _find_best_rejected(every: Sequence[Plain]) -> Plain | None:
-    """The rejected candidate that is worth most, of all scans."""
+    """The most useful or informative rejected candidate of all scans."""
     key = "utility" if any("utility" in each for each in every) else "deviance_explained"
     best = max(every, key=lambda each: each[key], default=None)
     return best and {name: best[name] for name in ("rule", "feature", "node", "reason", "why")}
@@ -312,7 +312,7 @@ def _describe_importances(trace: Trace) -> list[Plain]:
 
 
 def list_rejecting(nodes: Plain) -> list[Plain]:
-    """The scans that list rejected candidates: not of leaves that ended for other reasons."""
+    """The scans that list rejected candidates, without leaves that ended for other reasons."""
     scans = nodes["scans"]
     if nodes["invariance"] is not None and len(scans) > 1:
         scans = [each for each in scans if each["end"] in (None, "rejected")]

@@ -6,7 +6,7 @@ samples, sorted     0 1 2 ... 63 | 64 65 ... 127 | 128 ...      tiles: a word of
 segments            a a a ...  a |  a  b ...   b |   b ...
 masks               a            |  a  b         |   b          words to count, by segment
 
-Samples without a label are in no tile; the masks hold the samples still in play.
+Samples without a label are in no tile; the masks mark the samples in play.
 """
 
 from collections import Counter
@@ -164,7 +164,7 @@ def open_bits(
     """A packed store, whose samples a table gives labels and environments, made countable.
 
     Rules read `gene present` and `gene absent`. Genomes of the store that the labels do not name
-    do not count.
+    are not used.
 
     Parameters
     ----------
@@ -210,29 +210,29 @@ def open_bits(
     ...     print(ICSCMClassifier().fit_counts(countable).model_)
     A1 present and A2 present
     """
-    asked = preparation or BinningConfig()
+    config = preparation or BinningConfig()
     store = bits if isinstance(bits, BitFile) else open_store(bits)
     frame, names = open_frame(labels), list_names(labels)
     sample_column = names[0] if sample_column is None else sample_column
     roles = target, environments, groups, sample_column
     check_columns([name for name in roles if name is not None], names, "the table of labels")
     found = np.array(_find_genomes(store, frame[sample_column].to_list()), dtype=np.int64)
-    n_rows, order = len(found), np.argsort(found)  # as they lie in the store
+    n_rows, order = len(found), np.argsort(found)  # in the order of the store
     codes, classes = check_labels(frame[target].to_native(), n_rows)
     column = None if environments is None else frame[environments].to_native()
     numbers, places = number_environments(column, n_rows)
-    n_silent = len(store.samples) - n_rows
-    silent = f"{n_silent:,} genomes of the store have no label and do not count."
+    n_unlabelled = len(store.samples) - n_rows
+    unused = f"{n_unlabelled:,} genomes of the store have no label and are not used."
     candidates = CollapsedMap(PresenceMap(store.names), store.copies)
-    info = SourceInfo(candidates, classes.tolist(), places, [silent] if n_silent else [])
+    info = SourceInfo(candidates, classes.tolist(), places, [unused] if n_unlabelled else [])
     samples = found[order], codes[order], numbers[order]
-    source = make_packed_source(store, info, samples, asked)
+    source = make_packed_source(store, info, samples, config)
     if groups is not None:
         of_groups = encode_environments(frame[groups].to_native(), n_rows, what="groups")[0]
         source.groups = number_clusters(of_groups[order], samples[2], len(places), source.position)
     size, given = store.n_features, environments is not None
     # no table: millions of names stay in the store
-    return Countable(source, None, None, classes, size, given, config=asked, is_binned=False)
+    return Countable(source, None, None, classes, size, given, config=config, is_binned=False)
 
 
 def _find_genomes(store: BitFile, names: Sequence[Any]) -> list[int]:
@@ -244,7 +244,7 @@ def _find_genomes(store: BitFile, names: Sequence[Any]) -> list[int]:
     reject_unknown(genomes, place, what, after=advice)
     for name, n_times in genomes.most_common(1):
         if n_times > 1:
-            raise IcscmError(f"the labels name {name!r} {n_times} times; give one row a genome")
+            raise IcscmError(f"the labels name {name!r} {n_times} times; give one row per genome")
     return [place[name] for name in genomes]
 
 
@@ -288,11 +288,11 @@ def read_genomes(
     Raises
     ------
     IcscmError
-        If the file cannot be read, or lacks a gene.
+        If the file cannot be read, or a gene is missing.
     """
     with open_packed(Path(path), delimiter) as store:
         if store.names is None:
-            raise IcscmError(f"{path} holds no names of features, by which the model goes")
+            raise IcscmError(f"{path} has no feature names, which the model needs")
         numbers = {gene: store.names.find(gene) for gene in genes}
         known = {gene: n for gene, n in numbers.items() if n is not None}
         reject_unknown(genes, known, f"{path} has no ", after=", which the model needs")

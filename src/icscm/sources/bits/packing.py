@@ -166,7 +166,7 @@ def pack_matrix(
         matrix = matrix.view(np.uint8) if matrix.dtype == np.bool_ else matrix
     words = np.zeros((n_features, count_words(n_samples)), dtype=WORD_DTYPE)
     if not set_bits(matrix, np.arange(n_samples, dtype=ROW_DTYPE), words, count_threads(None)):
-        raise IcscmError("the matrix holds other values than 0 and 1; packing keeps a bit of each")
+        raise IcscmError("the matrix holds values other than 0 and 1; binarize it")
 
     def fill(writer: "BitWriter") -> None:
         for start in range(0, n_features, _BATCH):
@@ -181,7 +181,7 @@ def pack_matrix(
 
 @contextmanager
 def open_packed(path: Path, delimiter: str | None = None) -> Iterator[BitFile]:
-    """A packed store, or that of a table of genomes, which is packed for the time being."""
+    """A packed store, or that of a table of genomes, which is packed to a temporary file."""
     with TemporaryDirectory() as folder:
         is_packed = path.suffix.lower() == ".bits"
         packed = path if is_packed else Path(folder, "packed.bits")
@@ -194,15 +194,15 @@ def open_packed(path: Path, delimiter: str | None = None) -> Iterator[BitFile]:
 
 @contextmanager
 def _clear_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the system into one clear sentence."""
+    """Turn system errors into one clear sentence."""
     try:
         yield
     except OSError as error:
         raise IcscmError(f"cannot read or write {error.filename or path}: {error}") from None
     except UnicodeEncodeError:
-        raise IcscmError("a name holds half a character, which UTF-8 has not; rename it") from None
+        raise IcscmError("a name holds a lone surrogate, which is not UTF-8; rename it") from None
     except (EOFError, zlib.error):
-        raise IcscmError(f"{path} is damaged: its compressed data end too early") from None
+        raise IcscmError(f"{path} is damaged: its compressed data are truncated") from None
 
 
 def _read_header(
@@ -210,7 +210,7 @@ def _read_header(
 ) -> tuple[list[str], Callable[[bytes], bytes]]:
     """The genomes, and the function that puts tabs between the cells of the lines below."""
     if delimiter is not None and len(delimiter.encode()) != 1:
-        raise IcscmError(f"the delimiter must be one character of ASCII; got {delimiter!r}")
+        raise IcscmError(f"the delimiter must be one ASCII character; got {delimiter!r}")
     line = file.readline()
     shown = next((each for each in (b"\t", b",", b";") if each in line), b" ")
     cut = _choose_cut(delimiter.encode() if delimiter else shown)
@@ -220,8 +220,8 @@ def _read_header(
         raise IcscmError(f"{path} is not a text file in UTF-8") from None
     samples = header[1:]
     if not samples:
-        why = f"{path} does not begin with a line of genome names, set apart by tabs; is it a table"
-        raise IcscmError(f"{why} of presence and absence, or is another --delimiter to be named?")
+        why = f"the first line of {path} does not name genomes, separated by tabs"
+        raise IcscmError(f"{why}; give a presence/absence table, or its --delimiter")
     if "" in samples:
         raise IcscmError(f"{path}: column {samples.index('') + 2} of the header has no name")
     return samples, cut
@@ -256,7 +256,7 @@ def _add_lines(
             raise IcscmError(f"{where} has {len(cells)} values, but the header names {n} genomes")
         column = next(j for j, cell in enumerate(cells) if cell not in ("0", "1"))
         why = f"{where}, column {column + 2} ({samples[column]!r}) holds {cells[column]!r}"
-        raise IcscmError(f"{why}; a table of presence and absence holds 0 and 1")
+        raise IcscmError(f"{why}; a presence/absence table holds 0 and 1 only")
     if n_lines:
         names = names[: ends[n_lines - 1]]
         try:
@@ -357,13 +357,13 @@ class BitWriter:
                 names.append(self._names.read(int(ends[feature]) - start))
             if names[0] == names[1]:
                 why = f"{names[0].decode(errors='replace')!r} names more than one feature"
-                raise IcscmError(f"{why}; names must differ, since rules go by them")
+                raise IcscmError(f"{why}; names must differ, since rules refer to features by name")
 
 
 def write_bits(out: Path, samples: Sequence[str], fill: "Callable[[BitWriter], None]") -> None:
     """Let `fill` add features to a new store, which is written completely or not at all.
 
-    Each sample needs a name of its own.
+    The names of the samples must differ.
     """
     check_samples(samples)
 

@@ -144,7 +144,7 @@ class FeatureNames(Sequence[str]):
     def __init__(self, names: Array, ends: Array, reject: Callable[[str], NoReturn]) -> None:
         self._names, self._ends, self._reject = names, ends, reject
         if ends[0] < 0 or ends[-1] != len(names) or not (ends[1:] >= ends[:-1]).all():
-            reject("its names do not end where it says")
+            reject("its names are inconsistent")
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -175,7 +175,7 @@ class FeatureNames(Sequence[str]):
 class BitFile:
     """A packed store, mapped into memory; open it with `open_store`.
 
-    All content is validated: a matching checksum does not say who wrote it.
+    All content is validated, since a file with matching checksums may still be malicious.
     """
 
     def __init__(self, path: Path, content: mmap.mmap) -> None:
@@ -189,7 +189,7 @@ class BitFile:
         parts = (self._read("numbers", "<u4"), self._read("offsets", "<i8"))
         self.copies = Copies(*parts, self._read("members", "<u4"))
         if not self.copies.is_whole():
-            self._reject("its features and its patterns do not go together")
+            self._reject("its features and patterns are inconsistent")
         names, ends = self._read("names", np.uint8), self._read("name_ends", "<i8")
         has_names = n_name_bytes is not None
         self.names = FeatureNames(names, ends, self._reject) if has_names else None
@@ -198,7 +198,7 @@ class BitFile:
         if len(self._content) < len(HEADER) + TRAILER.size:
             self._reject("it is too short")
         if self._content[: len(HEADER)] != HEADER:
-            self._reject("it does not begin as one")
+            self._reject("its header is wrong")
         offset, length, checksum, magic = TRAILER.unpack(self._content[-TRAILER.size :])
         if magic != MAGIC or offset + length + TRAILER.size != len(self._content):
             self._reject("its end is missing")
@@ -208,9 +208,9 @@ class BitFile:
         try:
             footer = parse_footer(text, offset)
         except ValueError:
-            self._reject("its footer is none that packing writes")
+            self._reject("its footer is invalid")
         if footer is None:
-            what = f"{self.path} is of another schema than {SCHEMA}, which this version knows"
+            what = f"{self.path} does not have schema {SCHEMA}, the one that this version reads"
             raise IcscmError(f"{what}; pack the table again")
         return footer
 
@@ -230,7 +230,7 @@ class BitFile:
             self._reject(f"{what} changed")
 
     def read_words(self, patterns: slice) -> Array:
-        """The words of some patterns, verified: there is no other way to read them."""
+        """The words of some patterns, verified; all reading goes through this function."""
         for block in range(patterns.start // BLOCK_PATTERNS, -(-patterns.stop // BLOCK_PATTERNS)):
             if not self._is_checked[block]:
                 whole = self._words[block * BLOCK_PATTERNS : (block + 1) * BLOCK_PATTERNS]
@@ -238,7 +238,7 @@ class BitFile:
                 first, n_bits = divmod(len(self.samples), WORD_BITS)
                 shifts = np.array([n_bits, 0][: self.n_words - first], dtype=WORD_DTYPE)
                 if (whole[:, first:] >> shifts).any():
-                    self._reject("its words go beyond its samples")
+                    self._reject("its words have more bits than samples")
                 self._is_checked[block] = True
         return self._words[patterns]
 
@@ -258,12 +258,12 @@ class BitFile:
             self._content.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
     def _reject(self, why: str) -> NoReturn:
-        what = f"{self.path} is no packed store, or a damaged one: {why}"
+        what = f"{self.path} is not a packed store, or is damaged: {why}"
         raise IcscmError(f"{what}; pack the table again")
 
 
 def open_store(path: str | Path) -> BitFile:
-    """Map a packed store; everything but the words is verified now, these as they are read.
+    """Map a packed store; the words are verified when they are read, everything else now.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def open_store(path: str | Path) -> BitFile:
         with open(path, "rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except ValueError:  # an empty file cannot be mapped
-        raise IcscmError(f"{path} is no packed store, or a damaged one: it is empty") from None
+        raise IcscmError(f"{path} is not a packed store, or is damaged: it is empty") from None
     except OSError as error:
         raise IcscmError(f"cannot read {path}: {error.strerror}") from None
     return BitFile(path, content)

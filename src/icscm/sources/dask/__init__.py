@@ -1,4 +1,4 @@
 """Dask collections: counted where their partitions lie, never repartitioned.
 
-May import what `sources` may, and no other source.
+May import the same packages as `sources`, but no other source.
 """

@@ -44,8 +44,8 @@ FAN_IN = 8
 def map_tasks(what: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
     """One task for each row of the columns, which calls `function` with its values.
 
-    The dashboard groups tasks by name. Common arguments are part of the function. As a task of
-    their own they would attract all others, and their rows, to the worker that holds them.
+    The dashboard groups tasks by name. Common arguments are part of the function: as a separate
+    task they would attract all others, and their rows, to the worker that holds them.
     """
     name, call = f"icscm-{what}-{uuid4().hex}", delayed(function, pure=False)
     rows = zip(*columns, strict=True)
@@ -71,21 +71,21 @@ def merge_tasks(
 
 
 NO_PACKAGE = "the Dask scheduler or a worker cannot import icscm; install the same version on all"
-# Messages for the errors of a cluster, by their names: they need no import then.
-_CANCELLED = "the Dask scheduler cancelled the work, or is gone; see whether it still runs"
+# Messages for cluster errors by name of the error, which avoids importing it.
+_CANCELLED = "the Dask scheduler cancelled the work or stopped; check that it is running"
 _FAILURES = {
-    "KilledWorker": "workers died again and again over the same task; make the partitions smaller",
-    "ClosedClientError": "the Dask client was closed; see whether its scheduler still runs",
-    "CommClosedError": "the connection to the Dask scheduler was lost; see whether it still runs",
+    "KilledWorker": "workers failed repeatedly on the same task; make the partitions smaller",
+    "ClosedClientError": "the Dask client was closed; check that its scheduler is running",
+    "CommClosedError": "the connection to the Dask scheduler was lost; check that it is running",
     "FutureCancelledError": _CANCELLED,
     "CancelledError": _CANCELLED,
-    "TimeoutError": "the Dask scheduler did not answer in time; see whether it still runs",
+    "TimeoutError": "the Dask scheduler did not answer in time; check that it is running",
 }
 
 
 @contextmanager
 def explain_failures() -> Iterator[None]:
-    """Turn failures of the cluster, not of the data, into one clear error."""
+    """Turn failures of the cluster, but not of the data, into one clear error."""
     try:
         yield
     except Exception as error:
@@ -275,8 +275,8 @@ def count_satisfying(path: Sequence[BinnedRule], piece: Piece, block: int) -> Co
 def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:
     """The pieces sorted by worker, and the worker of each, or "" without a cluster.
 
-    A step then moves one cube for each worker, not for each piece. The order of the pieces does
-    not affect any result.
+    Each step then moves one cube per worker, not per piece. The order of the pieces does not affect
+    results.
     """
     client = find_client()
     if client is None:

@@ -1,4 +1,4 @@
-"""Dask collections: read from files, taken apart, aligned, and predicted for where they lie.
+"""Dask collections: read from files, split into roles, aligned, and predicted lazily.
 
 Parquet is read by Dask, text by our own reader:
 
@@ -140,7 +140,7 @@ def relabel(frame: Any, labelling: Roles, names: Sequence[str]) -> Any:
 def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], ...]:
     """X, y, environments and number of each partition, the former as delayed tasks.
 
-    Raises if the collections are not cut at the same rows, as far as their metadata shows it.
+    Raises if their metadata show that the collections are partitioned at different rows.
     """
     if X.ndim != 2:
         raise IcscmError(f"X must be a table, got a Dask collection of {X.ndim} dimension(s)")
@@ -151,18 +151,18 @@ def align_partitions(X: Any, y: Any, environments: Any) -> tuple[Sequence[Any], 
     for what, values in given.items() if environments is not None else [("y", y)]:
         if not is_dask(values):
             advice = f"give {what} as a Dask series or array with the same partitions"
-            raise IcscmError(f"X is a Dask collection and {what} is not; {advice}")
+            raise IcscmError(f"X is a Dask collection but {what} is not; {advice}")
         if values.ndim != 1:
             raise IcscmError(f"{what} must be one column of labels, not a table")
-        advice = f"take {what} from the same Dask DataFrame, or repartition it as X is"
+        advice = f"take {what} from the same Dask DataFrame, or give it the partitions of X"
         if hasattr(X, "chunks"):
             advice = f"call {what} = {what}.rechunk((X.chunks[0],))"
         if values.npartitions != len(pieces):
-            why = f"{what} has {values.npartitions} partitions and X has {len(pieces)}"
-            raise IcscmError(f"{why}; they must be cut at the same rows: {advice}")
+            why = f"{what} has {values.npartitions} partitions but X has {len(pieces)}"
+            raise IcscmError(f"{why}; they must be partitioned at the same rows: {advice}")
         cuts, wanted = _find_cuts(values), _find_cuts(X)
         if type(cuts) is type(wanted) and cuts != wanted:
-            raise IcscmError(f"{what} and X are not cut at the same rows: {advice}")
+            raise IcscmError(f"{what} and X are partitioned at different rows: {advice}")
         columns[what] = list_pieces(values)
     return pieces, columns["y"], columns["environments"], range(len(pieces))
 
@@ -171,8 +171,8 @@ def list_pieces(collection: Any) -> list[Delayed]:
     """The partitions of a collection, each a delayed task."""
     if hasattr(collection, "chunks"):
         if collection.ndim == 2 and collection.numblocks[1] > 1:
-            why = f"the columns of X are cut into {collection.numblocks[1]} chunks"
-            raise IcscmError(f"{why}, and rows must be whole; call X = X.rechunk({{1: -1}}) first")
+            why = f"the columns of X are in {collection.numblocks[1]} chunks"
+            raise IcscmError(f"{why}, but rows must be in one; call X = X.rechunk({{1: -1}}) first")
         return list(np.ravel(collection.to_delayed()))
     # reads only the columns that are used, and stops there: Dask would also join small files, as
     # many as the columns allow, and so cut y at other rows than X

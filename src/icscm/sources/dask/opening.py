@@ -48,8 +48,8 @@ from icscm.tables.labels import (
 # Contents that are merged: 256 MB, most of what one task should hold.
 MAX_HASHES = 2**24
 THINNED = (
-    f"The sample comes from rows whose hash begins with {{}} zero bits: more than {MAX_HASHES:,} "
-    "different rows are too many to pick from. In memory it would come from all."
+    f"The sample is drawn from rows whose hash begins with {{}} zero bits, since more than "
+    f"{MAX_HASHES:,} rows differ. In memory it would be drawn from all rows."
 )
 
 
@@ -70,9 +70,9 @@ def open_dask(
     X : Dask DataFrame or array of shape (n_samples, n_features)
         The features.
     y : Dask series or array
-        Labels of two classes, cut at the same rows as X.
+        Labels of two classes, partitioned at the same rows as X.
     environments : Dask series or array, optional
-        The environment of each row, cut likewise.
+        The environment of each row, partitioned in the same way.
     sample_weight : None
         Not supported: learn from a table in memory, or repeat rows.
     groups : None
@@ -90,7 +90,7 @@ def open_dask(
     Raises
     ------
     IcscmError
-        If the collections do not go together, or the cluster cannot do the work.
+        If the partitions of the collections differ, or the cluster fails.
 
     Examples
     --------
@@ -106,12 +106,12 @@ def open_dask(
     """
     import pandas
 
-    asked = preparation or BinningConfig()
+    config = preparation or BinningConfig()
     if sample_weight is not None or frequency_weight is not None:
         raise IcscmError("weights cannot be used with Dask collections; learn in memory instead")
     if groups is not None:
         raise IcscmError("groups cannot be used with Dask collections; use files and fit_dataset")
-    if asked.device == "cuda":
+    if config.device == "cuda":
         here, there = (Parameter("device", each) for each in ("cpu", "cuda"))
         reason = " is for data on this machine, and Dask collections are counted where they are"
         raise IcscmError(there, reason, "; leave ", here)
@@ -120,14 +120,14 @@ def open_dask(
     check_cluster()
     has_types = not hasattr(X, "chunks")
     columns, names = (tuple(X.columns), find_names(X._meta)) if has_types else (None, None)
-    reader = Reader(columns, names, asked.max_thresholds)
+    reader = Reader(columns, names, config.max_thresholds)
     survey, sample = survey_partitions(reader, parts)
     labels = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
     dtype = find_plain_dtype(y)
     labels = labels.astype(dtype) if dtype is not None and dtype.kind in "biuf" else labels
     classes = check_labels(labels, len(labels))[1]
     places = encode_environments([*survey.environments], len(survey.environments))[1]
-    table = describe_columns(survey, names, asked, has_types=has_types)
+    table = describe_columns(survey, names, config, has_types=has_types)
     sampled = tuple(find_sampled(survey, table))
     if sampled:
         rows = map_tasks("sample", partial(reader.take, sample, sampled), parts[0], parts[3])
@@ -145,7 +145,7 @@ def open_dask(
     info = SourceInfo(binning, classes.tolist(), places, notes)
     pieces = map_tasks("bin", partial(reader.code, blocks, info), *parts)
     source, size = DaskSource(pieces, blocks, info), (table.n_columns, environments is not None)
-    return Countable(source, table, names, classes, *size, config=asked)
+    return Countable(source, table, names, classes, *size, config=config)
 
 
 def survey_partitions(reader: "Reader", parts: Any) -> tuple[Survey, Sample]:
@@ -245,7 +245,7 @@ class Reader:
             found, wanted = [repr(name) for name in X.columns], [repr(n) for n in self.columns]
             why = f"partition {number} of X has the columns {shorten_list(found)}"
             expected = f"{shorten_list(wanted)} were expected; all partitions must have the same"
-            raise IcscmError(f"{why}, where {expected}")
+            raise IcscmError(f"{why}, but {expected}")
         frame = open_frame(X)
         return [read_series(frame[:, j]) for j in range(len(self.columns))], len(X)
 
@@ -281,15 +281,15 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
     # else missing values would turn whole numbers into others
     array = np.asarray(values, dtype=object) if is_extension else np.asarray(values)
     if len(array) != n_rows:
-        why = f"{what} has {len(array):,} rows in partition {number}, where X has {n_rows:,}"
-        raise IcscmError(f"{why}; they must be cut at the same rows")
+        why = f"{what} has {len(array):,} rows in partition {number}, but X has {n_rows:,}"
+        raise IcscmError(f"{why}; they must be partitioned at the same rows")
     try:
         codes, found = pandas.factorize(array)
     except TypeError:
         raise make_unhashable_error(what) from None
     if len(found) > MAX_GROUPS:
         why = f"{what} holds {len(found):,} different labels in partition {number}"
-        raise IcscmError(f"{why}; {MAX_GROUPS:,} are the most that can be told apart")
+        raise IcscmError(f"{why}; at most {MAX_GROUPS:,} are supported")
     return Groups(codes, pandas.Index(found).tolist()), int((codes < 0).sum())
 
 

@@ -1,4 +1,4 @@
 """Files larger than memory: read in passes, coded into a temporary file, counted there.
 
-May import what `sources` may, and no other source.
+May import the same packages as `sources`, but no other source.
 """

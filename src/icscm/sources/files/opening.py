@@ -1,12 +1,12 @@
-"""Learning from files larger than memory: the table is read two or three times in batches.
+"""Learning from files larger than memory, which are read two or three times in batches.
 
     of text        a pass before all others finds the types of the columns
     pass one       types, levels, distinct values; labels, environments and row hashes
     sampled rows   the values of some rows, where thresholds are quantiles, if rows have copies
     pass two       one byte for each cell, in a temporary file, sorted by label and environment
 
-The search then walks the temporary file. What it finds, and the trace, are those of the same table
-in memory: thresholds depend on the rows only, not on how they are stored.
+The search then counts in the temporary file. Its model and trace equal those of the same table in
+memory: thresholds depend on the rows only, not on how they are stored.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ from icscm.tables.columns import Column, read_arrow, read_arrow_groups
 from icscm.tables.errors import make_missing_error, name_columns
 from icscm.tables.labels import check_labels, number_environments
 
-# Labels of environments are few; a column with more values is something else.
+# Most values of the columns of environments and labels.
 _MOST_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
 
 
@@ -114,7 +114,7 @@ def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
         return ranks, classes
     if positive != classes[0]:
         listed = " and ".join(map(repr, found))
-        raise IcscmError(f"positive={positive!r} is none of the classes, {listed}")
+        raise IcscmError(f"positive={positive!r} is not one of the classes, {listed}")
     return 1 - ranks, classes[::-1]
 
 
@@ -181,23 +181,23 @@ def open_files(
     ...         print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """
-    asked = preparation or BinningConfig()
-    if asked.max_thresholds is None or asked.max_thresholds >= MAX_NARROW_BINS:
-        why = f" must be at most {MAX_NARROW_BINS - 1} here; got {asked.max_thresholds!r}"
+    config = preparation or BinningConfig()
+    if config.max_thresholds is None or config.max_thresholds >= MAX_NARROW_BINS:
+        why = f" must be at most {MAX_NARROW_BINS - 1} here; got {config.max_thresholds!r}"
         name = Parameter("max_thresholds")
-        raise IcscmError("files are binned to one byte a value: ", name, why)
-    reader, n_threads = open_table(data, text), count_threads(asked.n_jobs)
+        raise IcscmError("files are binned to one byte per value: ", name, why)
+    reader, n_threads = open_table(data, text), count_threads(config.n_jobs)
     special = {"target": target, "environments": environments, "groups": groups}
     names = _choose_features(reader.schema.names, special, columns)
     budget = Budget.make(max_memory, reader, len(names))
     file = TableFile(reader, names, budget, n_threads)
-    mapped.map_file(0, temp_dir).close()  # so a folder that is no use is found before pass one
-    readers, survey, hashes, least = _survey(file, special, asked.max_thresholds)
+    mapped.map_file(0, temp_dir).close()  # so that an unusable folder is found before pass one
+    readers, survey, hashes, least = _survey(file, special, config.max_thresholds)
     ranks, classes = rank_labels(readers["target"], positive)
     segments, places = number_segments(ranks, readers)
     budget = budget.divide(len(segments), has_groups=groups is not None)
     file = replace(file, budget=budget)
-    table = countable.describe_columns(survey, names, asked)
+    table = countable.describe_columns(survey, names, config)
     sampled = find_sampled(survey, table)
     values = _read_sample(file, sampled, hashes, least) if sampled else {}
     binned = plan_from_survey(survey, table, values)
@@ -210,14 +210,14 @@ def open_files(
         stack.callback(codes.close)
         _write_codes(file, codes, PieceCoder(binned, features), segments)
         info = SourceInfo(binned, classes.tolist(), places, [countable.SAMPLED] * binned.sampled)
-        how = position, budget.share, asked.device
+        how = position, budget.share, config.device
         source = mapped.make_mapped_source(info, features, codes, *how)
         if groups is not None:
             numbers = readers["groups"].list_numbers()
             source.groups = number_clusters(numbers, segments % n, n, position)
         stack.pop_all()
     close, has_environments = partial(mapped.close_source, source, codes), environments is not None
-    return Countable(source, table, names, classes, len(names), has_environments, close, asked)
+    return Countable(source, table, names, classes, len(names), has_environments, close, config)
 
 
 def _choose_features(
@@ -231,9 +231,9 @@ def _choose_features(
     twice = [repr(name) for name, n in Counter([*special, *chosen]).items() if n > 1]
     if twice:
         why = f"{shorten_list(twice)} is named twice among target, environments, groups and columns"
-        raise IcscmError(f"{why}; a column has one role")
+        raise IcscmError(f"{why}; a column can have one role only")
     if not chosen:
-        raise IcscmError("the data has no column to make rules of beside target and environments")
+        raise IcscmError("the data has no column besides the target, environments and groups")
     return tuple(chosen)
 
 
@@ -324,7 +324,7 @@ def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
     usable = [j for j in range(binned.n_features) if j not in table.dropped and n_bins[j] > 1]
     wide = [j for j in usable if n_bins[j] > MAX_NARROW_BINS]
     if wide:
-        why = f"files are binned to one byte a value, and {name_columns(wide, table.names)} would "
+        why = f"files are binned to one byte a value, but {name_columns(wide, table.names)} would "
         advice = f"need {n_bins[wide].max()} bins; use a smaller ", Parameter("max_thresholds")
         raise IcscmError(why, *advice)
     return sorted(usable, key=lambda j: (binned.find_layout(j), j))

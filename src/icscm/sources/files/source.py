@@ -3,9 +3,9 @@
     file      | feature 0: all rows, sorted | feature 1 | ... |    one byte a cell
     resident    a block of features at a time, while it is counted
 
-A temporary file has no name, so that its space is free again when it is closed or the process ends,
-in whatever way. The sample of `sampling.choose_sample` is taken from the hashes of all rows, though
-the rows do not fit in memory:
+A temporary file has no name, so that its space is freed when it is closed or the process ends. The
+sample of `sampling.choose_sample` is taken from the hashes of all rows, though the rows do not fit
+in memory:
 
     all rows -> hashes -> choose_rows --------> Sample: the hashes of the sampled rows
     all rows, while they are read ------------> of least hash: the sample, if no row has a copy
@@ -54,7 +54,7 @@ _SEARCH_BYTES = 2**26
 # Rows read at a time: enough to keep threads busy, few enough to stay near the cache.
 _MOST_BATCH_ROWS = 2**16
 _LEAST_BATCH_ROWS = 2**8
-# What a buffer gets where the rows take nearly all: fewer bytes would be slow, and save little.
+# Least size of a buffer where rows take nearly all memory: less would be slow and save little.
 _LEAST_SHARE = 2**20
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -93,12 +93,12 @@ class Budget:
         if share < _LEAST_BATCH_ROWS * row_bytes:
             least = used + reader.estimate_bytes() + _SEARCH_BYTES + 2**10 * row_bytes
             why = f" is too little: the process takes {used / 1e6:,.0f} MB before it reads anything"
-            why += f", and reading and searching {n_columns:,} columns more; allow at least "
+            why += f", and {n_columns:,} columns need more; allow at least "
             raise IcscmError(Parameter("max_memory", max_memory), why, f"{least / 1e6:,.0f} MB")
         return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
 
     def divide(self, n_rows: int, *, has_groups: bool = False) -> "Budget":
-        """How memory is divided beside so many rows; raise if they are too many for the limit."""
+        """How memory is divided, given the number of rows; raise if they do not fit the limit."""
         row_bytes = _BYTES_PER_ROW + _BYTES_PER_GROUPED * has_groups
         least = self.used + _SEARCH_BYTES + n_rows * row_bytes
         if least > self.limit:
@@ -106,7 +106,7 @@ class Budget:
             raise IcscmError(Parameter("max_memory"), too_little)
         most = np.iinfo(ROW_DTYPE).max
         if n_rows > most:
-            raise IcscmError(f"{n_rows:,} rows are more than the {most:,} at most")
+            raise IcscmError(f"{n_rows:,} rows are too many; the most is {most:,}")
         return replace(self, share=min(self.share, max((self.limit - least) // 4, _LEAST_SHARE)))
 
 
@@ -126,17 +126,17 @@ def map_file(n_bytes: int, folder: str | Path | None = None) -> mmap.mmap:
     """A temporary file of so many bytes, mapped into memory: the system may drop its pages.
 
     It is in `folder`, or where the system has such files. All its bytes are reserved, so that a
-    disk that is too small is found here and not later. For none, the folder is tested only.
+    disk that is too small is found here and not later. With 0 bytes, only the folder is tested.
     """
     place = Path(tempfile.gettempdir() if folder is None else folder)
     if not place.is_dir():
-        why = " is no folder; make it, or name another"
+        why = " is not a folder; create it, or name another"
         raise IcscmError(Parameter("temp_dir", str(folder)), why)
     free = shutil.disk_usage(place).free
     try:
         with tempfile.TemporaryFile(dir=place) as file:
             if n_bytes == 0:
-                return mmap.mmap(-1, 1)  # a map of nothing cannot be made
+                return mmap.mmap(-1, 1)  # an empty map cannot be made
             if n_bytes > free:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if hasattr(os, "posix_fallocate"):
@@ -241,7 +241,7 @@ class CodeFile:
     def close(self) -> None:
         """Unmap the file, so that its space is free."""
         self.codes = np.empty((0, 0), dtype=CODE_DTYPE)
-        with suppress(BufferError):  # an array over it is still in someone's hands
+        with suppress(BufferError):  # an array over it is still in use
             self._map.close()
 
 

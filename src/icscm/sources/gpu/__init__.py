@@ -1,4 +1,4 @@
-"""Samples on a graphics card, counted and judged there: one more way to hold what a source holds.
+"""Samples on a graphics card, where they are counted and screened.
 
-Sources that keep samples use it for `device="cuda"`; it imports none of them.
+Sources that store samples use it for `device="cuda"`; it imports none of them.
 """

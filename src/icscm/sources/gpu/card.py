@@ -1,4 +1,4 @@
-"""The card, and screening on it: from all candidates to the few that the search must see."""
+"""The card, and screening on it: from all candidates to the few that the search must test."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,9 +18,9 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.launching import DeviceQuery, Key, Segments, count_padded, find_tiles
 
-# Bytes of columns from which a search on the card is the faster one.
+# Bytes of columns from which on a search on the card is faster.
 _WORTH_SENDING = 2**27
-# Memory for screening besides a share of the columns: p-values, and columns being sent.
+# Memory for screening in addition to a share of the columns: p-values, and columns being sent.
 _COMPUTED_BYTES = 2**30
 _CUDA, _CPU = Parameter("device", "cuda"), Parameter("device", "cpu")
 
@@ -104,8 +104,8 @@ def check_card(cupy: Any) -> None:
         n_cards = cupy.cuda.runtime.getDeviceCount()
     except Exception as error:
         why = str(error).partition(":")[2].strip() or str(error)
-        reason = f" found no NVIDIA card that it can use ({why}); see what nvidia-smi says of the "
-        raise IcscmError(_CUDA, reason, "driver, or leave ", _CPU) from None
+        reason = f" found no NVIDIA card that it can use ({why}); check the driver with "
+        raise IcscmError(_CUDA, reason, "nvidia-smi, or leave ", _CPU) from None
     if n_cards == 0:
         raise IcscmError(_CUDA, " found no NVIDIA card; leave ", _CPU)
 
@@ -291,7 +291,7 @@ class CardBits(Store):
         open_ones = self.card.bring(kernels.list_columns(*screened, (launching.OPEN,)))
         some = np.concatenate((open_ones, tied, np.array(rejected, dtype=np.int64)))
         listed = self.widen(np.unique(some))
-        # the counts tell of those that are listed; the tally is of all others
+        # listed candidates are in the counts; the tally is of all others
         at = self.card.send(listed)
         own, n_alike = screened.take(at), None if self.n_alike is None else self.n_alike[at]
         tally = kernels.tally_codes(screened.codes, self.n_alike)

@@ -18,7 +18,7 @@ from icscm.engine.stores import Rows
 CHUNK_BITS = 128
 TILE_BITS = 128 * CHUNK_BITS
 
-# What became of a candidate, as the kernels number it.
+# The outcomes of a candidate, as numbered by the kernels.
 CODES = ("none", "allowed", "dependent", "small", "unreplicated", "unhelpful", "open")
 NONE, ALLOWED, DEPENDENT, _, _, _, OPEN = range(len(CODES))
 REJECTED = range(DEPENDENT, OPEN)
@@ -121,7 +121,7 @@ class CompiledKernels:
 
     def _run(self, name, arguments, grid=None, threads=_THREADS, shared=0, width=32) -> None:
         function = self._modules[width].get_function(name)
-        if shared > 32 * 1024:  # with what a kernel has of its own, more than is given unasked
+        if shared > 32 * 1024:  # more shared memory than the default, with the kernel's static part
             function.max_dynamic_shared_size_bytes = shared
         function(grid or (self._n_blocks,), (threads,), tuple(arguments), shared_mem=shared)
 
@@ -213,7 +213,7 @@ class CompiledKernels:
 class _Lane:
     """Pinned memory, its likeness on the card, and the stream between the two.
 
-    The stream waits for what was asked of the card before, and the card for it.
+    The stream waits for earlier work on the card, and the card waits for the stream.
     """
 
     def __init__(self, kernels, cupy, shape) -> None:

@@ -228,8 +228,8 @@ def put_bits(card: Card, features: IntArray, unsorted: Unsorted, *more: Any) -> 
             return CardBits(card, features, sender.send(slice(0, unsorted.n_columns)), *more)
         warn(
             f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
-            "GB of the card's memory are free: they are sent to it anew for each rule, which "
-            f"takes some {unsorted.n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
+            "GB of the card's memory are free: they are sent to it again for each rule, which "
+            f"takes about {unsorted.n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
             StreamedWarning,
         )
         return StreamedBits(card, features, sender, *more)
