@@ -99,3 +99,41 @@ def test_sequences_of_rules_and_of_their_equivalents(genomes, tmp_path):
     done = run("show", model, "--fasta", status=2)
     assert "'blaTEM' names no sequence of nucleotides" in done.stderr
     assert "leave out --json" in run("show", model, "--fasta", "--json", status=2).stderr
+
+
+def test_genes_in_the_same_genomes_are_named(genomes):
+    """The report named the genes that no data can distinguish, the terminal only the first."""
+    done = run("fit", genomes / "unitigs.bits", *ask(genomes))
+    shown = " ".join(done.stdout.split())
+    assert "ACGTACGT absent, cannot be distinguished from GGGTTTAC absent" in shown
+    assert "it covers those where it is false" in shown
+
+
+def test_fit_of_a_table_of_genes_says_to_pack_it(genomes):
+    """Without --labels the error was that the file has no column of the target's name."""
+    done = run("fit", genomes / "unitigs.rtab", *ask(genomes)[2:], status=2)
+    assert "pack" in done.stderr
+    assert "--out genes.bits" in done.stderr
+
+
+def test_names_that_do_not_match_are_shown_with_those_of_the_file(genomes, tmp_path):
+    """The error had the names of the labels only, and the parameter of Python."""
+    labels = (genomes / "labels.tsv").read_text().replace("\ng", "\nG-")
+    (tmp_path / "labels.tsv").write_text(labels)
+    done = run(
+        "check",
+        genomes / "unitigs.bits",
+        "--labels",
+        tmp_path / "labels.tsv",
+        *ask(genomes)[2:],
+        status=2,
+    )
+    assert "'G-99'" in done.stderr or "'G-8'" in done.stderr
+    assert "--sample-column" in done.stderr
+    assert "has genomes such as 'g0'" in done.stderr
+
+
+def test_rows_that_belong_together_are_stated(genomes):
+    """Nothing in the output showed that --group had been applied."""
+    done = run("fit", genomes / "unitigs.bits", *ask(genomes), "--group", "year", "--model", "tree")
+    assert "rows with the same year belong together" in " ".join(done.stdout.split())

@@ -45,6 +45,15 @@ def test_from_rows(folder, tmp_path):
     assert "recalibration" in shown
 
 
+def test_exported_code_says_that_it_is_recalibrated(folder, tmp_path):
+    """Its comments had the rates of training only, which contradict the threshold."""
+    run("recalibrate", folder / "model.json", "--prevalence", 0.9, "--out", tmp_path / "m.json")
+    done = CliRunner().invoke(main, ["export", str(tmp_path / "m.json"), "--to", "sql"])
+    assert "Recalibrated: log odds = " in done.stdout
+    done = CliRunner().invoke(main, ["export", str(folder / "model.json"), "--to", "sql"])
+    assert "Recalibrated" not in done.stdout
+
+
 @pytest.mark.parametrize("rows", [[], ["unlabelled.csv"]])
 def test_from_a_base_rate(folder, tmp_path, rows):
     words = [folder / each for each in ["model.json", *rows]]

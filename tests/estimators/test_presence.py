@@ -133,7 +133,7 @@ def test_a_fit_that_fails_leaves_the_learner_as_it_was(store, labels):
         (labels, {"target": "none"}, "no column 'none'"),
         (labels, {"environments": "none"}, "no column 'none'"),
         (labels, {"sample_column": "none"}, "no column 'none'"),
-        (unknown, {}, r"does not hold: '\?'"),
+        (unknown, {}, r"not those of the labels: '\?'"),
         (twice, {}, "2 times"),
         (labels.assign(label=None), {}, "missing"),
         (labels.assign(country="fr"), {}, "single environment"),

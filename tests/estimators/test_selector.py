@@ -219,6 +219,9 @@ def test_a_column_of_one_site_is_not_replicated():
     row = selector.screen_.set_index("column").loc["artefact"]
     assert row["reason"] == "informative in too few environments"
     assert row["replication"] < 0.15
+    # rejected before the first round: the report said "nothing was rejected"
+    assert selector.report().to_dict()["costs"][0]["without"] == "artefact"
+    assert "nothing was rejected" not in selector.report().to_html()
     assert fit(X, y, site, min_replication=0).screen_["reason"].tolist()[3] != row["reason"]
 
 

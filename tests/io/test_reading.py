@@ -373,6 +373,17 @@ def test_no_warning_where_commas_are_few_or_delimit(tmp_path):
     read_file(write(tmp_path, "t.csv", 'a,b\n"1,5",x\n'))
 
 
+def test_question_marks_are_no_category_without_a_word(tmp_path):
+    """Of a heart disease file with ? for missing, numbers became categories in silence, and the
+    rule found was `oldpeak != "0.0"`."""
+    path = write(tmp_path, "t.csv", "a,b,c\n1,x,7\n?,?,8\n2,z,9\n")
+    with pytest.warns(IcscmWarning, match=r"has '\?' as a category of a, b; .* --na '\?'"):
+        assert read_file(path).column("a").to_pylist() == ["1", "?", "2"]
+    assert read_file(path, na=["?"]).column("a").to_pylist() == [1, None, 2]
+    types = {"a": "category", "b": "category"}  # as a fitted model reads new rows
+    assert read_file(path, types=types).column("b").to_pylist() == ["x", "?", "z"]
+
+
 def test_files_that_are_not_there(tmp_path):
     write(tmp_path, "patients.csv", PLAIN)
     with pytest.raises(IcscmError, match=r"there is no file .*; did you mean 'patients.csv'"):

@@ -376,10 +376,21 @@ def test_environments_absent_from_the_new_rows_need_no_merging():
     assert not found.notes
 
 
-def test_rows_of_excluded_environments_alone_are_an_error():
+def test_rows_of_excluded_environments_alone_are_those_of_a_new_one():
+    """A hospital that was left out of the fit could not be evaluated: an error said that all its
+    rows were excluded."""
     y = np.arange(50) % 2
-    with pytest.raises(IcscmError, match="all rows are in environments that were excluded"):
-        evaluate(make_merged(), y[:, np.newaxis], y, ["d"] * 50)
+    found = evaluate(make_merged(), y[:, np.newaxis], y, ["d"] * 50)
+    assert [(e.environment, e.n_samples, e.is_new) for e in found.environments] == [("d", 50, True)]
+
+
+def test_an_evaluation_in_a_notebook_is_its_text(monkeypatch):
+    """In Jupyter `repr` displayed seventeen pieces and returned an empty text."""
+    y = np.arange(50) % 2
+    found = evaluate(make_merged(), y[:, np.newaxis], y)
+    plain = repr(found)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert repr(found) == plain != ""
 
 
 @pytest.mark.parametrize("odd", [None, 3, "b+c=e", [1, None], {"b": "c"}])

@@ -34,6 +34,8 @@ _ROOM = 4
 def choose_route(data: Path, options: Options) -> str:
     """Where to learn, by the data and the options; raise for options that conflict."""
     route = _find_route(data, options)
+    if data.name.lower().endswith(shared.GENOME_ENDINGS[1:]):
+        raise IcscmError(f"pack {data} first: icscm pack {data} --out genes.bits")
     shared.check_labels(data, options["labels"], (shared.BITS,))
     for name in () if route == MEMORY else ("cv", "stability", "member"):
         if options[name] and (name != "member" or route == DASK):

@@ -269,6 +269,15 @@ def warn_of_commas(table: pyarrow.Table, where: object) -> None:
         warn(f"{what}{shorten_list(found)}{advice}", IcscmWarning)
 
 
+def warn_of_question_marks(table: pyarrow.Table, where: object) -> None:
+    """Warn where `?`, which means missing in many files, is read as a category."""
+    columns = [name for name in table.column_names if types.is_string(table[name].type)]
+    found = [name for name in columns if "?" in table[name].unique().to_pylist()]
+    if found:
+        advice = "if it means missing, give --na '?' (na='?')"
+        warn(f"{where} has '?' as a category of {shorten_list(found)}; {advice}", IcscmWarning)
+
+
 def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: object) -> None:
     """Raise for the first value that cannot be of the type that a model needs."""
     for example in texts.drop_null().unique().to_pylist():

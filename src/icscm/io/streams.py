@@ -219,6 +219,9 @@ class TextFiles:
         if self._form.decimal == "." and first.has_commas:
             for table in islice(first.read(schema), 1):  # the first rows suffice
                 cells.warn_of_commas(table, first.source)
+        if not self._types and pyarrow.string() in schema.types:
+            for table in islice(first.read(schema), 1):
+                cells.warn_of_question_marks(table, first.source)
         return schema
 
     def _track_files(self) -> Iterator[Lines]:

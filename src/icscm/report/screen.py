@@ -334,7 +334,7 @@ def _number(value: Any) -> float | None:
 def _describe_costs(rounds: Any, screen: Any) -> Iterator[Plain]:
     """The scores with all columns, and after each rejection."""
     rejected = screen[screen["verdict"] == "rejected"]
-    without = ""
+    without = ", ".join(map(format_name, rejected.loc[rejected["round"] == 0, "column"]))
     for row in rounds.to_dict("records"):
         scores = {key: _number(row[key]) for key in ("auc", "log_loss")}
         yield {"n_columns": int(row["n_columns"]), "without": without or None, **scores}

@@ -53,7 +53,8 @@ def render_validation(found: Plain, most: int | None = N_LISTED) -> Iterator[Ren
 
 def render_text(found: Plain) -> str:
     """An evaluation as text of 80 columns."""
-    console = Console(file=io.StringIO(), width=80, highlight=False, markup=False, emoji=False)
+    plain = dict.fromkeys(("highlight", "markup", "emoji", "force_jupyter"), False)
+    console = Console(file=io.StringIO(), width=80, **plain)  # type: ignore[arg-type]
     for part in render_validation(found):
         console.print(part)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]

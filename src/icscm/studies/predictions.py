@@ -142,11 +142,9 @@ def _read_environments(
     options = [settings.get(name) for name in ("exclude_environment", "merge_environments")]
     names = [[e for e in o if isinstance(e, str)] if isinstance(o, list) else [] for o in options]
     renamed = find_renamed(labels, "", *names, may_lack=True)
-    if not renamed:
+    kept = [k for k, label in enumerate(labels) if renamed and renamed[label] is not None]
+    if not kept:  # all were excluded in training: new environments, to evaluate the model in
         return numbers, labels
-    kept = [k for k, label in enumerate(labels) if renamed[label] is not None]
-    if not kept:
-        raise IcscmError("all rows are in environments that were excluded in training")
     codes, labels = encode_environments([renamed[labels[k]] for k in kept], len(kept))
     number_of = np.full(len(renamed), -1)
     number_of[kept] = codes

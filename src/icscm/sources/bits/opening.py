@@ -239,8 +239,8 @@ def _find_genomes(store: BitFile, names: Sequence[Any]) -> list[int]:
     """Positions of the genomes that the labels name."""
     place = {name: i for i, name in enumerate(store.samples)}
     genomes = Counter([str(name) for name in names])
-    what = f"the labels name genomes that {store.path} does not hold: "
-    advice = "; drop these rows, or name the column of genomes (sample_column)"
+    what = f"{store.path} has genomes such as {store.samples[0]!r}, and not those of the labels: "
+    advice = "; drop these rows, or name the column of genomes (--sample-column, sample_column)"
     reject_unknown(genomes, place, what, after=advice)
     for name, n_times in genomes.most_common(1):
         if n_times > 1:
