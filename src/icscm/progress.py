@@ -31,9 +31,7 @@ def track(items: Iterable[Item], n_items: int | None) -> Iterator[Item]:
 
 
 @contextmanager
-def show_progress(
-    text: str = "", *, total: int | None = None, get_time: Callable[[], float] | None = None
-) -> Iterator[Callable[..., None]]:
+def show_progress(text: str = "", total: int | None = None) -> Iterator[Callable[..., None]]:
     """Show the progress of the fits, studies and reports inside the block.
 
     A line with the share that is done and the time left, on a terminal or in a notebook; elsewhere
@@ -46,8 +44,6 @@ def show_progress(
     total : int, optional
         The number of parts, if the block itself reports them: the value of the context manager is
         then called after each part, or with the number of parts that are done.
-    get_time : callable, optional
-        The clock, in seconds.
 
     Examples
     --------
@@ -67,7 +63,7 @@ def show_progress(
     from rich.markup import escape
     from rich.progress import Progress
 
-    with Progress(console=console, transient=True, get_time=get_time) as bar:
+    with Progress(console=console, transient=True) as bar:
         task = bar.add_task(escape(escape_controls(text)), total=total)
 
         def listen(n_items: int | None) -> Callable[[], None]:

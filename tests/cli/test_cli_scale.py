@@ -278,3 +278,23 @@ def test_columns_to_keep_are_named_alike_for_a_folder(tmp_path):
     assert done.exit_code == 0, done.stderr
     assert "1 column to learn from" in done.stdout
     assert "a,b > 0" in done.stdout
+
+
+def test_a_compressed_file_is_read_in_passes_where_its_table_would_not_fit(tmp_path):
+    """A .csv.gz of 21 MB took 570 MB where 300 were allowed: its bytes were taken for its size."""
+    from icscm.cli.routes import MEMORY, PASSES, choose_route
+
+    given = dict.fromkeys(
+        ("dask", "workers", "labels", "cv", "stability", "member", "only", "drop")
+    )
+    given |= {"keep_columns": None, "group": None, "model": "icscm"}
+    for name, size, limit, route in (
+        ("t.csv.gz", 20e6, "300MB", PASSES),
+        ("t.csv.gz", 20e6, "1GB", MEMORY),
+        ("t.csv", 20e6, "400MB", PASSES),
+        ("t.csv", 20e6, "500MB", MEMORY),
+        ("t.csv", 1e6, "100MB", MEMORY),
+    ):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(int(size))
+        assert choose_route(tmp_path / name, given | {"max_memory": limit}) == route

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icscm import _constants
 from icscm._constants import IDENTIFIER_ROWS
-from icscm.engine import binning, coding, sampling
+from icscm.engine import binning, sampling
 from icscm.engine import survey as survey_module
 from icscm.engine.binning import (
     describe_survey,
@@ -34,7 +35,7 @@ SAMPLE = 60
 def small_sample():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampling, "QUANTILE_SAMPLE", SAMPLE)
-        patch.setattr(coding, "FIRST_LOOK_ROWS", 8)
+        patch.setattr(_constants, "FIRST_LOOK_ROWS", 8)
         yield
 
 

@@ -11,10 +11,9 @@ from click.testing import CliRunner
 from joblib import Parallel, delayed, parallel_config
 from sklearn.exceptions import NotFittedError
 
-from icscm import ICSCMClassifier, InvariantCausalPrediction, SCMClassifier
+from icscm import ICSCMClassifier, InvariantCausalPrediction, SCMClassifier, _constants
 from icscm.cli import main
 from icscm.datasets import make_conjunction
-from icscm.engine import coding, stores
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.rules import ThresholdRule
@@ -206,8 +205,8 @@ def test_equivalent_rules_do_not_depend_on_blocks(monkeypatch):
     X = np.column_stack([a if j % 6 == 5 else rng.permutation(a) for j in range(3000)])
     found = []
     for block_cells in (2**20, 2**12):
-        monkeypatch.setattr(stores, "BLOCK_CELLS", block_cells)
-        monkeypatch.setattr(stores, "PACKED_BLOCK_CELLS", block_cells)
+        monkeypatch.setattr(_constants, "BLOCK_CELLS", block_cells)
+        monkeypatch.setattr(_constants, "PACKED_BLOCK_CELLS", block_cells)
         fitted = SCMClassifier(max_rules=1).fit(X, y)
         found.append((fitted.model_, fitted.equivalent_rules_))
     assert found[0] == found[1]
@@ -229,7 +228,7 @@ def test_the_command_line_prints_no_traceback(arguments):
 def test_the_first_look_changes_nothing(monkeypatch, seed):
     """Tables small enough for the literal learner never took the path of a first look at few rows,
     so nothing compared it with anything."""
-    monkeypatch.setattr(coding, "FIRST_LOOK_ROWS", 2)
+    monkeypatch.setattr(_constants, "FIRST_LOOK_ROWS", 2)
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, n, 60) ** 2 for n in (1, 2, 3, 9, 60)]).astype(float)
     X[rng.integers(60), rng.integers(5)] = 77

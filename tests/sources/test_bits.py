@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countables import LiteralSource, check_any_nodes
+from icscm import _constants
 from icscm.engine import bits as copies
 from icscm.engine import coding, stores
 from icscm.engine.bits import CollapsedMap, PresenceMap
@@ -87,7 +88,7 @@ def make_plain(table):
 def block_cells(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packed, "PACKED_BLOCK_CELLS", request.param * 16)
-        patch.setattr(stores, "PACKED_BLOCK_CELLS", request.param * 16)
+        patch.setattr(_constants, "PACKED_BLOCK_CELLS", request.param * 16)
         for module in (bitfile, packed, packing):
             patch.setattr(module, "BLOCK_PATTERNS", 2)
         patch.setattr(packed, "MAX_MAPPED_BYTES", request.param - 1)  # sorted at each look, or kept

@@ -22,8 +22,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icscm import ICSCMClassifier, SCMClassifier
-from icscm.engine import coding, pieces, sampling
+from icscm import ICSCMClassifier, SCMClassifier, _constants
+from icscm.engine import pieces, sampling
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.sources.files import source as mapped
 from icscm.sources.files.opening import _add_least, open_files
@@ -131,7 +131,7 @@ def small_sample():
     """Tables of some hundred rows are larger than the sample."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampling, "QUANTILE_SAMPLE", 60)
-        patch.setattr(coding, "FIRST_LOOK_ROWS", 8)
+        patch.setattr(_constants, "FIRST_LOOK_ROWS", 8)
         patch.setattr(pieces, "ROW_CHUNK", 50)
         yield
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from countables import check_any_nodes, countable, draw_cuts, make_literal
 from icscm import InvariantTreeClassifier, SCMClassifier, _constants
 from icscm.datasets import make_conjunction
-from icscm.engine import coding, sampling, stores
+from icscm.engine import sampling
 from icscm.engine.binning import choose_edges
 from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError
@@ -59,20 +59,20 @@ def test_blocks_and_uncached_cubes_count_the_same(n_rows, monkeypatch):
         return make_memory_source(X, labels, environments, environment_labels=(0, 1, 2))
 
     for kept_bytes in (_constants.MAX_KEPT_CUBE_BYTES, 0):
-        monkeypatch.setattr(stores, "MAX_KEPT_CUBE_BYTES", kept_bytes)
+        monkeypatch.setattr(_constants, "MAX_KEPT_CUBE_BYTES", kept_bytes)
         whole, pieces = make(), make()
         cuts = draw_cuts(whole, rng)
         n_blocks = len(list(whole.counts()))
         with monkeypatch.context() as patch:
-            patch.setattr(stores, "BLOCK_CELLS", 50)
-            patch.setattr(stores, "PACKED_BLOCK_CELLS", 50)
+            patch.setattr(_constants, "BLOCK_CELLS", 50)
+            patch.setattr(_constants, "PACKED_BLOCK_CELLS", 50)
             assert len(list(pieces.counts())) > n_blocks
             check_count_source(pieces, whole, cuts)
 
 
 def test_threads_make_no_difference(monkeypatch):
-    monkeypatch.setattr(stores, "MIN_THREADED_CELLS", 0)
-    monkeypatch.setattr(coding, "MIN_THREADED_CELLS", 0)
+    monkeypatch.setattr(_constants, "MIN_THREADED_CELLS", 0)
+    monkeypatch.setattr(_constants, "MIN_THREADED_CELLS", 0)
     rng = np.random.default_rng(0)
     X = np.column_stack((rng.random((2000, 20)), rng.integers(0, 2, (2000, 20))))
     labels, environments = rng.integers(0, 2, 2000), rng.integers(0, 2, 2000)
@@ -97,7 +97,7 @@ class TestSample:
     @pytest.fixture(autouse=True)
     def small_sample(self, monkeypatch):
         monkeypatch.setattr(sampling, "QUANTILE_SAMPLE", 500)
-        monkeypatch.setattr(coding, "FIRST_LOOK_ROWS", 50)
+        monkeypatch.setattr(_constants, "FIRST_LOOK_ROWS", 50)
 
     def make(self, X, n_jobs=2, max_thresholds=50):
         labels = np.arange(len(X)) % 2

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icscm import _constants
 from icscm._constants import MAX_PAIRED
 from icscm.stats import verdicts
 from icscm.stats.verdicts import (
@@ -82,7 +83,7 @@ def test_verdicts_on_both_sides_of_the_limit(shape, n_environments, monkeypatch)
     tables[5] = 0
     wanted = [compute_differences(tables, alpha) for alpha in (0.05, 0.5)]
     shown = [find_shown(tables, 0.05, 1.5 + i, "odds_ratio") for i in range(4)]
-    monkeypatch.setattr(verdicts, "MAX_PAIRED", 5000 if n_environments > MAX_PAIRED else 2)
+    monkeypatch.setattr(_constants, "MAX_PAIRED", 5000 if n_environments > MAX_PAIRED else 2)
     np.testing.assert_array_equal(
         [compute_differences(tables, alpha) for alpha in (0.05, 0.5)], wanted
     )

@@ -121,8 +121,8 @@ def hide_repeated_warnings() -> Iterator[None]:
 class Progress:
     """Shows progress on standard error: a line that moves while it lasts, on a terminal only."""
 
-    def __init__(self, *, quiet: bool, clock: Callable[[], float] | None = None) -> None:
-        self.quiet, self.clock = quiet, clock
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
 
     @contextmanager
     def stage(self, text: str, total: int | None = None) -> Iterator[Callable[..., None]]:
@@ -133,5 +133,5 @@ class Progress:
         if self.quiet or not sys.stderr.isatty():
             yield lambda _=None: None
             return
-        with show_progress(text, total=total, get_time=self.clock) as advance:
+        with show_progress(text, total) as advance:
             yield advance

@@ -15,7 +15,7 @@ from icscm.cli.group import main
 from icscm.cli.shared import FILE, Options, add_options
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io import roles as io_roles
-from icscm.io.formats import TextFormat, describe_path, translate_errors
+from icscm.io.formats import PACKED_ENDINGS, TextFormat, describe_path, translate_errors
 from icscm.io.naming import check_columns
 from icscm.io.roles import Roles, Samples
 
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
 _HOW = {PASSES: "in passes", DASK: "on Dask", PACKED: "as bits"}
 
-# While it is read and binned, a table takes several times the size of its file.
-_ROOM = 4
+# While it is read and binned, a table takes several times the size of its file, compressed or not.
+_ROOM, _PACKED_ROOM = 4, 12
+# Bytes that the libraries take, and that any table may take besides.
+_LIBRARIES, _SMALL = 400 * 10**6, 2**25
 
 
 def choose_route(data: Path, options: Options) -> str:
@@ -62,8 +64,9 @@ def _find_route(data: Path, options: Options) -> str:
         return PASSES
     if not data.is_file() or data.suffix.lower() == ".zip":
         return MEMORY
-    is_large = data.stat().st_size * _ROOM > parse_size(options["max_memory"])
-    return PASSES if is_large else MEMORY
+    room = _PACKED_ROOM if data.suffix.lower() in PACKED_ENDINGS else _ROOM
+    free = max(parse_size(options["max_memory"]) - _LIBRARIES, _SMALL)
+    return PASSES if data.stat().st_size * room > free else MEMORY
 
 
 def learn_elsewhere(learner: BaseRuleClassifier, route: str, data: Path, options: Options) -> Roles:

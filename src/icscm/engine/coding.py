@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icscm._constants import (
-    CODE_DTYPE,
-    FIRST_LOOK_ROWS,
-    GUESS_PLACES,
-    MAX_NARROW_BINS,
-    MIN_THREADED_CELLS,
-    ROW_DTYPE,
-)
+from icscm import _constants as limits
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.engine import _kernels, binning
 from icscm.engine.binning import Binning, ColumnPlan
@@ -50,7 +43,7 @@ def encode(
     X, has_missing = table.values, table.find_missing().copy()
     if table.levels and table.has_missing is None:  # categories are not planned from any rows
         has_missing = find_missing(X, table.names)
-    n_threads = n_threads if X.size >= MIN_THREADED_CELLS else 1
+    n_threads = n_threads if X.size >= limits.MIN_THREADED_CELLS else 1
     edges = [np.empty(0, X.dtype)] * X.shape[1]
     stores: list[Store] = []
 
@@ -102,9 +95,9 @@ def _list_scans(
     table does not know them: in the first rows, then in all.
     """
     X, is_unknown = table.values, table.has_missing is None
-    step = len(X) // FIRST_LOOK_ROWS
+    step = len(X) // limits.FIRST_LOOK_ROWS
     if step >= 8:  # else all rows are nearly as quick to scan
-        few = min(max_thresholds or MAX_NARROW_BINS, MAX_NARROW_BINS) - 1
+        few = min(max_thresholds or limits.MAX_NARROW_BINS, limits.MAX_NARROW_BINS) - 1
         if is_unknown:
             has_missing |= find_missing(X[::step], table.names)
         yield "first", slice(None, None, step), few
@@ -113,7 +106,7 @@ def _list_scans(
         found = run_tasks(lambda part: find_missing(X, table.names, part), parts, n_threads)
         has_missing |= np.logical_or.reduce(found)
     # more thresholds than a byte can number need all rows
-    if is_sampled(len(X)) and (max_thresholds or MAX_NARROW_BINS) < MAX_NARROW_BINS:
+    if is_sampled(len(X)) and (max_thresholds or limits.MAX_NARROW_BINS) < limits.MAX_NARROW_BINS:
         hashes = hash_rows(X, table.find_numbers(), n_threads)
         yield "sample", choose_sample(hashes), max_thresholds
     yield "all", slice(None), max_thresholds
@@ -128,7 +121,7 @@ def _make_stores(
     groups: dict[tuple[Layout, int], list[int]] = {}
     for k, (layout, edges) in enumerate(zip(layouts, plan.edges, strict=True)):
         # bits, bytes, and wider ones each by itself
-        width = 0 if len(edges) < 2 else 1 if len(edges) < MAX_NARROW_BINS else 2 + k
+        width = 0 if len(edges) < 2 else 1 if len(edges) < limits.MAX_NARROW_BINS else 2 + k
         groups.setdefault((layout, width), []).append(k)
     stores: list[Store] = []
     surprises = [plan.columns[:0]]
@@ -202,7 +195,7 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
     width = 2 ** int(n_edges.max()).bit_length() + 1
     greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     padded = np.full((len(edges), width), greatest, dtype=dtype)
-    guess = np.zeros((len(edges), GUESS_PLACES), dtype=CODE_DTYPE)
+    guess = np.zeros((len(edges), limits.GUESS_PLACES), dtype=limits.CODE_DTYPE)
     line_dtype = np.float32 if dtype == np.float32 else np.float64
     low, scale = np.zeros((2, len(edges)), dtype=line_dtype)
     n_shared = np.ones(len(edges), dtype=np.int64)
@@ -220,18 +213,18 @@ def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
 
 def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, Array, IntArray]:
     """Line the edges of each row up on places; scale 0 where more than two would share one."""
-    last, n_rows = GUESS_PLACES - 1, len(edges)
+    last, n_rows = limits.GUESS_PLACES - 1, len(edges)
     with np.errstate(all="ignore"):
         scale = last / (edges[:, -1] - edges[:, 0])
         places = np.clip((edges - edges[:, :1]) * scale[:, np.newaxis], 0, last)
     is_good = (scale > 0) & (scale < np.inf)
     places = np.where(is_good[:, np.newaxis], places, 0).astype(np.intp)
     is_good &= ~(places[:, 2:] == places[:, :-2]).any(axis=1)
-    flat = places + GUESS_PLACES * np.arange(n_rows)[:, np.newaxis]
-    here = np.bincount(flat.ravel(), minlength=n_rows * GUESS_PLACES).reshape(n_rows, -1)
+    flat = places + limits.GUESS_PLACES * np.arange(n_rows)[:, np.newaxis]
+    here = np.bincount(flat.ravel(), minlength=n_rows * limits.GUESS_PLACES).reshape(n_rows, -1)
     before = (np.cumsum(here, axis=1) - here) * is_good[:, np.newaxis]  # edges at lower places
     low, scale = np.where(is_good, edges[:, 0], 0.0), np.where(is_good, scale, 0.0)
-    return low, scale, before.astype(CODE_DTYPE), here.max(axis=1)
+    return low, scale, before.astype(limits.CODE_DTYPE), here.max(axis=1)
 
 
 class PieceCoder:
@@ -241,7 +234,7 @@ class PieceCoder:
         self.features = features
         n_bins = binned.count_bins(np.array(features, dtype=np.int64))
         # one byte where that is enough for all features, else two or four
-        self._dtype = np.min_scalar_type(max(1, *n_bins.tolist(), MAX_NARROW_BINS) - 1)
+        self._dtype = np.min_scalar_type(max(1, *n_bins.tolist(), limits.MAX_NARROW_BINS) - 1)
         self._edges: dict[int, Array] = {}
         self._tables: dict[int, SearchTable] = {}
         self._bins: dict[int, dict[tuple[str, Level], int]] = {}
@@ -253,7 +246,7 @@ class PieceCoder:
                 self._bins[j] = {sort_key(e): min(first + k, last) for k, e in enumerate(levels)}
                 continue
             self._edges[j] = binning.put_missing_first(edges) if binned.has_missing[j] else edges
-            if 1 < len(self._edges[j]) < MAX_NARROW_BINS:  # else NumPy is as quick
+            if 1 < len(self._edges[j]) < limits.MAX_NARROW_BINS:  # else NumPy is as quick
                 self._tables[j] = make_search_table([self._edges[j]], edges.dtype)
 
     def code(self, columns: Columns, out: Array | None = None, n_threads: int = 1) -> Array:
@@ -280,9 +273,9 @@ class PieceCoder:
         edges, table = self._edges[feature], self._tables.get(feature)
         values = read_numbers(column, is_exact=edges.dtype.kind in "iu")
         values = values.astype(edges.dtype, copy=False)
-        if table is None or out.dtype != CODE_DTYPE:
+        if table is None or out.dtype != limits.CODE_DTYPE:
             out[:] = _search(edges, values)
             return
-        in_place, first = np.arange(len(values), dtype=ROW_DTYPE), np.zeros(1, dtype=np.int64)
+        in_place, first = np.arange(len(values), dtype=limits.ROW_DTYPE), np.zeros(1, np.int64)
         no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
         _kernels.code_columns(one, in_place, first, table, no, edges[:1], 0, len(values), bins, no)

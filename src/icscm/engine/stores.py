@@ -13,17 +13,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from icscm._constants import (
-    BLOCK_CELLS,
-    COUNT_DTYPE,
-    MAX_KEPT_CUBE_BYTES,
-    MIN_THREADED_CELLS,
-    PACKED_BLOCK_CELLS,
-    ROW_DTYPE,
-    SHORT_INDEX,
-    WORD_BITS,
-    WORD_DTYPE,
-)
+from icscm import _constants as limits
 from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import CountCube, Layout
@@ -55,8 +45,8 @@ class Rows:
 
     def list_index(self) -> Array | None:
         """`index` for kernels; None for many rows only: it would have them compiled once more."""
-        if self.index is None and len(self) <= SHORT_INDEX:
-            return np.arange(len(self), dtype=ROW_DTYPE)
+        if self.index is None and len(self) <= limits.SHORT_INDEX:
+            return np.arange(len(self), dtype=limits.ROW_DTYPE)
         return self.index
 
     def cut(self, size: int) -> Iterator[Rows]:
@@ -66,22 +56,22 @@ class Rows:
             return
         for start in range(0, len(self), size):
             stop = min(len(self), start + size)
-            every = np.arange(start, stop, dtype=ROW_DTYPE)
+            every = np.arange(start, stop, dtype=limits.ROW_DTYPE)
             index = every if self.index is None else self.index[start:stop]
             yield Rows(index, self.bounds.clip(start, stop) - start)
 
     def split(self, covered: BoolArray) -> tuple[Rows, Rows]:
         """Those that stay and those that leave, given which of these rows are covered."""
         n_covered = int(np.count_nonzero(covered))
-        stay = np.empty(len(self) - n_covered + 1, dtype=ROW_DTYPE)
-        left, bounds = np.empty(n_covered + 1, dtype=ROW_DTYPE), np.empty_like(self.bounds)
+        stay = np.empty(len(self) - n_covered + 1, dtype=limits.ROW_DTYPE)
+        left, bounds = np.empty(n_covered + 1, dtype=limits.ROW_DTYPE), np.empty_like(self.bounds)
         _kernels.split_rows(self.list_index(), self.bounds, covered, stay, left, bounds)
         return Rows(stay[:-1], self.bounds - bounds), Rows(left[:-1], bounds)
 
 
 def sort_rows(labels: Array, environments: Array, n_environments: int) -> tuple[Array, Rows]:
     """Where each row goes when sorted by (label, environment), and the rows so sorted."""
-    position = np.empty(len(labels), dtype=ROW_DTYPE)
+    position = np.empty(len(labels), dtype=limits.ROW_DTYPE)
     bounds = np.zeros(2 * n_environments + 1, dtype=np.int64)
     _kernels.sort_cells(labels, environments, n_environments, position, bounds)
     return position, Rows(None, bounds)
@@ -151,9 +141,9 @@ class CodeStore(Store):
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = len(self.features) * self.n_bins * (len(self.in_play.bounds) - 1)
-        is_kept = n_cells * np.dtype(COUNT_DTYPE).itemsize <= MAX_KEPT_CUBE_BYTES
+        is_kept = n_cells * np.dtype(limits.COUNT_DTYPE).itemsize <= limits.MAX_KEPT_CUBE_BYTES
         kept = self._update_cube() if is_kept else None
-        for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
+        for block in split_evenly(len(self.features), -(-n_cells // limits.BLOCK_CELLS)):
             segments = self._count(block) if kept is None else kept[block]
             counts = segments.reshape(*segments.shape[:2], 2, -1)
             yield CountCube(self.features[block], counts, self.layout)
@@ -176,7 +166,7 @@ class CodeStore(Store):
 
     def _count(self, block: slice) -> CountArray:
         shape = (block.stop - block.start, self.n_bins, len(self.in_play.bounds) - 1)
-        cube = np.zeros(shape, dtype=COUNT_DTYPE)
+        cube = np.zeros(shape, dtype=limits.COUNT_DTYPE)
         self._add_counts(block, self.in_play, 1, cube)
         return cube
 
@@ -187,7 +177,7 @@ class CodeStore(Store):
             _kernels.count_codes(codes[part], index, rows.bounds, sign, cube[part])
 
         # threads, where there is enough to do to pay for starting them
-        n_threads = self.n_threads if len(codes) * len(rows) >= MIN_THREADED_CELLS else 1
+        n_threads = self.n_threads if len(codes) * len(rows) >= limits.MIN_THREADED_CELLS else 1
         run_tasks(add_part, split_evenly(len(codes), n_threads), n_threads)
 
 
@@ -206,12 +196,12 @@ class BitStore(Store):
         self.layout = layout
         self.n_threads = n_threads
         sizes = rows.sizes
-        self._word_bounds = np.concatenate(([0], np.cumsum(-(-sizes // WORD_BITS))))
-        runs = np.column_stack((sizes, -sizes % WORD_BITS)).ravel()
+        self._word_bounds = np.concatenate(([0], np.cumsum(-(-sizes // limits.WORD_BITS))))
+        runs = np.column_stack((sizes, -sizes % limits.WORD_BITS)).ravel()
         self._is_used: BoolArray = np.repeat(np.arange(len(runs)) % 2 == 0, runs)
         #: where the bit of each sorted row stands
-        self.bits = np.flatnonzero(self._is_used).astype(ROW_DTYPE)
-        self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=WORD_DTYPE)
+        self.bits = np.flatnonzero(self._is_used).astype(limits.ROW_DTYPE)
+        self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=limits.WORD_DTYPE)
         #: how many identical features each stands for; None where no two are
         self.n_alike: IntArray | None = None
         self._set_in_play(rows)
@@ -219,7 +209,7 @@ class BitStore(Store):
     def keep_first(self, features: IntArray, n_alike: IntArray | None) -> None:
         """Keep these of the features, ascending, each for as many identical ones."""
         kept = np.searchsorted(self.features, features)
-        for part in split_evenly(len(kept), -(-self.words.size // BLOCK_CELLS)):
+        for part in split_evenly(len(kept), -(-self.words.size // limits.BLOCK_CELLS)):
             self.words[part] = self.words[kept[part]]  # in place: all move towards the start
         self.words = self.words[: len(kept)]
         self.features, self.n_alike = features, n_alike
@@ -242,18 +232,18 @@ class BitStore(Store):
         if rows.index is not None:
             in_play = np.zeros_like(in_play)
             in_play[rows.take(self.bits)] = True
-        self._in_play = np.packbits(in_play, bitorder="little").view(WORD_DTYPE)
+        self._in_play = np.packbits(in_play, bitorder="little").view(limits.WORD_DTYPE)
         self._n_in_play = rows.sizes
 
     def counts(self) -> Iterator[CountCube]:
         n_cells = len(self.features) * 2 * len(self._n_in_play)
-        blocks = split_evenly(len(self.features), -(-n_cells // PACKED_BLOCK_CELLS))
-        n_threads = self.n_threads if self.words.size >= MIN_THREADED_CELLS else 1
+        blocks = split_evenly(len(self.features), -(-n_cells // limits.PACKED_BLOCK_CELLS))
+        n_threads = self.n_threads if self.words.size >= limits.MIN_THREADED_CELLS else 1
         return run_ahead(self._count_block, blocks, n_threads)
 
     def _count_block(self, block: slice) -> CountCube:
         words, in_play = self.words[block], self._in_play[np.newaxis]
-        cube = np.empty((len(words), 2, len(self._n_in_play)), dtype=COUNT_DTYPE)
+        cube = np.empty((len(words), 2, len(self._n_in_play)), dtype=limits.COUNT_DTYPE)
         _kernels.count_bits(words, in_play, self._word_bounds, self._n_in_play, cube)
         n_alike = None if self.n_alike is None else self.n_alike[block]
         counts = cube.reshape(len(words), 2, 2, -1)

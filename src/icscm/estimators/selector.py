@@ -341,8 +341,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples,)
             The labels.
         """
-        kept = self._select(X)
-        return self.estimator_.predict(kept)
+        return self.estimator_.predict(self._select(X))
 
     @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
@@ -358,8 +357,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples, 2)
             In the order of `classes_`.
         """
-        kept = self._select(X)
-        return self.estimator_.predict_proba(kept)
+        return self.estimator_.predict_proba(self._select(X))
 
     @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
@@ -375,8 +373,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples,)
             The larger, the likelier the second class.
         """
-        kept = self._select(X)
-        return self.estimator_.decision_function(kept)
+        return self.estimator_.decision_function(self._select(X))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

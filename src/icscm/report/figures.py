@@ -11,17 +11,7 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import clip
 from icscm.model.saved import Learner
 from icscm.parameters import allow, check_matplotlib, check_value
-from icscm.report.canvas import (
-    ACCENT,
-    INK,
-    LINE,
-    SOFT,
-    draw_box,
-    make_figure,
-    plot_curves,
-    shrink,
-    write,
-)
+from icscm.report import canvas
 from icscm.report.drawing import choose_largest, find_ticks, make_risk_panel
 from icscm.report.formatting import Plain, format_p, format_share
 from icscm.report.summary import make_summary
@@ -84,7 +74,7 @@ def draw_model(
     aside = _NAMES_WIDTH if len(drawn) > 1 else _EDGE
     height = row * len(leaves)
     width, tall = tree_width + aside + _PLOT_WIDTH + _EDGE, height + _FOOT + _EDGE
-    figure: Any = make_figure((width, tall)) if ax is None else ax.figure
+    figure: Any = canvas.make_figure((width, tall)) if ax is None else ax.figure
     bottom, part = _FOOT / tall, height / tall
     add = figure.add_axes if ax is None else ax.inset_axes
     tree = add((0, bottom, tree_width / width, part))
@@ -110,7 +100,7 @@ def _finish(
         return figure
     ax.axis("off")
     for axes in parts:
-        shrink(axes, ax, *size)
+        canvas.shrink(axes, ax, *size)
     return figure
 
 
@@ -118,22 +108,22 @@ def _draw_score(summary: Plain, ax: Axes | None) -> Figure:
     """Bars of points for the values of each column, and the risk of each total."""
     model, rows = summary["model"], summary["model"]["points"]
     width, tall = 9.5, max(3.5, 0.22 * len(rows) + 1.0)
-    figure: Any = make_figure((width, tall)) if ax is None else ax.figure
+    figure: Any = canvas.make_figure((width, tall)) if ax is None else ax.figure
     add = figure.add_axes if ax is None else ax.inset_axes
     bars, risks = (add((x, 0.6 / tall, w, 1 - 0.9 / tall)) for x, w in ((0.3, 0.24), (0.62, 0.36)))
     points = [row["points"] for row in rows]
-    bars.barh(range(len(rows)), points, color=ACCENT, height=0.7)
-    style = {"va": "center", "fontsize": 8, "color": INK}
+    bars.barh(range(len(rows)), points, color=canvas.ACCENT, height=0.7)
+    style = {"va": "center", "fontsize": 8, "color": canvas.INK}
     side = {"transform": bars.get_yaxis_transform(), **style}  # x from 0 to 1
     for y, row in enumerate(rows):
-        write(bars, -0.03, y, clip(row["value"], 24), ha="right", **side)
-        write(bars, row["points"] + 0.02 * max(points), y, str(row["points"]), **style)
+        canvas.write(bars, -0.03, y, clip(row["value"], 24), ha="right", **side)
+        canvas.write(bars, row["points"] + 0.02 * max(points), y, str(row["points"]), **style)
         if y == 0 or rows[y - 1]["column"] != row["column"]:
-            write(bars, -1.2, y, clip(row["column"], 20), weight="bold", **side)
-            bars.axhline(y - 0.5, color=LINE, linewidth=0.8)
+            canvas.write(bars, -1.2, y, clip(row["column"], 20), weight="bold", **side)
+            bars.axhline(y - 0.5, color=canvas.LINE, linewidth=0.8)
     bars.set(ylim=(len(rows) - 0.5, -0.5), yticks=[], xticks=[], xlabel="points")
     bars.spines[["top", "right", "bottom"]].set_visible(False)
-    plot_curves(risks, make_risk_panel(model, summary["leaves"]))
+    canvas.plot_curves(risks, make_risk_panel(model, summary["leaves"]))
     what = "total of points; boxes are 95% prediction intervals at a new site"
     risks.set_xlabel(what, fontsize=8)
     risks.set_ylabel(f"risk of {clip(summary['task']['positive'], 30)}", parse_math=False)
@@ -170,26 +160,36 @@ def _draw_tree(axes: Axes, nodes: Sequence[Plain], row: float, width: float) -> 
             if not node["is_first"]:  # down from the split, then across
                 across = [parent["x"] + _INDENT / 2] * 2 + [x]
             down = [start, y] if node["is_first"] else [start + _HALF, y, y]
-            axes.plot(across, down, color=SOFT, linewidth=1, zorder=1)
-            style = {"color": SOFT, "style": "italic", "fontsize": 7.5, "va": "bottom"}
-            write(axes, across[-2] + 0.03, y - 0.02, node["answer"], **style)
-        fill, ink = (ACCENT, "white") if node["is_positive"] else ("white", INK)
+            axes.plot(across, down, color=canvas.SOFT, linewidth=1, zorder=1)
+            style = {"color": canvas.SOFT, "style": "italic", "fontsize": 7.5, "va": "bottom"}
+            canvas.write(axes, across[-2] + 0.03, y - 0.02, node["answer"], **style)
+        fill, ink = (canvas.ACCENT, "white") if node["is_positive"] else ("white", canvas.INK)
         style = {"facecolor": fill, "zorder": 2}
         text = {"va": "center", "zorder": 3}
         if node["leaf"]:
-            style |= {"pad": 0.12, "rounding": 0.12, "edgecolor": ACCENT}
-            draw_box(axes, x, y, _LEAF_WIDTH, _HALF, **style)
+            style |= {"pad": 0.12, "rounding": 0.12, "edgecolor": canvas.ACCENT}
+            canvas.draw_box(axes, x, y, _LEAF_WIDTH, _HALF, **style)
             title = clip(f"{node['leaf']}: {format_verdict(node)}", 22)
             text |= {"color": ink}
-            write(axes, x + 0.12, y - 0.09, title, fontsize=8.5, weight="bold", **text)
-            write(axes, x + 0.12, y + 0.11, _format_rate(node), fontsize=8, **text)
+            canvas.write(axes, x + 0.12, y - 0.09, title, fontsize=8.5, weight="bold", **text)
+            canvas.write(axes, x + 0.12, y + 0.11, _format_rate(node), fontsize=8, **text)
         else:
-            style |= {"pad": 0.05, "rounding": 0.06, "edgecolor": INK}
-            draw_box(axes, x, y, _NODE_WIDTH, _HALF, **style)
+            style |= {"pad": 0.05, "rounding": 0.06, "edgecolor": canvas.INK}
+            canvas.draw_box(axes, x, y, _NODE_WIDTH, _HALF, **style)
             lines = _wrap(node["question"], 24, 2)
             size = 8.5 if len(lines[0]) <= 20 and len(lines) == 1 else 7.5
-            write(axes, x + 0.07, y - 0.07, "\n".join(lines), color=INK, fontsize=size, **text)
-            write(axes, x + 0.07, y + 0.16, _format_rate(node), color=SOFT, fontsize=7.5, **text)
+            canvas.write(
+                axes, x + 0.07, y - 0.07, "\n".join(lines), color=canvas.INK, fontsize=size, **text
+            )
+            canvas.write(
+                axes,
+                x + 0.07,
+                y + 0.16,
+                _format_rate(node),
+                color=canvas.SOFT,
+                fontsize=7.5,
+                **text,
+            )
 
 
 def _format_rate(node: Plain) -> str:
@@ -211,11 +211,11 @@ def _wrap(text: str, width: int, most: int) -> list[str]:
 def _list_leaves(axes: Axes, leaves: Sequence[Plain], row: float) -> None:
     """The path to each leaf in words, where boxes would be too many."""
     for i, leaf in enumerate(leaves):
-        y, options = (i + 0.5) * row, {"va": "center", "color": INK}
+        y, options = (i + 0.5) * row, {"va": "center", "color": canvas.INK}
         title = clip(f"{leaf['number']}: {format_verdict(leaf)}, n = {leaf['n']:,}", 60)
-        write(axes, _EDGE, y - 0.18, title, fontsize=8, weight="bold", **options)
+        canvas.write(axes, _EDGE, y - 0.18, title, fontsize=8, weight="bold", **options)
         lines = "\n".join(_wrap(leaf["condition"], 70, 2))
-        write(axes, _EDGE, y + 0.08, lines, fontsize=7, **options)
+        canvas.write(axes, _EDGE, y + 0.08, lines, fontsize=7, **options)
 
 
 def _draw_rates(axes: Axes, summary: Plain, row: float, step: float, drawn: list[str]) -> None:
@@ -226,18 +226,18 @@ def _draw_rates(axes: Axes, summary: Plain, row: float, step: float, drawn: list
     axes.set(xlim=(ticks[0] - edge, ticks[-1] + edge), xticks=ticks, yticks=[], axisbelow=True)
     axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.spines[["left", "right", "top"]].set_visible(False)
-    axes.spines["bottom"].set_color(SOFT)
-    axes.grid(axis="x", color=LINE, linewidth=0.6)
+    axes.spines["bottom"].set_color(canvas.SOFT)
+    axes.grid(axis="x", color=canvas.LINE, linewidth=0.6)
     label = f"rate of {clip(task['positive'], 30)}{' and its 95% interval' if step else ''}\n"
     label += f"axis from {100 * ticks[0]:.4g}% to {100 * ticks[-1]:.4g}%"
     if len(drawn) < task["n_environments"]:
         label += f"; the {len(drawn)} largest of {task['n_environments']:,} environments"
-    axes.set_xlabel(label, color=SOFT, fontsize=8.5, parse_math=False)
+    axes.set_xlabel(label, color=canvas.SOFT, fontsize=8.5, parse_math=False)
     for i, leaf in enumerate(leaves):
         _draw_leaf_rates(axes, leaf, i * row, (i + 1) * row, step, drawn)
     for i in range(1, len(leaves)):
-        axes.axhline(i * row, color=LINE, linewidth=0.8)
-    axes.tick_params(left=False, colors=SOFT, labelsize=8.5)
+        axes.axhline(i * row, color=canvas.LINE, linewidth=0.8)
+    axes.tick_params(left=False, colors=canvas.SOFT, labelsize=8.5)
 
 
 def _find_ticks(leaves: Sequence[Plain]) -> list[float]:
@@ -258,20 +258,20 @@ def _draw_leaf_rates(
     name, conclusion = f"leaf {leaf['number']}", leaf["conclusion"]
     if conclusion is not None:
         name += f": {_SYMBOLS[conclusion]} {conclusion}, p {format_p(leaf['p_value'])}"
-    write(axes, 0.02, top + 0.15, name, fontsize=8.5, color=INK, **side)
+    canvas.write(axes, 0.02, top + 0.15, name, fontsize=8.5, color=canvas.INK, **side)
     first, last = top + 0.3, bottom - 0.1
     if leaf["rate"] is not None:
-        axes.plot([leaf["rate"]] * 2, [first, last], color=ACCENT, linewidth=1.2, zorder=2)
+        axes.plot([leaf["rate"]] * 2, [first, last], color=canvas.ACCENT, linewidth=1.2, zorder=2)
     size, line, font = _STYLES[step]
     labels = []
     for i, environment in enumerate(drawn):
         each, y = found[environment], first + (last - first) * (i + 0.5) / len(drawn)
         labels.append((y, clip(environment, 20)))
         if each["rate"] is not None:
-            axes.plot(each["rate_interval"], [y, y], color=SOFT, linewidth=line, zorder=2)
-            axes.plot([each["rate"]], [y], "o", color=INK, markersize=size, zorder=3)
+            axes.plot(each["rate_interval"], [y, y], color=canvas.SOFT, linewidth=line, zorder=2)
+            axes.plot([each["rate"]], [y], "o", color=canvas.INK, markersize=size, zorder=3)
     if step == _PACKED:
         ends = [(y, end) for y, end in ((first, "lowest"), (last, "highest")) if leaf[end]]
         labels = [(y, f"{end}: {clip(leaf[end]['environment'], 14)}") for y, end in ends]
     for y, label in labels if len(drawn) > 1 else ():
-        write(axes, -0.02, y, label, ha="right", fontsize=font, color=SOFT, **side)
+        canvas.write(axes, -0.02, y, label, ha="right", fontsize=font, color=canvas.SOFT, **side)

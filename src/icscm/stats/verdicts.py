@@ -35,14 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._constants import (
-    DEFAULT_MARGIN,
-    MAX_PAIRED,
-    P_VALUE_DECIMALS,
-    PAIR_ANGLES,
-    VERDICT_CONFIDENCE,
-    VERDICT_POWER,
-)
+from icscm import _constants as limits
 from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin
 from icscm._types import Array, BoolArray, CountArray, FloatArray
@@ -54,9 +47,9 @@ TOO_LITTLE_DATA = "too little data to tell"
 
 # Seen from each of a few angles t the distances are plain sums, a cos t + b sin t. The largest of
 # them is at most hypot(a, b), and at least this share of it.
-_SIN = np.sin(np.linspace(0.0, np.pi / 2, PAIR_ANGLES))[:, np.newaxis]
+_SIN = np.sin(np.linspace(0.0, np.pi / 2, limits.PAIR_ANGLES))[:, np.newaxis]
 _COS = _SIN[::-1]
-_SHARE = float(np.cos(np.pi / 4 / (PAIR_ANGLES - 1)))
+_SHARE = float(np.cos(np.pi / 4 / (limits.PAIR_ANGLES - 1)))
 # Far above what sums lose to rounding, relative to the numbers at hand.
 _SLACK = 1e-9
 
@@ -130,7 +123,7 @@ def make_verdicts(
     tables: Sequence[Any] | CountArray,
     test: IndependenceTest,
     alpha: float,
-    margin: float = DEFAULT_MARGIN,
+    margin: float = limits.DEFAULT_MARGIN,
     *,
     margin_on: str = "rate",
     trivial_is_invariant: bool = False,
@@ -163,7 +156,8 @@ def make_verdicts(
     detectable = [each if np.isfinite(each) else None for each in smallest.tolist()]
     sizes = tables.sum(axis=1)
     rates = _divide(tables[:, 1], sizes)
-    bounds = compute_wilson(tables[:, 1], sizes, _find_quantile((1 - VERDICT_CONFIDENCE) / 2))
+    quantile = _find_quantile((1 - limits.VERDICT_CONFIDENCE) / 2)
+    bounds = compute_wilson(tables[:, 1], sizes, quantile)
     verdicts = []
     for i, is_seen in enumerate((sizes > 0).tolist()):
         largest, low, high = (float(each[i]) for each in differences)
@@ -251,7 +245,7 @@ def find_shown(
 
 def _is_inside(bounds: FloatArray, limit: float) -> BoolArray:
     """Whether bounds are within a limit; the last digits of a sum must not decide."""
-    return np.round(bounds, P_VALUE_DECIMALS) <= limit
+    return np.round(bounds, limits.P_VALUE_DECIMALS) <= limit
 
 
 def _has_gap(tables: CountArray) -> BoolArray:
@@ -312,10 +306,10 @@ def compute_minimum_detectable_difference(
 @lru_cache(maxsize=256)
 def _find_noncentrality(dof: int, alpha: float) -> float:
     """The noncentrality at which a chi-squared test at level alpha has the wanted power."""
-    if alpha >= VERDICT_POWER:
+    if alpha >= limits.VERDICT_POWER:
         return 0.0
     critical = special.chdtri(dof, alpha)
-    return float(special.chndtrinc(critical, dof, 1 - VERDICT_POWER))
+    return float(special.chndtrinc(critical, dof, 1 - limits.VERDICT_POWER))
 
 
 def _find_quantile(tail: float) -> float:
@@ -338,7 +332,7 @@ def bound_pairs(
     values: FloatArray, below: FloatArray, above: FloatArray, exists: BoolArray
 ) -> "Differences":
     """Largest difference, lower and upper bound over all pairs that exist; rows are independent."""
-    if values.shape[1] <= MAX_PAIRED:
+    if values.shape[1] <= limits.MAX_PAIRED:
         return compare_all(values, below, above, exists)
     found = Differences(*np.zeros((3, len(values))))
     for row, *parts in zip(range(len(values)), values, below, above, exists, strict=True):
