@@ -206,7 +206,7 @@ def test_a_full_disk_names_the_file_and_the_space(small_disk):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux's")
 def test_a_full_device_is_named():
-    with pytest.raises(IcscmError, match="the disk is full: /dev/full takes no more"):
+    with pytest.raises(IcscmError, match="the disk is full: /dev/full is incomplete"):
         write_text(Path("/dev/full"), "x" * 10**5)
 
 

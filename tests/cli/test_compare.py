@@ -55,7 +55,7 @@ def test_files():
     assert "table.csv exists" in done.stderr
     arguments = ("--candidates", "scm", "--out", "table.md", "--min-rows", 100_000)
     done = run("compare", "clinics.csv", *COLUMNS, *arguments)
-    assert "to be held out: north" in done.stdout
+    assert "too small: north" in done.stdout
     with open("table.md") as page:
         assert "## By rows: 3 folds" in page.read()
 

@@ -15,10 +15,10 @@ from fuzz.processes import Outcome
 # Whatever the input is: done, refused, stopped by Ctrl-C, stopped by SIGTERM.
 DONE, REFUSED, INTERRUPTED, TERMINATED = 0, 2, 130, 143
 LONGEST_LINE = 1_000
-# In messages these tell that something was not foreseen.
-_UNFORESEEN = (
+# Parts of messages that show an error which the program does not handle.
+_UNEXPECTED = (
     "Traceback (most recent",
-    "something unforeseen",
+    "Error: unexpected error",
     "Exception ignored",
     "Fatal Python",
 )
@@ -55,7 +55,7 @@ def _judge_messages(outcome: Outcome, signalled: int) -> Iterable[str]:
     text = outcome.err.decode(errors="backslashreplace")
     # stopped before any of our code was reached: nothing that we could say anything about
     is_early = signalled and "/icscm/" not in text.replace("\\", "/")
-    for sign in _UNFORESEEN:
+    for sign in _UNEXPECTED:
         if sign in text and not is_early:
             yield f"{sign}: {_read_end(outcome.err)}"
     longest = max(map(len, text.splitlines()), default=0)

@@ -70,7 +70,7 @@ def make_outcome(status=0, out=b"", err=b"", **more):
         (make_outcome(1, err=b"Error: x"), "ended with 1"),
         (make_outcome(2), "without a sentence"),
         (make_outcome(2, err=b"Traceback (most recent call last):\nError: x"), "Traceback"),
-        (make_outcome(2, err=b"Error: something unforeseen happened"), "unforeseen"),
+        (make_outcome(2, err=b"Error: unexpected error (KeyError)"), "unexpected"),
         (make_outcome(2, err=b"Error: " + b"x" * 2000), "2007 characters"),
         (make_outcome(0, err="\x9b2J".encode()), "raw"),
         (make_outcome(0, err="\u202e".encode()), "raw"),
