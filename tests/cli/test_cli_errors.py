@@ -80,7 +80,7 @@ ERRORS = [
     ([*FIT, "--alpha", "high"], "'high' is not a number between 0 and 1, both excluded, or 'auto'"),
     ([*FIT, "--alpha", "1.5"], "'1.5' is not a number between 0 and 1"),
     ([*FIT, "--alpha", "nan"], "'nan' is not a number between 0 and 1"),
-    ([*FIT, "--p", "nan"], "Invalid value for '--p': 'nan' is not a finite number greater"),
+    ([*FIT, "--p", "nan"], "Invalid value for '--p': 'nan' is not a number above 0 and at most 1e+100"),
     ([*FIT, "--p", "inf"], "Invalid value for '--p'"),
     ([*FIT, "--margin", "0"], "Invalid value for '--margin'"),
     ([*FIT, "--margin", "2"], "with --margin-on rate --margin must be below 1"),
@@ -107,8 +107,8 @@ ERRORS = [
     ([*FIT, "--test", "t"], "'t' is not one of 'chi2', 'g', 'fisher'"),
     # a cluster of this many processes was started
     ([*FIT, "--workers", "1000000000000"], "'1000000000000' is not a whole number from 1 to 1000"),
-    ([*FIT, "--cv", "1,x"], "'x' is not a number greater than 0 and at most 1e+100, or "),
-    ([*FIT, "--cv", "p=1,0"], "'0' is not a number greater than 0 and at most 1e+100, or "),
+    ([*FIT, "--cv", "1,x"], "'x' is not a number above 0 and at most 1e+100, or "),
+    ([*FIT, "--cv", "p=1,0"], "'0' is not a number above 0 and at most 1e+100, or "),
     ([*FIT, "--cv", "q=1"], "--cv cannot choose 'q'; use p, model_type, alpha, margin, tolerance"),
     ([*FIT, "--cv", "type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
     ([*FIT, "--cv", "margin=2"], "must be below 1"),
@@ -244,7 +244,7 @@ def test_a_report_that_fails_leaves_no_model(here, monkeypatch, force):
     before = {path.name: path.read_bytes() for path in here.iterdir()}
     name = "exists.html" if force else "new.html"
     done = run([*FIT, "--out", "new.json", "--report", name, *force])
-    assert "No space left on device" in done.stderr
+    assert "no space left on device" in done.stderr
     assert {path.name: path.read_bytes() for path in here.iterdir()} == before
 
 
@@ -422,10 +422,3 @@ def test_settings_of_another_type_in_a_model_file(here):
         for command in (["show"], ["export", "--to", "sql"], ["predict", "data.csv"]):
             told = run([command[0], "model.json", *command[1:]], status=2).stderr
             assert re.fullmatch(rf"Error: .* settings\.table\.{key}.* must be .*\n", told)
-
-
-def test_genomes_without_labels(here):
-    """fit said that the target is no column of genes.Rtab, and not that labels are missing."""
-    (here / "genes.Rtab").write_text("Gene\tg1\tg2\na\t0\t1\n")
-    told = run(["fit", "genes.Rtab", "--target", "y", "--environment", "e"]).stderr
-    assert "genes.Rtab holds genomes: icscm pack makes a .bits file; give --labels with it" in told

@@ -35,19 +35,19 @@ def print_line(text: str) -> None:
 
 
 def is_json() -> bool:
-    """Whether --json is given: the value that the command returns is printed, and nothing else."""
+    """Whether --json is given: only the value returned by the command is printed."""
     return bool(click.get_current_context().meta.get("json"))
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Standard output, or standard error. Text is never read as markup."""
+    """A console for standard output or standard error, which never reads text as markup."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False, stderr=stderr, quiet=is_json())
 
 
 def print_written(*paths: Path | None, more: str = "") -> None:
-    """Which files were written, unless quiet; a name stays on one line, to be copied."""
+    """Print which files were written, unless quiet, each name unbroken so that it can be copied."""
     context = click.get_current_context()
     for path in paths:
         if path is None or is_stream(path):
@@ -66,7 +66,7 @@ def render(name: str, content: dict[str, Any]) -> Iterator[RenderableType]:
 
 
 def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
-    """Several things, one below the other."""
+    """Print the parts one below the other."""
     from icscm.report.terminal import MAX_TEXT
 
     for part in parts:
@@ -74,21 +74,21 @@ def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
 
 
 class _Terminal(io.TextIOBase):
-    """Standard output where a person reads it: data that could steer a terminal are escaped."""
+    """Standard output on a terminal: control characters in data are escaped."""
 
     def write(self, text: str) -> int:
         return sys.stdout.write(escape_controls(text, keep="\n\t"))
 
 
 def open_output() -> IO[str]:
-    """Standard output for data: to a file or another program as they are, to a terminal escaped."""
+    """Standard output for data: unchanged to a file or pipe, escaped to a terminal."""
     return cast("IO[str]", _Terminal()) if sys.stdout.isatty() else sys.stdout
 
 
 def list_data_facts(
     data: Path, labels: Roles, n_rows: int, n_positive: int, n_columns: int, n_environments: int
 ) -> list[list[str]]:
-    """The data of a command, as terms and texts: the lines that come first."""
+    """The first lines of a command: its data, as terms and texts."""
     from icscm.report.texts import write_lines
 
     by_name: dict[str | None, list[str]] = {}
@@ -112,14 +112,14 @@ def list_data_facts(
 
 @contextmanager
 def hide_repeated_warnings() -> Iterator[None]:
-    """Without the warnings whose content is printed with the model."""
+    """Hide warnings whose content is printed with the model."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ShownWarning)
         yield
 
 
 class Progress:
-    """Shows progress on standard error: a line that moves while it lasts, on a terminal only."""
+    """Shows a progress bar on standard error, on a terminal only."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet

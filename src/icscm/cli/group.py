@@ -173,7 +173,7 @@ def _describe(error: Exception) -> str:
     if isinstance(error, IcscmError):
         return error.render(name_option)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return "the disk is full: what was written is incomplete"
+        return f"no space left on device: {error.filename or 'the output'} is incomplete"
     if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
     what = f"unexpected error ({type(error).__name__}: {error})"

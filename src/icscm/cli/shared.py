@@ -183,10 +183,6 @@ def check_labels(data: Path, labels: Path | None, endings: tuple[str, ...]) -> b
     is_genomes = data.name.lower().endswith(endings)
     if is_genomes and labels is None:
         raise IcscmError(f"{data} needs --labels, the table of target and environment")
-    if not is_genomes and data.name.lower().endswith(GENOME_ENDINGS):
-        raise IcscmError(
-            f"{data} holds genomes: icscm pack makes a {BITS} file; give --labels with it"
-        )
     if not is_genomes and labels is not None:
         kinds = ", ".join(endings)
         raise IcscmError(f"--labels is for genomes ({kinds}); pack {data} first if it has any")

@@ -1,8 +1,8 @@
 """Tables in files: opened, checked, and read a batch of rows at a time.
 
-Parquet files are read by pyarrow's streaming reader, which holds a page of each column, and text by
-ours, which infers types from all rows of all files in a first pass. The scanner of
-`pyarrow.dataset`, which holds whole row groups, reads other formats.
+Parquet files are read by pyarrow's streaming reader, which holds a page of each column, and text
+files by our reader, which infers types from all rows of all files in a first pass. Other formats
+are read by the scanner of `pyarrow.dataset`, which holds whole row groups.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COLUMN_BUFFER = 2**20
 _SMALLEST_BUFFER = 2**12
 # Rows of a batch where all of them are loaded.
 _LOADED_ROWS = 2**20
-# A page of a Parquet column: what its writers aim for.
+# The usual size of a page of a Parquet column.
 _PAGE_BYTES = 2**20
 
 
@@ -54,7 +54,7 @@ class TableReader(Protocol):
         """The rows in order, some columns of them, in batches of about so many rows."""
 
     def estimate_bytes(self) -> int:
-        """Memory that `read` takes besides the batches."""
+        """Memory that `read` takes in addition to the batches."""
 
 
 def read_file(
@@ -85,7 +85,7 @@ def read_file(
 
 
 def get_misread(reader: TableReader) -> Counter[tuple[str, str]]:
-    """Texts that were read as missing, by column; only text files have such."""
+    """Texts that were read as missing, by column; empty for other than text files."""
     files = reader.files if isinstance(reader, TextFiles) else []
     return sum((file.misread for file in files), start=Counter())
 
@@ -314,6 +314,6 @@ def _join_schemas(schemas: Mapping[str, pyarrow.Schema]) -> pyarrow.Schema:
         try:
             joined = pyarrow.unify_schemas([joined, schema])
         except pyarrow.ArrowException as error:
-            why = f"{path} does not go with the files before it: {error}"
-            raise IcscmError(f"{why}; write it as one type in all, or leave it out") from None
+            why = f"{path} has other types than the files before it: {error}"
+            raise IcscmError(f"{why}; use the same types in all files, or remove it") from None
     return joined
