@@ -22,6 +22,7 @@ from icscm.report.importances import permutation_importance as permutation_impor
 from icscm.studies.checkup import check_environments as check_environments
 from icscm.studies.comparison import compare as compare
 from icscm.studies.evaluation import evaluate as evaluate
+from icscm.studies.screening import validate_screen as validate_screen
 from icscm.studies.stability import stability_selection as stability_selection
 from icscm.studies.transfer import leave_one_environment_out as leave_one_environment_out
 from icscm.studies.transfer import tolerance_path as tolerance_path

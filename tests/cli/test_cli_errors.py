@@ -80,7 +80,10 @@ ERRORS = [
     ([*FIT, "--alpha", "high"], "'high' is not a number between 0 and 1, both excluded, or 'auto'"),
     ([*FIT, "--alpha", "1.5"], "'1.5' is not a number between 0 and 1"),
     ([*FIT, "--alpha", "nan"], "'nan' is not a number between 0 and 1"),
-    ([*FIT, "--p", "nan"], "Invalid value for '--p': 'nan' is not a number above 0 and at most 1e+100"),
+    (
+        [*FIT, "--p", "nan"],
+        "Invalid value for '--p': 'nan' is not a number above 0 and at most 1e+100",
+    ),
     ([*FIT, "--p", "inf"], "Invalid value for '--p'"),
     ([*FIT, "--margin", "0"], "Invalid value for '--margin'"),
     ([*FIT, "--margin", "2"], "with --margin-on rate --margin must be below 1"),

@@ -58,7 +58,7 @@ def test_standard_output_on_a_full_disk(folder, words, monkeypatch, capsys):
         monkeypatch.setattr(sys, "stdout", full)
         assert run(*words) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == "Error: the disk is full: what was written is incomplete"
+    assert line == "Error: no space left on device: the output is incomplete"
 
 
 @pytest.mark.parametrize("is_quiet", [False, True])

@@ -58,7 +58,7 @@ _CHOSEN = (
 # What trees and forests are for, by what is required to be homogeneous.
 _PURPOSES = {
     "effect": "prediction at a new site: effects of columns are required to be homogeneous; a "
-    "child of the label may pass (--invariance rate finds parents)",
+    "consequence of the label, such as a treatment, may pass (--invariance rate finds parents)",
     "rate": "finding parents: the label's rate in each leaf is required to be homogeneous "
     "(--invariance effect predicts better at a new site)",
     "plain": "comparison: a plain model, without any requirement",
@@ -263,7 +263,8 @@ def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str
                 each for v in values for each in ([option] if v is True else [option, str(v)])
             ]
     given = escape_controls(shlex.join([str(data), *roles]))
-    commands = {"tree": f"icscm fit {given} --model tree", "screen": f"icscm screen {given}"}
+    commands = {name: f"icscm fit {given} --model {name}" for name in ("tree", "score")}
+    commands["screen"] = f"icscm screen {given}"
     if options["labels"] is not None or data.is_dir() or options["environment"] is None:
         del commands["screen"]  # it needs a table with environments
     return commands
