@@ -94,7 +94,7 @@ def test_sequences_of_rules_and_of_their_equivalents(genomes, tmp_path):
     )
     assert run("show", model).exit_code == 0
     told = json.loads(model.read_text())
-    told["settings"]["table"]["equivalents"] = [["blaTEM present"], 3]
+    told["settings"]["table"]["equivalents"] = [["blaTEM present"]]
     model.write_text(json.dumps(told))
     done = run("show", model, "--fasta", status=2)
     assert "'blaTEM' names no sequence of nucleotides" in done.stderr
