@@ -98,7 +98,7 @@ def test_sequences_of_rules_and_of_their_equivalents(genomes, tmp_path):
     model.write_text(json.dumps(told))
     done = run("show", model, "--fasta", status=2)
     assert "'blaTEM' names no sequence of nucleotides" in done.stderr
-    assert "leave out --json" in run("show", model, "--fasta", "--json", status=2).stderr
+    assert "omit --json" in run("show", model, "--fasta", "--json", status=2).stderr
 
 
 def test_genes_in_the_same_genomes_are_named(genomes):

@@ -210,7 +210,7 @@ def test_a_dash_is_standard_output(data, command, begin):
     ("command", "message"),
     [
         (["pack", "t.tsv", "--out", "-"], "- must end in .bits"),
-        (["fit", "t.csv", "--target", "y", "--workers", "None"], "is not a whole number of at"),
+        (["fit", "t.csv", "--target", "y", "--workers", "None"], "is not a whole number from 1 to"),
         (["fit", "t.csv", "--target", "y", "--n-jobs", "0"], "'0' is not none, or a whole number"),
         (["simulate", "--out", "t.csv", "--label-noise", "nan"], "not a number from 0 to 1"),
     ],

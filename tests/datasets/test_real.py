@@ -188,7 +188,7 @@ def test_columns_that_are_gone(tmp_path):
     expect_one_clear_sentence(
         lambda: load_income_by_state(tmp_path),
         f"{path!r} lacks 7 of the 20 expected columns: 'COW', 'RELP',",
-        "and 2 more; it may be of another year or edition",
+        "and 2 more; the file may be of another year or edition",
     )
 
 

@@ -94,5 +94,5 @@ def test_a_known_prevalence_moves_one_interval():
     typical, high = learner.describe_leaves(), learner.describe_leaves(prevalence=0.8)
     assert (high["known_low"] > typical["known_low"]).all()
     assert high["new_low"].equals(typical["new_low"])
-    with pytest.raises(IcscmError, match="prevalence is a rate"):
+    with pytest.raises(IcscmError, match="prevalence must be a rate"):
         learner.describe_leaves(prevalence=80)

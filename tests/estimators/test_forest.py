@@ -237,7 +237,7 @@ def test_a_forest_without_a_split_says_so():
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [
-        ({"n_estimators": 0}, "n_estimators must be a whole number of at least 1"),
+        ({"n_estimators": 0}, "n_estimators must be a whole number from 1 to 100000"),
         ({"max_features": 0}, "max_features must be a number above 0 and at most 1"),
         ({"resample": "columns"}, "resample must be one of 'rows', 'environments'"),
         ({"tolerance": -1}, "tolerance must be 'auto', None or a finite number"),

@@ -38,7 +38,7 @@ def fitted(request):
 def test_a_missing_predictor_is_not_the_healthy_side(fitted):
     """A missing value made every rule false: at age 80 the risk was .145, without the age .007."""
     X = pd.DataFrame({"age": [80.0, None, 30.0], "lactate": [1.0, 1.0, 1.0]})
-    with pytest.warns(UnseenMissingWarning, match="'age' is missing in 1 row and never was"):
+    with pytest.warns(UnseenMissingWarning, match="'age' is missing in 1 row but never was"):
         old, unknown, young = fitted.predict_proba(X)[:, 1]
     assert young < unknown < old
     is_old = make_table()[0].age > 70

@@ -80,7 +80,7 @@ def test_unseen_levels_equal_nothing():
 )
 def test_missing_values_that_no_rule_knows_of_count_as_false_with_a_warning(rule):
     table = pd.DataFrame({"a": [1.0, 3.0, np.nan]})
-    with pytest.warns(UnseenMissingWarning, match="Column 'a' is missing in 1 row and never was"):
+    with pytest.warns(UnseenMissingWarning, match="Column 'a' is missing in 1 row but never was"):
         truth = rule.mask(table)
     assert truth.tolist() == [not rule.above, rule.above, False]
 

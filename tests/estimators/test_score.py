@@ -258,7 +258,7 @@ def test_values_missing_for_the_first_time_are_named_and_warned_of():
     model = score.fit(full, y, environments=places).model_
     assert name in model.averaged
     with pytest.warns(
-        UnseenMissingWarning, match=f"'{name}' is missing in 1 row and never .* aver"
+        UnseenMissingWarning, match=f"'{name}' is missing in 1 row but never .* aver"
     ):
         texts = model.decide(full[:2].assign(age=[np.nan, 70.0])).decided_by
     assert texts[0].startswith(f"{name} missing (average)")

@@ -99,7 +99,7 @@ def test_check_and_fit_tell_which_texts_were_read_as_missing(tmp_path, monkeypat
             for i in range(200)]  # fmt: skip
     path.write_text("smoker,age,ill,site\n" + "".join(rows))
     words = [str(path), "--target", "ill", "--environment", "site", "--na", "?", "-q"]
-    wanted = "'None' in smoker (160 cells), '?' in age (67 cells); --no-default-na keeps such texts"
+    wanted = "'None' in smoker (160 cells), '?' in age (67 cells), read as missing; --no-default-na"
     for command in ("check", "fit"):
         done = CliRunner().invoke(main, [command, *words])
         assert done.exit_code == 0, done.stderr

@@ -377,7 +377,7 @@ def test_columns_that_are_gone(tmp_path):
     expect_one_clear_sentence(
         lambda: load_acs_income(tmp_path, states=["ID"]),
         f"{path!r} lacks 8 of the 26 expected columns: 'COW', 'HINS1',",
-        "and 3 more; it may be of another year or edition",
+        "and 3 more; the file may be of another year or edition",
     )
     path = tmp_path / FIRST_FILES["assistments"]
     path.parent.mkdir()

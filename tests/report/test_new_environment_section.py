@@ -58,7 +58,7 @@ def test_page_markdown_and_terminal_say_the_same(learner):
         assert TITLE in rendering
         assert all(text in rendering for text in texts)
         assert "at a new site" in " ".join(rendering.split()).lower()
-        assert "another kind" in " ".join(rendering.split())
+        assert "measured or selected differently" in " ".join(rendering.split())
 
 
 def test_two_environments_say_that_they_cannot_tell():

@@ -83,7 +83,7 @@ def test_settings_that_were_chosen_come_first(simulation):
     assert re.findall(r"<code>(\w+)</code>", chosen) == ["max_rules"]
     assert "<code>model_type</code>" in folded
     plain = make_report(fit(SCMClassifier(), *data)).to_html()
-    assert "The settings of SCMClassifier, all as by default" in plain
+    assert "The settings of SCMClassifier, all at their defaults" in plain
 
 
 def test_the_tree_is_told_in_words(long_report):

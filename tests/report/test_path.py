@@ -138,4 +138,4 @@ def test_a_level_without_a_rule_hides_no_columns():
     learner = fit(ICSCMClassifier(), *samples)
     path = learner.report(*samples).to_dict()["path"]
     assert any(each["n_rules"] == 0 for each in path["models"])
-    assert "in all: age, lactate; no rule is found " in path["text"]
+    assert "in all models: age, lactate; no rule is found " in path["text"]

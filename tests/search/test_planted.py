@@ -7,8 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from icscm import ICSCMClassifier, SCMClassifier
-from icscm.engine import stores
+from icscm import ICSCMClassifier, SCMClassifier, _constants
 from icscm.engine.pieces import count_patterns
 from icscm.model.splits import freeze_counts
 from icscm.search.greedy import REASONS
@@ -142,8 +141,8 @@ def test_planted_conjunctions_equal_the_literal_learner(part):
         n_cells = int(rng.choice([1, 2**7, 2**20]))
         blocks = []
         with (
-            mock.patch.object(stores, "BLOCK_CELLS", n_cells),
-            mock.patch.object(stores, "PACKED_BLOCK_CELLS", n_cells),
+            mock.patch.object(_constants, "BLOCK_CELLS", n_cells),
+            mock.patch.object(_constants, "PACKED_BLOCK_CELLS", n_cells),
             list_in_any_order(rng, blocks),
         ):
             fitted = fit_quietly(ICSCMClassifier(**options), X, y, environments)
@@ -161,7 +160,7 @@ def test_weighted_rules_equal_the_literal_learner():
         options = draw_options(rng) | {"test": None, "stop": "coverage", "pruning": False}
         options = {name: options[name] for name in ("p", "model_type", "max_rules")}
         weights = rng.choice([0.0, 0.1, 0.3, 1.0, 3.0], X.shape[1]).tolist()
-        with mock.patch.object(stores, "BLOCK_CELLS", 1):
+        with mock.patch.object(_constants, "BLOCK_CELLS", 1):
             learner = SCMClassifier(**options, feature_weights=weights)
             fitted = fit_quietly(learner, X, y, environments)
         expected = learn_slowly(

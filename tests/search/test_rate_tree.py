@@ -247,7 +247,7 @@ def test_no_tree_of_invariant_rates_is_said_aloud():
     x = rng.random(3000) < 0.2 + 0.3 * place
     y = rng.random(3000) < 0.1 + 0.5 * x + 0.1 * place
     learner = InvariantTreeClassifier("rate", keep_columns="all")
-    with pytest.warns(NotInvariantWarning, match=r"amount to .*% of the deviance .*, where 0.5%"):
+    with pytest.warns(NotInvariantWarning, match=r"amount to .*% of .*tolerance is 0.5%"):
         learner.fit(x.reshape(-1, 1), y, environments=place)
     assert learner.trace_.notes == (learner.trace_.describe_excess(),)
     with pytest.warns(IcscmWarning) as said:

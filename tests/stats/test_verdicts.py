@@ -272,7 +272,7 @@ def test_a_verdict_for_each_leaf_of_the_model(search):
 
 def test_fit_warns_of_leaves_that_cannot_tell():
     data = make_conjunction(20, random_state=1)
-    with pytest.warns(TooLittleDataWarning, match="leaf of .*would likely go unseen"):
+    with pytest.warns(TooLittleDataWarning, match="leaf of .*would likely not be detected"):
         ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
 
 

@@ -65,7 +65,8 @@ def _find_route(data: Path, options: Options) -> str:
     if not data.is_file() or data.suffix.lower() == ".zip":
         return MEMORY
     room = _PACKED_ROOM if data.suffix.lower() in PACKED_ENDINGS else _ROOM
-    free = max(parse_size(options["max_memory"]) - _LIBRARIES, _SMALL)
+    limit = parse_size(options["max_memory"])
+    free = max(limit - _LIBRARIES, min(limit, _SMALL))
     return PASSES if data.stat().st_size * room > free else MEMORY
 
 

@@ -341,7 +341,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples,)
             The labels.
         """
-        return self.estimator_.predict(self._select(X))
+        kept = self._select(X)  # raises before a fit
+        return self.estimator_.predict(kept)
 
     @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
@@ -357,7 +358,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples, 2)
             In the order of `classes_`.
         """
-        return self.estimator_.predict_proba(self._select(X))
+        kept = self._select(X)  # raises before a fit
+        return self.estimator_.predict_proba(kept)
 
     @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
@@ -373,7 +375,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples,)
             The larger, the likelier the second class.
         """
-        return self.estimator_.decision_function(self._select(X))
+        kept = self._select(X)  # raises before a fit
+        return self.estimator_.decision_function(kept)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -116,10 +116,6 @@ _DAMAGES = (
 STANDARD_INPUT = Path("-")
 
 
-# Compressed files, by their ending.
-_PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-
-
 @dataclass(frozen=True)
 class Source:
     """A file, a member of an archive, or content in memory; `name` determines its format.
@@ -143,7 +139,7 @@ class Source:
     def find_size(self) -> int | None:
         """Bytes of a file that is not packed; None for others."""
         parts = self.content, self.remote, self.member, self.span
-        is_plain = not any(parts) and self.path.suffix.lower() not in _PACKINGS
+        is_plain = not any(parts) and self.path.suffix.lower() not in PACKED_ENDINGS
         return self.path.stat().st_size if is_plain and self.path.is_file() else None
 
     def open(self) -> IO[bytes]:
@@ -161,7 +157,7 @@ class Source:
                 return archive.open(self.member)
         if self.remote is not None:
             return self.remote.open()  # type: ignore[no-any-return]
-        packing = _PACKINGS.get(self.path.suffix.lower())
+        packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(self.path.suffix.lower())
         stream: IO[bytes] = pyarrow.input_stream(str(self.path), compression=packing)
         return stream
 
