@@ -150,15 +150,26 @@ def list_changes(results: dict[str, Comparison]) -> Iterator[str]:
 
 def main(folder: str | None = None) -> None:
     """Compare on every table, then replace what the page says."""
-results, sections, goals = {}, [], [] for title, load in TABLES.items(): print(title, flush=True)
-table = load(folder)[:3] results[title] = found = compare(*table, make_all()) sections +=
-describe(title, table[0], found) goals += hold_against_goals(title, table, found) parts = [ f"icscm
-{__version__}, {date.today():%d %B %Y}.", "### Results against the goals", f"In points of error; by
-rows in {N_DRAWS} draws of the folds.", "\n".join(goals), "### Before and after, by rows",
-"\n".join(list_changes(results)), ] text = "\n\n".join([*parts, *sections]) marks = r"(<!-- results
--->\n).*(\n<!-- end of results -->)" page = PAGE.read_text(encoding="utf-8") page = re.sub(marks,
-lambda found: f"{found[1]}\n{text}\n{found[2]}", page, flags=re.S) PAGE.write_text(page,
-encoding="utf-8")
+    results, sections, goals = {}, [], []
+    for title, load in TABLES.items():
+        print(title, flush=True)
+        table = load(folder)[:3]
+        results[title] = found = compare(*table, make_all())
+        sections += describe(title, table[0], found)
+        goals += hold_against_goals(title, table, found)
+    parts = [
+        f"icscm {__version__}, {date.today():%d %B %Y}.",
+        "### Results against the goals",
+        f"In points of error; by rows in {N_DRAWS} draws of the folds.",
+        "\n".join(goals),
+        "### Before and after, by rows",
+        "\n".join(list_changes(results)),
+    ]
+    text = "\n\n".join([*parts, *sections])
+    marks = r"(<!-- results -->\n).*(\n<!-- end of results -->)"
+    page = PAGE.read_text(encoding="utf-8")
+    page = re.sub(marks, lambda found: f"{found[1]}\n{text}\n{found[2]}", page, flags=re.S)
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 Degrees of freedom decide what ICP accepts
 ==========================================
 
-Invariant causal prediction tests every set of columns and reports the intersection of
-the accepted sets. A large set divides the rows into many small strata; a stratum that
-cannot show dependence must not count as a degree of freedom.
+Invariant causal prediction tests every set of columns and reports the intersection
+of the accepted sets. A large set divides the rows into many small strata; a stratum
+that cannot show dependence must not count as a degree of freedom.
 """
 
 import matplotlib.pyplot as plt

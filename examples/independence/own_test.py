@@ -36,9 +36,9 @@ class TrendTest:
 check_independence_test(TrendTest())
 
 # %%
-# Simulated admissions; its hospitals are called years here. The billing code follows
-# the outcome less closely every year. The figure shows how often a rule is rejected,
-# in 100 tables each.
+# Simulated admissions; its hospitals are called years here. The billing code
+# follows the outcome less closely every year. The figure shows how often a rule is
+# rejected, in 100 tables each.
 
 sizes, n_tables = [100, 200, 400], 100
 leaves = {"billing_code == R57": [], "age > 65": []}
@@ -56,9 +56,9 @@ for n_rows in sizes:
         found.append([(each <= 0.05).mean() for each in p_values])
 
 # %%
-# With 200 rows the trend test rejects the shortcut as often as chi-squared with 400.
-# Both tests reject the rule on a cause, which does not drift, in about one of twenty
-# tables, as expected at a level of 0.05.
+# With 200 rows the trend test rejects the shortcut as often as chi-squared with
+# 400. Both tests reject the rule on a cause, which does not drift, in about one of
+# twenty tables, as expected at a level of 0.05.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for (rule, shares), style in zip(leaves.items(), ["o-", "o:"], strict=True):

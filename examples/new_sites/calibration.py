@@ -29,8 +29,8 @@ for learner in learners:
 # %%
 # A bar is the 95 % prediction interval for a new hospital, a diamond the observed
 # rate. The rates of the invariant rule lie in their intervals. The intervals of the
-# other rule are wide, which is a warning in itself, and the observed rates still lie
-# outside: the new hospital is not drawn from the population of the others.
+# other rule are wide, which is a warning in itself, and the observed rates still
+# lie outside: the new hospital is not drawn from the population of the others.
 
 fig, axes = plt.subplots(2, 1, figsize=(7, 4), sharex=True, layout="constrained")
 for ax, learner, evaluation in zip(axes, learners, found, strict=True):

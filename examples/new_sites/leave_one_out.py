@@ -31,8 +31,8 @@ for learner in (SCMClassifier(max_rules=3), ICSCMClassifier()):
     errors[type(learner).__name__] = out
 
 # %%
-# The plain learner relies on the billing code. At the held-out hospitals its error is
-# similar to that of ICSCM, since the shortcut is present at all of them to some
+# The plain learner relies on the billing code. At the held-out hospitals its error
+# is similar to that of ICSCM, since the shortcut is present at all of them to some
 # degree. At the new hospital its error is larger.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")

@@ -2,8 +2,8 @@
 Columns are stable, thresholds are not
 ======================================
 
-Fit on random subsamples of half of the rows. A column that is chosen in most of them
-is a more stable finding than the rule found on all rows.
+Fit on random subsamples of half of the rows. A column that is chosen in most of
+them is a more stable finding than the rule found on all rows.
 """
 
 import matplotlib.pyplot as plt
@@ -12,9 +12,9 @@ from icscm import ICSCMClassifier, stability_selection
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions; the risk changes at ``age > 65 and lactate > 2``. If the rule
-# found on all rows is found on few of the subsamples, a warning states this: the rule
-# is one of many that fit about equally well.
+# Simulated admissions; the risk changes at ``age > 65 and lactate > 2``. If the
+# rule found on all rows is found on few of the subsamples, a warning states this:
+# the rule is one of many that fit about equally well.
 
 data = make_hospitals(random_state=0)
 known = data.X, data.y, data.environments

@@ -21,9 +21,9 @@ learner.verdicts_
 
 # %%
 # A bar is the 90 % interval of the largest difference between two hospitals. If it
-# lies inside the margin, the leaf is *invariant*. If it begins at 0 and ends outside
-# the margin, there is *too little data to tell*: the rule was not rejected, and
-# invariance was not shown. The rule on the billing code was rejected.
+# lies inside the margin, the leaf is *invariant*. If it begins at 0 and ends
+# outside the margin, there is *too little data to tell*: the rule was not rejected,
+# and invariance was not shown. The rule on the billing code was rejected.
 
 rejected = learner.trace_.steps[0].best_rejected[0].candidate
 names = [*learner.model_.leaf_texts, f"not met: {rejected.rule}"]

@@ -2,9 +2,9 @@
 With many rows, use a margin
 ============================
 
-Rates never agree exactly between hospitals. A p-value tests the null hypothesis that
-they do, which is always rejected with enough rows. An equivalence test checks whether
-they differ by less than a margin.
+Rates never agree exactly between hospitals. A p-value tests the null hypothesis
+that they do, which is always rejected with enough rows. An equivalence test checks
+whether they differ by less than a margin.
 """
 
 import warnings
@@ -33,9 +33,9 @@ for n in sizes:
 print(f"{n:,} rows, {criterion}: {learner.model_}")
 
 # %%
-# With few rows the p-value does not detect an unimportant difference; with many rows
-# it rejects because of it. Showing that a leaf lies inside the margin takes many
-# rows, and still more rows do not change the result.
+# With few rows the p-value does not detect an unimportant difference; with many
+# rows it rejects because of it. Showing that a leaf lies inside the margin takes
+# many rows, and still more rows do not change the result.
 
 fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for criterion, marker in (("pvalue", "s-"), ("equivalence", "o-")):

@@ -3,8 +3,8 @@ Choosing the tolerance of an invariant tree
 ===========================================
 
 An invariant tree rejects columns whose effect differs between environments by more
-than its tolerance. The path shows which columns are rejected as the tolerance becomes
-stricter, and the AUC at held-out hospitals.
+than its tolerance. The path shows which columns are rejected as the tolerance
+becomes stricter, and the AUC at held-out hospitals.
 """
 
 import matplotlib.pyplot as plt

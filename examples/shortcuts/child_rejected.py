@@ -24,8 +24,8 @@ print("SCM:  ", plain.model_)
 print("ICSCM:", invariant.model_)
 
 # %%
-# The leaf of a rule holds the rows that it covers. In the leaf of an invariant rule y
-# is 1 equally often in every environment.
+# The leaf of a rule holds the rows that it covers. In the leaf of an invariant rule
+# y is 1 equally often in every environment.
 
 fig, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
 for ax, name in zip(axes, ["A1", "C1"], strict=True):

@@ -2,9 +2,9 @@
 Whether a value is missing can be a shortcut
 ============================================
 
-Whether a value is missing may predict the outcome, since somebody decided whether to
-measure it. If this decision is associated with the outcome in some hospitals only,
-the rule is rejected like any other shortcut.
+Whether a value is missing may predict the outcome, since somebody decided whether
+to measure it. If this decision is associated with the outcome in some hospitals
+only, the rule is rejected like any other shortcut.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,8 @@ print(learner.model_)
 rejected.loc[is_troponin, ["rule", "reason", "p_value"]].head(1)
 
 # %%
-# Where the line is long, the presence of a value predicts the outcome. A rule learned
-# at Ash would mislead at Birch.
+# Where the line is long, the presence of a value predicts the outcome. A rule
+# learned at Ash would mislead at Birch.
 
 groups = [data.environments, data.X["troponin"].notna()]
 rates = pd.Series(data.y).groupby(groups).mean().unstack()

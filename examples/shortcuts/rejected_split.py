@@ -3,8 +3,8 @@ Why a tree rejected its best split
 ==================================
 
 In an invariant tree every hospital may have its own rate of the outcome, but the
-effect of a column on the odds must be the same at all of them. A shortcut fails this
-requirement, however much deviance it explains.
+effect of a column on the odds must be the same at all of them. A shortcut fails
+this requirement, however much deviance it explains.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,8 @@ from icscm import InvariantTreeClassifier
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions. ``heterogeneity_share`` of a split is the squared coefficient
-# of variation of its log odds ratio between hospitals, beyond chance.
+# Simulated admissions. ``heterogeneity_share`` of a split is the squared
+# coefficient of variation of its log odds ratio between hospitals, beyond chance.
 
 data = make_hospitals(random_state=0)
 tree = InvariantTreeClassifier(max_leaves=3)

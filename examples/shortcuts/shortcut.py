@@ -15,8 +15,9 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_hospitals
 
 # %%
-# Simulated admissions at five hospitals. R57 is billed for patients who deteriorated,
-# at some hospitals more often than at others; at the new hospital this is reversed.
+# Simulated admissions at five hospitals. R57 is billed for patients who
+# deteriorated, at some hospitals more often than at others; at the new hospital
+# this is reversed.
 
 data = make_hospitals(random_state=0)
 y = pd.Series(data.y, name="deteriorated")
