@@ -42,8 +42,13 @@ def show_progress(text: str = "", total: int | None = None) -> Iterator[Callable
     text : str, optional
         The title of the line.
     total : int, optional
-        The number of parts, if the block itself reports them: the value of the context manager is
-        then called after each part, or with the number of parts that are done.
+        The number of parts, if the block itself reports them: by calling the value of the context
+        manager after each part, or with the number of parts that are done.
+
+    Yields
+    ------
+    callable
+        To be called after each of the `total` parts.
 
     Examples
     --------
