@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pandas as pd
 
 from common import HERE, make_floats
@@ -64,6 +65,13 @@ def prepare(trees: list[Path], *, is_quick: bool) -> None:
     data = make_floats(1_000 if is_quick else 20_000, 12)
     frame = pd.DataFrame(data["X"].round(4)).rename(columns=lambda j: f"x{j}")
     frame.assign(y=data["y"], e=data["e"]).to_csv("t.csv", index=False)
+    n_rows, n_columns = (1_000, 20) if is_quick else (200_000, 200)
+    rng = np.random.default_rng(0)
+    words = np.array(["yes", "no", "unknown", "male", "female"])
+    wide = {f"n{j}": (100 * rng.random(n_rows)).round(2) for j in range(n_columns // 2)}
+    wide |= {f"w{j}": words[rng.integers(0, 5, n_rows)] for j in range(n_columns // 2)}
+    wide |= {"y": rng.integers(0, 2, n_rows), "e": rng.integers(0, 3, n_rows)}
+    pd.DataFrame(wide).to_csv("wide.csv", index=False)
     for tree in trees:  # each reads the model that it has written
         run(tree, f"{PROGRAM} fit t.csv {ROLES} --no-validation --out {name_model(tree)}")
 
@@ -99,6 +107,9 @@ def measure(trees: list[Path], *, is_quick: bool):
     first = take_turns(trees, f"{fit} --no-validation", 1, is_first=True)
     beyond = [a - b for a, b in zip(first, plain, strict=True)]
     yield "compilation in the first fit ever", "5", beyond
+    wide = f"{PROGRAM} fit wide.csv {ROLES} --no-validation --stability 0 --out w.json"
+    what = "`icscm fit`, text of 200,000 x 200, half of it words"
+    yield what, "10", take_turns(trees, wide, 1)
     yield from measure_fits(trees, is_quick=is_quick)
 
 
