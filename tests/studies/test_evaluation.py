@@ -436,3 +436,13 @@ def test_an_evaluation_with_groups_has_wider_intervals_and_a_note(learner, new, 
         assert widths[0] < widths[1]
     with pytest.raises(IcscmError, match="groups has 3 entries"):
         evaluate(learner, new.X, new.y, new.environments, groups=[1, 2, 3])
+
+
+def test_a_rate_without_an_interval_is_drawn():
+    """Two rows in two groups have rates without intervals; the page of the evaluation failed."""
+    data = make_conjunction(200, random_state=1)
+    learner = SCMClassifier().fit(data.X, data.y)
+    rows = [int(np.flatnonzero(data.y == k)[0]) for k in (0, 1)]
+    X, y, places = data.X[rows], data.y[rows], np.array(["north", "south"])
+    found = evaluate(learner, X, y, places, groups=y)
+    assert "north" in found.to_html()

@@ -101,11 +101,11 @@ def _place_row(
     row: Plain, key: str, ticks: Sequence[float], name: str, form: Callable[[float | None], str]
 ) -> Plain:
     share, interval = row[key], row[f"{key}_interval"]
-    x = [None] * 3 if share is None else [_place(each, ticks) for each in (share, *interval)]
+    ends = interval or (share, share)  # two groups have no interval
+    x = [None] * 3 if share is None else [_place(each, ticks) for each in (share, *ends)]
     fields = {"name": name, "n": row["n"], "share": share, "interval": interval}
     fields |= {"text": form(share), "range": " to ".join(map(form, interval or ()))}
-    beside = row.get("beside")
-    mark = None if beside is None else _place(beside, ticks)
+    mark = None if (beside := row.get("beside")) is None else _place(beside, ticks)
     return {**fields, **dict(zip(("x", "x1", "x2"), x, strict=True)), "mark": mark}
 
 
