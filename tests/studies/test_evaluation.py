@@ -443,6 +443,6 @@ def test_a_rate_without_an_interval_is_drawn():
     data = make_conjunction(200, random_state=1)
     learner = SCMClassifier().fit(data.X, data.y)
     rows = [int(np.flatnonzero(data.y == k)[0]) for k in (0, 1)]
-    X, y, places = data.X[rows], data.y[rows], np.array(["north", "south"])
+    X, y, places = data.X.iloc[rows], data.y[rows], np.array(["north", "south"])
     found = evaluate(learner, X, y, places, groups=y)
     assert "north" in found.to_html()
