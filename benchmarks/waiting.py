@@ -107,7 +107,7 @@ def measure(trees: list[Path], *, is_quick: bool):
     first = take_turns(trees, f"{fit} --no-validation", 1, is_first=True)
     beyond = [a - b for a, b in zip(first, plain, strict=True)]
     yield "compilation in the first fit ever", "5", beyond
-    wide = f"{PROGRAM} fit wide.csv {ROLES} --no-validation --stability 0 --out w.json"
+    wide = f"{PROGRAM} fit wide.csv {ROLES} --no-validation --out w.json"
     what = "`icscm fit`, text of 200,000 x 200, half of it words"
     yield what, "10", take_turns(trees, wide, 1)
     yield from measure_fits(trees, is_quick=is_quick)
