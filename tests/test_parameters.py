@@ -149,6 +149,37 @@ def test_studies_take_a_random_state():
         assert "random_state" in inspect.signature(study).parameters
 
 
+@pytest.mark.parametrize("seed", [-1, "a", 1.5])
+def test_seeds_are_checked(seed):
+    """Simulations, importances and the choice of a threshold raised NumPy's error."""
+    with pytest.raises(IcscmError, match="random_state must be"):
+        make_conjunction(200, random_state=seed)
+    with pytest.raises(IcscmError, match="random_state must be"):
+        make_hospitals(random_state=seed)
+    data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
+    learner = icscm.SCMClassifier(max_rules=1).fit(*data)
+    with pytest.raises(IcscmError, match="random_state must be"):
+        icscm.permutation_importance(learner, *data, random_state=seed)
+    with pytest.raises(IcscmError, match="random_state must be"):
+        icscm.choose_threshold(learner, *data, random_state=seed)
+
+
+def test_more_subsamples_than_any_study_are_rejected():
+    """A list of 10**30 subsamples was an OverflowError."""
+    data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
+    with pytest.raises(IcscmError, match="n_resamples must be a whole number from 1 to 100000"):
+        icscm.stability_selection(icscm.SCMClassifier(), *data, n_resamples=10**30)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+def test_more_jobs_than_tasks():
+    """The screen handed the number to joblib, which could not convert it."""
+    data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
+    one = icscm.InvariantFeatureSelector(cv=2, n_jobs=1, random_state=0).fit(*data)
+    many = icscm.InvariantFeatureSelector(cv=2, n_jobs=10**30, random_state=0).fit(*data)
+    assert many.kept_ == one.kept_
+
+
 def test_a_tolerance_of_zero():
     """A tree divides by its tolerance: 0 is refused, in one sentence."""
     with pytest.raises(IcscmError, match="tolerance must be 'auto', None or a finite number gr"):

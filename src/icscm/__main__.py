@@ -5,6 +5,7 @@ Signal handlers are set before the slow imports, so that the program can be stop
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,9 @@ _SHOW_CURSOR = b"\x1b[?25h"  # a progress bar hides the cursor
 
 def main() -> None:
     """Run the command line; when a signal stops it, the exit status is 128 + its number."""
+    # one that is closed, as by `>&-`, must not leave its number to another file
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     _set_handlers(_exit_now)
     if os.name == "posix":
         _start_watchdog()

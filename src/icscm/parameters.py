@@ -5,6 +5,7 @@ options of the command line.
 """
 
 import inspect
+import sys
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +55,8 @@ class Range:
         if not isinstance(value, Integral if self.is_whole else Real) or isinstance(value, bool):
             return False
         number, excluded = cast(float, value), [*compress((self.low, self.high), self.is_open)]
-        return self.low <= number <= self.high and number not in excluded
+        is_huge = isinstance(value, int) and abs(value) > sys.float_info.max
+        return not is_huge and self.low <= number <= self.high and number not in excluded
 
     def __str__(self) -> str:
         low, high = (format_number(each) for each in (self.low, self.high))

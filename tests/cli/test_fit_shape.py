@@ -49,6 +49,14 @@ def test_the_shape_and_its_scores_take_one_line(folder, tmp_path):
     assert "Shape: disjunction, by AUC" in page.read_text()
 
 
+def test_many_environments_and_no_stability(folder, monkeypatch):
+    """The limit of the line on stability counted the cells of the table only."""
+    monkeypatch.setattr("icscm.studies.stability.MAX_BRIEF_STEPS", 15_000 * 5)
+    assert "Stability" not in fit(folder / "any.csv", "--model-type", "disjunction")
+    monkeypatch.setattr("icscm.studies.stability.MAX_BRIEF_STEPS", 15_000 * 5 + 20 * 5 * 2 * 3)
+    assert "Stability" in fit(folder / "any.csv", "--model-type", "disjunction")
+
+
 def test_a_named_shape_and_no_stability(folder):
     shown = fit(folder / "any.csv", "--model-type", "disjunction", "--stability", "0")
     assert "Rule positive where A1 > 0 or A2 > 0" in shown

@@ -1,6 +1,7 @@
 """Closed pipes, full disks, and messages on standard error."""
 
 import os
+import subprocess
 import sys
 from contextlib import suppress
 
@@ -39,6 +40,20 @@ def test_a_closed_pipe_is_no_error(folder, words, monkeypatch, capsys):
         monkeypatch.setattr(sys, "stdout", pipe)
         assert run(*words) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
+@pytest.mark.parametrize(("closed", "status"), [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0)])
+def test_a_stream_that_is_closed_is_discarded(folder, closed, status):
+    """`icscm predict >&-` ended with an unexpected AttributeError."""
+    program = f"'{sys.executable}' -m icscm"
+    done = subprocess.run(
+        f"{program} predict m.json new.csv {closed} && ! {program} show none.json {closed}",
+        shell=True, cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert "unexpected" not in done.stderr
+    assert done.stderr == "" or closed == ">&-"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

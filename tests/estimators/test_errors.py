@@ -165,6 +165,16 @@ def test_numbers_near_the_largest_float_are_rejected(parameters):
         ICSCMClassifier(**parameters).fit(X, y, environments=environments)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("min_samples_leaf", 10**400), ("min_utility", 10**400), ("p", -(10**400))]
+)
+def test_whole_numbers_beyond_any_float_are_rejected(name, value):
+    """They passed the check of their range, and the fit ended with an OverflowError."""
+    X, y, environments = make_table()
+    with pytest.raises(IcscmError, match=f"{name} must be"):
+        ICSCMClassifier(**{name: value}).fit(X, y, environments=environments)
+
+
 def test_more_trees_than_any_forest_are_rejected():
     """A generator for each tree was made at once: 10**9 trees took all memory."""
     X, y, environments = make_table()

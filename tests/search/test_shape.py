@@ -1,13 +1,16 @@
 """The shape of a rule set, chosen where samples are held out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from icscm import ICSCMClassifier, SCMClassifier
+from icscm import ICSCMClassifier, SCMClassifier, leave_one_environment_out
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.search import shape as shapes
+from icscm.sources import open_memory
 from literal import fit_quietly
 from paper.mechanisms import make_rifampicin
 
@@ -61,7 +64,52 @@ def test_a_shape_needs_rows_that_can_be_held_out():
 
     countable = type("Countable", (), {"source": Counted()})()
     with pytest.raises(IcscmError, match="model_type='auto' holds out rows"):
-        ICSCMClassifier(model_type="auto")._choose_shape(countable)
+        ICSCMClassifier(model_type="auto")._make_settings(countable)
+
+
+def test_the_steps_of_a_scan():
+    """A cell is one step; each number that is counted, of a bin and environment, is more."""
+    data = make_conjunction(600, 0, n_environments=4, random_state=5)
+    X = np.asarray(data.X)
+    samples = open_memory(X, data.y, data.environments)
+    n_bins = sum(len(np.unique(column)) for column in X.T)
+    assert shapes.count_steps(samples, len(X)) == X.size + 20 * 4 * n_bins
+    assert shapes.count_steps(samples, len(X), each=0) == X.size
+
+
+def test_trees_are_not_grown_for_many_environments(monkeypatch):
+    """2,000 rows and 200 columns of 500 environments took half an hour: the limit on trees, 20
+    subsamples and validation counted the cells of the table only, and the time is in the counts."""
+    data = make_conjunction(600, 0, n_environments=4, random_state=5)
+    samples = open_memory(data.X, data.y, data.environments)
+    found = {}
+    n_steps = shapes.count_steps(samples, len(data.y))
+    for most in (n_steps, n_steps - 1):
+        monkeypatch.setattr(shapes, "MAX_TREE_STEPS", most)
+        again = replace(samples, source=samples.source.start_again())
+        found[most] = SCMClassifier(model_type="auto").fit_counts(again).shape_.scores
+    assert [*map(len, found.values())] == [3, 2]
+
+
+def test_shapes_are_compared_once_and_without_trees_in_folds(monkeypatch):
+    """`fit_counts` compared all shapes twice, and every fold and subsample grew trees, of which
+    only the report of a fit says anything."""
+    seen = []
+
+    def note(countable, chains):
+        seen.append(countable.is_part)
+        return shapes.choose_shape(countable, chains)
+
+    monkeypatch.setattr("icscm.estimators.cover.choose_shape", note)
+    data = make_conjunction(600, 0, n_environments=4, random_state=5)
+    learner = SCMClassifier(model_type="auto")
+    learner.fit_counts(open_memory(data.X, data.y, data.environments))
+    assert seen == [False]
+    assert "tree" in learner.shape_.scores
+    leave_one_environment_out(learner, data.X, data.y, data.environments)
+    assert seen == [False] + 4 * [True]
+    part = replace(open_memory(data.X, data.y, data.environments), is_part=True)
+    assert "tree" not in learner.fit_counts(part).shape_.scores
 
 
 def test_a_tree_is_preferred_only_where_it_is_better():

@@ -174,6 +174,9 @@ def test_agreements_are_checked():
         make_agreement({"a": ["x", True]}, classes=(0, 1), environments="ab")
     with pytest.raises(IcscmError, match="'a' needs thresholds, or levels of one kind"):
         make_agreement({"a": [40, "yes"]}, classes=(0, 1), environments="ab")  # was NumPy's error
+    for cuts in (5, "yes", None):  # a TypeError; the letters of the word were levels
+        with pytest.raises(IcscmError, match="'a' needs thresholds, or levels of one kind"):
+            make_agreement({"a": cuts}, classes=(0, 1), environments="ab")
     for cuts in ([40, float("nan")], [10**400]):  # thresholds were NaN, an OverflowError
         with pytest.raises(IcscmError, match="'a' needs thresholds, or levels of one kind"):
             make_agreement({"a": cuts}, classes=(0, 1), environments="ab")

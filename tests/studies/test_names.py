@@ -19,13 +19,13 @@ from icscm import (
     permutation_importance,
     stability_selection,
 )
-from icscm.estimators.crossfit import _shuffle_within
 from icscm.search import shape
 from icscm.search.tree_sets import draw_half
 from icscm.sources.memory import open_memory
 from icscm.studies.comparison import _deal_places
 from icscm.studies.folds import make_cohort
 from icscm.studies.tuning import assign_folds
+from icscm.tables.labels import shuffle_within
 
 N = 200
 _RNG = np.random.default_rng(1)
@@ -41,7 +41,7 @@ def draw(environments, groups):
     yield from (both.deal(3, 0), make_cohort(X, Y, environments).deal(3, 0))
     yield assign_folds(ICSCMClassifier(), both, "environments", 3, 0)
     yield [np.isin(both.numbers, part) for part in _deal_places(both.numbers)]
-    yield _shuffle_within(both.numbers, np.random.default_rng(0))
+    yield shuffle_within(both.numbers, np.random.default_rng(0))
     pair = np.where(both.numbers == both.numbers[0], environments[0], "z")
     for places, own in ((environments, groups), (pair, groups), (pair, None)):
         source = open_memory(X, Y, places, groups=own).source

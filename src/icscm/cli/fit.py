@@ -67,9 +67,9 @@ _PURPOSES = {
 # Advice where rows are not in memory.
 _ELSEWHERE = "needs all rows in memory; give a number, costs=1:10 or a smaller table"
 
-# Rows x columns x environments up to which leave-one-environment-out runs by default: a minute or
-# two on two cores, longer for a score. The limit is a size, not a time: results are reproducible.
-_MAX_CELLS = dict.fromkeys(MODELS, 20 * 10**6) | dict.fromkeys(("forest", "score"), 5 * 10**6)
+# Steps of a scan (see `count_steps`) times environments up to which leave-one-environment-out runs
+# by default: a minute or two on two cores, longer for a score. It is no time: results are the same.
+_MAX_STEPS = dict.fromkeys(MODELS, 20 * 10**6) | dict.fromkeys(("forest", "score"), 5 * 10**6)
 # Levels of a category up to which the model file lists them, so that new ones can be reported.
 _MAX_LEVELS = 1_000
 
@@ -157,8 +157,9 @@ def _fit_in_memory(
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = shared.read_labelled(data, options)
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
+    from icscm.search.shape import count_steps
     from icscm.sources.memory import open_memory
-    from icscm.studies.stability import MAX_BRIEF_CELLS, N_BRIEF, stability_selection
+    from icscm.studies.stability import MAX_BRIEF_STEPS, N_BRIEF, stability_selection
     from icscm.studies.tuning import grid_search
 
     table = samples.X, samples.y, samples.environments
@@ -174,10 +175,10 @@ def _fit_in_memory(
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
         countable = open_memory(*table, **own, preparation=learner.prepare())
         learner.fit_counts(countable)
-    found |= _validate(learner, table, samples.groups, options, progress)
-    n_subsamples, n_cells = options["stability"], samples.X.num_rows * samples.X.num_columns
+    found |= _validate(learner, table, samples.groups, options, progress, countable)
+    n_subsamples, n_steps = options["stability"], count_steps(countable, samples.X.num_rows)
     is_brief = n_subsamples is None and options["model"] in ("icscm", "scm")
-    is_brief = is_brief and bool(learner.model_.rules) and n_cells <= MAX_BRIEF_CELLS
+    is_brief = is_brief and bool(learner.model_.rules) and n_steps <= MAX_BRIEF_STEPS
     if n_subsamples or is_brief:
         n = n_subsamples or N_BRIEF
         text = f"Learning from {count(n, 'random subsample')}"
@@ -208,16 +209,18 @@ def _choose_threshold(learner: Any, labels: Roles, options: Options) -> Threshol
 
 
 def _validate(
-    learner: Any, table: Any, groups: Any, options: Options, progress: Progress
+    learner: Any, table: Any, groups: Any, options: Options, progress: Progress, countable: Any
 ) -> dict[str, str]:
     """Validate by leave-one-environment-out; where that is not done, return the reason."""
     n, wanted = len(learner.environments_ or ()), options["validation"]
     if options["no_validation"] or n < 2:
         return {"unvalidated": "--no-validation" if n > 1 else "the data have no environments"}
-    n_cells, most = table[0].num_rows * table[0].num_columns * n, _MAX_CELLS[options["model"]]
-    if not wanted and n_cells > most:
-        size = f"rows x columns x environments are {n_cells:,}, more than {most:,}"
-        return {"unvalidated": f"{size}; --validation measures it"}
+    from icscm.search.shape import count_steps
+
+    n_steps = n * count_steps(countable, table[0].num_rows, each=4)
+    if not wanted and n_steps > (most := _MAX_STEPS[options["model"]]):
+        why = f"too many cells and environments ({n_steps:,} steps, by default at most {most:,})"
+        return {"unvalidated": f"{why}; --validation measures it"}
     text = f"Validating in {n} environments left out (--no-validation omits it)"
     try:
         with progress.stage(text), hide_repeated_warnings():
@@ -259,9 +262,8 @@ def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str
         if is_given(ctx, name) and name != "quiet":
             option, value = name_option(Parameter(name)), options[name]
             values = value if isinstance(value, tuple) else (value,)
-            roles += [
-                each for v in values for each in ([option] if v is True else [option, str(v)])
-            ]
+            for v in values:
+                roles += [option] if v is True else [option, str(v)]
     given = escape_controls(shlex.join([str(data), *roles]))
     commands = {name: f"icscm fit {given} --model {name}" for name in ("tree", "score")}
     commands["screen"] = f"icscm screen {given}"

@@ -149,18 +149,9 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         from icscm.sources.files.opening import open_files  # pyarrow is slow to import
 
         config = self.prepare()
-        countable = open_files(
-            data,
-            target,
-            environments,
-            groups=groups,
-            columns=columns,
-            positive=positive,
-            max_memory=max_memory,
-            temp_dir=temp_dir,
-            text=text,
-            preparation=config,
-        )
+        named: Any = {"groups": groups, "columns": columns, "positive": positive}
+        limits: Any = {"max_memory": max_memory, "temp_dir": temp_dir, "text": text}
+        countable = open_files(data, target, environments, **named, **limits, preparation=config)
         return self._fit(countable, config, target, environments)
 
     def fit_counts(self, countable: Countable[Any]) -> Self:
@@ -249,7 +240,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         -------
         Settings or TreeSettings
             This learner's parameters, as `icscm.search.rules.find_model` or
-            `icscm.search.trees.find_tree` takes them; without environments nothing is tested.
+            `icscm.search.trees.find_tree` takes them; without environments nothing is tested. With
+            `model_type="auto"` they are those of a conjunction until `fit` has chosen.
 
         Raises
         ------

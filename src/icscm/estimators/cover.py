@@ -89,19 +89,12 @@ class SCMClassifier(BaseRuleClassifier):
     device: str = "cpu"
 
     def _make_settings(self, countable: Countable[Any]) -> Settings:
-        shape, known = self.model_type, self._choose_shape(countable)
-        return self._make_shaped(countable, shape if known is None else known.chosen)
-
-    def _choose_shape(self, countable: Countable[Any]) -> ShapeChoice | None:
-        """The shape for `model_type="auto"`: as chosen by `fit`, or chosen now."""
-        known: ShapeChoice | None = vars(self).get("shape_")
-        if self.model_type != "auto" or known is not None:
-            return known
-        if not hasattr(countable.source, "draw"):
+        if self.model_type != "auto":
+            return self._make_shaped(countable, self.model_type)
+        if (known := vars(self).get("shape_")) is None and not hasattr(countable.source, "draw"):
             auto = Parameter("model_type", "auto")
             raise IcscmError(auto, " holds out rows, which is not possible here; choose a shape")
-        settings = [self._make_shaped(countable, shape) for shape in CHAINS]
-        return choose_shape(countable.source, settings, countable.n_features)
+        return self._make_shaped(countable, "conjunction" if known is None else known.chosen)
 
     def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
         """The settings of a conjunction or a disjunction."""
@@ -120,9 +113,11 @@ class SCMClassifier(BaseRuleClassifier):
         )
 
     def _learn(self, countable: Countable[Any]) -> None:
-        if (shape := self._choose_shape(countable)) is not None:
-            self.shape_ = shape
         settings = self._make_settings(countable)
+        if self.model_type == "auto":
+            chains = {shape: self._make_shaped(countable, shape) for shape in CHAINS}
+            self.shape_ = choose_shape(countable, chains)
+            settings = chains[self.shape_.chosen]
         self._prepare_learning(countable, settings)
         self.model_, self.trace_ = find_model(countable.source, settings)
 

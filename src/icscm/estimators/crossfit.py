@@ -14,6 +14,7 @@ from icscm.estimators.judging import Contributions, Judge
 from icscm.estimators.learners import TableClassifier, limit_threads
 from icscm.progress import track
 from icscm.tables.columns import is_frame, open_frame, take_columns, take_rows
+from icscm.tables.labels import shuffle_within
 
 # Contributions: columns drawn from other rows so often, for at most so many rows and columns.
 _N_DRAWS: Final = 3
@@ -55,13 +56,16 @@ class CrossFit:
         tasks = [(learner, train, test) for learner in learners for train, test in folds]
         scores = np.zeros((n_rows, len(learners)))
         with limit_threads(n_rows * len(columns)):
-            fitted = Parallel(n_jobs=self.n_jobs)(
+            fitted = Parallel(self._limit_jobs(tasks))(
                 delayed(clone(learner).fit)(take_rows(table, train), y[train])
                 for learner, train, _ in track(tasks, len(tasks))
             )
             for place, (model, (_, _, test)) in enumerate(zip(fitted, tasks, strict=True)):
                 scores[test, place // len(folds)] = _score(model, take_rows(table, test))
             return scores, self._draw(table, columns, judge, fitted, scores)
+
+    def _limit_jobs(self, tasks: list[Any]) -> int | None:
+        return self.n_jobs and min(self.n_jobs, len(tasks))
 
     def _draw(
         self, table: Any, columns: IntArray, judge: Judge, fitted: list[Any], scores: FloatArray
@@ -88,11 +92,11 @@ class CrossFit:
             part = slice(start, start + len(test))
             start += len(test)
             models = fitted[fold :: len(self.folds)]
-            drawn = [_shuffle_within(judge.environments[test], rng) for _ in range(_N_DRAWS)]
+            drawn = [shuffle_within(judge.environments[test], rng) for _ in range(_N_DRAWS)]
             order = np.concatenate(drawn)
             size = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // len(columns)) // len(order))
             chunks = [slice(k, k + size) for k in range(0, len(chosen), size)]
-            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            found = Parallel(self._limit_jobs(chunks), prefer="threads")(
                 delayed(_score_drawn)(models, table, test, places[chunk], order) for chunk in chunks
             )
             for chunk, each in zip(chunks, found, strict=True):
@@ -108,13 +112,6 @@ def _score(model: Any, X: Any) -> FloatArray:
         chance: FloatArray = np.asarray(model.predict_proba(X))[:, 1]
         return np.asarray(special.logit(chance.clip(1e-5, 1.0 - 1e-5)))
     return np.asarray(model.decision_function(X), dtype=float)
-
-
-def _shuffle_within(environments: Array, rng: np.random.Generator) -> Array:
-    """A permutation of the rows that keeps each in its environment."""
-    order, key = np.empty(len(environments), dtype=np.intp), rng.random(len(environments))
-    order[np.argsort(environments, kind="stable")] = np.lexsort((key, environments))
-    return order
 
 
 def _score_drawn(

@@ -16,10 +16,10 @@ from icscm._repr import Display, DisplayMixin, display_frame
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, count
-from icscm.parameters import allow, check_value, draw_seed
+from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
-from icscm.tables.labels import check_labels, number_environments, take_environments
+from icscm.tables.labels import check_labels, number_environments, shuffle_within, take_environments
 from icscm.tables.parsing import read_table
 
 if TYPE_CHECKING:
@@ -167,17 +167,15 @@ def permutation_importance(
     2      B1  0.00
     """
     check_value("n_repeats", n_repeats, allow("int [1, 100000]"))
-    if isinstance(random_state, Integral):
-        check_value("random_state", random_state, allow("int [0, inf)"))
-    else:
-        random_state = draw_seed(random_state)
+    other = int(make_generator(random_state).integers(2**31 - 1))
+    seed = int(random_state) if isinstance(random_state, Integral) else other
     X, environments = take_environments(X, environments)
     X = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(X)
     codes, classes = check_labels(y, n_rows)
     numbers, places = number_environments(environments, n_rows)
     if max_rows is not None and max_rows < n_rows:
-        drawn = np.sort(np.random.default_rng(random_state).permutation(n_rows)[:max_rows])
+        drawn = np.sort(np.random.default_rng(seed).permutation(n_rows)[:max_rows])
         X, codes, numbers = take_rows(X, drawn), codes[drawn], numbers[drawn]
     known = getattr(model, "classes_", ())
     if not hasattr(model, "predict_proba") or {*classes.tolist()} != {*np.asarray(known).tolist()}:
@@ -197,9 +195,7 @@ def permutation_importance(
     places_used = [j for j, name in enumerate(names) if name in used]
     for j in track(places_used, len(places_used)):
         for repeat in range(n_repeats):
-            key = np.random.default_rng([random_state, j, repeat]).random(len(codes))
-            order = np.empty(len(codes), dtype=np.intp)  # by key within environments
-            order[np.argsort(numbers, kind="stable")] = np.lexsort((key, numbers))
+            order = shuffle_within(numbers, np.random.default_rng([seed, j, repeat]))
             found[:, j, repeat] = score(_permute(X, j, order)) - own
     return PermutationImportance(names, tuple(places), found[..., 0], found[..., 1:], len(codes))
 

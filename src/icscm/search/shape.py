@@ -9,10 +9,10 @@ environments too few would remain to compare, and rows are held out instead.
 Chains are searched without pruning, which changes their ranking little.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,15 +23,15 @@ from icscm.search.greedy import Growth
 from icscm.search.grow import TOLERANCES, TreeSettings, list_binned_splits
 from icscm.search.settings import Settings
 from icscm.search.trees import grow_screened, make_tree
-from icscm.sources.countable import StoredSource
+from icscm.sources.countable import Countable, StoredSource
 from icscm.stats.splits import compute_auc
 
 # Folds of environments, each of one where there are no more, or of rows.
 N_FOLDS: Final = 5
 # The gain in AUC required of a disjunction over a conjunction, and of a tree over both.
 LEAST_GAIN: Final = 0.01
-# Cells (rows times columns) up to which a tree is grown, too: it takes many more scans.
-MAX_TREE_CELLS: Final = 10**7
+# Steps of a scan up to which a tree is grown, too: it takes many more scans; see `count_steps`.
+MAX_TREE_STEPS: Final = 10**7
 # Rows by which shapes are compared: their numbers take 50 bytes a row, beyond a limit of memory.
 MAX_ROWS: Final = 500_000
 _LEAST_LEAF: Final = 0.01
@@ -65,29 +65,41 @@ class ShapeChoice:
         return self.scores.get("tree", 0.0) > self.scores[self.chosen] + LEAST_GAIN
 
 
-def choose_shape(source: StoredSource, chains: Sequence[Settings], n_features: int) -> ShapeChoice:
+def count_steps(countable: Countable[Any], n_samples: int, each: int = 20) -> int:
+    """Steps of a scan: the cells of the table, and `each` for a number (bin, environment).
+
+    Testing a number takes as long as counting many cells, and a tree tests it more often.
+    """
+    source, features = countable.source, np.arange(countable.n_features)
+    n_numbers = int(source.candidates.count_bins(features).sum()) * len(source.environments)
+    return n_samples * len(features) + each * n_numbers
+
+
+def choose_shape(countable: Countable[Any], chains: Mapping[str, Settings]) -> ShapeChoice:
     """Compare shapes by samples that they were not learned from; `chains` are settings of each.
 
     The AUC is that within an environment, averaged with weights P N / (P + N) by its positives and
     negatives, so that environments without cases have none. Of more than `MAX_ROWS` samples every
     second, third .. of each label and environment is taken.
     """
+    source: StoredSource = countable.source
     sizes = source.piece.rows.sizes
     if (step := -(-int(sizes.sum()) // MAX_ROWS)) > 1:
         kept = [np.arange(n, dtype=np.int32) % step == 0 for n in sizes.tolist()]
         source = source.draw(np.concatenate(kept))
     labels, environments = source.list_cells()
     held_out, folds = _assign_folds(source, labels, environments)
-    shapes = [each.model_type for each in chains]
-    if held_out == "environments" and len(labels) * n_features <= MAX_TREE_CELLS:
+    shapes = [*chains]
+    is_small = not countable.is_part and count_steps(countable, len(labels)) <= MAX_TREE_STEPS
+    if held_out == "environments" and is_small:
         shapes.append("tree")  # held-out rows of the training environments would favour shortcuts
     found: dict[str, list[tuple[float, float]]] = {shape: [] for shape in shapes}
     for fold in np.unique(folds).tolist():
         is_out: BoolArray = folds == fold
         part = source.draw(~is_out)
-        for number, shape in enumerate(shapes):
-            is_chain = number < len(chains)
-            grown = _grow_chain(part, chains[number]) if is_chain else _grow_tree(part, chains[0])
+        for shape in shapes:
+            is_chain, settings = shape in chains, chains.get(shape, chains["conjunction"])
+            grown = _grow_chain(part, settings) if is_chain else _grow_tree(part, settings)
             leaves = source.find_leaves(grown[0], is_out)[is_out]
             part = source.draw(~is_out) if is_chain else part  # its rows were covered
             found[shape] += _score(labels[is_out], environments[is_out], grown[1][leaves])

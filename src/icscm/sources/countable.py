@@ -115,6 +115,8 @@ class Countable(Generic[Source]):
         How the samples were opened; a learner must have the same settings.
     is_binned : bool
         Whether `config` decided on the bins; False where they were fixed before.
+    is_part : bool
+        Whether these are a fold or a subsample: what only a report of all samples shows is omitted.
 
     Examples
     --------
@@ -139,6 +141,7 @@ class Countable(Generic[Source]):
     close: Callable[[], None] = lambda: None  # nothing is held
     config: BinningConfig = BinningConfig()
     is_binned: bool = True
+    is_part: bool = False
     _learners: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def mark_used(self, learner: str, config: BinningConfig) -> None:

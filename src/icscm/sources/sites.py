@@ -11,7 +11,7 @@ Rules are sent to the sites and counts come back. A site answers four kinds of q
 others; `docs/sites.md` describes what the answers reveal.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
@@ -111,7 +111,8 @@ def make_agreement(
     edges: list[FloatArray] = []
     levels: dict[int, LevelBins] = {}
     for j, (name, cuts) in enumerate(columns.items()):
-        cuts = [each.item() if isinstance(each, np.generic) else each for each in cuts]
+        listed = cuts if isinstance(cuts, Iterable) and not isinstance(cuts, str) else ()
+        cuts = [each.item() if isinstance(each, np.generic) else each for each in listed]
         kinds = {
             type(v) if isinstance(v, str | bool) else isinstance(v, Real) and abs(v) <= 1e308
             for v in cuts

@@ -232,7 +232,7 @@ def _fit(learner: Any, train: "Cohort", opened: dict[str, tuple[Any, float]]) ->
         opened[repr(preparation)] = train.open(preparation), perf_counter() - start
         start = perf_counter()
     samples, seconds = opened[repr(preparation)]
-    learner.fit_counts(replace(samples, source=samples.source.start_again()))
+    learner.fit_counts(replace(samples, source=samples.source.start_again(), is_part=True))
     return seconds + perf_counter() - start
 
 

@@ -32,10 +32,10 @@ from icscm.tables.labels import encode_environments, number_environments, take_e
 
 Feature = str | int
 
-# Defaults for the line on stability in a report: subsamples, and the cells (rows times columns) up
-# to which they take no longer than reading the table and learning from it.
+# Defaults for the line on stability in a report: subsamples, and the steps of a scan (see
+# `count_steps`) up to which they take no longer than reading the table and learning from it.
 N_BRIEF = 20
-MAX_BRIEF_CELLS = 5 * 10**6
+MAX_BRIEF_STEPS = 5 * 10**6
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def stability_selection(
     ['A1', 'A2']
     """
     check_learner(estimator)
-    check_value("n_resamples", n_resamples, allow("int [1, inf)"))
+    check_value("n_resamples", n_resamples, allow("int [1, 100000]"))
     check_value("threshold", threshold, allow("float (0.5, 1]"))
     if environments is None and estimator.tests_invariance:
         name = type(estimator).__name__
@@ -226,7 +226,7 @@ def stability_selection(
 
     def learn(part: MemorySource) -> Model:
         """The model of some rows, binned like all rows."""
-        fitted = clone(estimator).fit_counts(replace(samples, source=part))
+        fitted = clone(estimator).fit_counts(replace(samples, source=part, is_part=True))
         model: Model = fitted.model_
         return model
 

@@ -16,7 +16,7 @@ from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
 from icscm.model.thresholds import Threshold, find_threshold, read_threshold
-from icscm.parameters import allow, check_value, rename_seed
+from icscm.parameters import allow, check_value, make_generator, rename_seed
 from icscm.progress import track
 from icscm.studies import folds as core
 from icscm.studies.folds import Cohort, Scorer, fit_and_score, make_cohort
@@ -276,7 +276,7 @@ def choose_threshold(
     cohort = make_cohort(X, y, environments, groups, may_lack=True)
     is_enough = len(cohort.labels) >= core.find_least_environments(estimator)
     kind = "environments" if is_enough else "rows"
-    fold_of = assign_folds(estimator, cohort, kind, N_FOLDS, random_state)
+    fold_of = assign_folds(estimator, cohort, kind, N_FOLDS, make_generator(random_state))
     probability = np.empty(len(cohort.y))
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         n_made = int(fold_of.max()) + 1

@@ -57,11 +57,6 @@ def make_missing_error(what: str, where: str, *, is_label: bool) -> IcscmError:
     return IcscmError(f"{what} is missing (None or NaN) in {where}; drop these rows{advice}")
 
 
-def make_unhashable_error(what: str) -> IcscmError:
-    """Labels or environments that are not hashable."""
-    return IcscmError(f"{what} holds labels that are not hashable, such as lists; use text instead")
-
-
 def describe_many(labels: Sequence[Any], sizes: Sequence[int], most: int) -> str:
     """Advice on environments that may be a measurement, or are many with few samples each."""
     n, median = len(labels), sorted(sizes)[len(sizes) // 2]

@@ -15,7 +15,7 @@ from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, reject_unknown, warn
 from icscm.formatting import count, format_number, shorten_list
 from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open_frame
-from icscm.tables.errors import describe_many, make_missing_error, make_unhashable_error
+from icscm.tables.errors import describe_many, make_missing_error
 
 
 def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArray, Array]:
@@ -49,19 +49,32 @@ def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tu
 
     Values that occur only outside the `rows` that count are omitted.
     """
-    import pandas
-
     if len(values) != n_rows:
         why = f"{what} has {len(values)} entries but X has {n_rows} rows"
         raise IcscmError(f"{why}; give one per row")
-    try:
-        codes, found = pandas.factorize(values)
-    except TypeError:
-        raise make_unhashable_error(what) from None
+    codes, found = factorize(values, what)
     if (codes < 0).any():
         where = f"{(codes < 0).sum()} rows, the first of them row {int(np.argmax(codes < 0))}"
         raise make_missing_error(what, where, is_label=what == "y")
-    return (codes, found) if rows is None else pandas.factorize(values[rows])
+    return (codes, found) if rows is None else factorize(values[rows], what)
+
+
+def shuffle_within(environments: Array, rng: np.random.Generator) -> Array:
+    """A permutation of the rows that keeps each in its environment."""
+    order, key = np.empty(len(environments), dtype=np.intp), rng.random(len(environments))
+    order[np.argsort(environments, kind="stable")] = np.lexsort((key, environments))
+    return order
+
+
+def factorize(values: Any, what: str) -> tuple[Array, Any]:
+    """The number of each value and what each number stands for; -1 is a missing value."""
+    import pandas
+
+    try:
+        return pandas.factorize(values)  # type: ignore[no-any-return]
+    except TypeError:
+        why = "holds labels that are not hashable, such as lists; use text instead"
+        raise IcscmError(f"{what} {why}") from None
 
 
 def find_plain_dtype(values: Any) -> np.dtype[Any] | None:

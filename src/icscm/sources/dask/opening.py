@@ -36,11 +36,12 @@ from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_
 from icscm.sources.dask.client import DaskSource, check_cluster, compute, map_tasks, merge_tasks
 from icscm.sources.dask.frames import align_partitions
 from icscm.tables.columns import Column, find_names, open_frame, read_array, read_series
-from icscm.tables.errors import make_missing_error, make_unhashable_error
+from icscm.tables.errors import make_missing_error
 from icscm.tables.labels import (
     ALL_SAMPLES,
     check_labels,
     encode_environments,
+    factorize,
     find_plain_dtype,
     take_environments,
 )
@@ -283,10 +284,7 @@ def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Group
     if len(array) != n_rows:
         why = f"{what} has {len(array):,} rows in partition {number}, but X has {n_rows:,}"
         raise IcscmError(f"{why}; they must be partitioned at the same rows")
-    try:
-        codes, found = pandas.factorize(array)
-    except TypeError:
-        raise make_unhashable_error(what) from None
+    codes, found = factorize(array, what)
     if len(found) > MAX_GROUPS:
         why = f"{what} holds {len(found):,} different labels in partition {number}"
         raise IcscmError(f"{why}; at most {MAX_GROUPS:,} are supported")
