@@ -78,6 +78,8 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def _exit_now(number: int = signal.SIGINT, _: FrameType | None = None) -> None:
     message = b"Stopped.\n"
     os.write(2, _SHOW_CURSOR + message if os.isatty(2) else message)
+    for path in getattr(sys.modules.get("icscm.writing"), "hidden_files", ()):
+        path.unlink(missing_ok=True)
     os._exit(128 + number)
 
 

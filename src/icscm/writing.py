@@ -30,6 +30,8 @@ except ImportError:  # on Windows
 Write = Callable[[IO[bytes]], object]
 
 STDOUT = Path("/dev/stdout")
+# Files that are being filled or were: the program removes them when it has to exit at once.
+hidden_files: list[Path] = []
 
 # Error codes for lack of space: on the disk, in the user's quota, in a file.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -74,6 +76,7 @@ def write_whole(path: Path, write: Write, *, n_bytes: int | None = None) -> None
     machine = zlib.crc32(platform.node().encode())  # others may share the folder, not the locks
     prefix = f".icscm-{machine:08x}-"
     hidden, file = target.parent / f"{prefix}{secrets.token_hex(8)}", None
+    hidden_files.append(hidden)
     try:
         with explain_errors(path):
             _remove_abandoned(target.parent, prefix)

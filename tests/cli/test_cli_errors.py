@@ -165,7 +165,6 @@ ERRORS = [
     (["simulate", "--out", "d.csv", "--model-type", "tree"], "a tree takes 1, 3, 7, 15, .."),
     (["demo", "--report", "exists.html"], "exists.html exists"),
     (["demo", "--n-samples", "0"], "Invalid value for '--n-samples'"),
-    (["reproduce", "all", "--quick"], "run `make paper` in a checkout of the source repository"),
 ]
 
 

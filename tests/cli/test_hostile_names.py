@@ -149,7 +149,6 @@ COMMANDS = [
     ["fit", "zipped.zip", *ROLES],
     ["fit", "data.parquet", *ROLES, "--na", BAD, "--report", f"{BAD}.html", "--force"],
     ["datasets", "--data", BAD],
-    ["reproduce", BAD],
     [BAD],
 ]
 
@@ -214,7 +213,6 @@ ERRORS = [
     ["predict", "model.json", "lacks.parquet"],
     ["predict", "model.json", "text.parquet"],
     ["export", "model.json", "--to", LONG],
-    ["reproduce", LONG],
     [LONG],
 ]
 

@@ -80,6 +80,24 @@ def test_stopped_while_a_store_is_written(tmp_path, number):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["other.txt", "table.tsv"]
 
 
+def test_stopped_by_force_while_a_file_is_written(tmp_path):
+    """A signal during an import or a long compilation exits at once, and left the hidden file of a
+    store that was being packed."""
+    (tmp_path / "slow.py").write_text("import os, time; os.kill(os.getpid(), 15); time.sleep(60)")
+    code = (
+        "import sys; sys.path.insert(0, '.'); from icscm import __main__ as program\n"
+        "from pathlib import Path; from icscm.writing import write_whole\n"
+        "program._set_handlers(program._stop)\n"
+        "def write(file): file.write(b'half'); import slow\n"
+        "write_whole(Path('model.json'), write)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (143, b"Stopped.\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["slow.py"]
+
+
 def test_the_compiler_is_not_stopped_while_it_frees_memory(monkeypatch):
     """A `pack` ended by SIGTERM died of a double free: the signal came after LLVM had freed a
     module and before llvmlite had noted that, so that the module was freed once more.

@@ -20,6 +20,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -214,7 +215,8 @@ def call_python(folder: Path, function: Callable[..., Any], *arguments: Any) -> 
         except IcscmError as error:
             print(f"Error: {error}", file=sys.stderr, flush=True)
             return 2
-        finally:
+        finally:  # as Python ends: pools are ended before anything waits for their processes
+            threading._shutdown()  # type: ignore[attr-defined]
             atexit._run_exitfuncs()
         return 0
 

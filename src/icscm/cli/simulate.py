@@ -177,11 +177,3 @@ def datasets(data: Path | None) -> Options:
     where = f"here {folder}" if folder else f"not set; use --data or ${DATA_VARIABLE}"
     screen.print(escape_controls(f"FOLDER holds the raw files; {where}."), soft_wrap=True)
     return {"datasets": [vars(info) | {"loader": info.loader.__name__} for info in known]}
-
-
-@main.command(context_settings={"ignore_unknown_options": True})
-@click.argument("ignored", nargs=-1, type=click.UNPROCESSED)
-def reproduce(ignored: tuple[str, ...]) -> None:  # noqa: ARG001
-    """Point to the reproduction of the paper, which is no longer part of the package."""
-    where = "run `make paper` in a checkout of the source repository"
-    raise IcscmError(f"icscm reproduce was removed; {where}")
