@@ -18,8 +18,10 @@ _SHOW_CURSOR = b"\x1b[?25h"  # a progress bar hides the cursor
 
 def main() -> None:
     """Run the command line; when a signal stops it, the exit status is 128 + its number."""
-    # one that is closed, as by `>&-`, must not leave its number to another file
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    # one that is closed, as by `>&-`, must not leave its number to another file; without a buffer,
+    # as with PYTHONUNBUFFERED, Python loses the rest of what does not fit on a disk
+    code = getattr(sys.stdout, "encoding", None)
+    sys.stdout = open(1 if code else os.devnull, "w", encoding=code, closefd=not code)  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     _set_handlers(_exit_now)
     if os.name == "posix":

@@ -34,7 +34,7 @@ STDOUT = Path("/dev/stdout")
 hidden_files: list[Path] = []
 
 # Error codes for lack of space: on the disk, in the user's quota, in a file.
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_free(path: Path, *, force: bool) -> None:
@@ -117,7 +117,7 @@ def explain_errors(
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise IcscmError(_describe_full(error, path, n_bytes, file)) from error
         if only_full:
             raise

@@ -57,6 +57,34 @@ def test_a_stream_that_is_closed_is_discarded(folder, closed, status):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_little_output_on_a_full_disk(folder):
+    """What fits in Python's buffer failed only at its end: the status was 120, with a traceback."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "icscm", "export", folder / "m.json", "--to", "text"],
+            stdout=full, stderr=subprocess.PIPE, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == b"Error: no space left on device: standard output is incomplete\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit of Linux")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_does_not_fit_is_an_error(folder, unbuffered):
+    """With PYTHONUNBUFFERED the rest was lost without a word, and the status was 0."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (999, 999)); "
+    code = f"{limit}from icscm.__main__ import main; main()"
+    with (folder / "m.sql").open("wb") as file:
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code, "export", folder / "m.json", "--to", "sql"],
+            stdout=file, stderr=subprocess.PIPE, check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == b"Error: no space left on device: standard output is incomplete\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_a_full_device_is_one_sentence(folder, capsys):
     """It said that /dev/full needs more than the 80 GB that another disk has left."""
     assert run("export", folder / "m.json", "--to", "sql", "--out", "/dev/full") == 2
@@ -73,7 +101,7 @@ def test_standard_output_on_a_full_disk(folder, words, monkeypatch, capsys):
         monkeypatch.setattr(sys, "stdout", full)
         assert run(*words) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == "Error: no space left on device: the output is incomplete"
+    assert line == "Error: no space left on device: standard output is incomplete"
 
 
 @pytest.mark.parametrize("is_quiet", [False, True])

@@ -148,7 +148,8 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     expected = outputs if outcome.status == DONE else []
     faults += find_strays(folder, before, expected)
     for name in expected:
-        if name.endswith(".json") and (work / name).is_file():
+        is_text = command == "export" and ["--to", "json"] not in spec["options"]
+        if name.endswith(".json") and not is_text and (work / name).is_file():
             faults += find_json_faults((work / name).read_text("utf-8"), name)
     if command == "fit" and outcome.status == DONE and (work / "model.json").is_file():
         faults += _use_model(spec, folder, inputs, stdin)

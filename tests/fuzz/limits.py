@@ -135,7 +135,8 @@ def _judge_outputs(folder: Path, command: str, outcome: Outcome) -> list[str]:
 
 
 def _omit_digits(content: bytes) -> bytes:
-    return re.sub(rb"[-+.e0-9]", b"", content)
+    """Also without the name of the folder, which commands in a report have."""
+    return re.sub(rb"[-+.e0-9]", b"", re.sub(rb"/fuzz-\w+/", b"", content))
 
 
 # --- disk -----------------------------------------------------------------------------------------
@@ -171,7 +172,8 @@ def judge_disk(spec: Spec, folder: Path) -> list[str]:
         if is_mounted:
             subprocess.run(["umount", str(small)], check=True)
     if outcome.status == REFUSED and not any(
-        name.encode() in outcome.err for name in (*_COMMANDS[spec["command"]][1], "--temp-dir")
+        name.encode() in outcome.err
+        for name in (*_COMMANDS[spec["command"]][1], "--temp-dir", "standard output")
     ):
         faults.append(f"neither file nor option is named: {outcome.err[-300:]!r}")
     return faults

@@ -201,7 +201,8 @@ def _judge_workers(spec: Spec, folder: Path) -> list[str]:
     form = {"ending": ".parquet", "packing": "none"}
     (folder / "work" / "data.parquet").write_bytes(in_child(encode, columns, form))
     argv = ["fit", "data.parquet", "--target", "y", "--environment", "place", "--quiet",
-            "--stability", "0", "--no-validation", "--out", "-", "--n-jobs", "1"]  # fmt: skip
+            "--stability", "0", "--no-validation", "--out", "-", "--n-jobs", "1",
+            "--model-type", "conjunction"]  # fmt: skip
     outcome = call(folder, [*argv, "--workers", "1"], real=True)
     expected = call(folder, argv)
     faults = find_faults(outcome)

@@ -61,3 +61,11 @@ def test_slopes_that_are_used(slope, is_usable):
     found = fit_recalibration(y, e, x, 4)
     assert found.slope == pytest.approx(slope, abs=0.3)
     assert found.is_usable == is_usable
+
+
+def test_effects_whose_squares_overflow_are_ignored():
+    """Weights that were all zero: a fit of damaged numbers ended with a ZeroDivisionError."""
+    with np.errstate(all="raise"):
+        assert pool_effects(np.array([1.0, 2.0]), np.array([1e200, 1e300])) is None
+        found = pool_effects(np.array([1.0, 1e200, 2.0]), np.array([0.1, 0.1, np.inf]))
+    assert found == pool_effects(np.array([1.0]), np.array([0.1]))

@@ -145,6 +145,13 @@ def test_a_class_that_only_one_environment_has(data):
         leave_one_environment_out(SCMClassifier(), data.X, y, NAMES[data.environments])
 
 
+def test_a_group_that_is_everywhere():
+    """Without its rows none are left to train on: an IndexError instead of a reason."""
+    X, y, groups = np.array([[0], [0], [1], [1]]), [0, 1, 0, 1], [5, 5, 5, 5]
+    with pytest.raises(IcscmError, match="y holds no class; learning needs two"):
+        leave_one_environment_out(SCMClassifier(), X, y, ["a", "a", "b", "b"], groups=groups)
+
+
 def test_the_plot_names_each_environment(data):
     found = leave_one_environment_out(SCMClassifier(), data.X, data.y, NAMES[data.environments])
     first, *others = found.plot().axes

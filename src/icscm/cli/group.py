@@ -1,13 +1,15 @@
 """The command `icscm`, and how all its commands end when something is wrong."""
 
-import errno
 import io
 import os
 import signal
 import sys
+import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any, NoReturn
 
 import click
@@ -16,6 +18,7 @@ from icscm._version import __version__
 from icscm.cli.console import print_line
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter, is_short_of_memory
 from icscm.formatting import dump_json, escape_controls
+from icscm.writing import FULL
 
 # Parameters that are not the option of the same name.
 _OPTIONS = {
@@ -59,6 +62,12 @@ def name_option(parameter: Parameter) -> str:
     return f"{option} {'none' if value is None else value}"
 
 
+@cache
+def load_options() -> dict[str, Any]:
+    """The options as `options.toml` describes them, and their groups in the help."""
+    return tomllib.loads(files("icscm.cli").joinpath("options.toml").read_text("utf-8"))
+
+
 def _make_flag(name: str) -> click.Option:
     """A new option each time, since click keeps state in it; its value goes to the context."""
 
@@ -77,7 +86,7 @@ class _Command(click.Command):
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         shown = {max(each.opts, key=len): each.get_help_record(ctx) for each in options}
         records = {name: record for name, record in shown.items() if record}
-        groups = _GROUPS if len(records) > _MANY_OPTIONS else {}
+        groups = load_options()["groups"] if len(records) > _MANY_OPTIONS else {}
         for title, names in (groups | {"Other options" if groups else "Options": ""}).items():
             chosen = [name for name in records if not names or name[2:] in names.split()]
             if chosen:
@@ -123,7 +132,7 @@ class _OneLineErrors(click.Group):
                 return found
             # the reader, such as `head`, has closed the pipe; rich makes it a SystemExit
             except (BrokenPipeError, SystemExit):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                _discard_output()
                 return 0
             except Exception as error:
                 if isinstance(error, IcscmError) or not is_short_of_memory(error):
@@ -158,7 +167,16 @@ def _end(error: Exception, *, is_debug: bool) -> NoReturn:
         number = getattr(error.__cause__, "args", ()) or (signal.SIGINT,)
         sys.exit(128 + number[0])  # as shells count
     print_line(f"Error: {_describe(error)}")
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
     sys.exit(2)
+
+
+def _discard_output() -> None:
+    """What is left of standard output goes nowhere; Python would try to write it at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _describe(error: Exception) -> str:
@@ -172,8 +190,8 @@ def _describe(error: Exception) -> str:
         return error.format_message()
     if isinstance(error, IcscmError):
         return error.render(name_option)
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return f"no space left on device: {error.filename or 'the output'} is incomplete"
+    if isinstance(error, OSError) and error.errno in FULL:
+        return f"no space left on device: {error.filename or 'standard output'} is incomplete"
     if isinstance(error, OSError | ValueError):
         return str(error) or type(error).__name__
     what = f"unexpected error ({type(error).__name__}: {error})"
@@ -199,21 +217,8 @@ _FLAGS = {
     "debug": "On an error, show the traceback.",
 }
 
-# Options of a command in its help, in groups where it has many.
+# Options of a command from which on its help has them in groups.
 _MANY_OPTIONS = 20
-_GROUPS = {
-    "Most used": "target environment positive group drop model candidates threshold out report "
-    "force",
-    "Data": "exclude-environment merge-environments drop-missing only missing keep-columns labels "
-    "sample-column na no-default-na delimiter decimal encoding member max-thresholds",
-    "Output and validation": "tripod json quiet plot no-path stability validation no-validation "
-    "random-state cv cv-scorer cv-folds",
-    "Rules": "model-type p alpha max-rules test stop pruning search min-utility criterion margin "
-    "margin-on correction evidence conclusion n-candidates",
-    "Trees, forests and scores": "invariance tolerance max-leaves max-terms max-points "
-    "probabilities n-estimators max-features resample min-samples-leaf min-replication",
-    "Files and scale": "n-jobs device max-memory temp-dir dask workers",
-}
 # Options that need less memory.
 _SAVING = {
     "--max-memory": "set a smaller --max-memory, with which files are read in passes",

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
-from importlib.resources import files
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from icscm.cli.console import is_json
+from icscm.cli.group import load_options
 from icscm.exceptions import IcscmError
 from icscm.io.formats import describe_path
 from icscm.io.roles import Samples, read_samples, split_names
@@ -83,11 +82,6 @@ _TYPES = {
 }
 
 
-@cache
-def _load_registry() -> dict[str, Any]:
-    return tomllib.loads(files("icscm.cli").joinpath("options.toml").read_text("utf-8"))
-
-
 def add_options(*names: str) -> Decorator:
     """A decorator that adds options to a command, shown in this order."""
 
@@ -101,7 +95,7 @@ def add_options(*names: str) -> Decorator:
 def _make_option(name: str, command: str) -> Decorator:
     """The option of a command; a parameter of the learners is None if not given."""
     kind: Any = None
-    registry = _load_registry()
+    registry = load_options()
     entry = {**registry.get(name, {}), **registry.get(command, {}).get(name, {})}
     if not entry:
         spec = get_spec(name)

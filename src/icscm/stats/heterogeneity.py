@@ -26,6 +26,8 @@ from icscm.stats.independence import compute_upper_tail
 
 # Heterogeneity counts from so many standard deviations of chance on.
 _CHANCE: Final = 3.0
+# Numbers from here on are not squared.
+_MAX_SQUARED: Final = 1e100
 # Least weight of an environment (rows times p (1 - p)) that has information on an effect.
 _LEAST_WEIGHT: Final = 1.0
 # Rounds of fitting bins and environments in turn.
@@ -121,7 +123,7 @@ def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffe
     degrees of freedom less than there are environments; of fewer than three there is none. The
     confidence interval of the mean is that of Hartung and Knapp, never with less than the usual
     variance, by Student's t with one degree of freedom less; of one environment there is none.
-    Environments with NaN are ignored; None if nothing is known.
+    Environments with NaN, or where squares overflow, are ignored; None if nothing is known.
 
     >>> found = pool_effects(np.array([0.8, 1.0, 1.2, np.nan]), np.array([0.1, 0.1, 0.1, np.nan]))
     >>> print(f"{found.mean:.2f} {found.tau:.2f}")
@@ -129,7 +131,7 @@ def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffe
     >>> [round(each, 2) for each in found.interval]
     [-1.65, 3.65]
     """
-    is_known = np.isfinite(effects) & np.isfinite(standard_errors)
+    is_known = (np.abs(effects) < _MAX_SQUARED) & (standard_errors < _MAX_SQUARED)
     effects, variances = effects[is_known], standard_errors[is_known] ** 2
     if not len(effects):
         return None

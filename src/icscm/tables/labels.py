@@ -84,8 +84,9 @@ def find_plain_dtype(values: Any) -> np.dtype[Any] | None:
 
 
 def _reject_labels(y: Array, found: Array) -> NoReturn:
-    if len(found) == 1:
-        raise IcscmError(f"y holds one class only, {found.tolist()[0]!r}; learning needs two")
+    if len(found) < 2:
+        held = f"one class only, {found.tolist()[0]!r}" if len(found) else "no class"
+        raise IcscmError(f"y holds {held}; learning needs two")
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise IcscmError("y contains infinity; labels must be two distinct finite values")
     multiclass.check_classification_targets(y)
