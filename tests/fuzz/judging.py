@@ -41,6 +41,7 @@ def _judge_status(outcome: Outcome, signalled: int) -> Iterable[str]:
     allowed = {DONE, REFUSED}
     if signalled:
         allowed |= {-signalled}
+        allowed |= {1} if _is_early(outcome) else set()  # Python does not find its own modules
         allowed |= {signal.SIGINT: {INTERRUPTED}, signal.SIGTERM: {TERMINATED}}.get(
             signalled, set()
         )
@@ -53,10 +54,8 @@ def _judge_status(outcome: Outcome, signalled: int) -> Iterable[str]:
 
 def _judge_messages(outcome: Outcome, signalled: int) -> Iterable[str]:
     text = outcome.err.decode(errors="backslashreplace")
-    # stopped before any of our code was reached: nothing that we could say anything about
-    is_early = signalled and "/icscm/" not in text.replace("\\", "/")
     for sign in _UNEXPECTED:
-        if sign in text and not is_early:
+        if sign in text and not (signalled and _is_early(outcome)):
             yield f"{sign}: {_read_end(outcome.err)}"
     longest = max(map(len, text.splitlines()), default=0)
     if longest > LONGEST_LINE and outcome.err is not outcome.out:  # a terminal shows both
@@ -64,6 +63,12 @@ def _judge_messages(outcome: Outcome, signalled: int) -> Iterable[str]:
     raw = find_raw(text)
     if raw:
         yield f"raw {raw!r} on standard error or a terminal"
+
+
+def _is_early(outcome: Outcome) -> bool:
+    """Stopped before any of our code was reached: nothing that we could say anything about."""
+    is_stopped = b"KeyboardInterrupt" in outcome.err
+    return is_stopped and b"/icscm/" not in outcome.err.replace(b"\\", b"/")
 
 
 def find_raw(text: str) -> str:

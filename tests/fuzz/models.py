@@ -36,6 +36,8 @@ _ROLES = ("--target", "y", "--environment", "place", "--quiet")
 
 # Then a tree, forests of so many trees, and a score.
 _GROWN = (None, 1, 3, "score")
+# Bytes of a crafted file: a gigabyte of trees takes minutes and tells nothing new.
+_LARGEST = 30_000_000
 
 
 def make(rng: Random) -> Spec:
@@ -114,7 +116,8 @@ def _mutate(spec: Spec) -> bytes:
         elif spec["kind"] == "crafted":
             document = json.loads(content)
             document["model"] = craft(document["model"], rng)
-            content = json.dumps(document).encode()
+            crafted = json.dumps(document).encode()
+            content = crafted if len(crafted) < _LARGEST else content
         else:
             document = damage.mutate_json(json.loads(content), rng)
             content = json.dumps(document).encode()
