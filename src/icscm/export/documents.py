@@ -322,6 +322,8 @@ def quote_r(value: Any) -> str:
             f"{escape_controls(repr(value))} holds a character that R cannot; rename it, or export "
             "to 'python' or 'json'"
         )
+    if len(value) > (n := 5_000):  # R reads no literal of 10,000 characters with codes
+        return f"paste0({', '.join(quote_r(value[i : i + n]) for i in range(0, len(value), n))})"
     plain = (each if " " <= each <= "~" and each not in '"\\' else None for each in value)
     codes = zip(plain, value, strict=True)
     return '"' + "".join(a or f"\\U{{{ord(b):x}}}" for a, b in codes) + '"'
