@@ -78,7 +78,7 @@ def test_the_steps_of_a_scan():
 
 
 def test_trees_are_not_grown_for_many_environments(monkeypatch):
-    """2,000 rows and 200 columns of 500 environments took half an hour: the limit on trees, 20
+    """2,000 rows, 200 columns, 500 environments took over five minutes: the limit on trees, 20
     subsamples and validation counted the cells of the table only, and the time is in the counts."""
     data = make_conjunction(600, 0, n_environments=4, random_state=5)
     samples = open_memory(data.X, data.y, data.environments)
