@@ -18,10 +18,10 @@ _SHOW_CURSOR = b"\x1b[?25h"  # a progress bar hides the cursor
 
 def main() -> None:
     """Run the command line; when a signal stops it, the exit status is 128 + its number."""
-    # one that is closed, as by `>&-`, must not leave its number to another file; without a buffer,
-    # as with PYTHONUNBUFFERED, Python loses the rest of what does not fit on a disk
-    code = getattr(sys.stdout, "encoding", None)
-    sys.stdout = open(1 if code else os.devnull, "w", encoding=code, closefd=not code)  # noqa: SIM115
+    # Without a buffer, as with PYTHONUNBUFFERED, Python drops what does not fit on the disk. The
+    # number of a stream that is closed, as by `>&-`, would be that of the next file to be opened.
+    coding = getattr(sys.stdout, "encoding", None)
+    sys.stdout = open(1 if coding else os.devnull, "w", encoding=coding, closefd=not coding)  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     _set_handlers(_exit_now)
     if os.name == "posix":

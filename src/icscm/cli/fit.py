@@ -68,7 +68,8 @@ _PURPOSES = {
 _ELSEWHERE = "needs all rows in memory; give a number, costs=1:10 or a smaller table"
 
 # Steps of a scan (see `count_steps`) times environments up to which leave-one-environment-out runs
-# by default: a minute or two on two cores, longer for a score. It is no time: results are the same.
+# by default: a minute or two on two cores, longer for a score. A size, not a time, so that results
+# are reproducible.
 _MAX_STEPS = dict.fromkeys(MODELS, 20 * 10**6) | dict.fromkeys(("forest", "score"), 5 * 10**6)
 # Levels of a category up to which the model file lists them, so that new ones can be reported.
 _MAX_LEVELS = 1_000

@@ -217,7 +217,7 @@ _FLAGS = {
     "debug": "On an error, show the traceback.",
 }
 
-# Options of a command from which on its help has them in groups.
+# A command with more options than this has them in groups in its help.
 _MANY_OPTIONS = 20
 # Options that need less memory.
 _SAVING = {

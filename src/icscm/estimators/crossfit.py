@@ -65,6 +65,7 @@ class CrossFit:
             return scores, self._draw(table, columns, judge, fitted, scores)
 
     def _limit_jobs(self, tasks: list[Any]) -> int | None:
+        """No more processes or threads than there are tasks."""
         return self.n_jobs and min(self.n_jobs, len(tasks))
 
     def _draw(

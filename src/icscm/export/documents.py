@@ -29,6 +29,8 @@ from icscm.tables.columns import Level
 
 # Characters of a number that R reads exactly.
 MAX_R_DIGITS: Final = 15
+# Characters of a literal; R reads none of more than 10,000 if there are codes in it.
+MAX_R_TEXT: Final = 5_000
 
 _TEMPLATES = Environment(
     loader=PackageLoader("icscm.export"),
@@ -322,7 +324,7 @@ def quote_r(value: Any) -> str:
             f"{escape_controls(repr(value))} holds a character that R cannot; rename it, or export "
             "to 'python' or 'json'"
         )
-    if len(value) > (n := 5_000):  # R reads no literal of 10,000 characters with codes
+    if len(value) > (n := MAX_R_TEXT):
         return f"paste0({', '.join(quote_r(value[i : i + n]) for i in range(0, len(value), n))})"
     plain = (each if " " <= each <= "~" and each not in '"\\' else None for each in value)
     codes = zip(plain, value, strict=True)

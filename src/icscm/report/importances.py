@@ -167,8 +167,8 @@ def permutation_importance(
     2      B1  0.00
     """
     check_value("n_repeats", n_repeats, allow("int [1, 100000]"))
-    other = int(make_generator(random_state).integers(2**31 - 1))
-    seed = int(random_state) if isinstance(random_state, Integral) else other
+    drawn_seed = int(make_generator(random_state).integers(2**31 - 1))
+    seed = int(random_state) if isinstance(random_state, Integral) else drawn_seed
     X, environments = take_environments(X, environments)
     X = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(X)
