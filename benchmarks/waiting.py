@@ -109,7 +109,7 @@ def measure(trees: list[Path], *, is_quick: bool):
     yield "compilation in the first fit ever", "5", beyond
     wide = f"{PROGRAM} fit wide.csv {ROLES} --no-validation --out w.json"
     what = "`icscm fit`, text of 200,000 x 200, half of it words"
-    yield what, "10", take_turns(trees, wide, 1)
+    yield what, "10", take_turns(trees, wide, 2)
     yield from measure_fits(trees, is_quick=is_quick)
 
 
