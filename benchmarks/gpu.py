@@ -31,7 +31,6 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 
-from card_twins import make_stand_in
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
@@ -49,6 +48,7 @@ from icscm.sources.gpu.stores import CardBits, Sender, Unsorted, put_bits
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.stats.leaf_tables import make_utility
+from support.literal.gpu_kernels import make_stand_in
 
 FILL = r"""
 __device__ unsigned int mix(unsigned long long x) {
@@ -137,7 +137,12 @@ def synchronize(card: Card) -> None:
 
 def check_equality(card: Card, seconds: float) -> None:
     """Run each check for its share of the time, on as many random tables as possible."""
-    from cards import check_kernels, check_same_counts, check_same_search, check_same_values
+    from support.gpu_sources import (
+        check_kernels,
+        check_same_counts,
+        check_same_search,
+        check_same_values,
+    )
 
     checks = check_kernels, check_same_counts, check_same_search, check_same_values
     for check in checks:

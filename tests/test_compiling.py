@@ -11,7 +11,7 @@ import pytest
 
 import icscm
 from icscm import compiling
-from strangers import run_as_stranger
+from support.processes import run_as_stranger
 
 USE = "from icscm.stats import _kernels; from icscm.engine import _kernels as more; "
 CALL = "import numpy; print(more.clear_bits(numpy.zeros(1, 'u8'), numpy.zeros(1, 'u4')))"

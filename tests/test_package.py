@@ -16,7 +16,7 @@ import icscm
 from icscm import SCMClassifier
 from icscm.cli import main
 from icscm.datasets import make_conjunction
-from literal import fit_quietly
+from support.fitting import fit_quietly
 
 
 def run_python(code, *arguments, **environment):

@@ -15,7 +15,7 @@ import pytest
 from icscm import writing
 from icscm.exceptions import IcscmError
 from icscm.writing import check_free, is_stream, write_text, write_whole
-from strangers import run_as_stranger
+from support.processes import run_as_stranger
 
 
 def test_a_link_stays_a_link(tmp_path):

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from damage import flip_word
 from icscm.cli import main
 from icscm.datasets import make_conjunction
 from icscm.model.parsing import WrongFileError
 from icscm.model.saved import load
+from support.damage import flip_word
 
 
 def run(*words):

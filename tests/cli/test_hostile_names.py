@@ -18,11 +18,11 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from hostile import HOSTILE_NAMES
 from icscm.cli import main
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip_message, dump_json
 from icscm.io.formats import disarm_formulas, write_text_table
+from support.hostile import HOSTILE_NAMES
 
 # What steers a terminal, or hides in it: C0, DEL and C1, lines of other kinds, bidi, zero width.
 STEERING = (

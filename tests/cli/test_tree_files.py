@@ -6,10 +6,10 @@ import io
 import pytest
 from click.testing import CliRunner
 
-from exported import run_python
 from icscm.cli import main
 from icscm.studies.evaluation import evaluate
-from saved_samples import make_grown, make_mixed_table
+from support.exported_models import run_python
+from support.saved_models import make_grown, make_mixed_table
 
 
 @pytest.fixture(params=[None, 3], ids=["tree", "forest"])

@@ -9,7 +9,7 @@ import pytest
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_hospitals
 from icscm.exceptions import IcscmError
-from literal import fit_quietly
+from support.fitting import fit_quietly
 
 N = 200_000
 NAMES = ["Ash", "Birch", "Cedar", "Elm", "Fir"]

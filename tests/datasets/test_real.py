@@ -27,7 +27,13 @@ from icscm.datasets import (
     load_sachs,
 )
 from icscm.exceptions import IcscmError
-from raw_files import expect_one_clear_sentence, make_persons, to_csv, write_state, write_zip
+from support.raw_files import (
+    expect_one_clear_sentence,
+    make_persons,
+    to_csv,
+    write_state,
+    write_zip,
+)
 
 BESIDE_CHECKOUT = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("ICSCM_DATA") or BESIDE_CHECKOUT)

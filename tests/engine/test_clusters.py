@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine_reference import add_moments
 from icscm.engine import _kernels
 from icscm.engine.clusters import EVERY_ROW
 from icscm.engine.counts import BinnedRule
 from icscm.sources.memory import make_memory_source
+from support.literal.kernels import add_moments
 
 FIRST, SECOND = (BinnedRule(j, np.array([False, True])) for j in range(2))
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import engine_reference as _reference
 from icscm.engine import _kernels
 from icscm.engine.coding import make_search_table
 from icscm.engine.stores import sort_rows
+from support.literal import kernels as _reference
 
 KERNELS = [name for name, _ in inspect.getmembers(_reference, inspect.isfunction) if name[0] != "_"]
 DTYPES = [np.float64, np.float32, np.int64, np.int8, np.uint8]

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_kernels import bounded, seeds
 
-import engine_reference as _reference
 from icscm.engine import _kernels
 from icscm.engine.bits import Copies
+from support.literal import kernels as _reference
 
 
 def run_both(name, make_arguments, rtol=0.0):

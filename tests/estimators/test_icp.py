@@ -23,7 +23,7 @@ from icscm.engine.pieces import make_level_counts
 from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
 from icscm.exceptions import IcscmError, IcscmWarning, NothingAcceptedWarning
 from icscm.search import sets
-from slow_icp import predict_slowly
+from support.literal.icp import predict_slowly
 
 # --- equal to the definition ------------------------------------------------
 

@@ -16,7 +16,7 @@ from icscm.formatting import format_level
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule, make_rule
 from icscm.tables.coded import choose_levels
 from icscm.tables.columns import read_column
-from literal import PAPER
+from support.fitting import PAPER
 
 N = 1500
 quiet = pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")

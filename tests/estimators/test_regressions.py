@@ -19,8 +19,8 @@ from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.rules import ThresholdRule
 from icscm.stats.independence import ChiSquaredTest, exceeds
 from icscm.tables.labels import encode_environments
-from literal import assert_same, fit_quietly
-from slow_learner import learn_slowly
+from support.fitting import assert_same, fit_quietly
+from support.literal.learner import learn_slowly
 
 
 @pytest.mark.parametrize("constant", [0.5, 5.0, 7.0])

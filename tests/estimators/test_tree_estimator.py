@@ -24,7 +24,7 @@ from icscm.exceptions import (
     NoEnvironmentsWarning,
     NothingFoundWarning,
 )
-from literal import fit_quietly
+from support.fitting import fit_quietly
 
 # Tests allow for the variance of weights: a row of weight 2 is one sample, two copies are two.
 WEIGHTED = {

@@ -14,7 +14,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exported import (
+from icscm import SCMClassifier
+from icscm.cli.models import find_types
+from icscm.exceptions import IcscmError
+from icscm.export import export_model
+from icscm.export.documents import quote_python
+from icscm.export.sql import format_sql_number
+from icscm.io.streams import read_file
+from icscm.model.parsing import Feature
+from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.saved import make_saved_model
+from support.exported_models import (
     CLASSES,
     COLUMN_TYPES,
     COUNTS,
@@ -29,18 +39,8 @@ from exported import (
     run_sql,
     tables,
 )
-from hostile import HOSTILE_NAMES, SQL_NAMES
-from icscm import SCMClassifier
-from icscm.cli.models import find_types
-from icscm.exceptions import IcscmError
-from icscm.export import export_model
-from icscm.export.documents import quote_python
-from icscm.export.sql import format_sql_number
-from icscm.io.streams import read_file
-from icscm.model.parsing import Feature
-from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.saved import make_saved_model
-from saved_samples import make_mixed_table, make_saved
+from support.hostile import HOSTILE_NAMES, SQL_NAMES
+from support.saved_models import make_mixed_table, make_saved
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
 

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exported import (
+from icscm.exceptions import IcscmError
+from icscm.export import export_model
+from icscm.export.documents import export_fasta
+from icscm.model.forest import Forest
+from icscm.model.parsing import Feature
+from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from icscm.model.tree import Tree
+from support.exported_models import (
     CLASSES,
     COLUMN_TYPES,
     assert_exports_agree,
@@ -18,16 +25,17 @@ from exported import (
     run_sql,
     tables,
 )
-from hostile import SQL_NAMES
-from icscm.exceptions import IcscmError
-from icscm.export import export_model
-from icscm.export.documents import export_fasta
-from icscm.model.forest import Forest
-from icscm.model.parsing import Feature
-from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
-from icscm.model.tree import Tree
-from random_trees import calibrated, forests, make_chain, make_tree, number_leaves, scores, trees
-from saved_samples import make_saved, make_saved_tree
+from support.hostile import SQL_NAMES
+from support.random_models import (
+    calibrated,
+    forests,
+    make_chain,
+    make_tree,
+    number_leaves,
+    scores,
+    trees,
+)
+from support.saved_models import make_saved, make_saved_tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
 

@@ -12,7 +12,7 @@ import click
 from fuzz.judging import DONE, REFUSED, find_faults, find_json_faults, find_strays, list_files
 from fuzz.processes import Outcome, call, in_child
 from fuzz.tables import Spec, draw_format, draw_genes, draw_table, make_genes, write_table
-from hostile import HOSTILE_NAMES
+from support.hostile import HOSTILE_NAMES
 
 # No call may need more memory than this; some options ask for as much as there is.
 _MEMORY = 12 * 2**30
@@ -181,7 +181,7 @@ def write_model(work: Path, name: str = "given.json") -> str:
     """A small model of the columns that tables usually have."""
     from icscm.model.rules import ThresholdRule
     from icscm.model.saved import SavedModel
-    from saved_samples import Feature, make_saved
+    from support.saved_models import Feature, make_saved
 
     features = (Feature("x0", "number"), Feature("x1", "number"))
     rules = (ThresholdRule(0, "x0", 40.0, above=True),)

@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 from random import Random
 
-import damage
 from fuzz.calls import write_model
 from fuzz.judging import DONE, find_faults, find_strays, list_files
 from fuzz.processes import call, in_child
 from fuzz.tables import Column, Spec, draw_table, encode, make_columns
+from support import damage
 
 _FORMATS = (
     *({"ending": ".feather", "packing": each} for each in ("lz4", "zstd", "none")),

@@ -14,12 +14,12 @@ from typing import Any
 
 import pandas as pd
 
-import damage
 from fuzz.judging import DONE, find_faults, find_strays, list_files
 from fuzz.processes import call, empty_folder, in_child
 from fuzz.tables import Spec
 from icscm.formatting import format_json
-from saved_samples import make_grown, make_grown_score, make_mixed_table
+from support import damage
+from support.saved_models import make_grown, make_grown_score, make_mixed_table
 
 _FITS = (
     (),

@@ -15,7 +15,7 @@ from fuzz.judging import DONE, find_faults, find_json_faults, find_strays, list_
 from fuzz.models import compare, read_predictions, run_python
 from fuzz.processes import LIMIT, call, in_child
 from fuzz.tables import Column, Spec, encode
-from hostile import SQL_NAMES
+from support.hostile import SQL_NAMES
 
 _KINDS = {
     "number": ("REAL", "DOUBLE"),

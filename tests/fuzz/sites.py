@@ -15,9 +15,9 @@ import pandas as pd
 from fuzz.judging import DONE, REFUSED, find_faults
 from fuzz.processes import call_python, in_child
 from fuzz.tables import Spec
-from hostile import HOSTILE_NAMES
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.sources.sites import LocalSite, make_agreement, open_sites
+from support.hostile import HOSTILE_NAMES
 
 _QUERIES = ("count_totals", "count_cube", "find_same_coverage", "count_patterns")
 _PLACES = ("north", "south", "west")

@@ -8,10 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-import damage
 from fuzz.judging import DONE, find_faults, find_strays, list_files
 from fuzz.processes import call, empty_folder
 from fuzz.tables import Spec, draw_genes, encode_labels, make_genes
+from support import damage
 
 _KINDS = {
     "random": damage.damage,

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from hostile import HOSTILE_NAMES
+from support.hostile import HOSTILE_NAMES
 
 Spec = dict[str, Any]
 # Name, kind and a value for each row, None where it is missing.

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from cards import (
+from icscm.sources.gpu.card import find_card
+from support.gpu_sources import (
     check_default_fit,
     check_kernels,
     check_same_counts,
     check_same_search,
     check_same_values,
 )
-from icscm.sources.gpu.card import find_card
 
 
 @pytest.mark.parametrize("seed", range(40))

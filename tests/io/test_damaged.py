@@ -15,9 +15,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from dask_files import open_dask_files
 from icscm.exceptions import IcscmError
 from icscm.io.streams import open_table, read_file
+from support.dask_files import open_dask_files
 
 N_ROWS = 300
 RANDOM = np.random.default_rng(0)

@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dask_files import open_dask_files
 from icscm import SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.io import cells, lines
 from icscm.io.formats import TextFormat
 from icscm.io.streams import open_table, read_file
 from icscm.sources.dask import frames
+from support.dask_files import open_dask_files
 
 PLAIN = {
     "whole": ["0", "7", "-3", "12", "9223372036854775807"],

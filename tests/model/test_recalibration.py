@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from icscm import InvariantForestClassifier, load
 from icscm.exceptions import IcscmError
 from icscm.model.recalibration import SITE_SPREAD, find_shift, fit_shift
-from saved_samples import make_saved_tree
+from support.saved_models import make_saved_tree
 
 X = pd.DataFrame({"age": [70.0, 20.0] * 30, "smoker": ["yes", "no", "no"] * 20})
 Y = np.array(["yes", "no", "no", "no"] * 15)

@@ -13,7 +13,7 @@ from icscm.model import parsing
 from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load
-from saved_samples import make_saved
+from support.saved_models import make_saved
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
 SMOKER = CategoryRule(1, "smoker", ("yes",), equal=True, missing=True)

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from hostile import HOSTILE_NAMES
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.formatting import format_json
 from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load, make_saved_model
-from saved_samples import make_mixed_table, make_saved, make_saved_tree
+from support.hostile import HOSTILE_NAMES
+from support.saved_models import make_mixed_table, make_saved, make_saved_tree
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
 SMOKER = CategoryRule(1, "smoker", ("yes",), equal=True, missing=True)

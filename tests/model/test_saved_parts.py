@@ -10,7 +10,7 @@ from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rules import CategoryRule, PresenceRule, ThresholdRule
 from icscm.model.saved import get_table_settings, list_missing_texts, list_used, make_saved_model
 from icscm.model.tree import make_chain
-from saved_samples import make_saved
+from support.saved_models import make_saved
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
 SMOKER = CategoryRule(1, "smoker", ("yes",), equal=True, missing=True)

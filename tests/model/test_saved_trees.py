@@ -18,8 +18,8 @@ from icscm.model.rules import CategoryRule, PresenceRule, ThresholdRule
 from icscm.model.saved import list_used, load, make_saved_model
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
-from random_trees import calibrated, forests, make_chain, trees
-from saved_samples import make_saved, make_saved_tree
+from support.random_models import calibrated, forests, make_chain, trees
+from support.saved_models import make_saved, make_saved_tree
 
 TREE, FOREST = make_saved_tree(), make_saved_tree(3)
 REMEDY = "use a file as save() wrote it, or fit and save again"

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostile import HOSTILE_NAMES
 from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.model import tree as tree_module
 from icscm.model.forest import Forest, describe_size
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
 from icscm.model.splits import Node, Split, walk
 from icscm.model.tree import Tree
-from random_trees import (
+from support.hostile import HOSTILE_NAMES
+from support.random_models import (
     calibrated,
     compute_chance,
     follow,

@@ -25,7 +25,13 @@ from paper.data.loaders import (
     load_college_scorecard,
     load_meps,
 )
-from raw_files import expect_one_clear_sentence, make_persons, to_csv, write_state, write_zip
+from support.raw_files import (
+    expect_one_clear_sentence,
+    make_persons,
+    to_csv,
+    write_state,
+    write_zip,
+)
 
 BESIDE_CHECKOUT = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("ICSCM_DATA") or BESIDE_CHECKOUT)

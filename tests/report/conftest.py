@@ -4,12 +4,12 @@ import sys
 
 import numpy as np
 import pytest
-from report_samples import HOSTILE, find_path, fit
 
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.report.page import make_report
-from literal import PAPER
+from support.fitting import PAPER
+from support.reports import HOSTILE, find_path, fit
 
 
 @pytest.fixture(autouse=True)

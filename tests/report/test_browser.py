@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 from PIL import Image
-from report_samples import find_path, fit, make_noise, make_sites
 
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier, evaluate
 from icscm.report.page import make_report
+from support.reports import find_path, fit, make_noise, make_sites
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from report_samples import ZOO, fit, make_noise, make_shifted
 from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.report.figures import draw_model
+from support.reports import ZOO, fit, make_noise, make_shifted
 
 
 def find_texts(figure):

@@ -5,13 +5,13 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from report_samples import fit
 from rich.console import Console, Group
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.report.page import make_report
 from icscm.report.summary import make_summary
 from icscm.report.terminal import render_summary
+from support.reports import fit
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from report_samples import find_path, fit, make_noise
 from test_browser import open_page
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.report.page import make_report
+from support.reports import find_path, fit, make_noise
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from report_samples import find_path, fit, make_shifted
 from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
@@ -16,6 +15,7 @@ from icscm.report.formatting import make_names
 from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
 from icscm.report.summary import describe_path
 from icscm.sources import open_memory
+from support.reports import find_path, fit, make_shifted
 
 LEARNERS = {
     "greedy": ICSCMClassifier(),

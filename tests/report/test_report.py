@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
-from report_samples import HOSTILE, ZOO, find_path, fit, make_noise, make_shifted
 from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import escape_controls
 from icscm.report.page import MAX_HTML_BYTES, escape_markdown, make_report
-from literal import PAPER
+from support.fitting import PAPER
+from support.reports import HOSTILE, ZOO, find_path, fit, make_noise, make_shifted
 
 
 class Page(HTMLParser):

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
-from report_samples import fit
 
-from hostile import HOSTILE_NAMES
 from icscm import ICSCMClassifier
 from icscm.formatting import as_text, clip
 from icscm.report.figures import draw_model
 from icscm.report.page import make_report
+from support.hostile import HOSTILE_NAMES
+from support.reports import fit
 
 
 def learn(names, n_each=40):

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from report_samples import ZOO, find_path, fit, make_shifted
 from rich.console import Console
 from scipy import stats
 from sklearn.base import clone
@@ -22,7 +21,8 @@ from icscm.report.terminal import render_summary
 from icscm.report.texts import write_text
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
-from literal import PAPER
+from support.fitting import PAPER
+from support.reports import ZOO, find_path, fit, make_shifted
 
 
 @pytest.fixture(params=ZOO)

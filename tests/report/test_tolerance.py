@@ -3,11 +3,11 @@
 import warnings
 
 import pytest
-from report_samples import fit, make_sites
 
 from icscm import InvariantTreeClassifier, tolerance_path
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.report.path import DEFAULT_TOLERANCES, order_tolerances
+from support.reports import fit, make_sites
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
-from report_samples import HOSTILE, fit, make_sites
 
 from icscm import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.report import figures
 from icscm.report.figures import _place_nodes, draw_model
+from support.reports import HOSTILE, fit, make_sites
 
 mpl.use("Agg")
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
-from report_samples import HOSTILE, fit, make_shifted, make_sites
 from rich.console import Console
 
 from icscm import InvariantForestClassifier, InvariantScoreClassifier, InvariantTreeClassifier
@@ -23,6 +22,7 @@ from icscm.report.figures import draw_model
 from icscm.report.formatting import format_ends
 from icscm.report.page import MAX_HTML_BYTES, Report, escape_markdown, make_report
 from icscm.report.terminal import render_blocks, render_summary
+from support.reports import HOSTILE, fit, make_shifted, make_sites
 
 
 @pytest.fixture(scope="module")

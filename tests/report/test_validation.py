@@ -1,11 +1,11 @@
 """The page of an evaluation, in a real browser."""
 
 import pytest
-from report_samples import fit
 from test_browser import open_page
 
 from icscm import ICSCMClassifier, evaluate
-from literal import PAPER
+from support.fitting import PAPER
+from support.reports import fit
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from scipy import stats
 
 from icscm import ICSCMClassifier
 from icscm.stats.leaf_tables import LeafTables
-from literal import PAPER, fit_quietly
+from support.fitting import PAPER, fit_quietly
 
 # Probability that a binomial number of rejections at 5 % is larger than allowed in a test.
 SURE = 1e-4

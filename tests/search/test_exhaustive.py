@@ -17,8 +17,8 @@ from scipy.special import xlogy
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning, UntestedSetsWarning
-from literal import PAPER
-from slow_learner import find_beside, is_replicated
+from support.fitting import PAPER
+from support.literal.learner import find_beside, is_replicated
 
 
 def search_slowly(

@@ -7,7 +7,7 @@ from scipy import stats
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.search.exhaustive import choose_alpha
-from literal import fit_quietly
+from support.fitting import fit_quietly
 
 
 def count_by(rows, y, environments, order):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm import ICSCMClassifier, SCMClassifier
-from literal import assert_same, fit_quietly
-from slow_learner import is_true, learn_slowly
+from support.fitting import assert_same, fit_quietly
+from support.literal.learner import is_true, learn_slowly
 
 TESTS = ["chi2", "g", "fisher"]
 

@@ -13,8 +13,8 @@ from icscm.sources import open_memory
 from icscm.stats.design_effects import compute_leaf_design_effects
 from icscm.stats.independence import compute_conditional
 from icscm.stats.verdicts import compute_wilson
-from literal import assert_same, fit_quietly
-from slow_learner import compute_design_effect, learn_slowly
+from support.fitting import assert_same, fit_quietly
+from support.literal.learner import compute_design_effect, learn_slowly
 
 SETTINGS = st.fixed_dictionaries(
     {

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countables import countable, draw_cuts
 from icscm.engine.counts import BinnedRule, Cut
 from icscm.search import grow
 from icscm.search.grow import make_root
 from icscm.sources.memory import make_memory_source
+from support.sources import countable, draw_cuts
 
 
 def make_source(drawn):

@@ -16,7 +16,7 @@ from icscm.search.settings import Settings
 from icscm.search.tree_sets import SetSettings, SetTester
 from icscm.sources.memory import make_memory_source
 from icscm.stats.independence import GTest
-from literal import fit_quietly
+from support.fitting import fit_quietly
 
 
 def make_source(X, y, environments):

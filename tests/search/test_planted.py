@@ -15,8 +15,8 @@ from icscm.search.rules import prune
 from icscm.search.settings import ConjunctionView, Patterns
 from icscm.stats.independence import ConditionalTests
 from icscm.stats.verdicts import NOT_INVARIANT
-from literal import PAPER, assert_same, fit_quietly
-from slow_learner import learn_slowly
+from support.fitting import PAPER, assert_same, fit_quietly
+from support.literal.learner import learn_slowly
 
 # How often each must be reached in a quarter of the run: about half of what it is.
 LEAST = {

@@ -18,8 +18,8 @@ from icscm.search.trees import N_TRIED_KEPT
 from icscm.sources import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.stats.splits import measure_effects
-from literal import as_tuple, assert_no_nan, fit_quietly
-from slow_rate_tree import SlowRates, walk_splits
+from support.fitting import as_tuple, assert_no_nan, fit_quietly
+from support.literal.rate_tree import SlowRates, walk_splits
 
 KINDS = ["parent"] * 4 + ["child"] * 2 + ["proxy"] * 3 + ["noise", "marker", "copy", "constant"]
 

@@ -8,7 +8,7 @@ from icscm.model.rules import ThresholdRule
 from icscm.search.greedy import REASONS
 from icscm.search.trace import Scan
 from icscm.stats.independence import make_test
-from literal import fit_quietly
+from support.fitting import fit_quietly
 
 N_KEPT = 5
 

@@ -11,8 +11,8 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.search import shape as shapes
 from icscm.sources import open_memory
-from literal import fit_quietly
 from paper.mechanisms import make_rifampicin
+from support.fitting import fit_quietly
 
 
 def test_resistance_by_several_mutations_is_a_disjunction():

@@ -13,7 +13,7 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.search.records import STOP_REASONS
 from icscm.stats.independence import make_test
-from literal import PAPER, fit_quietly
+from support.fitting import PAPER, fit_quietly
 
 
 def fit(learner):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from icscm import InvariantTreeClassifier
 from icscm.search.trace import Step
-from literal import as_tuple, assert_no_nan, fit_quietly
-from slow_tree import REASONS, SlowTree, list_nodes
+from support.fitting import as_tuple, assert_no_nan, fit_quietly
+from support.literal.tree import REASONS, SlowTree, list_nodes
 
 KINDS = ["habit", "cause", "binary", "word", "holes", "habit", "local", "noise", "constant", "copy"]
 

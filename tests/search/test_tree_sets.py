@@ -10,8 +10,8 @@ from icscm.exceptions import IcscmError, NothingAcceptedWarning
 from icscm.search.tree_sets import SetSettings, SetTester, draw_half
 from icscm.sources.memory import make_memory_source
 from icscm.stats.independence import sum_pearson
-from slow_learner import find_beside
-from slow_rate_tree import weigh
+from support.literal.learner import find_beside
+from support.literal.rate_tree import weigh
 
 
 def make_source(X, y, environments):

@@ -7,7 +7,7 @@ import pytest
 from icscm import ICSCMClassifier
 from icscm.exceptions import NothingFoundWarning
 from icscm.search.rules import _measure_gain
-from literal import PAPER, fit_quietly
+from support.fitting import PAPER, fit_quietly
 
 
 def make_shifting(n=4_000, seed=0):

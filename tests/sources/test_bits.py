@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countables import LiteralSource, check_any_nodes
 from icscm import _constants
 from icscm.engine import bits as copies
 from icscm.engine import coding, stores
@@ -28,6 +27,7 @@ from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.tables.coded import CodedTable
 from icscm.testing import check_count_source
+from support.sources import LiteralSource, check_any_nodes
 
 
 @st.composite

@@ -24,8 +24,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from countables import LiteralSource, check_any_nodes
-from dask_files import open_dask_files
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
 from icscm.engine.counts import Cut, SourceInfo
 from icscm.engine.pieces import make_piece, plan_blocks
@@ -35,6 +33,8 @@ from icscm.sources.dask.client import DaskSource, explain_failures, map_tasks, o
 from icscm.sources.dask.opening import THINNED, merge_hash_counts, open_dask, tally_hashes
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
+from support.dask_files import open_dask_files
+from support.sources import LiteralSource, check_any_nodes
 
 pytestmark = [
     # threads of the cluster draw random numbers while a table is drawn

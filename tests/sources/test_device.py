@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from card_twins import make_stand_in
-from cards import draw_bits
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.exceptions import IcscmError, StreamedWarning
 from icscm.sources.bits.opening import open_bits
@@ -16,6 +14,8 @@ from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.gpu import card, stores
 from icscm.sources.gpu.stores import CardBits, CardCodes, StreamedBits
 from icscm.sources.memory import open_memory
+from support.gpu_sources import draw_bits
+from support.literal.gpu_kernels import make_stand_in
 
 LEARNERS = [
     SCMClassifier(),

@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from card_twins import make_stand_in
-from cards import (
+from icscm.engine import sampling
+from icscm.search import greedy
+from icscm.search import settings as search_settings
+from icscm.sources.gpu import card, stores, values
+from icscm.sources.memory import make_memory_source
+from icscm.testing import check_count_source
+from support.gpu_sources import (
     check_default_fit,
     check_kernels,
     check_same_counts,
@@ -14,13 +19,8 @@ from cards import (
     check_same_values,
     move,
 )
-from countables import countable, draw_cuts
-from icscm.engine import sampling
-from icscm.search import greedy
-from icscm.search import settings as search_settings
-from icscm.sources.gpu import card, stores, values
-from icscm.sources.memory import make_memory_source
-from icscm.testing import check_count_source
+from support.literal.gpu_kernels import make_stand_in
+from support.sources import countable, draw_cuts
 
 CARD = make_stand_in()
 seeds = st.integers(0, 2**32 - 1)

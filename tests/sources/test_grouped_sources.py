@@ -10,7 +10,7 @@ from icscm.cli import main
 from icscm.exceptions import IcscmError
 from icscm.sources import open_bits
 from icscm.sources.bits.packing import pack_matrix
-from literal import fit_quietly
+from support.fitting import fit_quietly
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countables import check_any_nodes
 from icscm.engine import pieces
 from icscm.engine.counts import MISSINGNESS, Cut, SourceInfo
 from icscm.engine.stores import sort_rows
@@ -15,6 +14,7 @@ from icscm.sources.files.source import CodeFile, close_source, make_mapped_sourc
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.testing import check_count_source
+from support.sources import check_any_nodes
 
 
 @pytest.fixture(autouse=True, scope="module")

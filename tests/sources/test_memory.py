@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countables import check_any_nodes, countable, draw_cuts, make_literal
 from icscm import InvariantTreeClassifier, SCMClassifier, _constants
 from icscm.datasets import make_conjunction
 from icscm.engine import sampling
@@ -14,6 +13,7 @@ from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source, open_memory
 from icscm.testing import check_count_source
+from support.sources import check_any_nodes, countable, draw_cuts, make_literal
 
 
 @settings(max_examples=300, deadline=None)

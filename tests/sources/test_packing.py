@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import damage
 from icscm.engine.bits import CollapsedMap, PresenceMap
 from icscm.engine.counts import SourceInfo
 from icscm.exceptions import IcscmError
@@ -18,6 +17,7 @@ from icscm.sources.bits.opening import make_packed_source, read_genomes
 from icscm.sources.bits.packing import BitWriter, pack_matrix, pack_table
 from icscm.sources.bits.store import open_store, unpack
 from icscm.sources.countable import BinningConfig
+from support import damage
 
 
 def write_table(path, X, *, end="\n", last_end=True, names=None):

@@ -9,13 +9,13 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from countables import check_any_nodes
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError
 from icscm.sources.sites import LocalSite, SitesSource, make_agreement, open_sites
 from icscm.testing import check_count_source
-from literal import PAPER
+from support.fitting import PAPER
+from support.sources import check_any_nodes
 
 HOSPITALS = ("north", "south", "west")
 QUESTIONS = {"count_totals", "count_cube", "find_same_coverage", "count_patterns"}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from icscm.stats.criteria import find_cutoff
-from slow_learner import adjust
+from support.literal.learner import adjust
 
 SOME_P_VALUES = st.lists(st.integers(0, 40).map(lambda i: i / 200) | st.floats(0, 1), max_size=30)
 

@@ -19,7 +19,7 @@ from icscm.stats.independence import (
     make_test,
 )
 from icscm.testing import check_independence_test
-from slow_learner import compute_fisher
+from support.literal.learner import compute_fisher
 
 ALL_TESTS = [ChiSquaredTest(), ChiSquaredTest(yates=False), GTest(), FisherTest()]
 

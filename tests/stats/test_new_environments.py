@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
-from slow_random_effects import expect_exactly, expect_slowly
 
 from icscm.exceptions import IcscmError
 from icscm.stats.new_environments import MAX_TAU, compute_surprise, make_expectations
+from support.literal.random_effects import expect_exactly, expect_slowly
 
 EQUAL = np.full(10, 300)
 BASE = special.logit(np.linspace(0.05, 0.7, 6))

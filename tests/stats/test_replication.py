@@ -13,7 +13,7 @@ from icscm.stats.replication import (
     measure_columns,
     measure_replication,
 )
-from slow_learner import is_replicated
+from support.literal.learner import is_replicated
 
 bounded = settings(max_examples=100, deadline=None)
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stats_reference as _reference
 from icscm.stats import _kernels
+from support.literal import statistics as _reference
 
 bounded = settings(max_examples=60, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from countables import countable, draw_cuts, make_literal
 from icscm import (
     ICSCMClassifier,
     InvariantForestClassifier,
@@ -23,6 +22,7 @@ from icscm.report.page import make_report
 from icscm.sources.memory import make_memory_source
 from icscm.studies.stability import draw_subsample
 from icscm.testing import check_count_source
+from support.sources import countable, draw_cuts, make_literal
 
 
 @settings(max_examples=150, deadline=None)

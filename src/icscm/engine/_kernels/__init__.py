@@ -1,4 +1,4 @@
-"""The inner loops, compiled, by subject; `tests/engine_reference.py` has a NumPy twin of each.
+"""The inner loops, compiled, by subject; `tests/support/literal/kernels.py` has their NumPy twins.
 
 All of them release the GIL and write only to what the caller hands them, so that threads
 work side by side on different features, or on different rows, without locks.

@@ -1,4 +1,4 @@
-// Kernels of the card; `tests/card_twins.py` computes the same in plain NumPy.
+// Kernels of the card; `tests/support/literal/gpu_kernels.py` computes the same in plain NumPy.
 //
 // A column is a row of 16-byte chunks, a bit for each sample; samples are sorted by label and
 // environment, so that a segment is a run of bits. One warp counts a column: popcounts of its

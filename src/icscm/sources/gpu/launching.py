@@ -1,6 +1,6 @@
 """The compiled kernels, and the layout of bits, codes and ranks that they share with the others.
 
-`tests/card_twins.py` has a NumPy twin of each kernel.
+`tests/support/literal/gpu_kernels.py` has a NumPy twin of each kernel.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"

@@ -9,7 +9,7 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmWarning
 from icscm.report.path import compute_alpha_path
 from icscm.sources import open_memory
-from literal import PAPER
+from support.fitting import PAPER
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -11,7 +11,7 @@ from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import SavedModel
 from icscm.model.score import Score, Term, find_max_total
 from icscm.model.tree import make_chain
-from random_trees import make_tree
+from support.random_models import make_tree
 
 
 def make_saved(rules=(), features=None, *, kind="conjunction", leaves=None, **changes):

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 from scipy import special
 
-import engine_reference as engine_twins
 from icscm.sources.gpu.card import Card
 from icscm.sources.gpu.launching import (
     ALLOWED,
@@ -18,6 +17,7 @@ from icscm.sources.gpu.launching import (
     compute_keys,
     count_padded,
 )
+from support.literal import kernels as engine_twins
 
 
 def count_bits(words, segments, out):

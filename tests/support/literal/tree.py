@@ -10,8 +10,8 @@ import math
 
 from scipy.stats import chi2
 
-from slow_learner import is_true, list_candidates
-from slow_splits import measure_gain, measure_split
+from support.literal.learner import is_true, list_candidates
+from support.literal.splits import measure_gain, measure_split
 
 N_REJECTED_KEPT = 5
 REASONS = ("unreplicated", "heterogeneous")

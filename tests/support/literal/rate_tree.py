@@ -10,8 +10,8 @@ import math
 
 from scipy.stats import chi2
 
-from slow_learner import is_true
-from slow_tree import list_splits
+from support.literal.learner import is_true
+from support.literal.tree import list_splits
 
 
 def weigh(labels):

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from card_twins import make_stand_in
 from icscm import ICSCMClassifier
 from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
@@ -22,6 +21,7 @@ from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.stats.leaf_tables import make_utility
 from icscm.testing import check_count_source
+from support.literal.gpu_kernels import make_stand_in
 
 
 def move(source, card):

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from hypothesis import strategies as st
 
-from hostile import SQL_NAMES
 from icscm.export import export_model
 from icscm.model.forest import Forest
 from icscm.model.routes import name_missing as name_one
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
+from support.hostile import SQL_NAMES
 
 # --- four ways to run a model ---------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import math
 
 from scipy import stats
 
-from slow_learner import find_thresholds
+from support.literal.learner import find_thresholds
 
 
 def find_levels(X, max_levels):
