@@ -1,0 +1,58 @@
+"""Where names went: the cases have those of version 0.3.0, this is what a later version calls them.
+
+A refactoring that renames an estimator, an option or a command changes this page, and `reading.py`
+where it renames a result. An option that a later version has no more raises `GoneError`, with what
+replaces it: such a case is not compared, and is listed as such.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# The estimator of each kind, by its place in version 0.3.0.
+ESTIMATORS = {
+    "rules": "icscm:ICSCMClassifier",
+    "plain rules": "icscm:SCMClassifier",
+    "tree": "icscm:InvariantTreeClassifier",
+    "rate tree": "icscm:InvariantTreeClassifier",
+    "forest": "icscm:InvariantForestClassifier",
+    "score": "icscm:InvariantScoreClassifier",
+    "screen": "icscm:InvariantFeatureSelector",
+    "icp": "icscm:InvariantCausalPrediction",
+    "tree icp": "icscm:TreeCausalPrediction",
+}
+# Options that make the kind.
+OWN_OPTIONS: dict[str, dict[str, Any]] = {"rate tree": {"invariance": "rate"}}
+
+
+class GoneError(Exception):
+    """What a case asks for does not exist any more; the message says what replaces it."""
+
+
+def find_version() -> str:
+    """The version whose names the installed package has.
+
+    It is not `icscm.__version__`, which changes with the release only. A refactoring that renames
+    something adds a version here, and tells it from 0.3 by one name that is new.
+    """
+    return "0.3"
+
+
+def translate(kind: str, options: dict[str, Any], version: str) -> tuple[type, dict[str, Any]]:
+    """The class of an estimator and its options, as a version calls them."""
+    assert version == "0.3", f"no names are known of version {version}"
+    options = OWN_OPTIONS.get(kind, {}) | options
+    return load_name(ESTIMATORS[kind]), options
+
+
+def translate_command(arguments: list[str], version: str) -> list[str]:
+    """The arguments of the command line, as a version calls them."""
+    assert version == "0.3", f"no names are known of version {version}"
+    return arguments
+
+
+def load_name(place: str) -> Any:
+    """What is defined at `module:name`."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
