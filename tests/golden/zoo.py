@@ -1,322 +1,284 @@
-"""Small fitted models and studies of every kind, all from simulated tables and fixed seeds.
+"""The models whose results are held: each `Case` says what it is there for.
 
-Each `Case` has a table, the estimator and the options of `icscm fit` that ask for the same.
+A case is fitted once. Its result is in `files/models`; where its report has content of a kind
+that no other report has, this is in `files/reports`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
+from golden.tables import (
+    Table,
+    make_admissions,
+    make_lone_device,
+    make_network,
+    make_noise,
+    make_rare_outcome,
+    make_regions,
+    make_shifted,
+    make_sites,
+)
 from icscm import (
     ICSCMClassifier,
     InvariantForestClassifier,
     InvariantScoreClassifier,
     InvariantTreeClassifier,
     SCMClassifier,
-    stability_selection,
 )
-from icscm.datasets import make_conjunction, make_hospitals
-
-ALPHAS = (0.001, 0.05, 0.3)
-TOLERANCES = (None, 0.03, 0.3)
 
 
-@dataclass(frozen=True)
-class Table:
-    """Features, label and, if there are any, environments."""
-
-    X: pd.DataFrame
-    y: pd.Series
-    environments: pd.Series | None = None
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """All of it side by side, as in a file."""
-        columns = [self.X.reset_index(drop=True), self.y]
-        return pd.concat(
-            [*columns, *([] if self.environments is None else [self.environments])], axis=1
-        )
-
-    @property
-    def samples(self) -> tuple[Any, ...]:
-        return self.X, self.y, self.environments
-
-
-def make_table(
-    X: Any, y: Any, environments: Any = None, target: str = "ill", place: str = "site"
-) -> Table:
-    frame = pd.DataFrame(X).reset_index(drop=True)
-    places = None if environments is None else pd.Series(np.asarray(environments), name=place)
-    return Table(frame, pd.Series(np.asarray(y), name=target), places)
-
-
-def simulate(n: int = 700, n_environments: int = 4, seed: int = 1, **options: Any) -> Table:
-    """The paper's network, with places that have names and a label that has words."""
-    data = make_conjunction(n, 2, n_environments=n_environments, random_state=seed, **options)
-    places = np.array([f"p{k + 1}" for k in range(n_environments)])[data.environments]
-    return make_table(data.X, np.array(["no", "yes"])[data.y], places)
-
-
-def make_shifted(n: int = 1_200, n_environments: int = 3) -> Table:
-    """Nothing is invariant: the environment acts on the label itself."""
-    rng = np.random.default_rng(1)
-    X = {"mark": rng.integers(0, 4, n), "x": rng.random(n).round(1)}
-    environments = rng.integers(0, n_environments, n)
-    y = rng.random(n) < 0.2 + 0.6 / n_environments * environments
-    return make_table(X, y.astype(int), environments)
-
-
-def make_sites(n: int = 2_000, n_sites: int = 4, seed: int = 0, *, shift: float = 0.3) -> Table:
-    """Age and dose act alike everywhere, the code works at some sites only; rates differ."""
-    rng = np.random.default_rng(seed)
-    site, age = rng.integers(0, n_sites, n), rng.integers(20, 90, n)
-    age = np.clip(age + 4 * site, 20, 95)
-    dose = rng.random(n).round(2)
-    odds = -1.0 + shift * site + 1.6 * (age > 60) + 0.9 * (dose > 0.5)
-    ill = rng.random(n) < 1 / (1 + np.exp(-odds))
-    follows = rng.random(n) < np.linspace(0.9, 0.05, n_sites)[site]
-    code = np.where(follows, ill, rng.integers(0, 2, n))
-    X = {"age": age, "code": code, "dose": dose}
-    return make_table(X, ill, [f"site {k}" for k in site])
-
-
-def make_many(n: int = 4_000, n_regions: int = 40) -> Table:
-    """Forty environments of different sizes; one rule holds in all, one in all but two."""
-    rng = np.random.default_rng(5)
-    sizes = np.linspace(1, 5, n_regions)
-    region = rng.choice(n_regions, n, p=sizes / sizes.sum())
-    smoker = rng.random(n) < 0.2 + 0.015 * region
-    rest = rng.random(n) < 0.75 - 0.01 * region
-    y = np.where(smoker & rest, rng.random(n) < 0.85, rng.random(n) < 0.1)
-    strange = np.isin(region, (7, 31))
-    mark = np.where(rng.random(n) < np.where(strange, 0.5, 0.03), ~y, y)
-    X = {"smoker": smoker.astype(int), "rest": rest.astype(int), "mark": mark.astype(int)}
-    X["noise"] = rng.random(n).round(2)
-    return make_table(X, y, [f"r{k + 1}" for k in region], place="region")
-
-
-def make_admissions(n: int = 2_500, seed: int = 3, **options: Any) -> Table:
-    """Numbers, categories and missing values, an identifier and a constant."""
-    data = make_hospitals(n, n_new_rows=10, random_state=seed, **options)
-    X = data.X.assign(number=[f"n{i}" for i in range(n)], country="here")
-    return make_table(X, data.y, data.environments, "worse", "hospital")
-
-
-def make_rare() -> Table:
-    """A label so rare that rules with many false alarms are worth less than none."""
-    rng = np.random.default_rng(4)
-    n = 2_000
-    site, risk = rng.integers(0, 3, n), rng.random(n).round(2)
-    y = rng.random(n) < np.where(risk > 0.7, 0.3, 0.03)
-    X = {"risk": risk, "noise": rng.random(n).round(1)}
-    return make_table(X, y, np.array(["a", "b", "c"])[site])
-
-
-def make_noise(n: int = 900) -> Table:
-    """Nothing tells anything of the label."""
-    rng = np.random.default_rng(8)
-    X = {"u": rng.integers(0, 2, n), "v": rng.random(n).round(1)}
-    return make_table(X, rng.integers(0, 2, n), np.array(["a", "b", "c"])[rng.integers(0, 3, n)])
-
-
-def make_lone() -> Table:
-    """A device that one site has, and a test that few have taken."""
-    rng = np.random.default_rng(9)
-    n = 1_500
-    site = rng.integers(0, 3, n)
-    device = (site == 1) & (rng.random(n) < 0.7)
-    y = np.where(device, rng.random(n) < 0.05, rng.random(n) < 0.7)
-    X = {"device": device.astype(int), "noise": rng.integers(0, 3, n)}
-    return make_table(X, y, np.array(["a", "b", "c"])[site])
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Case:
-    """A model to be fitted; `asks` are the options of `icscm fit` for the same."""
+    """A model to be fitted.
 
+    Parameters
+    ----------
+    why : str
+        What the case is there for that no other case covers.
+    estimator, make_table : estimator, function
+        The learner, not fitted, and what returns its table.
+    why_report : str or None
+        What its report shows that no other report shows; None if the report is not held.
+    report_options : dict or None
+        Options of the report for what needs the samples, such as `alphas`, other levels at which
+        the model is learned; None if the report is made without them.
+    is_validated : bool
+        Whether the report has the performance in environments left out.
+    n_subsamples : int
+        Subsamples of which the report shows the stability; 0 for none.
+    """
+
+    why: str
     estimator: Any
-    make: Callable[[], Table]
-    asks: str = ""
-    follows_path: bool = True
-    n_halves: int | None = None
-
-    @property
-    def is_forest(self) -> bool:
-        return isinstance(self.estimator, InvariantForestClassifier)
-
-    @property
-    def is_tree(self) -> bool:
-        return isinstance(self.estimator, InvariantTreeClassifier)
+    make_table: Callable[[], Table]
+    why_report: str | None = None
+    report_options: dict[str, Any] | None = None
+    is_validated: bool = False
+    n_subsamples: int = 0
 
 
+ALPHAS = {"alphas": (0.001, 0.05, 0.3)}
+TOLERANCES = {"tolerances": (None, 0.03, 0.3)}
+# The search as in the paper: without the limits that our defaults add.
 PAPER = {"pruning": "always", "min_replication": 0, "min_utility": None}
-PAPER_ASKS = "--pruning always --min-replication 0 --min-utility none"
 
-CASES = {
-    "conjunction": Case(ICSCMClassifier(), lambda: simulate(1_500, seed=3), n_halves=6),
-    "disjunction": Case(
-        ICSCMClassifier(model_type="disjunction", stop="coverage"),
-        lambda: simulate(1_500, model_type="disjunction", seed=3),
-        "--model-type disjunction --stop coverage",
+RULE_SETS = {
+    "conjunction": Case(
+        why="the default learner on the paper's network: it finds the parents",
+        estimator=ICSCMClassifier(),
+        make_table=lambda: make_network(1_500, seed=3),
+        why_report="a rule set with all parts: validation, stability, other levels",
+        report_options=ALPHAS,
+        is_validated=True,
+        n_subsamples=6,
     ),
-    "nothing": Case(ICSCMClassifier(), make_shifted),
-    "weak": Case(ICSCMClassifier(min_utility=0.0), make_noise, "--min-utility 0", n_halves=4),
+    "disjunction": Case(
+        why="rules of which one is enough, added until no row is left to cover",
+        estimator=ICSCMClassifier(model_type="disjunction", stop="coverage"),
+        make_table=lambda: make_network(1_500, model_type="disjunction", seed=3),
+        why_report="rules that predict the positive class where they are true",
+    ),
+    "shape": Case(
+        why="conjunction, disjunction and tree are compared where they were not trained",
+        estimator=ICSCMClassifier(model_type="auto"),
+        make_table=lambda: make_network(400, 3, model_type="disjunction", seed=3),
+    ),
+    "nothing": Case(
+        why="every candidate is rejected, since the environment acts on the outcome",
+        estimator=ICSCMClassifier(),
+        make_table=make_shifted,
+        why_report="no rule: nearest misses, and what to try next",
+        report_options=ALPHAS,
+    ),
+    "weak": Case(
+        why="any utility above 0 is enough, so that rules are found in noise",
+        estimator=ICSCMClassifier(min_utility=0.0),
+        make_table=make_noise,
+        why_report="rules that are not stable, and no better than the baseline",
+        n_subsamples=4,
+    ),
     "exhaustive": Case(
-        ICSCMClassifier(search="exhaustive", alpha="auto"),
-        simulate,
-        "--search exhaustive --alpha auto",
+        why="all sets of rules are tested, at the level that depends on the number of rows",
+        estimator=ICSCMClassifier(search="exhaustive", alpha="auto"),
+        make_table=make_network,
+        why_report="the sets that were tested, and the rules that were screened for them",
     ),
     "exhaustive_best": Case(
-        ICSCMClassifier(search="exhaustive", conclusion="best"),
-        lambda: simulate(500, 2, seed=2, n_parents=4),
-        "--search exhaustive --conclusion best",
+        why="the accepted set of lowest BIC, where the accepted sets share less",
+        estimator=ICSCMClassifier(search="exhaustive", conclusion="best"),
+        make_table=lambda: make_network(500, 2, seed=2, n_parents=4),
     ),
     "exhaustive_rejected": Case(
-        ICSCMClassifier(search="exhaustive"), make_sites, "--search exhaustive"
+        why="every set of rules is rejected",
+        estimator=ICSCMClassifier(search="exhaustive"),
+        make_table=make_sites,
     ),
     "exhaustive_shared": Case(
-        ICSCMClassifier(search="exhaustive", alpha=0.01),
-        lambda: simulate(60, 2, seed=2),
-        "--search exhaustive --alpha 0.01",
+        why="the accepted sets share no rule, in a small table",
+        estimator=ICSCMClassifier(search="exhaustive", alpha=0.01),
+        make_table=lambda: make_network(60, 2, seed=2),
+    ),
+    "not_associated": Case(
+        why="no column is associated with the outcome, so that no set is tested",
+        estimator=ICSCMClassifier(search="exhaustive", min_samples_leaf=20),
+        make_table=make_shifted,
     ),
     "pruned": Case(
-        ICSCMClassifier(stop="coverage", **PAPER),
-        lambda: simulate(900, 3, seed=1, n_parents=3),
-        f"--stop coverage {PAPER_ASKS}",
+        why="pruning removes a column, as in the paper's code",
+        estimator=ICSCMClassifier(stop="coverage", **PAPER),
+        make_table=lambda: make_network(900, 3, seed=1, n_parents=3),
+        why_report="tests of pruning, with a rule that was removed",
     ),
     "equivalence": Case(
-        ICSCMClassifier(criterion="equivalence", margin=0.1),
-        lambda: simulate(1_500, 3),
-        "--criterion equivalence --margin 0.1",
+        why="leaves must be shown to differ by less than a margin",
+        estimator=ICSCMClassifier(criterion="equivalence", margin=0.1),
+        make_table=lambda: make_network(1_500, 3),
+        why_report="margins in place of levels, drawn as bands",
     ),
     "equivalence_nothing": Case(
-        ICSCMClassifier(criterion="equivalence", margin=2.0, margin_on="odds_ratio"),
-        lambda: simulate(150, 3),
-        "--criterion equivalence --margin 2 --margin-on odds_ratio",
+        why="too few rows to show anything within a margin on the odds ratio",
+        estimator=ICSCMClassifier(criterion="equivalence", margin=2.0, margin_on="odds_ratio"),
+        make_table=lambda: make_network(150, 3),
     ),
     "corrected": Case(
-        ICSCMClassifier(correction="holm", evidence="cumulative", test="g"),
-        lambda: simulate(600, 2, seed=5),
-        "--correction holm --evidence cumulative --test g",
+        why="levels corrected for all candidates, with a likelihood-ratio test",
+        estimator=ICSCMClassifier(correction="holm", evidence="cumulative", test="g"),
+        make_table=lambda: make_network(600, 2, seed=5),
     ),
-    "missing": Case(ICSCMClassifier(), lambda: make_admissions(3_000, 0)),
+    "missing": Case(
+        why="categories and missing values; an identifier and a constant are dropped",
+        estimator=ICSCMClassifier(),
+        make_table=lambda: make_admissions(3_000, 0),
+        why_report="dropped columns, and rules with missing values",
+        report_options=ALPHAS,
+    ),
     "missing_disjunction": Case(
-        ICSCMClassifier(model_type="disjunction", missing="separate", p=0.7, min_utility=0.0),
-        lambda: make_admissions(model_type="disjunction", n_causes=3, seed=6),
-        "--model-type disjunction --missing separate --p 0.7 --min-utility 0",
+        why="missing values as a rule of their own",
+        estimator=ICSCMClassifier(
+            model_type="disjunction", missing="separate", p=0.7, min_utility=0.0
+        ),
+        make_table=lambda: make_admissions(model_type="disjunction", n_causes=3, seed=6),
     ),
-    "many_environments": Case(ICSCMClassifier(), make_many),
-    "set_aside": Case(ICSCMClassifier(p=0.3), make_rare, "--p 0.3"),
-    "worse": Case(ICSCMClassifier(p="balanced", **PAPER), make_rare, f"--p balanced {PAPER_ASKS}"),
+    "many_environments": Case(
+        why="forty environments, of which two stand out",
+        estimator=ICSCMClassifier(),
+        make_table=make_regions,
+        why_report="outlying environments, and lists too long to be shown",
+    ),
+    "set_aside": Case(
+        why="rules that are worse than the baseline are set aside",
+        estimator=ICSCMClassifier(p=0.3),
+        make_table=make_rare_outcome,
+        why_report="rules that were found and discarded",
+    ),
+    "worse": Case(
+        why="balanced costs, where the model has more errors than the baseline",
+        estimator=ICSCMClassifier(p="balanced", **PAPER),
+        make_table=make_rare_outcome,
+    ),
+    "lone": Case(
+        why="a rule whose evidence is of one environment is not replicated",
+        estimator=ICSCMClassifier(),
+        make_table=make_lone_device,
+    ),
     "one_site": Case(
-        ICSCMClassifier(stop="coverage", **PAPER), make_lone, f"--stop coverage {PAPER_ASKS}"
+        why="the same rule, accepted without replication, with the warning",
+        estimator=ICSCMClassifier(stop="coverage", **PAPER),
+        make_table=make_lone_device,
     ),
-    "small_or_shifted": Case(
-        ICSCMClassifier(min_samples_leaf=400), make_lone, "--min-samples-leaf 400"
-    ),
-    "lone": Case(ICSCMClassifier(), make_lone),
-    "too_small": Case(ICSCMClassifier(min_samples_leaf=700), make_lone, "--min-samples-leaf 700"),
-    "not_associated": Case(
-        ICSCMClassifier(search="exhaustive", min_samples_leaf=20),
-        make_shifted,
-        "--search exhaustive --min-samples-leaf 20",
+    "too_small": Case(
+        why="every candidate is too small",
+        estimator=ICSCMClassifier(min_samples_leaf=700),
+        make_table=make_lone_device,
     ),
     "plain": Case(
-        SCMClassifier(max_rules=3),
-        lambda: drop_environments(simulate()),
-        "--model scm --max-rules 3",
+        why="the plain learner without environments",
+        estimator=SCMClassifier(max_rules=3),
+        make_table=lambda: make_network().drop_environments(),
+        why_report="nothing about environments",
     ),
     "plain_judged": Case(
-        SCMClassifier(model_type="disjunction", p=2.0),
-        make_admissions,
-        "--model scm --model-type disjunction --p 2",
-    ),
-    "effect_tree": Case(InvariantTreeClassifier(), make_sites, "--model tree"),
-    "effect_tree_missing": Case(
-        InvariantTreeClassifier(max_leaves=6, probabilities="balanced"),
-        make_admissions,
-        "--model tree --max-leaves 6 --probabilities balanced",
-    ),
-    "effect_tree_many": Case(
-        InvariantTreeClassifier(max_leaves=4, tolerance=0.1),
-        make_many,
-        "--model tree --max-leaves 4 --tolerance 0.1",
-    ),
-    "rate_tree": Case(
-        InvariantTreeClassifier(invariance="rate"), simulate, "--model tree --invariance rate"
-    ),
-    "rate_tree_beyond": Case(
-        InvariantTreeClassifier(invariance="rate", max_leaves=5),
-        make_sites,
-        "--model tree --invariance rate --max-leaves 5",
-    ),
-    "tree_two_environments": Case(
-        InvariantTreeClassifier(max_leaves=4),
-        lambda: make_sites(n_sites=2),
-        "--model tree --max-leaves 4",
-    ),
-    "tree_plain": Case(
-        InvariantTreeClassifier(tolerance=None, max_leaves=5),
-        make_sites,
-        "--model tree --tolerance none --max-leaves 5",
-        follows_path=False,
-    ),
-    "tree_alone": Case(
-        InvariantTreeClassifier(tolerance=None, max_leaves=3),
-        lambda: drop_environments(make_sites()),
-        "--model tree --tolerance none --max-leaves 3",
-        follows_path=False,
-    ),
-    "tree_nothing": Case(InvariantTreeClassifier(), make_noise, "--model tree"),
-    "tree_refused": Case(
-        InvariantTreeClassifier(tolerance=0.001),
-        lambda: choose_columns(make_sites(), ["code"]),
-        "--model tree --tolerance 0.001",
-    ),
-    "tree_worse": Case(
-        InvariantTreeClassifier(max_leaves=3), make_rare, "--model tree --max-leaves 3"
-    ),
-    "forest": Case(
-        InvariantForestClassifier(n_estimators=5, max_leaves=6, max_features=1.0, random_state=0),
-        make_sites,
-        "--model forest --n-estimators 5 --max-leaves 6 --max-features 1",
-        follows_path=False,
-    ),
-    "score": Case(
-        InvariantScoreClassifier(random_state=0, n_jobs=1),
-        lambda: make_sites(1_500),
-        "--model score --n-jobs 1 --no-validation",
-        follows_path=False,
-    ),
-    "forest_environments": Case(
-        InvariantForestClassifier(
-            n_estimators=4, max_leaves=4, resample="environments", invariance="rate", random_state=0
-        ),
-        make_admissions,
-        "--model forest --n-estimators 4 --max-leaves 4 --resample environments --invariance rate",
-        follows_path=False,
+        why="the plain learner with environments, judged after the search",
+        estimator=SCMClassifier(model_type="disjunction", p=2.0),
+        make_table=make_admissions,
+        why_report="verdicts on a model that was learned without a requirement",
     ),
 }
 
+TREES = {
+    "effect_tree": Case(
+        why="splits whose effects are the same at every site, although rates differ",
+        estimator=InvariantTreeClassifier(),
+        make_table=make_sites,
+        why_report="a tree with all parts: validation, rejected columns, other tolerances",
+        report_options=TOLERANCES,
+        is_validated=True,
+    ),
+    "effect_tree_missing": Case(
+        why="splits on categories and missing values, and balanced probabilities",
+        estimator=InvariantTreeClassifier(max_leaves=6, probabilities="balanced"),
+        make_table=make_admissions,
+    ),
+    "rate_tree": Case(
+        why="leaves with the same rate in every environment: the parents are found",
+        estimator=InvariantTreeClassifier(invariance="rate"),
+        make_table=make_network,
+        why_report="the trees that were tried for invariant rates",
+    ),
+    "rate_tree_beyond": Case(
+        why="no tree has invariant rates, and the nearest one is returned",
+        estimator=InvariantTreeClassifier(invariance="rate", max_leaves=5),
+        make_table=make_sites,
+        why_report="by how much the nearest tree exceeds the tolerance",
+    ),
+    "tree_two_environments": Case(
+        why="two environments, the fewest that can be compared",
+        estimator=InvariantTreeClassifier(max_leaves=4),
+        make_table=lambda: make_sites(n_sites=2),
+    ),
+    "tree_alone": Case(
+        why="a tree without environments",
+        estimator=InvariantTreeClassifier(tolerance=None, max_leaves=3),
+        make_table=lambda: make_sites().drop_environments(),
+    ),
+    "tree_nothing": Case(
+        why="no split explains more than chance would",
+        estimator=InvariantTreeClassifier(),
+        make_table=make_noise,
+        why_report="a tree of one leaf",
+    ),
+    "tree_rejected": Case(
+        why="the only column is rejected",
+        estimator=InvariantTreeClassifier(tolerance=0.001),
+        make_table=lambda: make_sites().select_columns(["code"]),
+    ),
+}
 
-def drop_environments(table: Table) -> Table:
-    return Table(table.X, table.y)
+ENSEMBLES = {
+    "forest": Case(
+        why="trees of invariant effects on resampled rows",
+        estimator=InvariantForestClassifier(
+            n_estimators=5, max_leaves=6, max_features=1.0, random_state=0
+        ),
+        make_table=make_sites,
+        why_report="errors out of bag, and importances over trees",
+    ),
+    "forest_environments": Case(
+        why="trees of invariant rates on resampled environments",
+        estimator=InvariantForestClassifier(
+            n_estimators=4, max_leaves=4, resample="environments", invariance="rate", random_state=0
+        ),
+        make_table=make_admissions,
+    ),
+    "score": Case(
+        why="points of columns, added up to a risk",
+        estimator=InvariantScoreClassifier(random_state=0, n_jobs=1),
+        make_table=lambda: make_sites(1_500),
+        why_report="tables of points and risks",
+    ),
+}
 
-
-def choose_columns(table: Table, columns: list[str]) -> Table:
-    return Table(table.X[columns], table.y, table.environments)
-
-
-def resample(case: Case, table: Table) -> Any:
-    """What learning from random halves gives, where the case asks for it."""
-    if case.n_halves is None:
-        return None
-    return stability_selection(
-        case.estimator, *table.samples, n_resamples=case.n_halves, random_state=0
-    )
+CASES = RULE_SETS | TREES | ENSEMBLES
