@@ -1,26 +1,48 @@
-# make demo | test | docs | check | oldest | mutants | fuzz | bench | paper | paper-quick: each sets up its own virtual environment first.
+# make demo | test | test-all | docs | check | oldest | mutants | fuzz | bench | paper | paper-quick: each sets up its own
+# virtual environment first.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGE := $(VENV)/package
 STAMP := $(VENV)/installed
+KERNELS := $(VENV)/kernels
 
 # The lower bounds in pyproject.toml are meant for the oldest Python we support.
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 
-.PHONY: demo test docs browser check oldest mutants fuzz bench paper paper-quick test-gpu clean
+.PHONY: demo test test-all test-docs docs browser check oldest mutants fuzz bench paper paper-quick test-gpu clean
 
 demo: $(PACKAGE)
 	$(BIN)/icscm demo
 
-test: $(STAMP) browser docs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
+# Python keeps compiled modules and pytest its rewritten ones, also where the environment turns that off:
+# without them each process starts twice as slowly.
+export PYTHONDONTWRITEBYTECODE :=
+
+# A worker for each core; the libraries beneath start neither threads nor processes of their own.
+PYTEST := OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 $(BIN)/python -m pytest
+IN_PARALLEL := -n auto --dist worksteal
+
+# What every change must pass, in minutes.
+test: $(STAMP) $(KERNELS) browser
+	$(PYTEST) $(IN_PARALLEL) --cov --cov-report=
 	@for package in search stats model tables; do \
 	  echo "branches covered in $$package: $$($(BIN)/coverage report --format=total --include="*/$$package/*") %"; \
 	  $(BIN)/coverage report --include="*/$$package/*" --fail-under=95 --skip-covered || exit 1; \
 	done
+
+# Everything: the tests that take long, many examples of each property, the site, the paper's experiments, fuzzing.
+FUZZ_MINUTES ?= 5
+test-all: $(STAMP) $(KERNELS) browser docs
+	ICSCM_NEED_SITE=1 $(PYTEST) $(IN_PARALLEL) --thorough
+	$(BIN)/python -m paper all --quick --out $(VENV)/paper-quick
+	$(BIN)/python tests/fuzz --minutes $(FUZZ_MINUTES) --folder $(VENV)/fuzz
+
+# The part of `make test-all` that keeps the pages true: the site, its links and examples, what pages say.
+test-docs: $(STAMP) $(KERNELS) browser docs
+	ICSCM_NEED_SITE=1 $(PYTEST) $(IN_PARALLEL) --thorough tests/docs
 
 # Runs every example and tutorial; fails on a warning, a broken link, or a public name missing from
 # the reference. All pages are rebuilt, examples only if they changed. The site is
@@ -44,7 +66,7 @@ test-gpu: $(STAMP)
 
 # All tests with the oldest supported versions of dependencies.
 oldest: $(OLDEST)/installed
-	$(OLDEST)/bin/python -m pytest -n auto --dist worksteal
+	$(OLDEST)/bin/python -m pytest $(IN_PARALLEL) --thorough
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -95,6 +117,11 @@ $(PACKAGE): pyproject.toml
 
 $(STAMP): $(PACKAGE)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+# Compiled once, before the tests are spread over processes, each of which would compile the same.
+$(KERNELS): $(STAMP) $(wildcard src/icscm/*/_kernels/*.py) src/icscm/compiling.py
+	$(BIN)/python tests/support/compile_kernels.py
 	touch $@
 
 # Rebuilt whenever pyproject.toml changes, so that no version from older bounds remains.

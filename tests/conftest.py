@@ -15,8 +15,12 @@ from hypothesis import Phase, settings
 
 from icscm.datasets import make_conjunction
 
-# Of each property; ICSCM_ALL_EXAMPLES=1 tries as many as the property itself says.
-MAX_EXAMPLES = 60
+IS_MUTATION_RUN = "MUTANT_UNDER_TEST" in os.environ
+
+# The most examples that are tried of a property. `make test` tries the same few in each run;
+# `make test-all` tries others in each run, and stores those that failed.
+QUICK_EXAMPLES = 12
+THOROUGH_EXAMPLES = 60
 
 # No test depends on the clock: a loaded machine is no fault of the code.
 settings.register_profile("no clock", deadline=None)
@@ -65,23 +69,58 @@ def _give_up(reason):
     pytest.skip(reason)
 
 
-def pytest_collection_modifyitems(items):
-    """Cap the examples of properties.
+def pytest_addoption(parser):
+    """Add `--thorough`, which `make test-all` sets."""
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="run the tests marked thorough, too, and try many examples of each property",
+    )
 
-    Under mutation (`make mutants`) each test runs hundreds of times: none is shrunk either, as it
-    is enough that one fails, and the quickest tests come first.
-    """
-    is_mutant = "MUTANT_UNDER_TEST" in os.environ
-    if is_mutant:
-        known = Path("mutmut-stats.json")
-        durations = json.loads(known.read_text())["duration_by_test"] if known.exists() else {}
-        items.sort(key=lambda item: durations.get(item.nodeid, 0.0))
-    quick = {"phases": (Phase.explicit, Phase.generate), "database": None, "derandomize": True}
+
+def pytest_collection_modifyitems(config, items):
+    """Choose the tests and the number of examples of this run."""
+    is_thorough = config.getoption("--thorough")
+    if not is_thorough:
+        deselect_thorough(config, items)
+    if IS_MUTATION_RUN:
+        sort_by_duration(items)
     for item in items:
-        if is_mutant:
-            item._nodeid = item.nodeid  # mutmut reads it by a name that newer pytest does not have
-        own = getattr(getattr(item, "obj", None), "_hypothesis_internal_use_settings", None)
-        if own is not None and (is_mutant or "ICSCM_ALL_EXAMPLES" not in os.environ):
-            few = {"max_examples": min(own.max_examples, MAX_EXAMPLES)}
-            own = settings(own, **few, **(quick if is_mutant else {}))
-            item.obj._hypothesis_internal_use_settings = own
+        if (stated := get_stated_settings(item)) is not None:
+            item.obj._hypothesis_internal_use_settings = limit_examples(stated, is_thorough)
+
+
+def deselect_thorough(config, items):
+    """Take out the tests that only `make test-all` runs."""
+    thorough = [item for item in items if item.get_closest_marker("thorough") is not None]
+    config.hook.pytest_deselected(items=thorough)
+    items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+
+
+def get_stated_settings(item):
+    """Return the Hypothesis settings of a property, None for any other test."""
+    return getattr(getattr(item, "obj", None), "_hypothesis_internal_use_settings", None)
+
+
+def limit_examples(stated, is_thorough):
+    """Return a property's settings with the examples of this run."""
+    if is_thorough:
+        return settings(stated, max_examples=min(stated.max_examples, THOROUGH_EXAMPLES))
+    limited = settings(
+        stated,
+        max_examples=min(stated.max_examples, QUICK_EXAMPLES),
+        derandomize=True,
+        database=None,
+    )
+    if IS_MUTATION_RUN:  # that one example fails is enough: it is not made smaller
+        return settings(limited, phases=(Phase.explicit, Phase.generate))
+    return limited
+
+
+def sort_by_duration(items):
+    """Run the quickest tests first: `make mutants` runs them once for each planted bug."""
+    stored = Path("mutmut-stats.json")
+    durations = json.loads(stored.read_text())["duration_by_test"] if stored.exists() else {}
+    items.sort(key=lambda item: durations.get(item.nodeid, 0.0))
+    for item in items:
+        item._nodeid = item.nodeid  # mutmut reads it by a name that newer pytest does not have

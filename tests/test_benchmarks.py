@@ -1,12 +1,15 @@
 """The benchmarks of scale run, in small sizes, and print their tables."""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from support.processes import PATIENCE
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -20,19 +23,29 @@ QUICK = {
 }
 
 
+def run_benchmark(name, *words):
+    command = [sys.executable, str(BENCHMARKS / name), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", QUICK)
 def test_quick(name, tmp_path):
     options, expected = QUICK[name]
-    words = [word.format(scratch=tmp_path) for word in options]
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / name), "--quick", *words], capture_output=True, text=True
-    )
+    done = run_benchmark(name, "--quick", *(word.format(scratch=tmp_path) for word in options))
     assert done.returncode == 0, done.stderr[-2000:]
     assert expected in done.stdout
     assert not list(tmp_path.iterdir())
 
 
-def test_lines_of_code(tmp_path):
+def load_benchmark(name):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_lines_of_code(tmp_path, monkeypatch, capsys):
     """Docstrings, comments and blank lines do not count; limits fail only when asked for."""
     source = tmp_path / "package" / "module.py"
     source.parent.mkdir()
@@ -40,20 +53,27 @@ def test_lines_of_code(tmp_path):
         '"""Two\n\nlines."""\n\n# a comment\nX = """text\n\nof three"""\n\n\n'
         'def f():\n    """Docstring."""\n    # why\n    y = (\n        1\n    )\n    return y\n'
     )
-    command = [sys.executable, str(BENCHMARKS / "count_lines.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[:3] == ["package", "8", "1"]
-    assert "body, maximum       4" in done.stdout
-    assert subprocess.run([*command, "--check"], capture_output=True).returncode == 0
-    done = subprocess.run([*command, "--check", "--code", "7"], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "above the limits: code 8 > 7" in done.stderr
+    counter = load_benchmark("count_lines")
+
+    def run(*options):
+        monkeypatch.setattr(sys, "argv", ["count_lines.py", str(tmp_path), *options])
+        return counter.main()
+
+    assert run() == 0
+    shown = capsys.readouterr().out
+    assert shown.split()[:3] == ["package", "8", "1"]
+    assert "body, maximum       4" in shown
+
+    assert run("--check") == 0
+    assert run("--check", "--code", "7") == 1
+    assert "above the limits: code 8 > 7" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_calls_are_traced():
     """Each way is there, with some calls in some modules."""
-    command = [sys.executable, str(BENCHMARKS / "trace_calls.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_benchmark("trace_calls.py")
+    assert done.returncode == 0, done.stderr[-2000:]
     rows = [line.split("|")[2:5] for line in done.stdout.splitlines()[2:]]
     assert len(rows) == 3
     for row in rows:

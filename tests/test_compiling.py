@@ -36,7 +36,13 @@ def read_only():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions differ")
-@pytest.mark.parametrize("named", [True, False], ids=["NUMBA_CACHE_DIR", "nowhere"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        pytest.param(True, id="NUMBA_CACHE_DIR", marks=pytest.mark.thorough),
+        pytest.param(False, id="nowhere"),
+    ],
+)
 def test_neither_package_nor_home_can_be_written(read_only, named):
     """In a container with a random user every command ended in "no locator available"."""
     temporary = read_only / "temporary"

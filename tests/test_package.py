@@ -2,10 +2,7 @@
 
 import importlib
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas
@@ -15,29 +12,10 @@ from click.testing import CliRunner
 import icscm
 from icscm import SCMClassifier
 from icscm.cli import main
-from icscm.datasets import make_conjunction
-from support.fitting import fit_quietly
+from support.processes import run_code
 
-
-def run_python(code, *arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-
-def test_import_is_quick_silent_and_lazy():
-    done = run_python(
-        "import sys, icscm\n"
-        "print([name for name in ('numpy', 'sklearn', 'numba', 'pandas') if name in sys.modules])"
-    )
-    assert done.stdout == "[]\n"
-    assert done.stderr == ""
-
-
+HEAVY = ("numpy", "sklearn", "numba", "pandas", "pyarrow")
+# Of these, no command that only uses a model file needs anything.
 UNUSED = (
     "sklearn",
     "numba",
@@ -51,41 +29,99 @@ UNUSED = (
     "icscm.engine.binning",
     "icscm.search.greedy",
 )
+# scikit-learn only names them; they took half of the time of `icscm fit`.
+POSTPONED = ("scipy.stats._stats_py", "scipy.special._basic", "sklearn.metrics", "sklearn.dummy")
+
+# Imports and commands in one process, one after the other; prints what was imported after each.
+IMPORT_STEP_BY_STEP = """
+import json, sys
+from contextlib import redirect_stdout
+from io import StringIO
+
+heavy, unused, postponed, model, table = json.loads(sys.argv[1])
+asked_for_compiler = []
+
+class NoCompiler:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("numba", "llvmlite"):
+            asked_for_compiler.append(name)
+            raise ImportError(f"{name} is not wanted")
+
+def list_imported(names):
+    return [name for name in names if name in sys.modules]
+
+def run_command(*words):
+    with redirect_stdout(StringIO()) as output:
+        main(list(words), standalone_mode=False)
+    return [list_imported(unused), len(output.getvalue())]
+
+sys.meta_path.insert(0, NoCompiler())
+told = {}
+import icscm
+told["import icscm"] = list_imported(heavy)
+from icscm.cli import main
+told["import the commands"] = list_imported([name for name in heavy if name != "numpy"])
+told["show"] = run_command("show", model)
+told["export"] = run_command("export", model, "--to", "sql")
+told["predict"] = run_command("predict", model, table)
+from icscm._lazy import postpone_imports
+postpone_imports()
+from icscm import ICSCMClassifier
+told["asked for the compiler"] = asked_for_compiler
+sys.meta_path.pop(0)
+import icscm.estimators, icscm.studies.stability, icscm.studies.tuning
+told["fit"] = list_imported(postponed)
+from scipy import special, stats
+told["scipy"] = [special.logsumexp([0.0]), stats.norm.ppf(0.5), special._basic is not None]
+print(json.dumps(told))
+"""
 
 
-@pytest.mark.parametrize("command", ["show", "export --to sql", "predict"])
-def test_commands_on_a_model_file_import_little(command, tmp_path):
-    """They took 2.5 to 3.2 s, most of it the import of scikit-learn, which none of them uses."""
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """What was imported after each step of one process, and what the process said."""
+    folder = tmp_path_factory.mktemp("imports")
     frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": ["u", "v", "u", "v"]})
-    model, table = tmp_path / "model.json", tmp_path / "new.csv"
+    model, table = folder / "model.json", folder / "new.csv"
     SCMClassifier().fit(frame, [0, 0, 1, 1]).save(model)
     frame.to_csv(table, index=False)
-    name, *more = command.split()
-    words = [name, model, *([table] if name == "predict" else []), *more]
-    done = run_python(
-        "import sys\n"
-        "from icscm.cli import main\n"
-        "main(sys.argv[1:], standalone_mode=False)\n"
-        f"print([each for each in {UNUSED} if each in sys.modules])",
-        *words,
-    )
-    assert done.stdout.endswith("\n[]\n")
-    assert len(done.stdout) > 20
+    names = json.dumps([HEAVY, UNUSED, POSTPONED, str(model), str(table)])
+    done = run_code(IMPORT_STEP_BY_STEP, names)
+    return json.loads(done.stdout), done.stderr
 
 
-def test_fit_imports_what_it_uses():
+def test_import_is_silent_and_lazy(imported):
+    told, complaints = imported
+    assert told["import icscm"] == []
+    assert complaints == ""
+
+
+def test_help_needs_no_library_of_data(imported):
+    """The commands and their options are known without tables, kernels or scikit-learn."""
+    told, _ = imported
+    assert told["import the commands"] == []
+
+
+@pytest.mark.parametrize("command", ["show", "export", "predict"])
+def test_commands_on_a_model_file_import_little(imported, command):
+    """They took 2.5 to 3.2 s, most of it the import of scikit-learn, which none of them uses."""
+    told, _ = imported
+    unnecessary, n_printed = told[command]
+    assert unnecessary == []
+    assert n_printed > 20
+
+
+def test_a_saved_model_needs_no_compiler(imported):
+    """Half of the time that `icscm show` took went into importing numba, which it never used."""
+    told, _ = imported
+    assert told["asked for the compiler"] == []
+
+
+def test_fit_imports_what_it_uses(imported):
     """Half of the time of `icscm fit` was scipy.stats, which scikit-learn only names."""
-    absent = "scipy.stats._stats_py", "scipy.special._basic", "sklearn.metrics", "sklearn.dummy"
-    done = run_python(
-        "import sys\n"
-        "from icscm._lazy import postpone_imports\n"
-        "postpone_imports()\n"
-        "import icscm.estimators, icscm.studies.stability, icscm.studies.tuning\n"
-        f"print([each for each in {absent} if each in sys.modules])\n"
-        "from scipy import special, stats\n"
-        "print(special.logsumexp([0.0]), stats.norm.ppf(0.5), special._basic is not None)"
-    )
-    assert done.stdout == "[]\n0.0 0.0 True\n"
+    told, _ = imported
+    assert told["fit"] == []
+    assert told["scipy"] == [0.0, 0.0, True]
 
 
 def test_the_stub_lists_the_public_names():
@@ -96,32 +132,6 @@ def test_the_stub_lists_the_public_names():
     assert "ICSCMClassifier" in icscm.__all__
     for home, name in listed:
         assert getattr(importlib.import_module(home), name) is getattr(icscm, name)
-
-
-USE_A_SAVED_MODEL = """
-import sys
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("numba", "llvmlite"):
-            raise ImportError(f"{name} is not wanted")
-sys.meta_path.insert(0, Refuse())
-from icscm import ICSCMClassifier
-from icscm.cli import main
-main(sys.argv[1:])
-"""
-
-
-@pytest.mark.parametrize("command", ["show", "predict"])
-def test_a_saved_model_needs_no_compiler(tmp_path, command):
-    """Half of the time that `icscm show` took went into importing numba, which it never used."""
-    data = make_conjunction(300, random_state=0)
-    data.X.to_csv(tmp_path / "data.csv", index=False)
-    fit_quietly(SCMClassifier(), data.X, data.y, data.environments).save(tmp_path / "model.json")
-    arguments = [tmp_path / "model.json"]
-    if command == "predict":
-        arguments += [tmp_path / "data.csv", "--out", tmp_path / "out.csv"]
-    done = run_python(USE_A_SAVED_MODEL, command, *arguments)
-    assert "is not wanted" not in done.stdout + done.stderr
 
 
 def test_public_names_exist():
@@ -149,12 +159,12 @@ print(json.dumps([hits, misses]))
 """
 
 
+@pytest.mark.thorough
 def test_the_second_process_does_not_compile(tmp_path):
-    runs = [
-        json.loads(run_python(FIT_AND_COUNT_COMPILATIONS, NUMBA_CACHE_DIR=str(tmp_path)).stdout)
-        for _ in range(2)
-    ]
-    (_, first_misses), (second_hits, second_misses) = runs
+    """Every kernel can be cached: none depends on something that numba cannot store."""
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    outputs = [run_code(FIT_AND_COUNT_COMPILATIONS, environment=cache).stdout for _ in range(2)]
+    (_, first_misses), (second_hits, second_misses) = map(json.loads, outputs)
     assert first_misses > 0
     assert second_hits > 0
     assert second_misses == 0

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 from icscm import writing
 from icscm.exceptions import IcscmError
 from icscm.writing import check_free, is_stream, write_text, write_whole
-from support.processes import run_as_stranger
+from support.processes import PATIENCE, run_as_stranger, run_code
 
 
 def test_a_link_stays_a_link(tmp_path):
@@ -83,10 +82,10 @@ def test_a_pipe_is_written_into(tmp_path):
     assert is_stream(pipe)
     check_free(pipe, force=False)
     found = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()), daemon=True)
     reader.start()
     write_text(pipe, "through")
-    reader.join(timeout=600)
+    reader.join(timeout=PATIENCE)
     assert found == ["through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
@@ -99,13 +98,12 @@ def test_standard_output(tmp_path, is_file):
         "check_free(Path('/dev/stdout'), force=False); "
         "write_text(Path('/dev/stdout'), 'between\\n'); print('after')"
     )
-    command = [sys.executable, "-c", code]
     if is_file:
         with (tmp_path / "out.txt").open("w") as stream:
-            subprocess.run(command, stdout=stream, check=True)
+            run_code(code, stdout=stream)
         found = (tmp_path / "out.txt").read_text()
     else:
-        found = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+        found = run_code(code).stdout
     assert found == "before\nbetween\nafter\n"
 
 
@@ -114,26 +112,26 @@ def list_hidden(folder):
 
 
 WAIT = (
-    "import sys, time; from pathlib import Path; from icscm import writing\n"
+    "import sys; from pathlib import Path; from icscm import writing\n"
     "def write(file):\n"
-    "    file.write(b'half'); file.flush(); print('writing', flush=True); time.sleep(3600)\n"
+    "    file.write(b'half'); file.flush(); print('writing', flush=True); sys.stdin.read()\n"
     "writing.write_whole(Path(sys.argv[1]), write)"
 )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="without locks nothing is removed")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
-def test_the_next_write_removes_what_a_killed_process_left(tmp_path, monkeypatch, number):
+def test_the_next_write_removes_what_a_killed_process_left(tmp_path, monkeypatch):
     """`.icscm-<hex>` files stayed beside the output for ever, one for each kill."""
     out = tmp_path / "out.txt"
     out.write_text("old")
     command = [sys.executable, "-c", WAIT, str(out)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         process.stdout.readline()
         (live,) = list_hidden(tmp_path)
         write_text(tmp_path / "other.txt", "beside it")
         assert list_hidden(tmp_path) == [live]  # never that of a process that lives
-        process.send_signal(number)
+        process.kill()
     assert out.read_text() == "old"
     assert len(list_hidden(tmp_path)) == 1
     monkeypatch.setattr(writing.platform, "node", lambda: "another")

@@ -4,6 +4,9 @@ import pytest
 
 from icscm.cli.fit import MODELS
 
+# Rounds of boosting, instead of 80 or 100: the tables have few columns.
+N_ROUNDS = 10
+
 
 @pytest.fixture(scope="module", autouse=True)
 def few_fits(request):
@@ -15,4 +18,17 @@ def few_fits(request):
         if not getattr(request.module, "WITH_ALL_FITS", False):
             patch.setattr("icscm.cli.fit._MAX_STEPS", dict.fromkeys(MODELS, 0))
             patch.setattr("icscm.studies.stability.N_BRIEF", 2)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_rounds():
+    """Gradient boosting of few rounds: a screen of a small table spends its time there."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    def make_boosting(**settings):
+        return HistGradientBoostingClassifier(**(settings | {"max_iter": N_ROUNDS}))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sklearn.ensemble.HistGradientBoostingClassifier", make_boosting)
         yield

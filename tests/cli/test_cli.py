@@ -3,12 +3,12 @@
 import csv
 import io
 import json
-import os
 import re
 import sqlite3
 import subprocess
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from icscm import ICSCMClassifier
 from icscm.cli import main
 from icscm.datasets import load_heart_by_hospital, make_conjunction, make_hospitals
 from icscm.io.streams import read_file
+from support.processes import PATIENCE, run_program
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -65,12 +66,16 @@ def make_clinics(n=4000, seed=0):
     )
 
 
+@cache
+def write_clinics():
+    return make_clinics().to_csv(index=False, na_rep="?")
+
+
 @pytest.fixture
 def clinics(here):
     """The clinics as CSV, with ? for missing."""
-    frame = make_clinics()
-    frame.to_csv(here / "clinics.csv", index=False, na_rep="?")
-    return frame
+    (here / "clinics.csv").write_text(write_clinics())
+    return make_clinics()
 
 
 FIT = ("fit", "clinics.csv", "--target", "ill", "--environment", "site", "--na", "?")
@@ -312,7 +317,7 @@ def test_nothing_found_says_why_and_what_to_try(here):
 
 
 def test_many_environments_stay_readable(here):
-    frame = make_clinics(8000)
+    frame = make_clinics(4000)
     frame["site"] = [f"Hospital of the very long name number {i % 60}" for i in range(len(frame))]
     frame.to_csv("clinics.csv", index=False)
     done = run(*QUICK, "--out", "m.json")
@@ -443,26 +448,26 @@ def test_simulated_hospitals_on_standard_output_are_data_only(here):
 
 
 def test_simulate_hospitals_then_fit(here):
-    run("simulate", "--hospitals", "--out", "d.csv")
+    run("simulate", "--hospitals", "--n-rows", "5000", "--out", "d.csv")
     done = run("fit", "d.csv", "--target", "deteriorated", "--environment", "hospital", *ONCE)
     assert "positive where age > 66 and lactate > 2 (missing: false)" in done.stdout
 
 
 def test_demo_writes_a_report_and_keeps_it(here):
-    done = run("demo", "--n-samples", "2000")
+    done = run("demo", "--n-samples", "400")
     assert "Written: icscm-demo.html" in done.stderr
     report = here / "icscm-demo.html"
     assert "A1" in report.read_text()
     report.write_text("mine")
-    again = run("demo", "--n-samples", "2000")
+    again = run("demo", "--n-samples", "400")
     assert "icscm-demo.html exists and was kept; --force" in again.stderr
     assert report.read_text() == "mine"
-    run("demo", "--n-samples", "2000", "--force")
+    run("demo", "--n-samples", "400", "--force")
     assert report.read_text() != "mine"
-    named = run("demo", "--n-samples", "2000", "--report", "icscm-demo.html", status=2)
+    named = run("demo", "--n-samples", "400", "--report", "icscm-demo.html", status=2)
     assert "icscm-demo.html exists" in named.stderr
     report.unlink()
-    run("demo", "--n-samples", "2000", "--no-report")
+    run("demo", "--n-samples", "400", "--no-report")
     assert not report.exists()
 
 
@@ -476,57 +481,41 @@ def test_datasets():
     assert "FOLDER holds the raw files; here raw." in told
 
 
-# --- in processes of their own ----------------------------------------------
-
-
-def run_process(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "icscm", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "80"},
-        **options,
-    )
-
-
-def test_as_a_process(clinics, here):
-    done = run_process(*QUICK, "--out", "m.json", cwd=here)
-    assert done.returncode == 0, done.stderr
-    assert "positive where smoker == yes and age > 60" in done.stdout
-    wrong = run_process("fit", "clinic.csv", "--target", "ill", "--model", "scm", cwd=here)
-    assert wrong.returncode == 2
+def test_a_file_that_is_not_there(clinics):
+    wrong = run("fit", "clinic.csv", "--target", "ill", "--model", "scm", status=2)
     assert wrong.stdout == ""
     assert wrong.stderr.splitlines()[-1] == (
         "Error: there is no file clinic.csv; did you mean 'clinics.csv'?"
     )
 
 
-def test_a_closed_pipe_is_no_error(clinics, here):
+# --- in processes of their own ----------------------------------------------
+
+
+def test_a_console_that_cannot_show_a_name(here):
+    """A name that the console's encoding lacks ended the command before anything was written."""
+    frame = make_clinics().rename(columns={"smoker": "räuchert 日"})
+    frame.to_csv("clinics.csv", index=False, na_rep="?")
+    console = {"PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
+    done = run_program(*QUICK, "--out", "m.json", environment=console)
+    assert done.returncode == 0, done.stderr
+    assert "positive where r\\xe4uchert \\u65e5 == yes and age > 60" in done.stdout
+    assert "日" in Path("m.json").read_text(encoding="utf-8")
+
+
+def test_a_closed_pipe_is_no_error(clinics):
     run(*QUICK, "--out", "m.json")
     command = f"{sys.executable} -m icscm predict m.json clinics.csv -q | head -n 1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=here)
+    pipe = {"shell": True, "capture_output": True, "text": True, "timeout": PATIENCE}
+    done = subprocess.run(command, **pipe)
     assert done.stdout == "prediction,probability,decided_by\n"
     assert "Traceback" not in done.stderr
-
-
-def test_help_is_quick_to_load():
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys, icscm.cli\n"
-            "print([n for n in ('sklearn', 'numba', 'pandas', 'pyarrow') if n in sys.modules])",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "[]\n"
 
 
 # --- real data --------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     not (DATA / "heart_disease").is_dir(), reason="the heart disease files are not at hand"
 )
@@ -548,6 +537,7 @@ def test_heart_disease_in_four_hospitals(here):
     assert "Suggestions" in none.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     not (DATA / "diabetes" / "dataset_diabetes.zip").exists(),
     reason="the diabetes file is not at hand",
@@ -559,20 +549,17 @@ def test_raw_diabetes_table(here):
     kept = [lines[0], *(line for line in lines[1:] if line.split(",")[2] != "?")]
     (here / "diabetes.csv").write_text("\n".join(kept))
     # in a process of its own: the tests after it check the memory of this one
-    command = sys.executable, "-m", "icscm"
-    asked = {"capture_output": True, "text": True, "check": True, "timeout": 900}
-    done = subprocess.run([*command,
+    done = run_program(
         "fit", "diabetes.csv", "--target", "readmitted", "--positive", "<30", "--positive", ">30",
         "--environment", "admission_source_id", "--na", "?", "--out", "m.json",
         "--report", "r.html", "--max-rules", "3", "--no-validation", "--model-type", "conjunction",
-    ], **asked)  # fmt: skip
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     assert "99,493 rows, 44 columns to learn from" in done.stdout
     assert "17, by admission_source_id" in done.stdout
     assert "encounter_id: different in nearly every row" in done.stdout
     assert (here / "r.html").stat().st_size < 2_000_000
-    predicted = subprocess.run(
-        [*command, "predict", "m.json", "diabetes.csv", "--out", "p.parquet"], **asked
-    )
+    predicted = run_program("predict", "m.json", "diabetes.csv", "--out", "p.parquet")
     assert "(99,493 rows)" in predicted.stderr
 
 
@@ -666,18 +653,6 @@ def test_positive_values_in_the_report(here):
     assert report["task"]["positive"] == "ill = 1 or 2"
     assert report["task"]["negative"] == "ill = 0"
     assert report["model"]["sentence"].endswith("; otherwise ill = 0.")
-
-
-def test_a_console_that_cannot_show_a_name(here):
-    """A name that the console's encoding lacks ended the command before anything was written."""
-    frame = make_clinics().rename(columns={"smoker": "räuchert 日"})
-    frame.to_csv("clinics.csv", index=False, na_rep="?")
-    command = [sys.executable, "-m", "icscm", *QUICK, "--out", "m.json"]
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, capture_output=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    assert b"r\\xe4uchert \\u65e5 == yes" in done.stdout
-    assert "日" in Path("m.json").read_text(encoding="utf-8")
 
 
 def test_files_are_written_before_results_are_printed(clinics, monkeypatch):

@@ -1,8 +1,11 @@
 """`icscm fit` where the data are no table in memory: the same model from every source."""
 
 import json
+from contextlib import nullcontext
+from functools import partial
 from random import Random
 
+import distributed
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -41,7 +44,14 @@ def folder(tmp_path_factory):
 ASKED = ("--target", "y", "--environment", "place")
 
 
-def test_every_way_gives_the_same_model(folder, tmp_path):
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask's, in a worker
+@pytest.mark.parametrize(
+    "has_worker_processes", [False, pytest.param(True, marks=pytest.mark.thorough)]
+)
+def test_every_way_gives_the_same_model(folder, tmp_path, monkeypatch, has_worker_processes):
+    """The Dask cluster is a real one; by default its worker is a thread of this process."""
+    cluster = partial(distributed.LocalCluster, processes=has_worker_processes)
+    monkeypatch.setattr("distributed.LocalCluster", cluster)
     ways = {
         "memory": (folder / "all.csv",),
         "passes": (folder / "parts",),
@@ -113,8 +123,10 @@ def test_codes_are_codes_on_every_route(tmp_path, monkeypatch):
     assert predicted[0] == predicted[1]
 
 
-def test_text_is_told_to_workers_how_it_is_read(tmp_path):
+def test_text_is_told_to_workers_how_it_is_read(tmp_path, monkeypatch):
     """On Dask codes became numbers, and `;` files one column."""
+    # threads of this process are workers, too
+    monkeypatch.setattr("icscm.sources.dask.client.open_client", lambda *_: nullcontext())
     parts = write_codes(tmp_path / "parts", 2)
     for path in parts.iterdir():
         text = path.read_text().replace("often", "yes").replace("rarely", "no").replace("NA", "no")
@@ -249,7 +261,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("words", "message"), ERRORS, ids=lambda each: str(each)[:40])
 def test_errors_are_one_line(words, message, folder, genomes, tmp_path, monkeypatch):
-    monkeypatch.setattr("icscm.sources.dask.opening.PATIENCE", 2, raising=False)
+    monkeypatch.setattr("icscm.sources.dask.client.PATIENCE", 0.5)  # nobody will answer
     places = {"bits": genomes / "genes.bits", "csv": folder / "all.csv", "parts": folder / "parts"}
     before = places["bits"].read_bytes()
     done = run(*(word.format(**places) for word in words))

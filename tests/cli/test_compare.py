@@ -9,6 +9,8 @@ from test_cli import make_clinics, run
 
 from icscm.studies.candidates import make_candidates
 
+pytestmark = pytest.mark.usefixtures("few_rounds")
+
 COLUMNS = ("--target", "ill", "--environment", "site", "--na", "?")
 
 
@@ -121,9 +123,9 @@ def test_packed_genomes():
     labels = {"genome": names, "ill": ill, "site": rng.choice(["n", "s", "w"], 300)}
     pd.DataFrame(labels).to_csv("labels.csv", index=False)
     run("pack", "genes.Rtab", "--out", "genes.bits")
-    more = "--labels", "labels.csv", "--candidates", "tree,logistic", "--min-rows", 50, "--json"
+    more = "--labels", "labels.csv", "--candidates", "tree", "--min-rows", 50, "--json"
     for data in ("genes.Rtab", "genes.bits"):
         found = json.loads(run("compare", data, *COLUMNS, *more).stdout)
-        assert [each["environments"]["error"] < 0.2 for each in found["candidates"][1:]] == [1, 1]
+        assert [each["environments"]["error"] < 0.2 for each in found["candidates"][1:]] == [1]
     done = run("compare", "genes.bits", *COLUMNS, status=2)
     assert "genes.bits needs --labels" in done.stderr

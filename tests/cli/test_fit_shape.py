@@ -17,7 +17,7 @@ WITH_ALL_FITS = True
 def folder(tmp_path_factory):
     """A disjunction over three environments, and noise."""
     folder = tmp_path_factory.mktemp("shape")
-    data = make_conjunction(5_000, 2, model_type="disjunction", n_environments=3, random_state=1)
+    data = make_conjunction(1_500, 2, model_type="disjunction", n_environments=3, random_state=1)
     data.X.assign(y=data.y, site=data.environments).to_csv(folder / "any.csv", index=False)
     rng = np.random.default_rng(5)
     noise = pd.DataFrame(rng.integers(0, 2, (300, 5))).add_prefix("g")
@@ -45,15 +45,15 @@ def test_the_shape_and_its_scores_take_one_line(folder, tmp_path):
     assert f"the same columns in {n_same} of 20 random subsamples" in shown
     assert summary["stability"] is None
     page = tmp_path / "report.html"
-    fit(folder / "any.csv", "--report", page, "--no-path")
+    fit(folder / "any.csv", "--report", page, "--no-path", "--no-validation", "--stability", "0")
     assert "Shape: disjunction, by AUC" in page.read_text()
 
 
 def test_many_environments_and_no_stability(folder, monkeypatch):
     """The limit of the line on stability counted the cells of the table only."""
-    monkeypatch.setattr("icscm.studies.stability.MAX_BRIEF_STEPS", 15_000 * 5)
+    monkeypatch.setattr("icscm.studies.stability.MAX_BRIEF_STEPS", 4_500 * 5)
     assert "Stability" not in fit(folder / "any.csv", "--model-type", "disjunction")
-    monkeypatch.setattr("icscm.studies.stability.MAX_BRIEF_STEPS", 15_000 * 5 + 20 * 5 * 2 * 3)
+    monkeypatch.setattr("icscm.studies.stability.MAX_BRIEF_STEPS", 4_500 * 5 + 20 * 5 * 2 * 3)
     assert "Stability" in fit(folder / "any.csv", "--model-type", "disjunction")
 
 

@@ -153,7 +153,7 @@ def test_what_does_not_go_together(folder, tmp_path, words, said):
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize("model", ["tree", "forest"])
+@pytest.mark.parametrize("model", ["tree", pytest.param("forest", marks=pytest.mark.thorough)])
 def test_cross_validation_and_stability(folder, tmp_path, model):
     """`--cv` and `--stability` were refused for trees and forests; a forest had no importances."""
     words = "--model", model, "--cv", "max_leaves=2,4", "--stability", 3, "--no-path"
@@ -179,10 +179,13 @@ def test_without_environments_only_a_plain_tree(folder):
 
 
 def test_a_report_of_a_forest(folder, tmp_path):
-    """A forest had none."""
+    """A forest had none, and later one without importances."""
     words = "--n-estimators", 3, "--report", tmp_path / "forest.md", "-q"
     run("fit", folder / "all.csv", *ASKED, "--model", "forest", *words)
-    assert "3 trees with" in (tmp_path / "forest.md").read_text()
+    text = (tmp_path / "forest.md").read_text()
+    assert "3 trees with" in text
+    assert "loss of AUC" in text
+    assert "permuted among the rows of each environment" in text
 
 
 @pytest.mark.parametrize("model", ["tree", "forest"])

@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
     """Data whose names, labels and environments are hostile, and a model of them."""
     folder = tmp_path_factory.mktemp("hostile")
     rng = np.random.default_rng(0)
-    n = 600
+    n = 150
     frame = pd.DataFrame(rng.integers(0, 2, (n, 4)), columns=[f"a{STEERING}", "=b", LONG, "d"])
     y = (frame.iloc[:, 0] & frame.iloc[:, 2]) ^ (rng.random(n) < 0.02)
     frame[f"level{STEERING}"] = np.where(rng.random(n) < 0.5, f"one{STEERING}", "two\n")

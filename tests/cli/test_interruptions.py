@@ -1,11 +1,11 @@
 """Commands that are stopped, or run out of memory or disk: one line, and nothing left behind."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,62 +17,99 @@ from llvmlite.binding.ffi import ObjectRef
 from icscm import __main__ as program
 from icscm.cli import main
 from icscm.writing import write_text
+from support.processes import PATIENCE, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits of Linux")
 
-# what the command does, after telling that it is about to
-START = "from icscm.__main__ import main; import os; os.write(2, b'!'); main()"
+# what the command does, after telling that it is about to; a shell in the background ignores SIGINT
+START = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from icscm.__main__ import main; import os; os.write(2, b'!'); main()"
+)
 
 
-def start(*arguments, **settings):
-    command = [sys.executable, "-c", START, *arguments]
+def start(code, *arguments):
+    """Start a process of this code; it has written one character to standard error."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **settings)
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
     os.read(process.stderr.fileno(), 1)
     return process
 
 
-@pytest.fixture
-def data(tmp_path):
-    """A small table."""
+def wait_for_end(process):
+    """Wait for the end of a process that got a signal; return what it says before."""
+    try:
+        _, said = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail(f"the signal did not end the process within {PATIENCE} seconds")
+    return said
+
+
+def is_waiting(process):
+    """Whether the main thread waits for something, by what Linux tells of it."""
+    state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "S"
+
+
+def make_table():
+    """A small table, whose label is one of its columns."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.integers(0, 2, 200), "b": rng.random(200)})
-    frame["y"], frame["site"] = frame["a"], np.arange(200) % 2
-    frame.to_csv(tmp_path / "data.csv", index=False)
+    return frame.assign(y=frame["a"], site=np.arange(200) % 2)
+
+
+@pytest.fixture
+def data(tmp_path):
+    make_table().to_csv(tmp_path / "data.csv", index=False)
     return tmp_path / "data.csv"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_stopped_in_the_first_second(data, number):
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, id="SIGINT"),
+        pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.thorough),
+    ],
+)
+def test_stopped_in_the_first_second(data, tmp_path, number):
     """Ctrl-C during imports showed a traceback; later, now and then, it was swallowed by one."""
-    rng = random.Random(0)
-    fit = ["fit", str(data), "--target", "y", "--environment", "site", "-q"]
-    running = [(start(*fit), rng.uniform(0, 0.8)) for _ in range(4)]
-    for process, delay in sorted(running, key=lambda each: each[1]):
-        time.sleep(delay / 4)
+    out = tmp_path / "never read"
+    os.mkfifo(out)  # so that no process ends by itself
+    fit = ["fit", data, "--target", "y", "--environment", "site", "-q", "--out", out]
+    processes = [start(START, *fit) for _ in range(4)]
+
+    for process in processes:
+        time.sleep(0.05)  # some are stopped early, some later
         process.send_signal(number)
-    for process, _ in running:
-        _, said = process.communicate(timeout=600)
+
+    for process in processes:
+        said = wait_for_end(process)
         assert said.splitlines()[-1] == "Stopped."
         assert "Traceback" not in said
         assert process.returncode == 128 + number
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["INT", "TERM", "KILL"]
+    "number",
+    [
+        pytest.param(signal.SIGINT, id="INT", marks=pytest.mark.thorough),
+        pytest.param(signal.SIGTERM, id="TERM"),
+        pytest.param(signal.SIGKILL, id="KILL", marks=pytest.mark.thorough),
+    ],
 )
 def test_stopped_while_a_store_is_written(tmp_path, number):
     """SIGTERM left `.icscm-<hex>.bits` beside the store, and SIGKILL for good."""
     table = tmp_path / "table.tsv"
     os.mkfifo(table)
-    process = start("pack", str(table), "--out", str(tmp_path / "store.bits"), "-q")
+    process = start(START, "pack", table, "--out", tmp_path / "store.bits", "-q")
     with table.open("w") as stream:
         stream.write("Gene\tg1\tg2\nmecA\t0\t1\n")
         stream.flush()
-        while not list(tmp_path.glob(".icscm-*")):
-            time.sleep(0.02)  # until the store is being filled
+        wait_until(lambda: list(tmp_path.glob(".icscm-*")), "no store is being filled")
         process.send_signal(number)
-        _, said = process.communicate(timeout=600)
+        said = wait_for_end(process)
     assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)
     assert said.strip() == ("" if number == signal.SIGKILL else "Stopped.")
     assert len(list(tmp_path.glob(".icscm-*"))) == (number == signal.SIGKILL)
@@ -91,9 +128,8 @@ def test_stopped_by_force_while_a_file_is_written(tmp_path):
         "def write(file): file.write(b'half'); import slow\n"
         "write_whole(Path('model.json'), write)"
     )
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", code], cwd=tmp_path, capture_output=True, check=False
-    )
+    command = [sys.executable, "-B", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (143, b"Stopped.\n")
     assert [each.name for each in tmp_path.iterdir()] == ["slow.py"]
 
@@ -115,7 +151,7 @@ def test_the_compiler_is_not_stopped_while_it_frees_memory(monkeypatch):
         module = Module(1)
         module.close()
         with pytest.raises(KeyboardInterrupt):
-            time.sleep(5)
+            time.sleep(PATIENCE)
         del module
     finally:
         signal.signal(signal.SIGUSR1, before)
@@ -132,11 +168,10 @@ def test_compiled_code_that_waits_is_left():
         "sys.modules['icscm.cli'] = type(sys)('icscm.cli'); sys.modules['icscm.cli'].main = run\n"
         "program.main()"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-    os.read(process.stderr.fileno(), 1)
-    time.sleep(0.2)
+    process = start(code)
+    wait_until(lambda: is_waiting(process), "the process does not wait for its lock")
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=600)
+    said = wait_for_end(process)
     assert (process.returncode, said) == (143, "Stopped.\n")
 
 
@@ -149,6 +184,7 @@ icscm.cli.main(sys.argv[1:])
 """
 
 
+@pytest.mark.thorough
 def test_out_of_memory_is_not_the_files_fault(tmp_path):
     """ "big.parquet cannot be read as Parquet: malloc of size 160000000 failed"."""
     import pyarrow
@@ -158,11 +194,28 @@ def test_out_of_memory_is_not_the_files_fault(tmp_path):
     zeros = pyarrow.array(np.zeros(20_000_000, dtype=np.int64))
     parquet.write_table(pyarrow.table({"a": zeros, "y": zeros, "site": zeros}), big)
     check = ["check", str(big), "--target", "y", "--environment", "site", "-q"]
-    command = [sys.executable, "-c", LIMITED, *check]
     plain = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # others reserve memory beforehand
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=plain)
+    command = [sys.executable, "-c", LIMITED, *check]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=plain)
     advice = "use fewer columns (--only, --drop); use fewer rows"
     assert (done.returncode, done.stderr) == (2, f"Error: out of memory; {advice}\n")
+
+
+def test_a_parquet_file_too_large_for_memory_is_not_called_damaged(tmp_path, monkeypatch):
+    """The same in this process, with the error that pyarrow raises."""
+    import pyarrow
+    from pyarrow import parquet
+
+    path = tmp_path / "big.parquet"
+    parquet.write_table(pyarrow.table({"y": [0, 1]}), path)
+
+    def fail(*_, **__):
+        raise pyarrow.ArrowMemoryError("malloc of size 160000000 failed")
+
+    monkeypatch.setattr("icscm.io.streams.ParquetFile", fail)
+    done = CliRunner().invoke(main, ["check", str(path), "--target", "y", "--environment", "y"])
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith("Error: out of memory; ")
 
 
 @pytest.mark.parametrize(
@@ -211,17 +264,29 @@ OUTPUTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model file, and the table that it was learned from, in a folder of their own."""
+    folder = tmp_path_factory.mktemp("dash")
+    make_table().to_csv(folder / "data.csv", index=False)
+    fit = ["fit", str(folder / "data.csv"), "--target", "y", "--environment", "site", "-q"]
+    done = CliRunner().invoke(main, [*fit, "--out", str(folder / "model.json")])
+    assert done.exit_code == 0, done.output
+    return folder
+
+
 @pytest.mark.parametrize(("command", "begin"), OUTPUTS, ids=[each[0][0] for each in OUTPUTS])
-def test_a_dash_is_standard_output(data, command, begin):
+def test_a_dash_is_standard_output(model, monkeypatch, capfd, command, begin):
     """`--out -` wrote a file called `-`."""
-    fit = ["fit", str(data), "--target", "y", "--environment", "site", "-q"]
-    CliRunner().invoke(main, [*fit, "--out", str(data.with_name("model.json"))])
-    before = sorted(data.parent.iterdir())
-    line = [sys.executable, "-m", "icscm", *command, "--out", "-"]
-    done = subprocess.run(line, cwd=data.parent, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith(begin)
-    assert "Written" not in done.stdout
-    assert sorted(data.parent.iterdir()) == before
+    monkeypatch.chdir(model)
+    before = sorted(model.iterdir())
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--out", "-"])
+    assert ended.value.code == 0
+    shown = capfd.readouterr().out
+    assert shown.startswith(begin)
+    assert "Written" not in shown
+    assert sorted(model.iterdir()) == before
 
 
 @pytest.mark.parametrize(

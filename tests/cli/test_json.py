@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from icscm.cli import main
 
+pytestmark = pytest.mark.usefixtures("few_rounds")
+
 ROLES = ("--target", "ill", "--environment", "site")
 # Of each command: arguments, and a key of its document.
 CASES = {

@@ -1,7 +1,6 @@
 """`icscm screen`, run on files: what it prints, and what it writes."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -12,6 +11,8 @@ from click.testing import CliRunner
 from icscm.cli import main
 from icscm.sources.bits import opening
 from icscm.sources.bits.packing import pack_table
+
+pytestmark = pytest.mark.usefixtures("few_rounds")
 
 ROLES = ("--target", "ill", "--environment", "site")
 QUICK = ("--cv", "2", "--quiet", "--no-path")
@@ -43,28 +44,32 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("screen")
     table = make_table()
     table.to_csv(folder / "t.csv", index=False)
+    make_table(n_sites=3).to_csv(folder / "three.csv", index=False)
     table.to_parquet(folder / "t.parquet")
     table[table["site"].isin(["S0", "S3"])].to_csv(folder / "two.csv", index=False)
     return folder
 
 
-def run(*args):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", "80")
-        return CliRunner().invoke(main, ["screen", *map(str, args)])
+def run(*args, **more):
+    return CliRunner(env={"COLUMNS": "80"}).invoke(main, ["screen", *map(str, args)], **more)
 
 
-@pytest.fixture(scope="module")
-def whole(folder):
-    """One run with everything on, and the files that it wrote."""
+@pytest.fixture(
+    scope="module",
+    params=[False, pytest.param(True, marks=pytest.mark.thorough)],
+    ids=["screened", "validated"],
+)
+def whole(folder, request):
+    """One run with everything on, if asked for validated, and the files that it wrote."""
     outputs = {"--out": "kept.txt", "--report": "s.html"}
     files = [part for name, file in outputs.items() for part in (name, folder / file)]
-    more = ("--validate", "--group", "patient", "--estimator", "logistic", "--cv", "2")
-    return run(folder / "t.csv", *ROLES, *files, *more), folder
+    more = ["--group", "patient", "--estimator", "tree", "--cv", "2", "--force"]
+    more += ["--validate"] * request.param
+    return run(folder / "three.csv", *ROLES, *files, *more), folder, request.param
 
 
 def test_the_terminal_has_the_verdicts_at_80_columns(whole):
-    result, _ = whole
+    result, _, is_validated = whole
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= 80
@@ -72,28 +77,29 @@ def test_the_terminal_has_the_verdicts_at_80_columns(whole):
     assert any(line.split()[:2] == ["billing", "rejected"] for line in lines)
     assert any(line.split()[:2] == ["age", "kept"] for line in lines)
     assert "Cost at the training environments" in result.stdout
-    assert "Leave-one-environment-out" in result.stdout
+    assert ("Leave-one-environment-out" in result.stdout) == is_validated
     assert "is not detected" in result.stdout
     assert "id (" in result.stdout  # dropped, with the reason
 
 
 def test_kept_columns_are_one_per_line(whole):
-    _, folder = whole
+    _, folder, _ = whole
     assert (folder / "kept.txt").read_text("utf-8") == "age\nsex\n"
 
 
 def test_the_page_names_the_columns(whole):
-    _, folder = whole
+    _, folder, is_validated = whole
     page = (folder / "s.html").read_text("utf-8")
     assert "billing" in page
     assert page.count("<details") == 3
-    assert 'id="validation"' in page
+    assert ('id="validation"' in page) == is_validated
 
 
 def test_csv_and_parquet_give_the_same(folder):
     found = []
     for name in ("t.csv", "t.parquet"):
-        result = run(folder / name, *ROLES, *QUICK, "--drop", "patient", "--json")
+        more = "--drop", "patient", "--estimator", "tree"
+        result = run(folder / name, *ROLES, *QUICK, *more, "--json")
         assert result.exit_code == 0, result.stderr
         found.append(json.loads(result.stdout))
         assert found[-1]["task"].pop("data") == name
@@ -102,11 +108,11 @@ def test_csv_and_parquet_give_the_same(folder):
 
 
 def test_a_learner_of_ones_own_and_text_columns(folder):
-    """A random forest takes no text: categories reach it as numbers."""
-    name = "sklearn.ensemble:RandomForestClassifier"
+    """A random tree takes no text: categories reach it as numbers."""
+    name = "sklearn.tree:ExtraTreeClassifier"
     result = run(folder / "t.csv", *ROLES, *QUICK, "--drop", "patient", "--estimator", name)
     assert result.exit_code == 0, result.stderr
-    assert "RandomForestClassifier" in result.stdout
+    assert "ExtraTreeClassifier" in result.stdout
 
 
 def test_two_environments_are_screened_but_not_validated(folder):
@@ -146,14 +152,17 @@ def test_files_are_not_overwritten(folder):
     assert taken.read_text("utf-8") == "mine"
 
 
-def test_the_command_itself_reads_standard_input(folder):
+def test_standard_input_and_standard_output(folder, monkeypatch, capfd):
     """Standard output is for the names then, standard error for the verdicts."""
-    command = [sys.executable, "-m", "icscm", "screen", "-", *ROLES, *QUICK, "--out", "-"]
-    command += ["--drop", "patient,sex"]
-    table = (folder / "t.csv").read_bytes()
-    result = subprocess.run(command, input=table, capture_output=True, check=True, cwd=folder)
-    assert result.stdout.decode().split() == ["age"]
-    assert b"is rejected at tolerance 0.01" in result.stderr
+    command = ["screen", "-", *ROLES, *QUICK, "--drop", "patient,sex", "--out", "-"]
+    with (folder / "t.csv").open(encoding="utf-8") as table:
+        monkeypatch.setattr(sys, "stdin", table)
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+    assert ended.value.code == 0
+    names, verdicts = capfd.readouterr()
+    assert names.split() == ["age"]
+    assert "is rejected at tolerance 0.01" in verdicts
 
 
 def test_a_function_of_a_module_in_the_folder_gets_the_table_as_it_is(folder, monkeypatch):

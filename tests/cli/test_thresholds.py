@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from icscm import InvariantTreeClassifier, choose_threshold, load
 from icscm.cli import main
-from icscm.exceptions import ThresholdWarning
+from icscm.exceptions import IcscmError, ThresholdWarning
 
 ROLES = "--target", "ill", "--environment", "site"
 ONCE = "--no-validation", "--stability", "0"
@@ -157,10 +157,37 @@ def test_the_brier_score_is_compared_with_the_constant_rate(folder):
     assert "majority-class baseline (always ill = 0)" in told
 
 
-def test_sizes_of_a_score_are_chosen(folder, tmp_path):
+@pytest.mark.usefixtures("few_rounds")
+def test_a_score_is_fitted(folder, tmp_path):
+    pd.read_csv(folder / "all.csv")[:600].to_csv(tmp_path / "some.csv", index=False)
+    words = "--model", "score", *ONCE, "--out", tmp_path / "m.json"
+    told = squeeze(run("fit", tmp_path / "some.csv", *ROLES, *words))
+    first_line, *_ = str(load(tmp_path / "m.json").model).splitlines()
+    assert first_line.startswith("score of 2 columns")
+    assert first_line in told
+
+
+def test_sizes_of_a_score_can_be_chosen(folder, monkeypatch):
     """`--cv max_terms=` was refused."""
+    grids = []
+
+    def stop(_learner, _X, _y, _environments, grid, **_):
+        grids.append(grid)
+        raise IcscmError("stopped")
+
+    monkeypatch.setattr("icscm.studies.tuning.grid_search", stop)
+    words = "--model", "score", "--cv", "max_terms=1,2", "--cv", "max_points=3"
+    assert run("fit", folder / "all.csv", *ROLES, *words, status=2).stderr == "Error: stopped\n"
+    assert grids == [{"max_terms": [1, 2], "max_points": [3]}]
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("few_rounds")
+def test_sizes_of_a_score_are_chosen(folder, tmp_path):
     words = "--model", "score", "--no-validation", "--cv", "max_terms=1,2", "--cv", "max_points=3"
-    run("fit", folder / "all.csv", *ROLES, *words, "--out", tmp_path / "m.json")
+    words += "--cv-folds", "environments", "--exclude-environment", "3"
+    pd.read_csv(folder / "all.csv")[:600].to_csv(tmp_path / "some.csv", index=False)
+    run("fit", tmp_path / "some.csv", *ROLES, *words, "--out", tmp_path / "m.json")
     settings = json.loads((tmp_path / "m.json").read_text())["settings"]
     assert settings["max_terms"] in (1, 2)
     assert settings["max_points"] == 3

@@ -157,7 +157,8 @@ def test_what_is_not_allowed(wrong, message):
         make_hospitals(**wrong)
 
 
-def test_the_lesson():
+@pytest.mark.parametrize("n_draws", [1, pytest.param(5, marks=pytest.mark.thorough)])
+def test_the_lesson(n_draws):
     """Learners without invariance rely on shortcuts and fail at the new hospital; the others find
     the causes and hold there. In most draws: the tests themselves err now and then."""
     learners = {
@@ -167,16 +168,16 @@ def test_the_lesson():
         "tree": InvariantTreeClassifier(),
     }
     exact, shortcut, errors = Counter(), Counter(), Counter()
-    for seed in range(5):
+    for seed in range(n_draws):
         data = make_hospitals(random_state=seed)
         for name, learner in learners.items():
             fit_quietly(learner, data.X, data.y, data.environments)
             used = set(learner.features_used_)
             exact[name] += used == set(data.parents)
             shortcut[name] += bool(used & set(data.shortcuts))
-            errors[name] += (1 - learner.score(data.X_new, data.y_new)) / 5
-    assert shortcut == {"scm": 5, "icscm": 0, "plain": 5, "tree": 0}
-    assert exact["icscm"] >= 4
+            errors[name] += (1 - learner.score(data.X_new, data.y_new)) / n_draws
+    assert shortcut == {"scm": n_draws, "icscm": 0, "plain": n_draws, "tree": 0}
+    assert exact["icscm"] >= 0.8 * n_draws
     assert min(errors["scm"], errors["plain"]) > 0.4
     assert errors["icscm"] < 0.11
     assert errors["tree"] < 0.09

@@ -46,6 +46,12 @@ def needs(name):
     return pytest.mark.skipif(name not in PRESENT, reason=reason)
 
 
+@functools.cache
+def load(name):
+    """Read a dataset that the tests share and do not change."""
+    return LOADERS[name](DATA)
+
+
 def need_file(name):
     if not (DATA / name).is_file():
         pytest.skip(f"{name} is not in {DATA}")
@@ -54,7 +60,7 @@ def need_file(name):
 
 @needs("diabetes_readmission")
 def test_diabetes():
-    data = load_diabetes_by_source(DATA)
+    data = load("diabetes_readmission")
     assert data.X.isna().any().any()
     assert not {"encounter_id", "patient_nbr", "admission_source_id", "readmitted"} & set(data.X)
     kinds = data.X.dtypes.map(lambda dtype: isinstance(dtype, pd.CategoricalDtype))
@@ -65,7 +71,7 @@ def test_diabetes():
 
 @needs("acs_income")
 def test_income():
-    data = load_income_by_state(DATA)
+    data = load("acs_income")
     numbers = ["AGEP", "WKHP", "SCHL"]
     assert list(data.X.columns[:3]) == numbers
     assert all(isinstance(data.X[name].dtype, pd.CategoricalDtype) for name in data.X.columns[3:])
@@ -78,7 +84,7 @@ def test_income():
 
 @needs("heart_disease")
 def test_heart_disease():
-    data = load_heart_by_hospital(DATA)
+    data = load("heart_disease")
     n = dict(zip(*np.unique(data.environments, return_counts=True), strict=True))
     assert n == {"cleveland": 303, "hungarian": 294, "switzerland": 123, "va": 200}
     assert data.y.mean() == pytest.approx(0.5533, abs=5e-5)
@@ -94,7 +100,7 @@ def test_heart_disease_as_uci_publishes_it(tmp_path):
     for path in (DATA / "heart_disease").glob("*.data"):
         lines = [line for line in path.read_text().splitlines(True) if not line.startswith("age")]
         (tmp_path / "heart_disease" / path.name).write_text("".join(lines))
-    assert load_heart_by_hospital(tmp_path).X.equals(load_heart_by_hospital(DATA).X)
+    assert load_heart_by_hospital(tmp_path).X.equals(load("heart_disease").X)
 
 
 @needs("sachs")
@@ -398,7 +404,7 @@ def test_data_folder_may_start_with_a_tilde(monkeypatch):
     ],
 )
 def test_shapes(name, shape, n_environments):
-    data = LOADERS[name](DATA)
+    data = load(name)
     assert data.X.shape == shape
     assert shape[0] == len(data.y) == len(data.environments)
     assert list(data.X.index) == list(range(shape[0]))

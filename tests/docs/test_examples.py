@@ -11,16 +11,13 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
-import nbclient
-import nbformat
 import numpy as np
 import pytest
-from matplotlib import pyplot
-from sphinx_gallery.notebook import python_to_jupyter_cli
 
 from icscm import ICSCMClassifier, InvariantScoreClassifier, evaluate
 from icscm.datasets import list_datasets, load_heart_by_hospital, load_income_by_state, load_sachs
 from icscm.exceptions import TooLittleDataWarning
+from support.processes import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*/*.py"))}
@@ -92,6 +89,8 @@ CLAIMS = {
 @pytest.fixture
 def run_example(monkeypatch):
     """Runs an example as the site does, and gives its names and what it warned of."""
+    from matplotlib import pyplot
+
     monkeypatch.syspath_prepend(ROOT / "docs")
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # put back afterwards
     monkeypatch.setattr(pyplot, "show", lambda: None)
@@ -119,8 +118,11 @@ def test_there_are_enough_of_them():
     assert set(CLAIMS) == set(EXAMPLES)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_draws_what_it_says_and_nothing_unexplained(name, run_example, capsys):
+    from matplotlib import pyplot
+
     names, warned = run_example(EXAMPLES[name])
     assert warned == EXPLAINED.get(name, [])
     assert CLAIMS[name](names)
@@ -144,12 +146,15 @@ def test_an_example_is_short_and_says_that_data_are_simulated(name):
 @pytest.fixture
 def run_notebook(tmp_path, monkeypatch):
     """Makes a notebook of an example, as the site offers it, and runs it in a real kernel."""
+    import nbclient
+    import nbformat
+    from sphinx_gallery.notebook import python_to_jupyter_cli
 
     def run(name):
         script = Path(shutil.copy(EXAMPLES[name], tmp_path))
         python_to_jupyter_cli([str(script)])
         book = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
-        nbclient.NotebookClient(book, timeout=600, kernel_name="python3").execute(cwd=tmp_path)
+        nbclient.NotebookClient(book, timeout=PATIENCE, kernel_name="python3").execute(cwd=tmp_path)
         cells = [cell for cell in book.cells if cell.cell_type == "code"]
         return [[dict(each.get("data", each)) for each in cell.outputs] for cell in cells]
 
@@ -160,6 +165,7 @@ def count_kind(outputs, kind):
     return sum(kind in each for each in outputs)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # of the kernel's machinery
 def test_the_report_is_shown_in_a_notebook(run_notebook):
     *_, drawn, (report,) = run_notebook("shortcut")
@@ -170,6 +176,7 @@ def test_the_report_is_shown_in_a_notebook(run_notebook):
     assert len(report["text/plain"].splitlines()) < 12
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # of the kernel's machinery
 def test_the_path_and_its_figures_are_shown_in_a_notebook(run_notebook):
     """`path.plot()` above another line showed nothing: pyplot did not know its figure."""
@@ -188,6 +195,7 @@ def needs(name):
     return pytest.mark.skipif(name not in PRESENT, reason=f"{name} is not in {DATA}")
 
 
+@pytest.mark.thorough
 @needs("heart_disease")
 def test_the_claims_on_heart_disease():
     X, y, hospital, _ = load_heart_by_hospital(DATA)
@@ -203,6 +211,7 @@ def test_the_claims_on_heart_disease():
     assert score.screen_.set_index("column")["verdict"]["ca"] == "rejected"
 
 
+@pytest.mark.thorough
 @needs("heart_disease")
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 def test_the_claims_on_the_next_hospital():
@@ -219,6 +228,7 @@ def test_the_claims_on_the_next_hospital():
     assert after["brier"].value < before["brier"].value
 
 
+@pytest.mark.thorough
 @needs("acs_income")
 def test_the_claims_on_income():
     X, y, state, _ = load_income_by_state(DATA)
@@ -228,6 +238,7 @@ def test_the_claims_on_income():
     assert not X.isna().any().any()
 
 
+@pytest.mark.thorough
 @needs("sachs")
 def test_the_claims_on_proteins():
     X, y, experiment, causal = load_sachs(DATA)

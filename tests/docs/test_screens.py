@@ -32,6 +32,7 @@ def test_the_guides_and_the_questions_are_run():
     assert {"docs/faq.md", *names} <= set(PAGES)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_shows_what_is_printed(name, tmp_path):

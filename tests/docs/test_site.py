@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from support.processes import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "_build" / "html"
 SCREENSHOTS = ROOT / "docs" / "_build" / "screenshots"
@@ -66,6 +68,7 @@ def open_page(browser):
 
     def open_one(url, width=1280, **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        context.set_default_timeout(PATIENCE * 1000)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -80,6 +83,7 @@ def open_page(browser):
     assert [each for each in complaints if not each.startswith(("file:", "Failed to fetch"))] == []
 
 
+@pytest.mark.thorough
 def test_links_lead_somewhere_and_public_names_are_in_the_reference(site, checker):
     pages = checker.read_pages(site.resolve())
     assert len(pages) > 100
@@ -110,6 +114,7 @@ def test_the_first_commands_are_those_of_the_readme_which_are_run():
     assert said[0].replace("\\\n", "").split() == said[1].split()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_search_finds_a_page_without_a_network(scheme, site, address, open_page):
     start = address if scheme == "http" else site.as_uri()
@@ -119,6 +124,7 @@ def test_search_finds_a_page_without_a_network(scheme, site, address, open_page)
     assert any("icscm.stability_selection.html" in each for each in found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_light_or_dark_as_the_reader_prefers(scheme, address, open_page):
     page = open_page(f"{address}/theory.html", color_scheme=scheme)
@@ -127,6 +133,7 @@ def test_it_is_light_or_dark_as_the_reader_prefers(scheme, address, open_page):
     assert brightness > 200 if scheme == "light" else brightness < 60
 
 
+@pytest.mark.thorough
 def test_the_reader_can_switch_to_dark(address, open_page):
     page = open_page(f"{address}/index.html", color_scheme="light")
     html = page.locator("html")
@@ -135,6 +142,7 @@ def test_the_reader_can_switch_to_dark(address, open_page):
     assert html.get_attribute("data-theme") == "dark"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", [*PAGES.values(), *MORE_PAGES])
 def test_a_telephone_need_not_scroll_sideways(path, address, open_page):
     page = open_page(f"{address}/{path}", width=390)
@@ -145,6 +153,7 @@ def test_a_telephone_need_not_scroll_sideways(path, address, open_page):
     assert page.locator(".bd-article *").evaluate_all(outside) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PAGES)
 def test_five_pages_to_look_at(name, address, open_page):
     SCREENSHOTS.mkdir(exist_ok=True)

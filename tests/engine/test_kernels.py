@@ -14,7 +14,13 @@ from icscm.engine.stores import sort_rows
 from support.literal import kernels as _reference
 
 KERNELS = [name for name, _ in inspect.getmembers(_reference, inspect.isfunction) if name[0] != "_"]
-DTYPES = [np.float64, np.float32, np.int64, np.int8, np.uint8]
+# Compiling a kernel for one more type takes seconds.
+DTYPES = [
+    np.float64,
+    np.float32,
+    np.int64,
+    *(pytest.param(dtype, marks=pytest.mark.thorough) for dtype in (np.int8, np.uint8)),
+]
 
 
 def test_every_kernel_has_a_twin():
@@ -36,29 +42,35 @@ def run_both(name, make_arguments):
 
 @st.composite
 def value_tables(draw):
-    dtype = draw(st.sampled_from(DTYPES))
     n_rows, n_columns = draw(st.integers(1, 300)), draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    X = rng.integers(0, draw(st.sampled_from([2, 3, 100])), size=(n_rows, n_columns)).astype(dtype)
+    X = rng.integers(0, draw(st.sampled_from([2, 3, 100])), size=(n_rows, n_columns))
     return np.asfortranarray(X) if draw(st.booleans()) else X
 
 
 seeds = st.integers(0, 2**32)
 bounded = settings(max_examples=60, deadline=None)
+# each of the types is compiled by itself
+of_each_type = pytest.mark.parametrize("dtype", DTYPES)
+for_a_type = settings(max_examples=20, deadline=None)
 
 
-@bounded
-@given(value_tables(), seeds)
-def test_hash_rows(X, seed):
+@of_each_type
+@for_a_type
+@given(X=value_tables(), seed=seeds)
+def test_hash_rows(dtype, X, seed):
+    X = X.astype(dtype)
     salt = np.random.default_rng(seed).integers(2**64, size=X.shape[1], dtype=np.uint64)
     for columns in (np.flatnonzero(salt % np.uint64(4)), np.arange(X.shape[1])):
         own = X, columns, salt, 0, len(X)
         run_both("hash_rows", lambda own=own: (*own, np.zeros(len(X), np.uint64)))
 
 
-@bounded
-@given(value_tables(), seeds)
-def test_hash_column(X, seed):
+@of_each_type
+@for_a_type
+@given(X=value_tables(), seed=seeds)
+def test_hash_column(dtype, X, seed):
+    X = X.astype(dtype)
     salt = np.random.default_rng(seed).integers(2**64, size=X.shape[1], dtype=np.uint64)
     run_both("hash_column", lambda: (X[:, 0], salt[0], np.full(len(X), 7, np.uint64)))
     by_column, by_row = np.zeros((2, len(X)), np.uint64)
@@ -93,9 +105,11 @@ def test_hashes_of_extreme_values(dtype):
     assert len(np.unique(hashes)) == len(distinct)
 
 
-@bounded
-@given(value_tables(), st.sampled_from([1, 2, 51, 256]))
-def test_tally_values(X, most):
+@of_each_type
+@for_a_type
+@given(X=value_tables(), most=st.sampled_from([1, 2, 51, 256]))
+def test_tally_values(dtype, X, most):
+    X = X.astype(dtype)
     values = X[:, 0].copy()
     if values.dtype.kind == "f":
         values[::2] *= -1  # -0.0 and 0.0 are one value
@@ -128,9 +142,11 @@ def test_hash_does_not_depend_on_dtype_or_on_the_sign_of_zero():
     assert hashes[0, 0] != hashes[0, 1]
 
 
-@bounded
-@given(value_tables(), seeds, st.integers(1, 255))
-def test_code_columns(X, seed, most_edges):
+@of_each_type
+@for_a_type
+@given(X=value_tables(), seed=seeds, most_edges=st.integers(1, 255))
+def test_code_columns(dtype, X, seed, most_edges):
+    X = X.astype(dtype)
     rng = np.random.default_rng(seed)
     columns = rng.permutation(X.shape[1])
     edges = [np.unique(rng.choice(X[:, j], size=min(most_edges, len(X)))) for j in columns]
@@ -157,9 +173,11 @@ def test_code_columns(X, seed, most_edges):
     )
 
 
-@bounded
-@given(value_tables(), st.integers(1, 20))
-def test_choose_edges(X, most):
+@of_each_type
+@for_a_type
+@given(X=value_tables(), most=st.integers(1, 20))
+def test_choose_edges(dtype, X, most):
+    X = X.astype(dtype)
     if X.dtype.kind == "f":
         X[: len(X) // 3, 0] = X[:, -1] = np.nan
     ordered = np.sort(np.ascontiguousarray(X.T), axis=1)
@@ -190,9 +208,11 @@ def test_sort_cells(n_rows, n_environments, seed):
     )
 
 
-@bounded
-@given(value_tables(), seeds)
-def test_pack_columns(X, seed):
+@of_each_type
+@for_a_type
+@given(X=value_tables(), seed=seeds)
+def test_pack_columns(dtype, X, seed):
+    X = X.astype(dtype)
     rng = np.random.default_rng(seed)
     columns = rng.permutation(X.shape[1])
     n_words = len(X) // 64 + 2

@@ -22,8 +22,9 @@ def run_both(name, make_arguments, rtol=0.0):
     return fast
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float64])
 @bounded
-@given(seeds, st.integers(1, 90), st.sampled_from([np.uint8, np.int64, np.float64]), st.booleans())
+@given(seed=seeds, n_rows=st.integers(1, 90), is_spoilt=st.booleans())
 def test_pack_rows(seed, n_rows, dtype, is_spoilt):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, size=(n_rows, 11)).astype(dtype)
@@ -38,8 +39,9 @@ def test_pack_rows(seed, n_rows, dtype, is_spoilt):
         np.testing.assert_array_equal(fast[-1], slow[-1])
 
 
+@pytest.mark.parametrize("form", ["csr", "csc"])
 @bounded
-@given(seeds, st.sampled_from(["csr", "csc"]), st.booleans())
+@given(seed=seeds, is_spoilt=st.booleans())
 def test_pack_sparse(seed, form, is_spoilt):
     import scipy.sparse as sp
 

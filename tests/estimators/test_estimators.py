@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
@@ -21,28 +20,6 @@ from icscm.model.tree import make_chain
 from icscm.stats.independence import ChiSquaredTest
 
 ESTIMATORS = [SCMClassifier(), ICSCMClassifier()]
-
-EXPECTED_FAILURES = {
-    "check_classifiers_train": (
-        "asks that predict be the likelier class of predict_proba; here predict is the rule set's "
-        "verdict, and a leaf may hold more training samples of the other class"
-    )
-}
-if sklearn.__version__.startswith("1.6."):
-    shuffled = "1.6 makes the labels binary after shuffling: rows and weights get different ones"
-    EXPECTED_FAILURES |= {
-        f"check_sample_weight_equivalence_on_{kind}_data": shuffled for kind in ("dense", "sparse")
-    }
-
-
-def list_expected_failures(estimator):
-    return EXPECTED_FAILURES
-
-
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=list_expected_failures)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_frames_keep_their_names(frame, data):

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from icscm import InvariantForestClassifier, InvariantTreeClassifier, load
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning, NothingFoundWarning
@@ -35,20 +34,11 @@ def make_forest(**parameters):
     return InvariantForestClassifier(**{"n_estimators": 12, "random_state": 0, **parameters})
 
 
-# A row of weight 2 is one sample, in a tree's draw or out of it; two copies are two samples.
-WEIGHTED = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "weights are no repetitions: draws differ"
-    for kind in ("dense", "sparse")
-}
-
-
-@parametrize_with_checks(
-    [InvariantForestClassifier(n_estimators=3, random_state=0)],
-    expected_failed_checks=lambda _: WEIGHTED,
-)
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+@pytest.fixture(scope="module")
+def fitted():
+    """A forest that must not be changed, with its data."""
+    X, y, environment = make_table(1000)
+    return make_forest().fit(X, y, environments=environment), X, y, environment
 
 
 def test_no_tree_uses_a_habit_that_a_plain_forest_uses():
@@ -65,20 +55,19 @@ def test_no_tree_uses_a_habit_that_a_plain_forest_uses():
 
 @pytest.mark.parametrize("resample", ["rows", "environments"])
 def test_threads_make_no_difference_and_seeds_do(resample):
-    X, y, environment = make_table(1500)
-    fitted = [
-        make_forest(resample=resample, n_jobs=n_jobs).fit(X, y, environments=environment)
-        for n_jobs in (1, 2, 3)
-    ]
-    assert fitted[0].model_ == fitted[1].model_ == fitted[2].model_
-    pd.testing.assert_frame_equal(fitted[0].out_of_bag_, fitted[2].out_of_bag_)
-    other = make_forest(resample=resample, random_state=1).fit(X, y, environments=environment)
-    assert other.model_ != fitted[0].model_
-
-
-def test_the_probability_is_the_calibrated_mean_of_the_trees():
     X, y, environment = make_table(1000)
-    forest = make_forest().fit(X, y, environments=environment)
+    alone, threaded = (
+        make_forest(n_estimators=6, resample=resample, n_jobs=n_jobs).fit(X, y, environment)
+        for n_jobs in (1, 3)
+    )
+    assert threaded.model_ == alone.model_
+    pd.testing.assert_frame_equal(threaded.out_of_bag_, alone.out_of_bag_)
+    other = make_forest(n_estimators=6, resample=resample, random_state=1).fit(X, y, environment)
+    assert other.model_ != alone.model_
+
+
+def test_the_probability_is_the_calibrated_mean_of_the_trees(fitted):
+    forest, X, _, _ = fitted
     means = np.mean([tree.predict_proba(X) for tree in forest.model_.trees], axis=0)
     intercept, slope = forest.calibration_.calibration
     assert (intercept, slope) == forest.model_.calibration != (0.0, 1.0)
@@ -127,9 +116,8 @@ def test_predictions_that_do_not_rank_are_not_calibrated():
     assert not forest.model_.is_calibrated
 
 
-def test_rows_are_drawn_without_replacement():
-    X, y, environment = make_table(1000)
-    forest = make_forest().fit(X, y, environments=environment)
+def test_rows_are_drawn_without_replacement(fitted):
+    forest = fitted[0]
     sizes = {sum(np.sum(leaf) for leaf in tree.leaves) for tree in forest.model_.trees}
     assert sizes == {round(DRAWN_SHARE * 1000)}
 
@@ -259,6 +247,7 @@ def test_two_environments_cannot_be_drawn_from():
             make_forest(resample="environments").fit(X, y, environments=environment)
 
 
+@pytest.mark.thorough
 def test_a_feature_refused_on_all_rows_is_refused_by_every_tree():
     """A tree on fewer rows might let a habit in; judged once on all rows, none does."""
     X, y, environment = make_table(2000, seed=3)
@@ -268,52 +257,55 @@ def test_a_feature_refused_on_all_rows_is_refused_by_every_tree():
     assert "habit" not in forest.features_used_
 
 
-def test_no_tree_uses_a_column_that_the_screen_rejects():
+@pytest.mark.parametrize(
+    ("n_seeds", "least"), [(2, 3), pytest.param(4, 6, marks=pytest.mark.thorough)]
+)
+def test_no_tree_uses_a_column_that_the_screen_rejects(n_seeds, least):
     """A forest on genomes listed an artefact of sequencing as rejected, and 1 of its 100 trees used
     it: trees judged the columns again, on their own rows. Columns are judged once."""
     n_rejected = 0
-    for seed in range(4):
+    for seed in range(n_seeds):
         X, y, environment = make_table(1_500, seed=seed)
         X["artefact"] = np.where(environment == 0, y, 0)  # in one environment only
         forest = make_forest(n_estimators=40).fit(X, y, environments=environment)
-        rejected = {each.rule.feature for each in forest.trace_.rejected_columns}
+        rejected = {column.rule.feature for column in forest.trace_.rejected_columns}
         n_rejected += len(rejected)
         assert "artefact" in rejected
         assert not rejected & set(forest.model_.count_uses())
-    assert n_rejected >= 6
+    assert n_rejected >= least
 
 
 def test_an_environment_called_all():
     """Its scores stood in the row of all samples, and the report showed one environment less."""
-    X, y, place = make_table()
-    fitted = []
+    X, y, place = make_table(1000)
+    forests = []
     for last in ("also", "all"):  # the same order
         names = np.array(["aa", "ab", "ac", "ad", last])
-        fitted.append(make_forest().fit(X, y, environments=names[place]))
-    scores = [each.out_of_bag_ for each in fitted]
+        forests.append(make_forest(n_estimators=4).fit(X, y, environments=names[place]))
+    scores = [forest.out_of_bag_ for forest in forests]
     assert scores[1].index.tolist() == ["all", "aa", "ab", "ac", "ad", "all"]
     np.testing.assert_array_equal(*scores)
-    errors = [each.report().to_dict()["errors"] for each in fitted]
+    errors = [forest.report().to_dict()["errors"] for forest in forests]
     assert errors[0]["error"] == errors[1]["error"]
-    assert [each["environment"] for each in errors[1]["environments"]] == names.tolist()
+    assert [row["environment"] for row in errors[1]["environments"]] == names.tolist()
 
 
-def test_the_report_has_importances():
-    X, y, place = make_table(1000)
-    forest = make_forest().fit(X, y, environments=place)
+def test_the_report_has_importances(fitted):
+    forest, X, y, place = fitted
     uses = forest.report().to_dict()["model"]["trees"]["uses"]
     shares = dict(zip(X.columns, forest.feature_importances_, strict=True))
-    assert {each["feature"]: each["importance"] for each in uses} == {
+    assert {use["feature"]: use["importance"] for use in uses} == {
         name: share for name, share in shares.items() if share
     }
     assert "auc" not in uses[0]
-    trees = forest.report(X, y, place).to_dict()["model"]["trees"]
+    report = forest.report(X, y, place)
+    trees = report.to_dict()["model"]["trees"]
     frame = forest.permute_columns(X, y, place).to_frame().set_index("feature")
     assert trees["n_permuted"] == 1000
-    for each in trees["uses"]:
-        assert each["auc"] == pytest.approx(frame.loc[each["feature"], "auc"])
-        assert each["lowest"][0] <= each["auc"] + 0.1
-        assert each["lowest"][0] <= each["highest"][0]
+    for use in trees["uses"]:
+        assert use["auc"] == pytest.approx(frame.loc[use["feature"], "auc"])
+        assert use["lowest"][0] <= use["auc"] + 0.1
+        assert use["lowest"][0] <= use["highest"][0]
     for text in ("loss of AUC", "1,000 training rows"):
-        assert text in forest.report(X, y, place).to_html()
-        assert text in forest.report(X, y, place).to_markdown()
+        assert text in report.to_html()
+        assert text in report.to_markdown()

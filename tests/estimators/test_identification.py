@@ -22,7 +22,7 @@ def find_features(learner, data, seed):
     return set(learner.features_used_)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_distractors", [1, 3, 7, 20])
 def test_identification(n_distractors):
     n_found, n_found_by_scm = 0, 0
@@ -34,7 +34,7 @@ def test_identification(n_distractors):
     assert n_found_by_scm == 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_more_samples_find_the_parents_more_often():
     shares = []
     for n_samples in (500, 2_000, 10_000):
@@ -49,7 +49,7 @@ def test_more_samples_find_the_parents_more_often():
     assert shares[0] < shares[1] < shares[2]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_first_rule_is_refused_at_the_level_of_the_test():
     """A true parent's first leaf is invariant, so its rule is refused in alpha of the runs."""
     n_refused, n_runs, alpha = 0, 200, 0.05

@@ -13,7 +13,7 @@ with warnings.catch_warnings():  # of its own use of matplotlib
     shap = pytest.importorskip("shap")
 
 
-@pytest.mark.slow  # shap compiles its kernels in every process
+@pytest.mark.thorough  # shap compiles its kernels in every process
 @pytest.mark.parametrize(
     "learner",
     [InvariantTreeClassifier(), InvariantForestClassifier(3, random_state=0), ICSCMClassifier()],

@@ -21,6 +21,8 @@ LEARNERS = {
     "tree": InvariantTreeClassifier(),
     "forest": InvariantForestClassifier(n_estimators=5, random_state=0),
 }
+# Plain rules fit and predict as rules do.
+NAMES = ["rules", "tree", "forest", pytest.param("plain rules", marks=pytest.mark.thorough)]
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +36,12 @@ def routing():
         yield
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_threshold_is_tuned_on_held_out_rows(data, name):
     learner = sklearn.clone(LEARNERS[name]).set_fit_request(environments=True)
-    tuned = TunedThresholdClassifierCV(learner, scoring="balanced_accuracy", cv=2, random_state=0)
+    tuned = TunedThresholdClassifierCV(
+        learner, scoring="balanced_accuracy", thresholds=20, cv=2, random_state=0
+    )
     tuned.fit(data.X, data.y, environments=data.environments)
     assert tuned.estimator_.environments_ == tuple(np.unique(data.environments).tolist())
     positive = tuned.predict_proba(data.X)[:, 1] >= tuned.best_threshold_
@@ -45,7 +49,7 @@ def test_a_threshold_is_tuned_on_held_out_rows(data, name):
     assert evaluate(tuned, data.X, data.y).threshold is None  # it decides itself
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_probabilities_are_calibrated_on_held_out_rows(data, name):
     learner = sklearn.clone(LEARNERS[name]).set_fit_request(environments=True)
     calibrated = CalibratedClassifierCV(learner, cv=3)

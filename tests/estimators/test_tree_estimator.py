@@ -12,7 +12,6 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import icscm
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
@@ -25,21 +24,6 @@ from icscm.exceptions import (
     NothingFoundWarning,
 )
 from support.fitting import fit_quietly
-
-# Tests allow for the variance of weights: a row of weight 2 is one sample, two copies are two.
-WEIGHTED = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "weights are no repetitions"
-    for kind in ("dense", "sparse")
-}
-
-
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
-@parametrize_with_checks(
-    [InvariantTreeClassifier(), InvariantTreeClassifier(probabilities="balanced", max_leaves=3)],
-    expected_failed_checks=lambda _: WEIGHTED,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def make_patients(n=3000, n_places=4, seed=0):
@@ -213,7 +197,7 @@ def test_nothing_found():
 )
 def test_parameters_have_one_clear_error(patients, changed, message):
     """And a fit that fails leaves the learner as it was."""
-    X, y, place = patients
+    X, y, place = (values[:300] for values in patients)
     learner = InvariantTreeClassifier(max_leaves=2).fit(X, y, environments=place)
     before = learner.model_
     learner.set_params(**changed)
@@ -279,17 +263,17 @@ def test_clone_keeps_every_parameter():
 
 
 @pytest.mark.parametrize("with_routing", [True, False])
-def test_model_selection(patients, with_routing):
+def test_model_selection(with_routing):
     """The environments reach every inner fit, whether metadata routing is on or off."""
-    X, y, place = patients
+    X, y, place = make_patients(1500)
     learner = InvariantTreeClassifier(max_leaves=4)
     with sklearn.config_context(enable_metadata_routing=with_routing), warnings.catch_warnings():
         warnings.simplefilter("error", IcscmWarning)
         if with_routing:
             learner.set_fit_request(environments=True)
-        scores = cross_validate(learner, X, y, cv=3, params={"environments": place})
+        scores = cross_validate(learner, X, y, cv=2, params={"environments": place})
         assert (scores["test_score"] > 0.65).all()
-        search = GridSearchCV(learner, {"max_leaves": [2, 8]}, cv=3).fit(X, y, environments=place)
+        search = GridSearchCV(learner, {"max_leaves": [2, 8]}, cv=2).fit(X, y, environments=place)
         assert search.best_estimator_.features_used_ == ["age", "smoker"]
         name = "environments" if with_routing else "invarianttreeclassifier__environments"
         pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), learner)
@@ -349,10 +333,11 @@ def simulate(rng, n=1500, n_places=5, habit=False, effect=1.2):
     return X, y, place
 
 
-def test_equal_effects_are_seldom_refused():
+@pytest.mark.parametrize("n_runs", [40, pytest.param(200, marks=pytest.mark.thorough)])
+def test_equal_effects_are_seldom_refused(n_runs):
     """At the root, where the test is strongest: a few of a hundred true features, by chance."""
     rng = np.random.default_rng(0)
-    n_runs, refused = 200, 0
+    refused = 0
     for _ in range(n_runs):
         learner = InvariantTreeClassifier(max_leaves=2, n_jobs=1)
         trace = fit_quietly(learner, *simulate(rng)).trace_
@@ -363,9 +348,10 @@ def test_equal_effects_are_seldom_refused():
     assert refused <= 0.04 * n_runs
 
 
-def test_a_planted_habit_is_never_used():
+@pytest.mark.parametrize("n_runs", [8, pytest.param(40, marks=pytest.mark.thorough)])
+def test_a_planted_habit_is_never_used(n_runs):
     rng = np.random.default_rng(1)
-    for _ in range(40):
+    for _ in range(n_runs):
         learner = InvariantTreeClassifier(n_jobs=1)
         fitted = fit_quietly(learner, *simulate(rng, n=4000, habit=True))
         assert 3 not in fitted.features_used_
@@ -386,11 +372,12 @@ def interact(rng, habit):
     return X, y, place
 
 
+@pytest.mark.parametrize("n_runs", [4, pytest.param(20, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("habit", [False, True])
-def test_interacting_causes_are_kept_and_a_fading_shortcut_is_not(habit):
+def test_interacting_causes_are_kept_and_a_fading_shortcut_is_not(habit, n_runs):
     """Judged marginally, x1 was rejected: its effect depends on the rate of x0 at the site."""
     rng = np.random.default_rng(3)
-    n_runs, n_kept = 20, 0
+    n_kept = 0
     for _ in range(n_runs):
         fitted = fit_quietly(InvariantTreeClassifier(n_jobs=1), *interact(rng, habit))
         n_kept += {0, 1} <= set(fitted.features_used_)

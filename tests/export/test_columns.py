@@ -43,7 +43,7 @@ def run_sql(connection, frame, query):
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 @pytest.mark.parametrize("kind", MODELS)
-def test_columns_agree(engines, tmp_path, kind):
+def test_columns_agree(default_engines, tmp_path, kind):
     """`icscm predict` called them class and rule, and had them in another order."""
     X, y, places = make_table()
     saved = make_saved_model(MODELS[kind].fit(X, y, environments=places))
@@ -68,6 +68,6 @@ def test_columns_agree(engines, tmp_path, kind):
     assert {each._fields for each in made} == {Decisions._fields}
     assert made == expected
     query = export_model(saved, "sql")
-    for connection in engines.values():
+    for connection in default_engines.values():
         connection.execute("DROP TABLE IF EXISTS data")
         assert run_sql(connection, rows, query) == (names, expected)

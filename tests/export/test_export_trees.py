@@ -19,6 +19,7 @@ from support.exported_models import (
     CLASSES,
     COLUMN_TYPES,
     assert_exports_agree,
+    fold,
     rules_on,
     run_json,
     run_python,
@@ -27,9 +28,11 @@ from support.exported_models import (
 )
 from support.hostile import SQL_NAMES
 from support.random_models import (
+    KINDS,
     calibrated,
     forests,
     make_chain,
+    make_each_kind,
     make_tree,
     number_leaves,
     scores,
@@ -64,7 +67,7 @@ def test_trees_agree_on_random_tables(engines, case):
     assert_exports_agree(engines, *case)
 
 
-@SLOW
+@settings(SLOW, max_examples=40)
 @given(cases(forests))
 def test_forests_agree_on_random_tables(engines, case):
     """Sums are taken in one order everywhere, so that not even the last bit differs."""
@@ -94,6 +97,41 @@ def test_text_of_any_model_prints(case):
     assert all(line.isprintable() for line in text.split("\n"))
 
 
+EVERY_COLUMN = {
+    'it\'s "x"\n--': ("float", [None, 1.0, 2.5, math.inf, -1.0, 63.0, 0.1, -0.0]),
+    "TRUE": ("whole", [7, None, 2**60 + 1, 2**60, -1, 0, 1, 7]),
+    "'; DROP TABLE data; --": ("text", ["a", "it's", None, "", "two\nlines", "😀", "NaN", "a"]),
+    "select": ("boolean", [True, False, True, None, True, False, False, None]),
+    "*/ {{7*7}}": ("coded", [1.0, 2.5, -3.0, 1.0, None, 2.5, 0.0, 1.0]),
+}
+NUMBER, WHOLE, TEXT, FLAG, CODED = EVERY_COLUMN
+EVERY_RULE = [
+    ThresholdRule(0, NUMBER, 0.1, above=True),
+    ThresholdRule(0, NUMBER, 2.5, above=False, missing=True),
+    MissingRule(0, NUMBER, is_missing=True),
+    ThresholdRule(1, WHOLE, 2**60, above=True, missing=False),
+    CategoryRule(2, TEXT, ("it's",), equal=True),
+    CategoryRule(2, TEXT, ("a", "😀"), equal=False, pooled=True, missing=False),
+    CategoryRule(2, TEXT, ("two\nlines", ""), equal=True, pooled=True, missing=True),
+    MissingRule(2, TEXT, is_missing=False),
+    CategoryRule(3, FLAG, (True,), equal=True),
+    CategoryRule(4, CODED, (1, 2.5), equal=False, pooled=True),
+    CategoryRule(4, CODED, (-3.0,), equal=True, missing=True),
+    MissingRule(3, FLAG, is_missing=True),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_with_each_rule(engines, kind):
+    """Rules of each kind about columns of each kind, with missing values and hostile names."""
+    features = [Feature(name, COLUMN_TYPES[each][3]) for name, (each, _) in EVERY_COLUMN.items()]
+    model = make_each_kind(EVERY_RULE)[kind]
+    saved = make_saved(features=features, model=model, environments=None, classes=("'", '"'))
+    results = assert_exports_agree(engines, saved, EVERY_COLUMN)
+    assert len({text for _, _, text in results}) > 2, "rows are decided by different things"
+    assert all(line.isprintable() for line in export_model(saved, "text").split("\n"))
+
+
 @pytest.mark.parametrize("missing", [None, True, False])
 @pytest.mark.parametrize("is_positive", [True, False])
 def test_missing_values_take_the_side_where_the_rule_is_false(engines, missing, is_positive):
@@ -115,28 +153,53 @@ def test_missing_values_take_the_side_where_the_rule_is_false(engines, missing, 
         assert len(set(results)) > 1
 
 
-@pytest.mark.parametrize("name", SQL_NAMES)
-def test_hostile_names(engines, name):
+def check_hostile_name(engines, name, make_model):
     """Each line of a tree is a comment in SQL and text in Python, whatever is in it."""
     rule = CategoryRule(0, name, (name,), equal=True)
     tree = make_chain([rule], leaves=(((1, 1), (9, 9)), ((9, 9), (1, 1))))
-    for model in (tree, Forest((tree, tree))):
-        features = [Feature(name, "category")]
-        saved = make_saved(features=features, model=model, classes=("no", name), version=name)
-        results = assert_exports_agree(engines, saved, {name: ("text", [name, "other", None])})
-        assert [label for label, _, _ in results] == [name, "no", "no"]
-        for to in LANGUAGES:
-            is_data = to == "sql"  # where quoted names stand as they are
-            assert all(
-                line.isprintable() or is_data for line in export_model(saved, to).split("\n")
-            )
+    features = [Feature(name, "category")]
+    saved = make_saved(
+        features=features, model=make_model(tree), classes=("no", name), version=name
+    )
+    results = assert_exports_agree(engines, saved, {name: ("text", [name, "other", None])})
+    assert [label for label, _, _ in results] == [name, "no", "no"]
+    for to in LANGUAGES:
+        is_data = to == "sql"  # where quoted names stand as they are
+        assert all(line.isprintable() or is_data for line in export_model(saved, to).split("\n"))
+
+
+@pytest.mark.parametrize("name", SQL_NAMES)
+def test_hostile_names(engines, name):
+    check_hostile_name(engines, name, lambda tree: tree)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", SQL_NAMES)
+def test_hostile_names_in_forests(engines, name):
+    check_hostile_name(engines, name, lambda tree: Forest((tree, tree)))
+
+
+def test_hostile_names_in_one_forest(engines):
+    """All names that SQL can tell apart, each in one of the trees."""
+    names = list({fold(name): name for name in SQL_NAMES}.values())
+    assert len(names) > 60
+    rules = [CategoryRule(j, name, (name,), equal=True) for j, name in enumerate(names)]
+    trees = [make_chain([rule], leaves=(((1, 1), (9, 9)), ((9, 9), (1, 1)))) for rule in rules]
+    features = [Feature(name, "category") for name in names]
+    saved = make_saved(features=features, model=Forest(tuple(trees)))
+    columns = {name: ("text", [name, "other", None]) for name in names}
+    results = assert_exports_agree(engines, saved, columns)
+    assert [label for label, _, _ in results] == ["yes", "no", "no"]
+    for to in ("python", "json", "text"):
+        assert all(line.isprintable() for line in export_model(saved, to).split("\n"))
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_deep_trees(engines, side):
+@pytest.mark.parametrize("depth", [150, pytest.param(400, marks=pytest.mark.thorough)])
+def test_deep_trees(engines, side, depth):
     """Python takes 100 blocks inside each other, and SQLite's parser hardly more."""
     columns = {f"c{i}": ("float", [float(i % 3), 1e9, -1.0]) for i in range(50)}
-    rules = [ThresholdRule(i % 50, f"c{i % 50}", i, above=True) for i in range(400)]
+    rules = [ThresholdRule(i % 50, f"c{i % 50}", i, above=True) for i in range(depth)]
     features = [Feature(name, "number") for name in columns]
     saved = make_saved(features=features, model=make_chain(rules, side))
     assert_exports_agree(engines, saved, columns)
@@ -152,7 +215,8 @@ def test_a_forest_too_large_for_sql():
     ast.parse(export_model(saved, "python"))
 
 
-def test_large_forests(engines):
+@pytest.mark.parametrize("n_trees", [20, pytest.param(40, marks=pytest.mark.thorough)])
+def test_large_forests(engines, n_trees):
     columns = {"a": ("float", [0.5, 3.5, None]), "b": ("text", ["x", "y", None])}
     features = [Feature("a", "number"), Feature("b", "category")]
     rules = [
@@ -160,13 +224,13 @@ def test_large_forests(engines):
         *(CategoryRule(1, "b", (each,), equal=True) for each in "xy"),
     ]
     rng = Random(4)
-    grown = [make_tree(rng.sample(rules, 4), rng, balanced=i % 2 == 1) for i in range(60)]
+    grown = [make_tree(rng.sample(rules, 4), rng, balanced=i % 2 == 1) for i in range(n_trees)]
     saved = make_saved(features=features, model=Forest(tuple(grown)))
     results = assert_exports_agree(engines, saved, columns)
-    assert all(text.endswith(" of 60 trees above 0.5") for _, _, text in results)
+    assert all(text.endswith(f" of {n_trees} trees above 0.5") for _, _, text in results)
 
 
-@pytest.mark.parametrize("n_trees", [None, 3])
+@pytest.mark.parametrize("n_trees", [None, 2])
 def test_texts_that_mean_missing(engines, n_trees):
     """What `icscm fit` took for missing in its file."""
     told = {"na": ["-9", "?"], "format": "text"}

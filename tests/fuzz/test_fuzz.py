@@ -13,16 +13,18 @@ from fuzz import judging
 from fuzz.areas import AREAS
 from fuzz.processes import Outcome
 from fuzz.shrinking import shrink
+from support.processes import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 SHARE = "0.001"  # of the cases of each area, at least one
+RUN_PATIENCE = 10 * PATIENCE  # seconds: each of the cases may take some time
 
 
 def run_trial(*words):
     """As `make fuzz` runs it: apart from the tests, which have threads."""
     return subprocess.run(
         [sys.executable, "tests/fuzz", *map(str, words)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=RUN_PATIENCE,
     )  # fmt: skip
 
 
@@ -34,6 +36,7 @@ def tried(tmp_path_factory):
     return run_trial(*words), folder, words
 
 
+@pytest.mark.thorough
 def test_nothing_is_violated(tried):
     done, _, words = tried
     assert done.returncode == 0, done.stdout + done.stderr
@@ -42,6 +45,7 @@ def test_nothing_is_violated(tried):
     assert done.stdout.count("\n| ") == len(words[1].split(",")) + 1
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_where_it_was(tried):
     _, folder, words = tried
     known = json.loads((folder / "state-0.json").read_text())
@@ -96,10 +100,11 @@ def test_what_is_none():
 
 def test_the_smallest_input_is_found():
     spec = {"rows": list(range(100)), "options": [["--a"], ["--b", "1"]], "seed": 3}
-    smallest = shrink(spec, lambda case: 42 in case["rows"], seconds=20)
+    smallest = shrink(spec, lambda case: 42 in case["rows"], seconds=PATIENCE)
     assert smallest == {"rows": [42], "options": [], "seed": 3}
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
 def test_a_planted_fault_is_seen_kept_and_replayed(tmp_path):
     """Each kind of end that must not be, from a process that is really forked."""
@@ -115,7 +120,8 @@ def test_a_planted_fault_is_seen_kept_and_replayed(tmp_path):
         f"areas.keep_smallest('models', spec, faults, Path({str(tmp_path)!r}))\n"
     )
     alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, env=alone)
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, cwd=ROOT, check=True, env=alone, timeout=RUN_PATIENCE)
     (kept,) = tmp_path.glob("models-*")
     assert "died by signal 6" in json.loads((kept / "case.json").read_text())["faults"][0]
     replayed = run_trial("--replay", kept)

@@ -21,7 +21,7 @@ from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load, make_saved_model
 from support.hostile import HOSTILE_NAMES
-from support.saved_models import make_mixed_table, make_saved, make_saved_tree
+from support.saved_models import make_grown_score, make_mixed_table, make_saved, make_saved_tree
 
 AGE = ThresholdRule(0, "age", 63.5, above=True)
 SMOKER = CategoryRule(1, "smoker", ("yes",), equal=True, missing=True)
@@ -356,6 +356,7 @@ FUZZED = [
     ),
     make_saved_tree(),
     make_saved_tree(2),
+    make_grown_score(),
 ]
 
 

@@ -14,11 +14,11 @@ from icscm.exceptions import IcscmError
 from icscm.model import parsing
 from icscm.model.forest import Forest
 from icscm.model.parsing import Feature
-from icscm.model.rules import CategoryRule, PresenceRule, ThresholdRule
+from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
 from icscm.model.saved import list_used, load, make_saved_model
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
-from support.random_models import calibrated, forests, make_chain, trees
+from support.random_models import KINDS, calibrated, forests, make_chain, make_each_kind, trees
 from support.saved_models import make_saved, make_saved_tree
 
 TREE, FOREST = make_saved_tree(), make_saved_tree(3)
@@ -48,8 +48,27 @@ RULES = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(calibrated(trees(RULES) | forests(RULES)))
 def test_files_give_the_model_back(tmp_path_factory, model):
+    check_round_trip(tmp_path_factory.mktemp("saved"), model)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_give_each_kind_back(tmp_path, kind):
+    """With rules of each kind, about missing values, too."""
+    rules = [
+        ThresholdRule(0, "age", 0.1, above=True),
+        CategoryRule(1, "smoker", ("é", "a"), equal=False, pooled=True, missing=True),
+        ThresholdRule(0, "age", -3, above=False, missing=False),
+        MissingRule(1, "smoker", is_missing=True),
+        CategoryRule(1, "smoker", ("b",), equal=True),
+    ]
+    check_round_trip(tmp_path, make_each_kind(rules)[kind])
+
+
+def check_round_trip(folder, model):
+    """A model from a file is equal, and predicts the same to the last bit."""
     saved = make_saved(model=model)
-    path = tmp_path_factory.mktemp("saved") / "m.json"
+    path = folder / "m.json"
     saved.save(path)
     found = load(path)
     assert found == saved

@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 import numpy as np
@@ -20,11 +21,13 @@ from icscm.model.splits import Node, Split, walk
 from icscm.model.tree import Tree
 from support.hostile import HOSTILE_NAMES
 from support.random_models import (
+    KINDS,
     calibrated,
     compute_chance,
     follow,
     forests,
     make_chain,
+    make_each_kind,
     make_tree,
     name_unseen,
     trees,
@@ -85,17 +88,14 @@ def chains(draw, rules):
     return tree_module.make_chain(kind, asked, tuple(leaves))
 
 
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
-@settings(max_examples=150, deadline=None)
-@given(calibrated(trees(RULES) | chains(RULES)), ROWS)
-def test_rows_go_where_a_literal_walk_goes(tree, rows):
-    """To one leaf or, where a value is missing of which a rule says nothing, to several."""
+def check_walk(tree, rows):
+    """Rows go where a literal walk goes, and are told why."""
     X = make_frame(rows)
     found = tree.decide(X)
     assert tree.predict_proba(X).tolist() == found.probability.tolist()
     assert tree.predict(X).tolist() == found.prediction.tolist()
     leaves = tree.find_leaves(X).tolist()
-    for row, leaf, *own in zip(rows, leaves, *(each.tolist() for each in found), strict=True):
+    for row, leaf, *decision in zip(rows, leaves, *(part.tolist() for part in found), strict=True):
         mean, n_leaves, likeliest = follow(tree, row)
         assert leaf == likeliest
         verdict = mean > 0.5 if tree.threshold is None else mean >= tree.threshold
@@ -104,7 +104,36 @@ def test_rows_go_where_a_literal_walk_goes(tree, rows):
             verdict, text = tree.leaf_verdicts[leaf], tree.leaf_texts[leaf]
             chance = tree.calibrate(np.array([compute_chance(tree, leaf)]))[0]
             assert mean == pytest.approx(chance, rel=1e-12)
-        assert own == [verdict, mean, text]
+        assert decision == [verdict, mean, text]
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@settings(max_examples=150, deadline=None)
+@given(calibrated(trees(RULES) | chains(RULES)), ROWS)
+def test_rows_go_where_a_literal_walk_goes(tree, rows):
+    """To one leaf or, where a value is missing of which a rule says nothing, to several."""
+    check_walk(tree, rows)
+
+
+# Rules of each kind, and all rows that they can tell apart.
+EVERY_RULE = [
+    ThresholdRule(0, "n", 2, above=True),
+    CategoryRule(1, "t", ("a",), equal=True),
+    ThresholdRule(0, "n", 0, above=False, missing=True),
+    CategoryRule(1, "t", ("a", "c"), equal=False, pooled=True, missing=False),
+    PresenceRule(2, "p", present=True),
+    MissingRule(1, "t", is_missing=False),
+    CategoryRule(1, "t", ("b",), equal=True, missing=True),
+    ThresholdRule(0, "n", 3, above=True, missing=False),
+    MissingRule(0, "n", is_missing=True),
+]
+EVERY_ROW = [*product((None, 0.0, 1.0, 2.0, 3.0, 4.0), (None, "a", "b", "c"), (0.0, 1.0))]
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.endswith(("forest", "score"))])
+def test_each_kind_of_tree(kind):
+    check_walk(make_each_kind(EVERY_RULE)[kind], EVERY_ROW)
 
 
 @settings(max_examples=100, deadline=None)
@@ -122,10 +151,8 @@ def test_paths_are_true_of_the_samples_in_their_leaves(tree, rows):
         assert inside.tolist() == (leaves == number).tolist()
 
 
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
-@settings(max_examples=60, deadline=None)
-@given(forests(RULES), ROWS)
-def test_a_forest_is_the_mean_of_its_trees(forest, rows):
+def check_votes(forest, rows):
+    """A forest is the mean of its trees, and counts their votes."""
     X = make_frame(rows)
     mean = np.mean([tree.predict_proba(X) for tree in forest.trees], axis=0)
     assert forest.predict_proba(X) == pytest.approx(mean, abs=1e-12)
@@ -137,6 +164,20 @@ def test_a_forest_is_the_mean_of_its_trees(forest, rows):
         flag = f"{name_unseen(forest, row)}: " if is_mean else ""
         assert text == f"{flag}{n} of {len(forest)} {word} above 0.5"
     assert set(forest.rules) == {rule for tree in forest.trees for rule in tree.rules}
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@settings(max_examples=60, deadline=None)
+@given(forests(RULES), ROWS)
+def test_a_forest_is_the_mean_of_its_trees(forest, rows):
+    check_votes(forest, rows)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+def test_a_forest_with_each_rule():
+    forest = make_each_kind(EVERY_RULE)["forest"]
+    check_votes(forest, EVERY_ROW)
+    check_votes(Forest(forest.trees[:1]), EVERY_ROW)
 
 
 def test_missing_values_never_seen_warn_once_for_a_column():
@@ -189,10 +230,7 @@ def test_a_tie_is_negative():
     assert tree.count_wrong() == (0, 5)
 
 
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
-@settings(max_examples=60, deadline=None)
-@given(calibrated(trees(RULES) | forests(RULES)), ROWS)
-def test_calibration_and_threshold(model, rows):
+def check_calibration(model, rows):
     """The arithmetic written out; (0, 1) leaves every bit as it was.
 
     A tree's mean over leaves is that of their calibrated probabilities.
@@ -210,6 +248,21 @@ def test_calibration_and_threshold(model, rows):
     assert model.predict(X).tolist() == model.decide(X).prediction.tolist() == is_positive.tolist()
     assert (raw >= model.find_cut()).tolist() == is_positive.tolist()
     assert not model.make_baseline().is_moved
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@settings(max_examples=60, deadline=None)
+@given(calibrated(trees(RULES) | forests(RULES)), ROWS)
+def test_calibration_and_threshold(model, rows):
+    check_calibration(model, rows)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+@pytest.mark.parametrize("kind", ["tree", "balanced tree", "forest", "score"])
+def test_calibration_of_each_kind(kind):
+    models = make_each_kind(EVERY_RULE)
+    check_calibration(models[kind], EVERY_ROW)
+    check_calibration(models[f"calibrated {kind}"], EVERY_ROW)
 
 
 @pytest.mark.parametrize("kind", ["conjunction", "disjunction"])

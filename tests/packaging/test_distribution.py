@@ -18,6 +18,7 @@ import pytest
 
 from icscm import ICSCMClassifier, __version__
 from icscm.datasets import make_hospitals
+from support.processes import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = "plot", "data", "dask", "cuda"
@@ -26,9 +27,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def run(*arguments, **options):
     options["env"] = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run(
-        [str(each) for each in arguments], check=True, capture_output=True, text=True, **options
-    ).stdout
+    command = [str(each) for each in arguments]
+    settings = {"check": True, "capture_output": True, "text": True, "timeout": PATIENCE}
+    return subprocess.run(command, **settings, **options).stdout
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +47,14 @@ def metadata(distributions):
         return message_from_bytes(wheel.read(name))
 
 
+@pytest.mark.thorough
 def test_the_index_would_show_the_description(distributions):
     assert (
         run(sys.executable, "-m", "twine", "check", "--strict", *distributions).count("PASSED") == 2
     )
 
 
+@pytest.mark.thorough
 def test_the_description_has_no_link_that_leads_nowhere(metadata):
     """Links and pictures of the README lead into the repository, which the index does not have."""
     text = metadata.get_payload(decode=True).decode()
@@ -62,6 +65,7 @@ def test_the_description_has_no_link_that_leads_nowhere(metadata):
     assert "pip install icscm" in text
 
 
+@pytest.mark.thorough
 def test_the_description_reads_as_whole_sentences(metadata):
     """Captions and lists of links to pages of the repository were left as fragments."""
     text = metadata.get_payload(decode=True).decode()
@@ -70,6 +74,7 @@ def test_the_description_reads_as_whole_sentences(metadata):
     assert not re.search(r"^ *[.,:]|<!--", text, re.MULTILINE)
 
 
+@pytest.mark.thorough
 def test_metadata(metadata):
     assert metadata["Version"] == __version__
     classifiers = metadata.get_all("Classifier")
@@ -79,6 +84,7 @@ def test_metadata(metadata):
     assert metadata["License-Expression"] == "BSD-3-Clause"
 
 
+@pytest.mark.thorough
 def test_the_source_distribution_is_whole(distributions):
     with tarfile.open(distributions[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -88,6 +94,7 @@ def test_the_source_distribution_is_whole(distributions):
     ]
 
 
+@pytest.mark.thorough
 def test_the_wheel_works_apart_from_the_source(distributions, tmp_path):
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
@@ -108,6 +115,7 @@ def test_the_wheel_works_apart_from_the_source(distributions, tmp_path):
     assert run(command, "predict", "m.json", "x.csv", cwd=tmp_path).count("\n") == 501
 
 
+@pytest.mark.thorough
 def test_the_wheel_has_every_file_of_the_package(distributions):
     """A template or table of settings that is not in the wheel fails only there."""
     source = ROOT / "src"

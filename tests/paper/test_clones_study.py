@@ -1,6 +1,7 @@
 """The study of clones: the clone is there, and groups change what a tree makes of it."""
 
 import numpy as np
+import pytest
 
 from paper import clones
 from paper.base import Options
@@ -18,6 +19,7 @@ def test_a_clone_is_large_resistant_and_has_both_genes():
             assert y[is_clone].mean() > y[places > 1].mean() + 0.2
 
 
+@pytest.mark.thorough
 def test_lineages_as_groups_keep_the_cause_and_not_the_passenger():
     """Without groups the passenger is significant in each run, and used or rejected in some."""
     options = Options(runs=4, quick=True, choose={"learner": ["tree"]})

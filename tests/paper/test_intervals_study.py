@@ -34,6 +34,7 @@ def test_counts_are_held_against_the_widened_interval():
     assert [intervals._hold_counts(k, n, leaf, *ends)[0] for leaf in (0, 1)] == [1.0, 0.0]
 
 
+@pytest.mark.thorough
 def test_the_study_has_both_tables(tmp_path):
     choose = {"size": ["30", "0"], "places": ["3", "0"]}
     options = Options(1, quick=True, data_home=tmp_path, max_rows=800, max_out=1, choose=choose)

@@ -22,6 +22,7 @@ def rejected():
     return found
 
 
+@pytest.mark.thorough
 def test_the_level_holds_in_each_design(rejected):
     """Between 3.5 and 6.5 %, as far as 500 tables can tell: beyond with a chance of 0.1 %."""
     assert len(rejected) == 12
@@ -30,6 +31,7 @@ def test_the_level_holds_in_each_design(rejected):
         assert stats.binom.cdf(corrected, N_TABLES, levels.LEAST) > 0.001, name
 
 
+@pytest.mark.thorough
 def test_the_level_holds_over_all_designs(rejected):
     """The mean of 6,000 tables has a standard error of 0.3 points."""
     naive, corrected = np.sum([*rejected.values()], axis=0) / (12 * N_TABLES)
@@ -37,6 +39,7 @@ def test_the_level_holds_over_all_designs(rejected):
     assert naive > 0.5
 
 
+@pytest.mark.thorough
 def test_the_study_runs(tmp_path):
     choose = {"design": ["1 visit", "weight 20"]}
     plan = levels.make_plan(Options(runs=1, choose=choose))

@@ -7,6 +7,7 @@ from paper.base import Options
 from paper.runner import run_plan
 
 
+@pytest.mark.thorough
 def test_the_study_runs(tmp_path):
     choose = {"table": ["tuberculosis"], "learner": ["tree", "plain tree"]}
     plan = mechanisms.make_plan(Options(runs=2, choose=choose))

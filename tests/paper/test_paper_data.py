@@ -78,7 +78,13 @@ FACTS = {
 }
 
 
-REAL = [pytest.param(name, marks=needs(name)) for name in FACTS]
+QUICK_TO_READ = "heart_disease", "sachs"
+REAL = [
+    pytest.param(
+        name, marks=[needs(name), *([] if name in QUICK_TO_READ else [pytest.mark.thorough])]
+    )
+    for name in FACTS
+]
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -106,6 +112,7 @@ def test_prepared_columns_can_be_learned_from(name):
         assert all(dtype.kind in "iu" for dtype in X.dtypes)
 
 
+@pytest.mark.thorough
 @needs("diabetes_readmission")
 def test_diabetes_columns():
     X = load("diabetes_readmission").X
@@ -119,6 +126,7 @@ def test_diabetes_columns():
     assert "max_glu_serum_None" in X, "no test made is a value, not a gap"
 
 
+@pytest.mark.thorough
 @needs("acs_income")
 def test_income_columns():
     X = load("acs_income").X
@@ -132,6 +140,7 @@ def test_income_columns():
     assert set(one_state.environments) == {1}
 
 
+@pytest.mark.thorough
 @needs("college_scorecard")
 def test_scorecard_codes():
     X = load("college_scorecard").X

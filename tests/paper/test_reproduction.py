@@ -19,7 +19,10 @@ from paper.shares import compare_with_published
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "samples" else pytest.mark.thorough) for name in NAMES],
+)
 def test_quick(name, tmp_path, capsys, monkeypatch):
     few = "baseline", "plain tree", "invariant tree", "logistic"  # others take minutes
     monkeypatch.setattr(transfer, "METHODS", {each: transfer.METHODS[each] for each in few})

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from icscm.exceptions import IcscmError
 from paper.__main__ import main
 from paper.runner import Plan, make_seed, read_rows, run_plan
+from support.processes import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,16 +114,16 @@ def test_seeds_depend_on_the_task_alone():
     assert len({make_seed(0, "a", 1), make_seed(1, "a", 1), make_seed(0, "a", 2)}) == 3
 
 
+@pytest.mark.thorough
 def test_a_killed_process_leaves_rows_that_count(tmp_path, monkeypatch):
     """The command itself, killed in the middle, then run again."""
     words = ["samples", "--quick", "--runs", "3", "--jobs", "1", "--out"]
     path = tmp_path / "killed" / "samples.csv"
     command = [sys.executable, "-m", "paper", *words, str(path.parent)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
-    while not (path.exists() and len(read_rows(path)) >= 2):
-        time.sleep(0.01)
+    wait_until(lambda: path.exists() and len(read_rows(path)) >= 2, "two rows were not written")
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.wait(PATIENCE)
     killed = path.read_bytes()
     monkeypatch.chdir(ROOT)
     assert main([*words, str(path.parent)]) == 0
@@ -133,6 +133,7 @@ def test_a_killed_process_leaves_rows_that_count(tmp_path, monkeypatch):
     assert path.read_bytes() == (tmp_path / "whole" / "samples.csv").read_bytes()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="SIGKILL")
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     """Killed by SIGKILL, or stopped while tasks ran, `python -m paper` left its workers behind."""
@@ -155,4 +156,4 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     ) as process:
         assert process.stdout.readline() == b"working\n"
         process.kill()
-        process.communicate(timeout=600)  # which ends when nobody is left who could write
+        process.communicate(timeout=PATIENCE)  # which ends when nobody is left who could write

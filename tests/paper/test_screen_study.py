@@ -38,7 +38,14 @@ def test_a_numeric_shortcut_fades_and_reverses(many, kind):
     assert shifts == pytest.approx(wanted, abs=0.1)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "clean"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind == "one" else pytest.mark.thorough)
+        for kind in KINDS
+        if kind != "clean"
+    ],
+)
 def test_a_learner_of_any_planted_kind_fails_where_left_out(many, kind):
     """Above chance in other rows of the training environments, below it in the one left out."""
     X, y, places = many
@@ -141,6 +148,7 @@ def prepared(tmp_path):
     screen_tables._load.cache_clear()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_every_method_is_tested_where_it_did_not_learn(prepared):
     choose = {"kind": ["clean", "one"], "learner": ["logistic regression", "any"]}
@@ -192,7 +200,7 @@ def test_hospitals_need_no_file(tmp_path):
     screen_tables._load.cache_clear()
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_a_time_limit_keeps_what_is_done(tmp_path, n_jobs):
     plan = Plan([{"task": k} for k in range(4)], _never_mind, ["result"])
     assert run_plan(plan, tmp_path / "all.csv", n_jobs=n_jobs, until=0.0) == []
@@ -216,6 +224,7 @@ def test_simulated_causes_have_the_same_effect_everywhere(structure):
     assert noise.unstack().diff(axis=1).iloc[:, 1].abs().mean() < 0.05
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_levels_and_power(tmp_path):
     choose = {"learner": ["boosting"], "places": ["3", "8"], "kind": ["clean", "one"]}
@@ -280,6 +289,7 @@ def test_failures(effect, failed):
     assert tuple(found[each] for each in screen_shifts.FAILURES) == failed
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_shifts_of_a_table(prepared):
     choose = {"learner": ["logistic regression"]}

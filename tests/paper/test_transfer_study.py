@@ -76,6 +76,7 @@ def small(monkeypatch):
     transfer._load.cache_clear()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_every_method_is_judged_where_it_did_not_learn(small, monkeypatch):
     few = partial(transfer._fit_ours, partial(InvariantForestClassifier, 3, random_state=0))

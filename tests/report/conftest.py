@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from icscm import ICSCMClassifier
-from icscm.datasets import make_conjunction
 from icscm.report.page import make_report
 from support.fitting import PAPER
-from support.reports import HOSTILE, find_path, fit
+from support.reports import HOSTILE, find_path, fit, make_noise, make_simulation
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +21,7 @@ def close_figures():
 
 @pytest.fixture(scope="session")
 def simulation():
-    return make_conjunction(2_000, 4, n_parents=3, n_environments=5, random_state=3)
+    return make_simulation()
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +43,11 @@ def hostile_report(hostile):
         dropped={"<script>alert(5)</script>": "an <i>identifier</i>"},
         path=find_path(learner, *hostile),
     )
+
+
+@pytest.fixture(scope="session")
+def long_report():
+    """Ten rules, at three levels."""
+    samples = make_noise(4_000, 4)
+    learner = fit(ICSCMClassifier(stop="coverage", max_thresholds=10, pruning=False), *samples)
+    return make_report(learner, path=find_path(learner, *samples, alphas=[1e-6, 0.2, 0.5]))

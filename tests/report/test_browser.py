@@ -1,4 +1,4 @@
-"""The page in a real browser."""
+"""The pages of a report and of an evaluation in a real browser: one short path, then all of it."""
 
 import io
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ from PIL import Image
 
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier, evaluate
 from icscm.report.page import make_report
+from support.fitting import PAPER
 from support.reports import find_path, fit, make_noise, make_sites
 
 
@@ -36,67 +37,6 @@ def list_shown(page):
     return page.eval_on_selector_all(
         "#views > .view", "views => views.filter(v => v.offsetHeight > 0).map(v => v.id)"
     )
-
-
-def test_it_loads_in_silence_and_hostile_names_do_nothing(browser, hostile_file):
-    with open_page(browser, hostile_file) as page:
-        page.wait_for_timeout(300)
-        page.focus("#views summary")
-        page.keyboard.press("Enter")
-        assert page.record == [f"request: {hostile_file.as_uri()}"]
-        assert (
-            page.locator("h1").inner_text()
-            == "A rule tested for invariance in every environment (<u>site)"
-        )
-        assert "<script>alert(1)</script> > 0" in page.locator(".hero").inner_text()
-        assert page.locator("main script").count() == 0
-        assert page.locator("img").count() == 0
-
-
-def test_the_model_of_the_report_is_open_and_others_open_by_key(
-    browser, hostile_file, hostile_report
-):
-    models = hostile_report.to_dict()["path"]["models"]
-    assert len(models) > 2
-    with open_page(browser, hostile_file) as page:
-        views = page.locator("#views > .view")
-        assert views.count() == len(models)
-        for view, model in zip(views.all(), models, strict=True):
-            table = view.get_by_role("table").first
-            assert table.is_visible() == model["is_own"]
-            if not model["is_own"]:
-                view.locator("summary").focus()
-                page.keyboard.press("Enter")
-                assert table.is_visible()
-
-
-@pytest.mark.parametrize("width", [320, 390, 1280])
-def test_it_fits_the_screen_and_is_not_blank(width, browser, hostile_file):
-    with open_page(browser, hostile_file, width=width) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-        picture = Image.open(io.BytesIO(page.screenshot()))
-        colours = picture.convert("RGB").getcolors(maxcolors=1 << 20)
-        assert len(colours) > 50
-        assert max(n for n, _ in colours) < 0.97 * picture.width * picture.height
-
-
-def test_wide_tables_scroll_by_themselves_and_take_the_focus(browser, hostile_file):
-    with open_page(browser, hostile_file, width=320) as page:
-        regions = page.eval_on_selector_all(
-            ".scroll", "all => all.map(r => [r.tabIndex, r.scrollWidth > r.clientWidth])"
-        )
-        assert len(regions) > 4
-        assert all(index == 0 for index, _ in regions)
-        assert any(is_wide for _, is_wide in regions)
-
-
-def test_the_skip_link_comes_first_and_focus_is_seen(browser, hostile_file):
-    with open_page(browser, hostile_file) as page:
-        page.keyboard.press("Tab")
-        link = page.locator(".skip")
-        assert link.evaluate("each => each === document.activeElement")
-        assert link.bounding_box()["x"] >= 0
-        assert link.evaluate("each => getComputedStyle(each).outlineStyle") == "solid"
 
 
 # Contrast as WCAG defines it, of every element that holds text itself, against the nearest
@@ -136,6 +76,102 @@ FIND_CONTRASTS = """() => {
 }"""
 
 
+def test_a_report_works_on_a_phone(browser, hostile_file, hostile_report):
+    """One page, opened once: silent, fits, models open by key, readable, whole on paper."""
+    models = hostile_report.to_dict()["path"]["models"]
+    with open_page(browser, hostile_file, width=390) as page:
+        page.keyboard.press("Tab")
+        assert page.locator(".skip").evaluate("link => link === document.activeElement")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert page.locator("h1").inner_text().endswith("in every environment (<u>site)")
+        assert "<script>alert(1)</script> > 0" in page.locator(".hero").inner_text()
+        assert page.locator("main script, img").count() == 0
+
+        number = next(i for i, model in enumerate(models) if not model["is_own"])
+        view = page.locator(f"#view-{number}")
+        table = view.get_by_role("table").first
+        assert not table.is_visible()
+        view.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert table.is_visible()
+
+        contrasts = page.evaluate(FIND_CONTRASTS)
+        assert len(contrasts) > 200
+        assert min(contrasts)[0] >= 4.5, min(contrasts)
+
+        page.emulate_media(media="print")
+        assert len(list_shown(page)) == len(models)
+        assert not page.locator("nav").is_visible()
+        assert page.record == [f"request: {hostile_file.as_uri()}"]
+
+
+@pytest.mark.thorough
+def test_it_loads_in_silence_and_hostile_names_do_nothing(browser, hostile_file):
+    with open_page(browser, hostile_file) as page:
+        page.wait_for_timeout(300)
+        page.focus("#views summary")
+        page.keyboard.press("Enter")
+        assert page.record == [f"request: {hostile_file.as_uri()}"]
+        assert (
+            page.locator("h1").inner_text()
+            == "A rule tested for invariance in every environment (<u>site)"
+        )
+        assert "<script>alert(1)</script> > 0" in page.locator(".hero").inner_text()
+        assert page.locator("main script").count() == 0
+        assert page.locator("img").count() == 0
+
+
+@pytest.mark.thorough
+def test_the_model_of_the_report_is_open_and_others_open_by_key(
+    browser, hostile_file, hostile_report
+):
+    models = hostile_report.to_dict()["path"]["models"]
+    assert len(models) > 2
+    with open_page(browser, hostile_file) as page:
+        views = page.locator("#views > .view")
+        assert views.count() == len(models)
+        for view, model in zip(views.all(), models, strict=True):
+            table = view.get_by_role("table").first
+            assert table.is_visible() == model["is_own"]
+            if not model["is_own"]:
+                view.locator("summary").focus()
+                page.keyboard.press("Enter")
+                assert table.is_visible()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_it_fits_the_screen_and_is_not_blank(width, browser, hostile_file):
+    with open_page(browser, hostile_file, width=width) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        picture = Image.open(io.BytesIO(page.screenshot()))
+        colours = picture.convert("RGB").getcolors(maxcolors=1 << 20)
+        assert len(colours) > 50
+        assert max(n for n, _ in colours) < 0.97 * picture.width * picture.height
+
+
+@pytest.mark.thorough
+def test_wide_tables_scroll_by_themselves_and_take_the_focus(browser, hostile_file):
+    with open_page(browser, hostile_file, width=320) as page:
+        regions = page.eval_on_selector_all(
+            ".scroll", "all => all.map(r => [r.tabIndex, r.scrollWidth > r.clientWidth])"
+        )
+        assert len(regions) > 4
+        assert all(index == 0 for index, _ in regions)
+        assert any(is_wide for _, is_wide in regions)
+
+
+@pytest.mark.thorough
+def test_the_skip_link_comes_first_and_focus_is_seen(browser, hostile_file):
+    with open_page(browser, hostile_file) as page:
+        page.keyboard.press("Tab")
+        link = page.locator(".skip")
+        assert link.evaluate("each => each === document.activeElement")
+        assert link.bounding_box()["x"] >= 0
+        assert link.evaluate("each => getComputedStyle(each).outlineStyle") == "solid"
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast(scheme, browser, hostile_file):
     with open_page(browser, hostile_file, color_scheme=scheme) as page:
@@ -144,6 +180,7 @@ def test_text_has_enough_contrast(scheme, browser, hostile_file):
     assert min(contrasts)[0] >= 4.5, min(contrasts)
 
 
+@pytest.mark.thorough
 def test_dark_is_dark(browser, hostile_file):
     grounds = {}
     for scheme in ("light", "dark"):
@@ -154,6 +191,7 @@ def test_dark_is_dark(browser, hostile_file):
     assert grounds["dark"] < 40
 
 
+@pytest.mark.thorough
 def test_print_shows_every_section_and_no_controls(browser, hostile_file, hostile_report):
     with open_page(browser, hostile_file, color_scheme="dark") as page:
         page.emulate_media(media="print")
@@ -166,6 +204,7 @@ def test_print_shows_every_section_and_no_controls(browser, hostile_file, hostil
         assert len(page.pdf()) > 20_000
 
 
+@pytest.mark.thorough
 def test_screen_readers_find_names_and_roles(browser, hostile_file, hostile_report):
     with open_page(browser, hostile_file) as page:
         assert page.get_by_role("navigation", name="Contents").count() == 1
@@ -177,6 +216,7 @@ def test_screen_readers_find_names_and_roles(browser, hostile_file, hostile_repo
         assert leaf.get_by_role("rowheader").count() == 6
 
 
+@pytest.mark.thorough
 def test_in_a_notebook_the_frame_works_and_nothing_leaks(browser, hostile_report, tmp_path):
     path = tmp_path / "notebook.html"
     own = "<!DOCTYPE html><meta charset='utf-8'><link rel='icon' href='data:,'><p id='own'>own</p>"
@@ -192,6 +232,7 @@ def test_in_a_notebook_the_frame_works_and_nothing_leaks(browser, hostile_report
         assert [each for each in page.record if each not in own_requests] == []
 
 
+@pytest.mark.thorough
 def test_many_environments_fit_as_well(browser, tmp_path):
     X, y, environments = make_noise(4_000, 60)
     learner = fit(ICSCMClassifier(stop="coverage", max_thresholds=10), X, y, environments)
@@ -210,6 +251,7 @@ def tree_file(tmp_path_factory):
     return report.save(tmp_path_factory.mktemp("report") / "tree.html")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [320, 400, 1280])
 def test_a_tree_fits_the_screen_and_is_drawn(width, browser, tree_file):
     with open_page(browser, tree_file, width=width) as page:
@@ -229,6 +271,7 @@ def test_a_tree_fits_the_screen_and_is_drawn(width, browser, tree_file):
         assert "without code" in page.locator("svg.path").text_content()
 
 
+@pytest.mark.thorough
 def test_an_evaluation_is_not_cut_off_at_1200_pixels(browser, tmp_path):
     """Twelve measures stood side by side, and the last of them were out of sight."""
     X, y, environments = make_noise(400, 3)
@@ -241,3 +284,88 @@ def test_an_evaluation_is_not_cut_off_at_1200_pixels(browser, tmp_path):
         )
     assert len(rooms) == 3
     assert all(needed <= given for needed, given in rooms)
+
+
+@pytest.mark.thorough
+def test_long_rules_fold(browser, long_report, tmp_path):
+    """A rule of ten unitigs filled the whole first screen."""
+    rules = long_report.to_dict()["model"]["simple_rules"]
+    assert len(rules) > 6
+    with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        hero = page.locator(".rule")
+        height = hero.bounding_box()["height"]
+        assert height < 200
+        assert f"and {len(rules) - 2} more" in hero.inner_text()
+        assert rules[-1] not in hero.inner_text()
+        page.locator(".rule summary").click()
+        assert rules[-1] in hero.inner_text()
+        assert hero.bounding_box()["height"] > height
+
+
+@pytest.mark.thorough
+def test_a_rule_that_fits_a_line_is_not_broken(browser, long_report, tmp_path):
+    """`age` stood at the end of a line, and `> 66` began the next."""
+    with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        for width in range(400, 1200, 50):
+            page.set_viewport_size({"width": width, "height": 800})
+            rules = page.locator(".rule code")
+            parts = rules.evaluate_all("all => all.map(each => each.getClientRects().length)")
+            assert set(parts) <= {0, 1}, width  # none where it is folded
+            assert 1 in parts
+
+
+@pytest.mark.thorough
+def test_what_is_folded_is_printed(browser, long_report, tmp_path):
+    with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        n_open = page.locator("details[open]").count()  # the model at the report's own level
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("details:not([open])").count() == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("details[open]").count() == n_open
+
+
+@pytest.mark.thorough
+def test_labels_and_values_are_not_parted_on_paper(browser, long_report, tmp_path):
+    """A page ended after "p-value", and the next began with the number."""
+    with open_page(browser, long_report.save(tmp_path / "long.html")) as page:
+        page.emulate_media(media="print")
+        for selector in ("article.leaf", ".numbers", "tr", "dd"):
+            style = "e => getComputedStyle(e).breakInside"
+            assert page.locator(selector).first.evaluate(style) == "avoid"
+        assert page.locator("dt").first.evaluate("e => getComputedStyle(e).breakAfter") == "avoid"
+        row = page.locator(".grown tbody tr").first
+        assert row.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
+
+
+@pytest.fixture(scope="module")
+def evaluation_file(hostile, tmp_path_factory):
+    """A model under hostile names, judged on the data it was learned from."""
+    X, y, environments = hostile
+    found = evaluate(fit(ICSCMClassifier(**PAPER), X, y, environments), X, y, environments)
+    path = tmp_path_factory.mktemp("evaluation") / "page.html"
+    path.write_text(found.to_html(), encoding="utf-8")
+    return path
+
+
+@pytest.mark.thorough
+def test_an_evaluation_loads_in_silence_and_hostile_names_do_nothing(browser, evaluation_file):
+    with open_page(browser, evaluation_file) as page:
+        page.wait_for_timeout(200)
+        assert page.record == [f"request: {evaluation_file.as_uri()}"]
+        assert page.locator("script, img").count() == 0
+        assert page.locator("circle.one").count() > 5
+        assert page.locator("circle.beside").count() > 3
+        assert page.locator("polyline").count() > 5
+        assert "<script>" in page.locator("main").inner_text()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_of_an_evaluation_sticks_out_and_colours_follow(
+    browser, evaluation_file, width, scheme
+):
+    with open_page(browser, evaluation_file, width=width, color_scheme=scheme) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(21, 23, 26)") == (scheme == "dark")

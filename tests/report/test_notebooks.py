@@ -31,6 +31,7 @@ def count_images(outputs):
     return sum("image/png" in each.get("data", {}) for each in outputs)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # of the kernel's machinery
 def test_a_notebook_shows_everything_once(run_cells):
     """`plot()` showed nothing: pyplot did not know its figure. `model_` was a page of tuples."""

@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
-from sklearn.base import clone
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import escape_controls
 from icscm.report.page import MAX_HTML_BYTES, escape_markdown, make_report
 from support.fitting import PAPER
-from support.reports import HOSTILE, ZOO, find_path, fit, make_noise, make_shifted
+from support.reports import HOSTILE, REPORTED, find_path, fit, fit_reported, make_noise, report_on
 
 
 class Page(HTMLParser):
@@ -37,18 +36,9 @@ class Page(HTMLParser):
         self.texts.append(data)
 
 
-@pytest.fixture(scope="module")
-def reports(simulation):
-    samples = simulation.X, simulation.y, simulation.environments
-    learners = {name: fit(clone(each), *samples) for name, each in ZOO.items()}
-    learners["without environments"] = fit(SCMClassifier(), simulation.X, simulation.y)
-    learners["nothing found"] = fit(ICSCMClassifier(), *make_shifted())
-    return {name: make_report(learner) for name, learner in learners.items()}
-
-
-@pytest.mark.parametrize("name", [*ZOO, "without environments", "nothing found"])
-def test_every_kind_of_learner_has_a_page(name, reports):
-    report = reports[name]
+@pytest.mark.parametrize("name", REPORTED)
+def test_every_kind_of_learner_has_a_page(name):
+    report = report_on(name)
     page = report.to_html()
     text = " ".join("".join(Page(page).texts).split())
     summary = report.to_dict()
@@ -60,6 +50,7 @@ def test_every_kind_of_learner_has_a_page(name, reports):
         assert line in text
         assert escape_markdown(line) in report.to_markdown()
     assert json.loads(report.to_json()) == summary
+    assert "with the most samples" not in page
 
 
 def test_the_page_is_whole_in_itself(hostile_report):
@@ -146,46 +137,64 @@ def test_markdown_tables_keep_their_columns(hostile_report):
     assert n_tables > 10
 
 
+@pytest.mark.thorough
 def test_sixty_environments_and_ten_rules_stay_small():
-    X, y, environments = make_noise(6_000, 60)
-    learner = fit(
-        ICSCMClassifier(stop="coverage", max_thresholds=10, **PAPER).set_params(pruning=False),
-        X,
-        y,
-        environments,
-    )
+    samples = make_noise(6_000, 60)
+    settings = {**PAPER, "pruning": False}
+    learner = fit(ICSCMClassifier(stop="coverage", max_thresholds=10, **settings), *samples)
     assert len(learner.model_) == 10
-    report = make_report(learner, path=find_path(learner, X, y, environments))
-    size = len(report.to_html().encode())
-    assert size < MAX_HTML_BYTES / 3
-    assert "with the most samples" not in report.to_html()
+    page = make_report(learner, path=find_path(learner, *samples)).to_html()
+    assert len(page.encode()) < MAX_HTML_BYTES / 3
+    assert "with the most samples" not in page
 
 
-def test_thousands_of_environments_are_cut_short_and_said_to_be():
-    X, y, environments = make_noise(9_000, 3_000)
-    report = make_report(fit(SCMClassifier(max_rules=4, max_thresholds=5), X, y, environments))
-    page = report.to_html()
+@pytest.mark.parametrize(
+    ("n_rows", "n_drawn", "n_environments"),
+    [(2_000, 210, 210), pytest.param(9_000, 3_000, 2_853, marks=pytest.mark.thorough)],
+)
+def test_very_many_environments_are_cut_short_and_said_to_be(n_rows, n_drawn, n_environments):
+    learner = fit(SCMClassifier(max_rules=2, max_thresholds=5), *make_noise(n_rows, n_drawn))
+    report = make_report(learner)
+    page, summary = report.to_html(), report.to_dict()
     assert len(page.encode()) < MAX_HTML_BYTES
-    n_all = report.to_dict()["task"]["n_environments"]
-    assert n_all > 2_500
-    assert f"Shown are the 200 with the most samples of {n_all:,}" in " ".join(page.split())
-    assert len(report.to_dict()["leaves"][0]["environments"]) == n_all
+    assert f"Shown are the 200 with the most samples of {n_environments:,}" in " ".join(
+        page.split()
+    )
+    for table in page.split("<table")[1:]:
+        assert table.split("</table>")[0].count("<tr") <= 202  # with those of titles and of all
+    assert summary["task"]["n_environments"] == n_environments
+    assert len(summary["leaves"][0]["environments"]) == n_environments
 
 
-def test_absurd_names_and_numbers_of_rules_stay_below_the_limit():
+@pytest.mark.parametrize(
+    ("n_columns", "n_environments"), [(20, 60), pytest.param(80, 300, marks=pytest.mark.thorough)]
+)
+def test_absurd_names_and_numbers_of_rules_stay_below_the_limit(n_columns, n_environments):
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.integers(0, 2, (1_500, 80)))
-    X.columns = [f"{i} " + "<x&" * 3_000 for i in range(80)]
-    y, environments = rng.integers(0, 2, 1_500), rng.integers(0, 300, 1_500)
+    X = pd.DataFrame(rng.integers(0, 2, (1_500, n_columns)))
+    X.columns = [f"{i} " + "<x&" * 3_000 for i in range(n_columns)]
+    y, environments = rng.integers(0, 2, 1_500), rng.integers(0, n_environments, 1_500)
     learner = fit(SCMClassifier(max_rules=80), X, y, [f"{k} " + "&" * 2_000 for k in environments])
     assert len(learner.model_) > 6
     assert len(make_report(learner).to_html().encode()) < MAX_HTML_BYTES
 
 
+def test_a_page_is_no_shorter_than_it_must_be(monkeypatch, hostile_report):
+    """Limits are halved only while the page is too large."""
+    whole = hostile_report.to_html()
+    n_bytes = len(whole.encode())
+    monkeypatch.setattr("icscm.report.page.MAX_HTML_BYTES", n_bytes)
+    assert hostile_report.to_html() == whole
+    monkeypatch.setattr("icscm.report.page.MAX_HTML_BYTES", n_bytes - 1)
+    assert len(hostile_report.to_html().encode()) < n_bytes
+    monkeypatch.setattr("icscm.report.page.MAX_HTML_BYTES", 1)  # impossible: as short as can be
+    assert len(hostile_report.to_html()) < 0.8 * len(whole)
+
+
 @pytest.mark.parametrize("ending", [".html", ".md", ".json", ".HTML"])
-def test_save_writes_by_the_ending(ending, reports, tmp_path):
+def test_save_writes_by_the_ending(ending, tmp_path):
     path = tmp_path / f"report{ending}"
-    report = reports["greedy"]
+    report = report_on("greedy")
     assert report.save(path) == path
     texts = {".html": report.to_html(), ".md": report.to_markdown(), ".json": report.to_json()}
     assert path.read_text(encoding="utf-8") == texts[ending.lower()]
@@ -195,18 +204,19 @@ def test_save_writes_by_the_ending(ending, reports, tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
-def test_save_refuses_other_endings_before_writing(reports, tmp_path):
+def test_save_refuses_other_endings_before_writing(tmp_path):
     with pytest.raises(IcscmError, match=r"as \.html, \.md or \.json; 'report\.pdf'"):
-        reports["greedy"].save(tmp_path / "report.pdf")
+        report_on("greedy").save(tmp_path / "report.pdf")
     assert not list(tmp_path.iterdir())
 
 
-def test_the_same_learner_gives_the_same_page(reports):
-    assert reports["greedy"].to_html() == reports["greedy"].to_html()
+def test_the_same_learner_gives_the_same_page():
+    again = make_report(fit_reported("greedy"))
+    assert again.to_html() == report_on("greedy").to_html()
 
 
-def test_to_dict_is_a_copy(reports):
-    report = reports["greedy"]
+def test_to_dict_is_a_copy():
+    report = report_on("greedy")
     report.to_dict()["model"]["text"] = "changed"
     assert report.to_dict()["model"]["text"] != "changed"
 
@@ -222,9 +232,9 @@ def test_in_a_notebook_it_is_a_frame_around_the_page(hostile_report):
     assert repr(hostile_report).startswith("<icscm report: ")
 
 
-def test_headings_descend_one_at_a_time(reports):
-    for report in reports.values():
-        levels = [int(each) for each in re.findall(r"<h([1-6])", report.to_html())]
+def test_headings_descend_one_at_a_time():
+    for name in REPORTED:
+        levels = [int(level) for level in re.findall(r"<h([1-6])", report_on(name).to_html())]
         assert levels.count(1) == 1
         assert all(b - a <= 1 for a, b in pairwise(levels))
 
@@ -243,3 +253,35 @@ def test_every_table_has_a_caption_and_headers_with_scope(hostile_report):
     html = hostile_report.to_html()
     assert html.count("<caption") == html.count("<table") > 8
     assert not re.findall(r"<th(?![^>]*scope=)[ >]", html)
+
+
+def test_models_along_alpha_are_summed_up_at_the_top(long_report):
+    """That the model is another at every level stood far down the page."""
+    page, path = long_report.to_html(), long_report.to_dict()["path"]
+    assert len(path["models"]) > 1
+    n_shown = len({each["text"] for each in path["models"] if each["n_rules"]})
+    assert f"give {n_shown} different models" in path["text"]
+    assert page.index(path["text"]) < page.index('id="tree"')
+    assert path["text"] in long_report.to_markdown().replace("\\", "")
+
+
+def test_settings_that_were_chosen_come_first(simulation):
+    """Among twenty defaults the two settings that a user had chosen were hard to find."""
+    samples = simulation.X, simulation.y, simulation.environments
+    page = make_report(fit(SCMClassifier(max_rules=2), *samples)).to_html()
+    chosen, folded = page[page.index('id="task"') :].split("<details>", 1)
+    assert re.findall(r"<code>(\w+)</code>", chosen) == ["max_rules"]
+    assert "<code>model_type</code>" in folded
+    plain = report_on("plain").to_html()
+    assert "The settings of SCMClassifier, all at their defaults" in plain
+
+
+def test_the_tree_is_told_in_words(long_report):
+    """Who does not see the drawing heard that there is a tree, not what is in it."""
+    page, summary = long_report.to_html(), long_report.to_dict()
+    table = page[page.index("Nodes from the root down") :].split("</table>")[0]
+    rows = re.findall(r"<code>(.*?)</code>(?: <small>(.*?)</small>)?", table)
+    assert [rule for rule, _ in rows][:2] == ["all samples", rows[1][0]]
+    texts = [text for _, text in rows if text]
+    leaves = summary["leaves"]
+    assert texts == [f"leaf {leaf['number']}: {leaf['predicts']}" for leaf in leaves]

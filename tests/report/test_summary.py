@@ -22,22 +22,25 @@ from icscm.report.texts import write_text
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
 from support.fitting import PAPER
-from support.reports import ZOO, find_path, fit, make_shifted
+from support.reports import REPORTED, ZOO, find_path, fit, fit_reported, make_shifted, report_on
 
 
-@pytest.fixture(params=ZOO)
-def fitted(request, simulation):
-    return fit(clone(ZOO[request.param]), simulation.X, simulation.y, simulation.environments)
-
-
-def test_it_is_plain_values_throughout(fitted):
-    summary = make_summary(fitted, data_name="a", dropped=[("id", "different in every row")])
+@pytest.mark.parametrize("name", REPORTED)
+def test_it_is_plain_values_throughout(name):
+    summary = report_on(name).summary
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
-    assert summary["task"]["dropped"] == [{"column": "id", "reason": "different in every row"}]
 
 
-def test_errors_are_those_of_predicting_the_rows(fitted, simulation):
-    errors = make_summary(fitted)["errors"]
+def test_the_data_and_the_dropped_columns_are_named():
+    dropped = [("id", "different in every row")]
+    task = make_summary(fit_reported("greedy"), data_name="a", dropped=dropped)["task"]
+    assert task["data"] == "a"
+    assert task["dropped"] == [{"column": "id", "reason": "different in every row"}]
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_errors_are_those_of_predicting_the_rows(name, simulation):
+    fitted, errors = fit_reported(name), report_on(name).summary["errors"]
     is_wrong = fitted.predict(simulation.X) != simulation.y
     assert errors["n"] == len(is_wrong)
     assert errors["n_errors"] == is_wrong.sum()
@@ -57,8 +60,9 @@ def test_errors_are_those_of_predicting_the_rows(fitted, simulation):
     assert errors["worst"]["error"] == pytest.approx(worst)
 
 
-def test_rates_and_intervals_are_those_of_the_rows(fitted, simulation):
-    summary = make_summary(fitted)
+@pytest.mark.parametrize("name", ZOO)
+def test_rates_and_intervals_are_those_of_the_rows(name, simulation):
+    fitted, summary = fit_reported(name), report_on(name).summary
     leaf_of_row = fitted.model_.find_leaves(simulation.X)
     predicted = fitted.predict(simulation.X)
     assert len(summary["leaves"]) == len(fitted.model_) + 1
@@ -81,9 +85,8 @@ def test_rates_and_intervals_are_those_of_the_rows(fitted, simulation):
     assert n_checked > 0
 
 
-def test_leaves_carry_the_learners_verdicts(simulation):
-    learner = fit(ICSCMClassifier(), simulation.X, simulation.y, simulation.environments)
-    leaves = make_summary(learner)["leaves"]
+def test_leaves_carry_the_learners_verdicts():
+    learner, leaves = fit_reported("greedy"), report_on("greedy").summary["leaves"]
     for leaf, verdict in zip(leaves, learner.verdicts_, strict=True):
         assert leaf["conclusion"] == verdict.conclusion
         assert leaf["p_value"] == verdict.p_value
@@ -94,9 +97,8 @@ def test_leaves_carry_the_learners_verdicts(simulation):
         assert np.allclose(intervals, verdict.rate_intervals)
 
 
-def test_the_plain_learner_is_judged_afterwards_and_says_so(simulation):
-    learner = fit(SCMClassifier(), simulation.X, simulation.y, simulation.environments)
-    summary = make_summary(learner)
+def test_the_plain_learner_is_judged_afterwards_and_says_so():
+    summary = report_on("plain").summary
     assert summary["task"]["requirement"]["afterwards"]
     assert NOT_INVARIANT in {leaf["conclusion"] for leaf in summary["leaves"]}
     assert "tested after the search" in " ".join(summary["advice"]["warnings"])
@@ -113,8 +115,7 @@ def test_without_environments_nothing_is_judged(learner, simulation):
 
 
 def test_nothing_found_says_why_and_what_to_try():
-    learner = fit(ICSCMClassifier(), *make_shifted())
-    summary = make_summary(learner)
+    learner, summary = fit_reported("nothing found"), report_on("nothing found").summary
     told = "Always predict label = 0: no rule was found that does better."
     assert summary["model"]["sentence"] == told
     assert summary["headline"]["title"] == "No rule is invariant in every environment"
@@ -141,9 +142,8 @@ def test_advice_fits_the_settings(options, word):
     assert word in " ".join(make_summary(learner)["advice"]["suggestions"])
 
 
-def test_refused_candidates_are_told_with_the_reason(simulation):
-    learner = fit(ICSCMClassifier(), simulation.X, simulation.y, simulation.environments)
-    nodes = make_summary(learner)["nodes"]
+def test_refused_candidates_are_told_with_the_reason():
+    learner, nodes = fit_reported("greedy"), report_on("greedy").summary["nodes"]
     steps = zip(nodes["splits"], nodes["scans"], learner.trace_.steps, strict=False)
     for step, scan, traced in steps:
         assert step["n_right"] - step["n_wrong"] == step["utility"]  # p is 1
@@ -198,9 +198,8 @@ def test_names_lose_what_does_not_print(hostile_report):
 
 
 def test_models_along_alpha_carry_their_own_errors(simulation):
-    samples = simulation.X, simulation.y, simulation.environments
-    learner = fit(ICSCMClassifier(), *samples)
-    path = find_path(learner, *samples)
+    learner = fit_reported("greedy")
+    path = find_path(learner, simulation.X, simulation.y, simulation.environments)
     described = make_summary(learner, path=path)["path"]
     assert described["n_searches"] == 18
     assert sum(each["is_own"] for each in described["models"]) == 1
@@ -523,7 +522,7 @@ def test_advice_for_rules_that_do_not_help():
 
 def test_how_stable_it_is_stands_in_every_rendering(simulation):
     samples = simulation.X, simulation.y, simulation.environments
-    learner = fit(SCMClassifier(), *samples)
+    learner = fit_reported("plain")
     found = stability_selection(learner, *samples, n_resamples=4, random_state=0)
     report = learner.report(stability=found)
     summary = report.to_dict()

@@ -12,7 +12,7 @@ from support.reports import fit, make_sites
 
 @pytest.fixture(scope="module")
 def sites():
-    return make_sites()
+    return make_sites(2_500)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib import pyplot
 
@@ -10,14 +9,14 @@ from icscm import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.report import figures
 from icscm.report.figures import _place_nodes, draw_model
-from support.reports import HOSTILE, fit, make_sites
+from support.reports import HOSTILE, fit, fit_large_tree, fit_tree, make_sites, report_on_tree
 
 mpl.use("Agg")
 
 
 @pytest.fixture(scope="module")
 def tree():
-    return fit(InvariantTreeClassifier(max_leaves=6), *make_sites())
+    return fit_tree()
 
 
 def find_texts(figure):
@@ -32,9 +31,16 @@ def draw(figure):
     return np.asarray(canvas.buffer_rgba())
 
 
-def test_splits_leaves_and_rates_are_drawn(tree):
+@pytest.fixture(scope="module")
+def figure(tree):
+    """The tree, and its pixels as `figure.pixels`."""
     figure = draw_model(tree, target="ill")
-    assert draw(figure).std() > 5
+    figure.pixels = draw(figure)
+    return figure
+
+
+def test_splits_leaves_and_rates_are_drawn(tree, figure):
+    assert figure.pixels.std() > 5
     texts = find_texts(figure)
     for rule in tree.model_.rules:
         assert f"{rule}?" in texts
@@ -43,18 +49,18 @@ def test_splits_leaves_and_rates_are_drawn(tree):
         assert f"{number}: {sign} ill = {is_positive}" in texts
     assert texts.count("yes") == texts.count("no") == len(tree.model_.splits)
     assert texts.count("site 2") == len(tree.model_.leaves)
-    for leaf in tree.report().to_dict()["leaves"]:
+    for leaf in report_on_tree().to_dict()["leaves"]:
         assert f"leaf {leaf['number']}, {leaf['condition']}: " in figure.get_label()
 
 
-def test_dots_stand_at_the_rates(tree):
-    _, plot = draw_model(tree).axes
+def test_dots_stand_at_the_rates(tree, figure):
+    _, plot = figure.axes
     dots = [line.get_xdata()[0] for line in plot.lines if line.get_marker() == "o"]
     assert dots == pytest.approx([rate for verdict in tree.verdicts_ for rate in verdict.rates])
 
 
 def test_children_are_to_the_right_of_a_split_and_below_it(tree):
-    nodes = tree.report().to_dict()["nodes"]["walk"]
+    nodes = report_on_tree().to_dict()["nodes"]["walk"]
     placed = _place_nodes(nodes)
     assert [node["row"] for node in placed if node["leaf"]] == [
         i + 0.5 for i in range(len(tree.model_.leaves))
@@ -66,21 +72,19 @@ def test_children_are_to_the_right_of_a_split_and_below_it(tree):
         assert node["row"] >= parent["row"]
 
 
-def test_boxes_do_not_overlap(tree):
+def test_boxes_do_not_overlap(tree, figure):
     from matplotlib.patches import FancyBboxPatch
 
-    axes, _ = draw_model(tree).axes
-    figure = axes.figure
-    draw(figure)
-    boxes = [each.get_window_extent() for each in axes.findobj(FancyBboxPatch)]
+    axes, _ = figure.axes
+    boxes = [patch.get_window_extent() for patch in axes.findobj(FancyBboxPatch)]
     assert len(boxes) == 2 * len(tree.model_.leaves) - 1
     for i, one in enumerate(boxes):
         assert not any(one.overlaps(other) for other in boxes[:i])
 
 
-def test_many_dots_share_a_row(tree, monkeypatch):
+def test_many_dots_share_a_row(tree, figure, monkeypatch):
     """Sixteen leaves of fifteen environments were 28 inches tall, most of it empty."""
-    loose = draw_model(tree).get_figheight()
+    loose = figure.get_figheight()
     monkeypatch.setattr(figures, "_MAX_DOTS", 1)
     packed = draw_model(tree)
     n_leaves = len(tree.model_.leaves)
@@ -107,21 +111,18 @@ def test_within_given_axes_text_shrinks(tree):
 
 
 def test_a_tree_without_a_split_and_one_of_hostile_names():
-    X, y, site = make_sites()
+    X, y, site = make_sites(1_000)
     flat = fit(InvariantTreeClassifier(), X[["code"]], y, site)
     assert not flat.model_.splits
     draw(draw_model(flat))
     names = dict(zip(X, HOSTILE[2:], strict=False))
-    draw(draw_model(fit(InvariantTreeClassifier(), X.rename(columns=names), y, site)))
-    draw(draw_model(fit(InvariantTreeClassifier(), X, y)))
+    small = InvariantTreeClassifier(max_leaves=3)
+    draw(draw_model(fit(small, X.rename(columns=names), y, site)))
+    draw(draw_model(fit(small, X, y)))
 
 
 def test_a_large_tree_is_told_leaf_by_leaf():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.random((6_000, 6)).round(3)).add_prefix("x")
-    y = (np.sin(9 * X).sum(axis=1) + rng.normal(size=len(X)) > 1).astype(int)
-    learner = InvariantTreeClassifier(tolerance=None, max_leaves=50, min_samples_leaf=5)
-    figure = draw_model(fit(learner, X, y))
+    figure = draw_model(fit_large_tree(42))
     texts = find_texts(figure)
-    assert sum(", n = " in text for text in texts) == len(learner.model_.leaves) == 50
+    assert sum(", n = " in text for text in texts) == 42
     assert "yes" not in texts

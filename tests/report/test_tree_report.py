@@ -17,12 +17,20 @@ from icscm.exceptions import IcscmError
 from icscm.model.rules import ThresholdRule
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
-from icscm.report.drawing import Limits, choose_marks, draw_nodes
+from icscm.report.drawing import Limits, choose_marks, draw_nodes, make_risk_panel
 from icscm.report.figures import draw_model
-from icscm.report.formatting import format_ends
+from icscm.report.formatting import format_ends, format_share
 from icscm.report.page import MAX_HTML_BYTES, Report, escape_markdown, make_report
 from icscm.report.terminal import render_blocks, render_summary
-from support.reports import HOSTILE, fit, make_shifted, make_sites
+from support.reports import (
+    HOSTILE,
+    fit,
+    fit_large_tree,
+    fit_tree,
+    make_shifted,
+    make_sites,
+    report_on_tree,
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +39,8 @@ def sites():
 
 
 @pytest.fixture(scope="module")
-def tree(sites):
-    return fit(InvariantTreeClassifier(max_leaves=6), *sites)
+def tree():
+    return fit_tree()
 
 
 def make_parents():
@@ -59,6 +67,11 @@ def zoo(sites, tree):
         "all refused": fit(InvariantTreeClassifier(), X[["code"]], y, site),
         "shifted": fit(InvariantTreeClassifier(), *make_shifted()),
     }
+
+
+@pytest.fixture(scope="module")
+def reports(zoo):
+    return {name: learner.report() for name, learner in zoo.items()}
 
 
 KINDS = [
@@ -115,8 +128,8 @@ def print_on_terminal(summary, width=80):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, zoo):
-    report = zoo[name].report()
+def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, reports):
+    report = reports[name]
     summary, page = report.to_dict(), Page(report.to_html())
     markdown, terminal = report.to_markdown(), print_on_terminal(report.to_dict())
     assert len(page.ids) == len(set(page.ids))
@@ -140,7 +153,7 @@ def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, zoo):
 
 
 def test_the_numbers_are_those_of_the_trace(tree):
-    summary = tree.report().to_dict()
+    summary = report_on_tree().to_dict()
     frame = tree.trace_.to_frame("splits")
     splits = pd.DataFrame(summary["nodes"]["splits"])
     assert splits["rule"].tolist() == frame["rule"].tolist()
@@ -160,7 +173,7 @@ def test_the_numbers_are_those_of_the_trace(tree):
 
 def test_odds_ratios_are_those_of_each_environment(sites, tree):
     X, y, site = sites
-    first = tree.report().to_dict()["nodes"]["splits"][0]
+    first = report_on_tree().to_dict()["nodes"]["splits"][0]
     feature, threshold = first["rule"].split(" > ")
     is_true = X[feature] > float(threshold)
     for each in first["environments"]:
@@ -176,7 +189,7 @@ def test_odds_ratios_are_those_of_each_environment(sites, tree):
 
 
 def test_what_was_refused_is_told_with_its_reason(tree):
-    report = tree.report()
+    report = report_on_tree()
     summary = report.to_dict()
     assert "code" not in tree.features_used_
     (code,) = (each for each in summary["nodes"]["rejected_features"] if each["feature"] == "code")
@@ -187,16 +200,16 @@ def test_what_was_refused_is_told_with_its_reason(tree):
     assert "code" in summary["headline"]["rejected"]["detail"]
 
 
-def test_it_says_what_was_asked_and_what_that_does_not_promise(zoo):
-    effect = zoo["effect"].report().to_dict()
+def test_it_says_what_was_asked_and_what_that_does_not_promise(reports):
+    effect = reports["effect"].to_dict()
     assert "same effect in every environment (site)" in effect["headline"]["title"]
     assert (
         "at most 0.01 of the deviance explained (tolerance)"
         in effect["task"]["requirement"]["text"]
     )
     assert any("passes" in each for each in effect["advice"]["does_not_show"])
-    assert "rates" in Page(zoo["effect"].report().to_html()).text
-    rate = zoo["rate"].report().to_dict()
+    assert "rates" in Page(reports["effect"].to_html()).text
+    rate = reports["rate"].to_dict()
     assert "same rate in every environment (site)" in rate["headline"]["title"]
     assert "tolerance" in rate["task"]["requirement"]["text"]
     assert effect["task"]["settings"] != rate["task"]["settings"]
@@ -204,26 +217,26 @@ def test_it_says_what_was_asked_and_what_that_does_not_promise(zoo):
     assert tolerance["value"] == "auto (0.01)"
 
 
-def test_it_says_that_no_tree_of_invariant_rates_was_found(zoo):
-    report = zoo["rates that differ"].report()
+def test_it_says_that_no_tree_of_invariant_rates_was_found(reports):
+    report = reports["rates that differ"]
     said = "no tree was found whose leaves have the same rate"
     (note,) = report.to_dict()["task"]["notes"]
     assert said in note.lower()
     assert said in Page(report.to_html()).text.lower()
     assert said in " ".join(print_on_terminal(report.to_dict()).split()).lower()
-    assert zoo["rate"].report().to_dict()["task"]["notes"] == []
+    assert reports["rate"].to_dict()["task"]["notes"] == []
 
 
-def test_it_says_what_cannot_be_seen(zoo):
-    two = zoo["two environments"].report().to_dict()["advice"]["warnings"]
+def test_it_says_what_cannot_be_seen(reports):
+    two = reports["two environments"].to_dict()["advice"]["warnings"]
     assert any("Two environments show only one difference" in each for each in two)
     for name in ("plain", "without environments"):
-        found = zoo[name].report().to_dict()
+        found = reports[name].to_dict()
         assert any("this is a plain tree" in each for each in found["advice"]["warnings"])
         assert found["headline"]["rejected"]["answer"] == "None"
-    none = zoo["without environments"].report().to_dict()
+    none = reports["without environments"].to_dict()
     assert none["headline"]["invariance"]["answer"] == "Not tested"
-    refused = zoo["all refused"].report().to_dict()
+    refused = reports["all refused"].to_dict()
     assert refused["headline"]["title"] == "No split was made"
     assert any("tolerance" in each for each in refused["advice"]["suggestions"])
 
@@ -246,16 +259,8 @@ def test_hostile_names_are_only_text(tmp_path):
 
 
 def test_a_very_large_tree_is_cut_short_and_says_so():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.random((6_000, 6)).round(3)).add_prefix("x")
-    y = (np.sin(9 * X).sum(axis=1) + rng.normal(size=len(X)) > 1).astype(int)
-    learner = InvariantTreeClassifier(
-        tolerance=None, max_leaves=200, min_samples_leaf=5, max_thresholds=20
-    )
-    fit(learner, X, y, rng.integers(0, 3, len(X)))
-    n_leaves = len(learner.model_.leaves)
-    assert n_leaves > 70
-    report = learner.report()
+    n_leaves = 72
+    report = fit_large_tree(n_leaves).report()
     assert len(report.to_html().encode()) < MAX_HTML_BYTES
     assert f"{n_leaves - 60:,} further leaves are not drawn" in Page(report.to_html()).text
     assert len(report.to_dict()["leaves"]) == n_leaves
@@ -268,7 +273,7 @@ def test_a_very_large_tree_is_cut_short_and_says_so():
 
 
 def test_twigs_lead_to_where_nodes_hang(tree):
-    rows = draw_nodes(tree.report().to_dict()["nodes"]["walk"], Limits())["rows"]
+    rows = draw_nodes(report_on_tree().to_dict()["nodes"]["walk"], Limits())["rows"]
     for depth in range(1, max(row["depth"] for row in rows) + 1):
         turns = [row["is_last"] for row in rows if row["depth"] == depth]
         assert turns.count(True) == turns.count(False)
@@ -301,8 +306,8 @@ def test_missing_values_are_explained(sites):
 
 
 def test_a_notebook_shows_the_page_in_a_frame(tree):
-    assert "<iframe" in tree.report()._repr_html_()
-    assert repr(tree.report()) == "<icscm report: tree of 4 leaves on age and dose>"
+    assert "<iframe" in report_on_tree()._repr_html_()
+    assert repr(report_on_tree()) == "<icscm report: tree of 4 leaves on age and dose>"
 
 
 def test_trees_tried_on_the_way_are_listed(tree):
@@ -319,7 +324,7 @@ def test_trees_tried_on_the_way_are_listed(tree):
     assert "Trees tried" in text
     assert "age, dose" in text
     assert "| code | age, dose | 812 | 33 | 12 | 640 |" in report.to_markdown()
-    assert "Trees tried" not in Page(tree.report().to_html()).text
+    assert "Trees tried" not in Page(report_on_tree().to_html()).text
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +336,7 @@ def test_a_forest_has_a_report_in_the_same_sections(forest, tree):
     """A forest was told to have no report yet; the command line had one of its own."""
     report = forest.report(data_name="sites")
     summary = report.to_dict()
-    assert summary.keys() == tree.report().to_dict().keys()
+    assert summary.keys() == report_on_tree().to_dict().keys()
     assert json.loads(report.to_json()) == summary
     assert (summary["leaves"], summary["nodes"]["walk"]) == ([], [])
     assert summary["model"]["trees"]["n_trees"] == 4
@@ -361,6 +366,8 @@ def test_the_errors_of_a_forest_are_those_out_of_bag(forest, sites):
         row = scores.loc[each["environment"]]
         assert (each["n"], each["auc"], each["brier"]) == (row["n"], row["auc"], row["brier"])
         assert each["error"] == pytest.approx(1 - row["accuracy"])
+        rate = sites[1][sites[2] == each["environment"]].mean()  # positive is the majority
+        assert each["majority_error"] == pytest.approx(1 - rate)
 
 
 def test_a_forest_without_a_split_and_one_without_environments(sites):
@@ -378,7 +385,7 @@ def test_a_forest_without_a_split_and_one_without_environments(sites):
 
 
 def test_what_to_expect_elsewhere_is_told(tree):
-    report = tree.report()
+    report = report_on_tree()
     assert "Prediction intervals for a new environment" in Page(report.to_html()).text
     assert "## 95% prediction interval for a new environment" in report.to_markdown()
     assert "95% prediction interval for a new environment" in print_on_terminal(report.to_dict())
@@ -415,18 +422,22 @@ def test_odds_ratios_of_empty_cells_are_bounds():
 
 def test_titles_of_columns_are_whole_in_80_columns(tree):
     """The title `environment` was broken before its last letter."""
-    told = print_on_terminal(make_report(tree).to_dict())
+    told = print_on_terminal(report_on_tree().to_dict())
     titles = told.split("\nSplits\n")[1].split("\n    1  ")[0]
     words = "split rule samples deviance OR lowest to highest differs rejected"
     assert sorted(titles.split()) == sorted(words.split())
 
 
-@pytest.mark.parametrize("kind", ["tree", "score"])
-def test_the_checklist_of_a_score_speaks_of_points(kind, tree, sites):
+@pytest.mark.parametrize(
+    ("kind", "tolerance"),
+    [("tree", None), ("score", None), pytest.param("score", 0.01, marks=pytest.mark.thorough)],
+)
+def test_the_checklist_of_a_score_speaks_of_points(kind, tolerance, tree, sites):
     """It spoke of rules, named the saved model where it can print it, and did not name R."""
     learner = tree
-    if kind == "score":
-        learner = fit(InvariantScoreClassifier(max_terms=2, random_state=0), *sites)
+    if kind == "score":  # without a tolerance no column is screened, which takes seconds
+        learner = InvariantScoreClassifier(max_terms=2, tolerance=tolerance, random_state=0)
+        fit(learner, *sites)
     rows = [line.split(" | ") for line in make_report(learner).to_tripod().splitlines()]
     items = {}
     for number, *_, text in (row for row in rows if len(row) == 3):
@@ -444,9 +455,37 @@ def test_the_checklist_of_a_score_speaks_of_points(kind, tree, sites):
         assert items["22"][1].count("%") == learner.model_.max_total + 1
 
 
+def test_a_score_is_told_by_its_points_and_the_risk_of_each_total(sites):
+    """As tables and drawings; without a tolerance no column is screened, which takes seconds."""
+    learner = fit(InvariantScoreClassifier(max_terms=2, tolerance=None, random_state=0), *sites)
+    report = learner.report()
+    summary, markdown = report.to_dict(), report.to_markdown()
+    risks = learner.model_.compute_risks().tolist()
+    assert summary["model"]["risks"] == risks
+    for row in learner.model_.list_rows():
+        cells = map(escape_markdown, (row.column, row.value, row.points))
+        assert f"| {' | '.join(cells)} |" in markdown
+    for total, risk in enumerate(risks):
+        assert f"| {total} | {format_share(risk)} |" in markdown
+    panel = make_risk_panel(summary["model"], summary["leaves"])
+    *boxes, (kind, line) = panel["lines"]
+    assert (kind, line) == ("all", [*enumerate(risks)])
+    starts = [0, *summary["model"]["bounds"]]
+    ends = [bound - 1 for bound in starts[1:]] + [len(risks) - 1]
+    for (_, corners), leaf, start, end in zip(boxes, summary["leaves"], starts, ends, strict=True):
+        low, high = leaf["new_interval"]
+        assert {*corners} == {(x, y) for x in (start - 0.4, end + 0.4) for y in (low, high)}
+    assert "The risk of each total, and 95% prediction intervals" in report.to_html()
+    bars, curve = draw_model(learner).axes
+    assert [bar.get_width() for bar in bars.patches] == [
+        row.points for row in learner.model_.list_rows()
+    ]
+    assert any([*drawn.get_ydata()] == pytest.approx(risks) for drawn in curve.lines)
+
+
 def test_an_effect_that_changes_sign_reverses(tree):
     """`varies` was used for both: the words are `reverses` and `differs`."""
-    summary = make_report(tree).to_dict()
+    summary = report_on_tree().to_dict()
     split = summary["nodes"]["splits"][0]
     split |= {"variation": 0.5, "variation_text": "by about 50%", "n_seen": 4}
     for lowest, wanted in ((0.5, "reverses, and differs by about 50%"), (1.5, "differs by about")):

@@ -24,6 +24,7 @@ def draw_noise(seed, n_rows, n_columns, share):
     return (rng.random((n_rows, n_columns)) < frequency).astype(int), y.astype(int), site
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model_type", ["conjunction", "disjunction"])
 @pytest.mark.parametrize("design", [(60, 10, 0.5), (150, 60, 0.5), GENOMES])
 def test_noise_gives_a_rule_in_five_percent(model_type, design):

@@ -12,8 +12,6 @@ from icscm import ICSCMClassifier, SCMClassifier
 from support.fitting import assert_same, fit_quietly
 from support.literal.learner import is_true, learn_slowly
 
-TESTS = ["chi2", "g", "fisher"]
-
 
 @st.composite
 def tables(draw):
@@ -49,7 +47,6 @@ PARAMETERS = st.fixed_dictionaries(
 INVARIANT_PARAMETERS = st.fixed_dictionaries(
     {
         "alpha": st.sampled_from([0.01, 0.05, 0.3]),
-        "test": st.sampled_from(TESTS),
         "stop": st.sampled_from(["independence", "coverage"]),
         "pruning": st.sampled_from([True, False, "shown", "always"]),
         "min_samples_leaf": st.sampled_from([1, 3]),
@@ -57,23 +54,24 @@ INVARIANT_PARAMETERS = st.fixed_dictionaries(
         "min_utility": st.sampled_from([None, 0.0, 2.0, "auto"]),
     }
 )
-CRITERIA = st.sampled_from(
-    [
-        {},
-        {"correction": "bonferroni"},
-        {"correction": "holm"},
-        {"correction": "bh"},
-        # wide, since the tables are small
-        {"criterion": "equivalence", "margin": 0.5},
-        {"criterion": "equivalence", "margin": 0.8},
-        {"criterion": "equivalence", "margin": 20.0, "margin_on": "odds_ratio"},
-    ]
-)
+CRITERIA = [
+    {"test": "chi2"},
+    {"test": "g"},
+    {"test": "fisher"},
+    {"test": "chi2", "correction": "bonferroni"},
+    {"test": "fisher", "correction": "holm"},
+    {"test": "g", "correction": "bh"},
+    # wide, since the tables are small
+    {"test": "g", "criterion": "equivalence", "margin": 0.5},
+    {"test": "g", "criterion": "equivalence", "margin": 0.8},
+    {"test": "chi2", "criterion": "equivalence", "margin": 20.0, "margin_on": "odds_ratio"},
+]
 
 
-@settings(max_examples=400, deadline=None)
-@given(tables(), PARAMETERS, INVARIANT_PARAMETERS, CRITERIA)
-def test_icscm_equals_the_literal_learner(table, shared, invariant, criterion):
+@pytest.mark.parametrize("criterion", CRITERIA, ids=str)
+@settings(max_examples=40, deadline=None)
+@given(table=tables(), shared=PARAMETERS, invariant=INVARIANT_PARAMETERS)
+def test_icscm_equals_the_literal_learner(criterion, table, shared, invariant):
     X, y, environments = table
     invariant = invariant | criterion
     fitted = fit_quietly(ICSCMClassifier(**shared, **invariant), X, y, environments)
@@ -81,7 +79,7 @@ def test_icscm_equals_the_literal_learner(table, shared, invariant, criterion):
     assert_same(fitted, expected, shared["model_type"] == "disjunction", environments)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     tables(), PARAMETERS, st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=5, max_size=5)
 )
@@ -121,12 +119,20 @@ def make_polars(columns):
     return pl.DataFrame(columns, strict=False)
 
 
-@settings(max_examples=400, deadline=None)
-@given(mixed_tables(), PARAMETERS, INVARIANT_PARAMETERS, st.sampled_from(["candidate", "separate"]))
-def test_mixed_data_equal_the_literal_learner(table, shared, invariant, missing):
+@pytest.mark.parametrize("model_type", ["conjunction", "disjunction"])
+@pytest.mark.parametrize("missing", ["candidate", "separate"])
+@settings(max_examples=50, deadline=None)
+@given(
+    table=mixed_tables(),
+    shared=PARAMETERS,
+    invariant=INVARIANT_PARAMETERS,
+    test=st.sampled_from(["chi2", "g", "fisher"]),
+)
+def test_mixed_data_equal_the_literal_learner(missing, model_type, table, shared, invariant, test):
     """Categories and missing values: the same counts, rules, ties and reasons."""
     frame, rows, y, environments = table
-    options = shared | invariant | {"missing": missing}
+    shared = shared | {"model_type": model_type}
+    options = shared | invariant | {"missing": missing, "test": test}
     if options["min_utility"] == "auto":  # the number of rules is counted on numbers only
         options["min_utility"] = 0.0
     learner = ICSCMClassifier(**options, keep_columns="all")

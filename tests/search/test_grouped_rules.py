@@ -22,9 +22,7 @@ SETTINGS = st.fixed_dictionaries(
         "test": st.sampled_from(["chi2", "g"]),
         "model_type": st.sampled_from(["conjunction", "disjunction"]),
         "stop": st.sampled_from(["independence", "coverage"]),
-        "pruning": st.sampled_from([True, False, "always"]),
         "min_utility": st.sampled_from([None, 0.0]),
-        "correction": st.sampled_from([None, None, "holm"]),
     }
 )
 
@@ -43,11 +41,14 @@ def grouped_tables(draw):
     return X.astype(float), y.astype(int), places, groups
 
 
-@settings(max_examples=150, deadline=None)
-@given(grouped_tables(), SETTINGS, st.integers(1, 3))
-def test_search_equals_the_literal_one(table, options, size):
+@pytest.mark.parametrize("pruning", [True, False, "always"])
+@pytest.mark.parametrize("correction", [None, "holm"])
+@settings(max_examples=50, deadline=None)
+@given(table=grouped_tables(), options=SETTINGS)
+def test_search_equals_the_literal_one(correction, pruning, table, options):
     """The literal learner corrects every candidate; the number of rejected ones may differ."""
     X, y, places, groups = table
+    options = options | {"correction": correction, "pruning": pruning}
     fitted = fit_quietly(ICSCMClassifier(**options), X, y, places, groups=groups)
     rows = X.tolist(), y.tolist(), places.tolist()
     expected = learn_slowly(*rows, groups=groups.tolist(), **options)

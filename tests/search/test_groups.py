@@ -87,7 +87,7 @@ def test_what_cannot_be_told_counts_a_group_as_one_row():
     assert found.tolist() == [9.0, 5.0, 3.0]
 
 
-@pytest.mark.parametrize("n_visits", [5, 10])
+@pytest.mark.parametrize("n_visits", [5, pytest.param(10, marks=pytest.mark.thorough)])
 def test_noise_of_patients_is_no_heterogeneity_of_a_tree(n_visits):
     """At most 5 % of the tables with any column of noise rejected, or used; without groups most.
 
@@ -138,7 +138,7 @@ def test_leaves_of_a_tree_are_tested_by_groups(invariance):
     assert n_used >= 21
 
 
-@pytest.mark.parametrize("n_visits", [5, 10])
+@pytest.mark.parametrize("n_visits", [5, pytest.param(10, marks=pytest.mark.thorough)])
 def test_noise_of_patients_is_no_heterogeneity_of_the_screen(n_visits):
     """The judge, given the scores of a model of the causes and the shortcut."""
     n_wrong, n_found = np.zeros(2), np.zeros(2)

@@ -27,6 +27,7 @@ def make_source(X, y, environments):
 # --- the level, where a true threshold lies inside a bin ----------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_level_of_rules_on_continuous_parents():
     """The true set was rejected in about 0.4 of these runs: a threshold lies inside a bin, and
     with 10,000 samples an environment the test detected the few on the wrong side of the cut."""
@@ -42,6 +43,7 @@ def test_the_level_of_rules_on_continuous_parents():
     assert wrong == n_runs
 
 
+@pytest.mark.thorough
 def test_the_level_of_trees_on_continuous_parents():
     """The true set was rejected in about 0.75 of these runs, for the same reason."""
     n_runs, rejected, wrong = 40, 0, 0
@@ -96,8 +98,15 @@ def test_a_category_or_a_missing_value_has_no_neighbours():
 # --- the best of the accepted sets --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("continuous", [False, True])
-@pytest.mark.parametrize("n_parents", [4, 7])
+@pytest.mark.parametrize(
+    ("n_parents", "continuous"),
+    [
+        (4, True),
+        (7, False),
+        pytest.param(4, False, marks=pytest.mark.thorough),
+        pytest.param(7, True, marks=pytest.mark.thorough),
+    ],
+)
 def test_the_best_set_holds_all_parents(n_parents, continuous):
     """Many sets are accepted at 1,000 samples an environment; they share hardly a rule."""
     n_exact, n_shared, n_runs = 0, 0, 10

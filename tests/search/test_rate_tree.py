@@ -8,8 +8,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.datasets import make_conjunction
@@ -22,8 +20,6 @@ from support.fitting import as_tuple, assert_no_nan, fit_quietly
 from support.literal.rate_tree import SlowRates, walk_splits
 
 KINDS = ["parent"] * 4 + ["child"] * 2 + ["proxy"] * 3 + ["noise", "marker", "copy", "constant"]
-
-EXAMPLES = 100
 
 
 def make_column(kind, rng, base, labels, place, columns):
@@ -71,15 +67,24 @@ def make_table(seed):
     return columns, labels, place, weights
 
 
-PARAMETERS = st.fixed_dictionaries(
-    {
-        "tolerance": st.sampled_from([0.005, 0.05, 1.0]),
-        "max_leaves": st.sampled_from([1, 2, 8, 16]),
-        "min_samples_leaf": st.sampled_from([1, 5]),
-        "max_thresholds": st.sampled_from([2, 4]),
-        "missing": st.sampled_from(["candidate", "separate"]),
+def draw_options(rng):
+    return {
+        "tolerance": float(rng.choice([0.005, 0.05, 1.0])),
+        "max_leaves": int(rng.choice([1, 2, 8, 16])),
+        "min_samples_leaf": int(rng.choice([1, 5])),
+        "max_thresholds": int(rng.choice([2, 4])),
+        "missing": str(rng.choice(["candidate", "separate"])),
     }
-)
+
+
+# Options with which a tree of some splits must be found.
+FOUND_WITH = [
+    *("tolerance=0.005", "tolerance=0.05", "tolerance=1.0"),
+    *("max_leaves=2", "max_leaves=8", "max_leaves=16"),
+    *("min_samples_leaf=1", "min_samples_leaf=5"),
+    *("max_thresholds=2", "max_thresholds=4"),
+    *("missing=candidate", "missing=separate"),
+]
 
 
 def find_both(columns, labels, place, weights, options):
@@ -128,12 +133,13 @@ def assert_same_trees(trace, slow):
             assert getattr(each, name) == pytest.approx(wanted[key][name], abs=1e-5)
 
 
-def test_the_tree_is_the_one_found_row_by_row():
+@pytest.mark.parametrize(
+    "seeds", [range(60), pytest.param(range(60, 160), marks=pytest.mark.thorough)], ids=str
+)
+def test_the_tree_is_the_one_found_row_by_row(seeds):
     reached = Counter()
-
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
-    @given(st.integers(0, 2**32), PARAMETERS)
-    def check(seed, options):
+    for seed in seeds:
+        options = draw_options(np.random.default_rng((seed, 1)))
         columns, labels, place, weights = make_table(seed)
         fitted, slow = find_both(columns, labels, place, weights, options)
         banned, idle, found = slow.find()
@@ -156,18 +162,17 @@ def test_the_tree_is_the_one_found_row_by_row():
         owed = found["heterogeneity"] / slow.balance / max(found["deviance_explained"], 1e-9)
         if splits:
             assert trace.heterogeneity_share == pytest.approx(owed, abs=1e-6)
-        reached.update(
-            {"tree": 1, "splits": bool(splits), "beyond": trace.describe_excess() is not None}
-        )
+            reached.update(f"{name}={value}" for name, value in options.items())
+            reached["weights"] += weights is not None
+        reached.update({"splits": bool(splits), "beyond": trace.describe_excess() is not None})
         if len(set(map(tuple, columns))) < len(columns):
-            return  # identical features may be stored once, and then are told of once
+            continue  # identical features may be stored once, and then are told of once
         reasons = dict.fromkeys(banned, "banned") | dict.fromkeys(idle, "idle")
         assert_same_splits(trace, found, reasons, slow)
         assert_same_trees(trace, slow)
         reached.update(reasons.values())
-
-    check()
-    assert min(reached[each] for each in ("splits", "beyond", "banned", "idle")) >= 3, reached
+    wanted = "splits", "beyond", "banned", "idle", "weights", *FOUND_WITH
+    assert min(reached[each] for each in wanted) >= 3, reached
 
 
 @pytest.fixture(scope="module")

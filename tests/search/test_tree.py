@@ -5,8 +5,6 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from icscm import InvariantTreeClassifier
 from icscm.search.trace import Step
@@ -62,15 +60,24 @@ def make_table(seed):
 ENDS = "max_leaves", "small", "uninformative", "rejected"
 NAMES = "deviance_explained", "heterogeneity", "heterogeneity_share", "log_odds_ratio"
 
-PARAMETERS = st.fixed_dictionaries(
-    {
-        "tolerance": st.sampled_from([0.01, 0.01, 0.1, None]),
-        "max_leaves": st.sampled_from([1, 2, 3, 6, 16]),
-        "min_samples_leaf": st.sampled_from([1, 5, 20]),
-        "max_thresholds": st.sampled_from([2, 4]),
-        "missing": st.sampled_from(["candidate", "separate"]),
+# Options with which a tree of some splits must be learned.
+LEARNED_WITH = {
+    *("tolerance=0.01", "tolerance=0.1", "tolerance=None"),
+    *("max_leaves=2", "max_leaves=3", "max_leaves=6", "max_leaves=16"),
+    *("min_samples_leaf=1", "min_samples_leaf=5", "min_samples_leaf=20"),
+    *("max_thresholds=2", "max_thresholds=4"),
+    *("missing=candidate", "missing=separate"),
+}
+
+
+def draw_options(rng):
+    return {
+        "tolerance": [0.01, 0.01, 0.1, None][rng.integers(4)],
+        "max_leaves": int(rng.choice([1, 2, 3, 6, 16])),
+        "min_samples_leaf": int(rng.choice([1, 5, 20])),
+        "max_thresholds": int(rng.choice([2, 4])),
+        "missing": str(rng.choice(["candidate", "separate"])),
     }
-)
 
 
 def grow_both(columns, labels, place, weights, options):
@@ -125,12 +132,13 @@ def count_rows(node, labels, place):
     return tuple(tuple(cells[label, each] for each in places) for label in (0, 1))
 
 
-def test_the_tree_is_the_one_grown_row_by_row():
-    reached = Counter()
-
-    @settings(max_examples=100, deadline=None, derandomize=True)
-    @given(st.integers(0, 2**32), PARAMETERS)
-    def check(seed, options):
+@pytest.mark.parametrize(
+    "seeds", [range(60), pytest.param(range(60, 180), marks=pytest.mark.thorough)], ids=str
+)
+def test_the_tree_is_the_one_grown_row_by_row(seeds):
+    reached, learned_with = Counter(), set()
+    for seed in seeds:
+        options = draw_options(np.random.default_rng((seed, 1)))
         fitted, (labels, place), slow = grow_both(*make_table(seed), options)
         trace, model = fitted.trace_, fitted.model_
         splits, leaves = list_nodes(slow.top)
@@ -148,7 +156,7 @@ def test_the_tree_is_the_one_grown_row_by_row():
         for look in (*trace.splits, *trace.leaves):
             reached.update(why for why, n in look.n_rejected.items() if n)
             reached.update(f"told {each.reason}" for each in look.best_rejected)
-
-    check()
+        learned_with.update(f"{name}={value}" for name, value in options.items() if trace.splits)
     wanted = {*ENDS, *REASONS, *(f"told {why}" for why in REASONS)}
     assert wanted == set(reached), reached
+    assert learned_with >= LEARNED_WITH

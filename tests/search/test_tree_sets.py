@@ -93,7 +93,9 @@ def grow_slowly(X, y, environments, features, rows, max_leaves, share):
     return [path for path, _, _ in waiting]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(6, 18))]
+)
 def test_a_set_is_tested_as_row_by_row(seed):
     rng = np.random.default_rng(seed)
     n, n_environments = int(rng.integers(40, 400)), int(rng.integers(2, 5))
@@ -125,6 +127,7 @@ def test_halves_are_those_of_every_environment():
 # --- what is promised -------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_level_is_held():
     """The parents' own set is rejected in no more runs than alpha allows, chance aside."""
     n_runs, n_rejected = 120, 0

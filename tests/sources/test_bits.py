@@ -100,10 +100,8 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("packed")
 
 
-@pytest.mark.parametrize("form", [*FORMS, "file"])
-@settings(max_examples=40, deadline=None)
-@given(table=binary_tables())
-def test_counts_equal_literal_counts(form, block_cells, folder, table):
+def check_counts(form, table, folder):
+    """Counts, nodes and patterns are those of a loop over the rows."""
     X, labels, environments, environment_labels, cuts = table
     literal = LiteralSource(
         X.astype(np.int64),
@@ -116,6 +114,20 @@ def test_counts_equal_literal_counts(form, block_cells, folder, table):
     source = make_source(form, table, folder)
     check_any_nodes(source, literal, X.shape[1], np.random.default_rng(len(X)))
     check_count_source(source, literal, cuts)
+
+
+@pytest.mark.parametrize("form", ["bool", "csr", "file"])
+@settings(max_examples=40, deadline=None)
+@given(table=binary_tables())
+def test_counts_equal_literal_counts(form, block_cells, folder, table):
+    check_counts(form, table, folder)
+
+
+@pytest.mark.parametrize("form", ["fortran", "strided", "csc", "csc of int64"])
+@settings(max_examples=40, deadline=None)
+@given(table=binary_tables())
+def test_other_layouts_are_packed_alike(form, folder, table):
+    check_counts(form, table, folder)
 
 
 SETTINGS = [

@@ -19,22 +19,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dask.sizeof import sizeof
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, Worker, wait
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
-from icscm.engine.counts import Cut, SourceInfo
-from icscm.engine.pieces import make_piece, plan_blocks
+from icscm.engine import sampling
+from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.sources.dask import client as engine
-from icscm.sources.dask.client import DaskSource, explain_failures, map_tasks, open_client
+from icscm.sources.dask.client import DaskSource, explain_failures, open_client
 from icscm.sources.dask.opening import THINNED, merge_hash_counts, open_dask, tally_hashes
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_count_source
 from support.dask_files import open_dask_files
-from support.sources import LiteralSource, check_any_nodes
+from support.processes import PATIENCE
+from support.sources import code_literally, make_dask_source, make_literal
 
 pytestmark = [
     # threads of the cluster draw random numbers while a table is drawn
@@ -44,17 +45,41 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::icscm.exceptions.FewEnvironmentsWarning"),
 ]
 ON_THIS_THREAD = {"scheduler": "synchronous"}
-# a hundred kilobytes that Dask copies are nothing to warn of
-LOCAL = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+LOCAL = {"threads_per_worker": 1, "dashboard_address": ":0"}
+
+
+@pytest.fixture(params=["threads", pytest.param("processes", marks=pytest.mark.thorough)])
+def client(request):
+    """A client of two workers, which are threads of this process or processes."""
+    shared = request.getfixturevalue(request.param)
+    with shared.as_current():
+        yield shared
 
 
 @pytest.fixture(scope="module")
-def client():
-    """Two worker processes; no stealing, so that what moves can be told."""
+def threads():
+    """Two workers in threads; processes can join them."""
+    yield from start_cluster(2, processes=False, protocol="tcp://")
+
+
+@pytest.fixture(scope="module")
+def processes(request):
+    """Worker processes, to which all that is sent must be possible to pickle.
+
+    Each takes five seconds to import everything: in `make test` there is one.
+    """
+    yield from start_cluster(2 if request.config.getoption("--thorough") else 1, processes=True)
+
+
+def start_cluster(n_workers, **settings):
+    """Yield a client that only those tests use that ask for it.
+
+    No worker takes tasks of another, so that it can be told what moves.
+    """
     with (
         dask.config.set({"distributed.scheduler.work-stealing": False}),
-        LocalCluster(n_workers=2, **LOCAL) as cluster,
-        Client(cluster) as client,
+        LocalCluster(n_workers=n_workers, **LOCAL, **settings) as cluster,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield client
 
@@ -63,8 +88,8 @@ def client():
 def quietly():
     """Tables made by chance leave out columns and find nothing more often than not."""
     with warnings.catch_warnings():
-        for each in (LeftOutWarning, NothingFoundWarning):
-            warnings.simplefilter("ignore", each)
+        for category in (LeftOutWarning, NothingFoundWarning):
+            warnings.simplefilter("ignore", category)
         yield
 
 
@@ -150,53 +175,72 @@ def compare(frame, cuts, learner):
         assert_same_fit(found, expected)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(cut_tables(), st.sampled_from([1, 3, 50, None]), st.sampled_from(["conjunction", "dis"]))
-def test_any_table_cut_anywhere_gives_the_model_and_trace_of_memory(drawn, most, kind):
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    cut_tables(),
+    st.sampled_from([1, 3, 50, None]),
+    st.sampled_from(["conjunction", "disjunction"]),
+    st.sampled_from([7, sampling.QUANTILE_SAMPLE]),
+)
+def test_any_table_cut_anywhere_gives_the_model_and_trace_of_memory(
+    drawn, max_thresholds, model_type, sample_size
+):
+    """Where thresholds are from a sample, rows of equal content may be in it and not."""
     learner = ICSCMClassifier(
-        max_thresholds=most,
-        model_type="disjunction" if kind == "dis" else kind,
+        max_thresholds=3 if sample_size == 7 else max_thresholds,
+        model_type=model_type,
         stop="coverage",
-        pruning=kind == "dis",
+        pruning=model_type == "disjunction",
     )
-    with dask.config.set(ON_THIS_THREAD):
+    with (
+        dask.config.set(ON_THIS_THREAD),
+        mock.patch("icscm.engine.sampling.QUANTILE_SAMPLE", sample_size),
+    ):
         compare(*drawn, learner)
 
 
+@pytest.mark.thorough
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cut_tables())
-def test_so_does_a_cluster(client, drawn):
-    compare(*drawn, ICSCMClassifier(max_thresholds=3, stop="coverage"))
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(cut_tables())
-def test_so_do_thresholds_from_a_sample(drawn):
-    """Rows of equal content among them, of which only some are in the sample."""
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(dask.config.set(ON_THIS_THREAD))
-        stack.enter_context(mock.patch("icscm.engine.sampling.QUANTILE_SAMPLE", 7))
+def test_so_does_a_cluster(processes, drawn):
+    with processes.as_current():
         compare(*drawn, ICSCMClassifier(max_thresholds=3, stop="coverage"))
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "client"])
-@pytest.mark.parametrize("n_partitions", [1, 10])
-def test_mixed_tables(request, scheduler, n_partitions):
+@pytest.fixture(scope="module")
+def patients():
+    """A table and the model that is learned from it in memory."""
     frame = make_patients()
-    expected = fit_whole(ICSCMClassifier(), frame)
-    assert len(expected.rules_) > 1
-    cuts = np.random.default_rng(1).integers(0, len(frame), n_partitions - 1).tolist()
-    with dask.config.set({} if scheduler == "client" else {"scheduler": scheduler}):
-        if scheduler == "client":
-            request.getfixturevalue("client")
-        found = fit_cut(ICSCMClassifier(), frame, cuts)
-        assert_same_fit(found, expected)
-        lazy = found.predict(cut_frame(frame, cuts))
-        assert isinstance(lazy, da.Array)
-        np.testing.assert_array_equal(lazy.compute(), expected.predict(frame))
-        np.testing.assert_array_equal(
-            found.predict_proba(cut_frame(frame, cuts)).compute(), expected.predict_proba(frame)
-        )
+    learned = fit_whole(ICSCMClassifier(), frame)
+    assert len(learned.rules_) > 1
+    return frame, learned
+
+
+def check_mixed_table(patients, cuts):
+    """Fit, and predict, on the pieces of a table with columns of several types."""
+    frame, expected = patients
+    table = cut_frame(frame, cuts)
+    found = fit_cut(ICSCMClassifier(), frame, cuts)
+    assert_same_fit(found, expected)
+    lazy = found.predict(table)
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_array_equal(lazy.compute(), expected.predict(frame))
+    np.testing.assert_array_equal(
+        found.predict_proba(table).compute(), expected.predict_proba(frame)
+    )
+
+
+@pytest.mark.parametrize(
+    "cuts", [[], [3, 3, 290, 440, 600, 760, 930, 1100, 1499]], ids=["one piece", "ten pieces"]
+)
+def test_mixed_tables_without_a_cluster(patients, cuts):
+    with dask.config.set(scheduler="threads"):
+        check_mixed_table(patients, cuts)
+
+
+def test_mixed_tables_in_other_processes(patients, processes):
+    with processes.as_current():
+        check_mixed_table(patients, [10, 400])
 
 
 def make_array(n=40_000, dtype=np.float64):
@@ -279,59 +323,30 @@ def test_a_thinned_sample_is_told_of():
 # --- the source --------------------------------------------------------------
 
 
-def make_sources(n=300, seed=0):
-    """A Dask source over uneven pieces, and one that counts row by row."""
-    rng = np.random.default_rng(seed)
+def make_sources(n=200):
+    """A source over uneven pieces of numbers, and its literal twin."""
+    rng = np.random.default_rng(0)
     X = np.column_stack((rng.normal(size=(n, 2)), rng.integers(0, 2, n), np.zeros(n)))
-    y, e = rng.integers(0, 2, n), rng.integers(0, 3, n)
-    binning = make_memory_source(X, y, e, environment_labels="abc", max_thresholds=5).candidates
-    codes = [np.searchsorted(binning.find_edges(j), X[:, j], side="left") for j in range(4)]
-    blocks = plan_blocks(binning, np.arange(4), 3)
-    bounds = [0, 0, 1, 90, 90, 200, n]
-    parts = [slice(a, b) for a, b in pairwise(bounds)]
-    pieces = map_tasks(
-        "bin",
-        make_piece,
-        [[each[part] for each in codes] for part in parts],
-        [y[part] for part in parts],
-        [e[part] for part in parts],
-        [3] * len(parts),
-        [blocks] * len(parts),
-    )
-    literal = LiteralSource(
-        np.column_stack(codes), y, e, binning, classes=(0, 1), environment_labels="abc"
-    )
-    return DaskSource(pieces, blocks, SourceInfo(binning, (0, 1), "abc")), literal
+    rows = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    memory = make_memory_source(X, *rows, environment_labels="abc", max_thresholds=5)
+    codes, cuts = code_literally(X, memory.candidates), (0, 1, 90, 90)
+    source = make_dask_source(memory.candidates, codes, *rows, environment_labels="abc", cuts=cuts)
+    return source, make_literal(memory, X, *rows)
 
 
-CUTS = [Cut(0, 4, negated=True), Cut(2, 0, negated=False), Cut(1, 2, negated=False)]
+@pytest.mark.thorough
+def test_counts_on_a_cluster(client):
+    rules = [Cut(0, 4, negated=True), Cut(2, 0, negated=False)]
+    check_count_source(*make_sources(), rules)
 
 
-@pytest.mark.parametrize("most_bytes", [0, 2**28])
-def test_the_source_counts_as_one_that_counts_row_by_row(monkeypatch, most_bytes):
-    """Whether the cube is kept here and updated, or counted afresh at every look."""
-    monkeypatch.setattr(engine, "MAX_KEPT_CUBE_BYTES", most_bytes)
+def test_counting_a_node_keeps_nothing_on_the_workers(monkeypatch):
     with dask.config.set(ON_THIS_THREAD):
-        check_count_source(*make_sources(), CUTS)
-        for rule in CUTS:  # two rules with no look between them
-            source, literal = make_sources(seed=1)
-            source.counts()
-            for each in (source, literal):
-                each.keep(each.candidates.make_binned_rule(rule))
-            check_count_source(source, literal, CUTS)
-
-
-def test_so_it_does_on_a_cluster(client):
-    check_count_source(*make_sources(), CUTS)
-
-
-@pytest.mark.parametrize("most_bytes", [0, 2**28])
-def test_any_node_is_counted_and_none_is_kept(monkeypatch, most_bytes):
-    monkeypatch.setattr(engine, "MAX_KEPT_CUBE_BYTES", most_bytes)
-    with dask.config.set(ON_THIS_THREAD):
-        source, literal = make_sources()
+        source, _ = make_sources()
         monkeypatch.setattr(engine, "persist", None)
-        check_any_nodes(source, literal, 4, np.random.default_rng(0))
+        rule = source.candidates.make_binned_rule(Cut(0, 2, negated=False))
+        counted = sum(cube.counts[0].sum() for cube in source.count_node([rule]))
+    assert counted > 0
 
 
 def test_the_smaller_side_is_counted():
@@ -357,7 +372,7 @@ def test_only_counts_move_and_tasks_are_named(client):
     n = 20_000
     arrays = make_array(n)
     frame = pd.DataFrame(arrays[0], columns=list("abcdf")).assign(y=arrays[1], e=arrays[2])
-    table = cut_frame(frame, range(0, n, 2500)).persist()
+    table = cut_frame(frame, range(0, n, 5000)).persist()
     wait(table)
     client.run(lambda dask_worker: dask_worker.transfer_incoming_log.clear())
     brought = []
@@ -384,7 +399,7 @@ def test_only_counts_move_and_tasks_are_named(client):
 
 
 def test_each_worker_sends_one_cube_for_each_block(client):
-    X, y, e = (each.persist() for each in cut_array(500, *make_array(10_000)))
+    X, y, e = (part.persist() for part in cut_array(500, *make_array(3000)))
     client.run(lambda dask_worker: dask_worker.transfer_incoming_log.clear())
     source = open_dask(X, y, e).source
     list(source.counts())
@@ -412,45 +427,21 @@ def after_the_first_rule(action):
     assert done
 
 
-def kill_one_worker(client):
-    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+def test_a_lost_worker_changes_nothing_and_a_dead_scheduler_is_told_of(patients):
+    """What a worker held is computed again elsewhere."""
+    frame, expected = patients
+    with LocalCluster(n_workers=2, processes=False, **LOCAL) as cluster, Client(cluster) as client:
+        lost, _ = cluster.workers.values()
+        held = []
 
+        def close_worker():
+            held.extend(key for key in lost.data if "icscm-keep" in str(key))
+            cluster.sync(lost.close, executor_wait=False)
 
-@contextlib.contextmanager
-def add_worker(client, before="pass"):
-    """One more worker, that nobody starts again when it is gone."""
-    n_workers = len(client.run(os.getpid))
-    code = f"{before}; from distributed.cli.dask_worker import main; main()"
-    options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
-    worker = subprocess.Popen(
-        [sys.executable, "-c", code, client.scheduler.address, *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        client.wait_for_workers(n_workers + 1, timeout=600)
-        yield worker
-    finally:
-        worker.kill()
-        worker.wait()
-
-
-def test_a_worker_that_dies_and_comes_back_changes_nothing(client):
-    frame = make_patients()
-    expected = fit_whole(ICSCMClassifier(), frame)
-    assert len(expected.trace_.steps) > 1
-    with after_the_first_rule(lambda: kill_one_worker(client)):
-        found = fit_cut(ICSCMClassifier(), frame, [10, 400, 401, 900])
-    assert_same_fit(found, expected)
-    client.wait_for_workers(2, timeout=600)
-
-
-def test_a_worker_lost_for_good_changes_nothing_and_a_dead_scheduler_is_told_of():
-    frame = make_patients()
-    expected = fit_whole(ICSCMClassifier(), frame)
-    with LocalCluster(n_workers=1, **LOCAL) as cluster, Client(cluster) as client:
-        with add_worker(client) as worker, after_the_first_rule(worker.kill):
+        with after_the_first_rule(close_worker):
             found = fit_cut(ICSCMClassifier(), frame, [10, 400, 401, 900])
+        assert held
+        assert len(client.scheduler_info()["workers"]) == 1
         assert_same_fit(found, expected)
         with (
             after_the_first_rule(cluster.close),
@@ -461,6 +452,47 @@ def test_a_worker_lost_for_good_changes_nothing_and_a_dead_scheduler_is_told_of(
             fit_cut(ICSCMClassifier(), frame, [10, 400])
 
 
+def kill_one_worker(client):
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def add_worker(client, before="pass"):
+    """One more worker, that nobody starts again when it is gone."""
+    n_workers = len(client.scheduler_info()["workers"])
+    code = f"{before}; from distributed.cli.dask_worker import main; main()"
+    options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
+    worker = subprocess.Popen(
+        [sys.executable, "-c", code, client.scheduler.address, *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        client.wait_for_workers(n_workers + 1, timeout=PATIENCE)
+        yield worker
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+@pytest.mark.thorough
+def test_a_worker_that_is_killed_and_comes_back_changes_nothing(patients, processes):
+    frame, expected = patients
+    with processes.as_current(), after_the_first_rule(lambda: kill_one_worker(processes)):
+        found = fit_cut(ICSCMClassifier(), frame, [10, 400, 401, 900])
+    assert_same_fit(found, expected)
+    processes.wait_for_workers(2, timeout=PATIENCE)
+
+
+@pytest.mark.thorough
+def test_a_worker_that_is_killed_for_good_changes_nothing(patients, threads):
+    frame, expected = patients
+    with threads.as_current(), add_worker(threads) as worker, after_the_first_rule(worker.kill):
+        found = fit_cut(ICSCMClassifier(), frame, range(10, 1400, 100))
+    assert_same_fit(found, expected)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("before", "message"),
     [
@@ -468,9 +500,38 @@ def test_a_worker_lost_for_good_changes_nothing_and_a_dead_scheduler_is_told_of(
         ("import sys; sys.modules['icscm'] = None", "cannot import icscm; install the same"),
     ],
 )
-def test_workers_without_the_package_or_with_another_version(client, before, message):
-    with add_worker(client, before), pytest.raises(IcscmError, match=message):
+def test_workers_without_the_package_or_with_another_version(threads, before, message):
+    with (
+        threads.as_current(),
+        add_worker(threads, before),
+        pytest.raises(IcscmError, match=message),
+    ):
         fit_cut(ICSCMClassifier(), make_patients(100), [50])
+
+
+def tell_other_version(_, dask_worker):
+    """The answer of workers that have another version than the scheduler, which is asked first."""
+    return "0" if isinstance(dask_worker, Worker) else __version__
+
+
+def fail_to_import(_, dask_worker):
+    if isinstance(dask_worker, Worker):
+        raise ModuleNotFoundError("No module named 'icscm'", name="icscm")
+    return __version__
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (tell_other_version, f"icscm is 0 at the Dask tcp://.*, and {__version__} here"),
+        (fail_to_import, r"cannot import icscm; install the same .* \(tcp://.*: No module"),
+    ],
+)
+def test_answers_of_workers_that_do_not_suit(threads, monkeypatch, answer, message):
+    """The two cases of the test before, without another process."""
+    monkeypatch.setattr(engine, "resolve_name", answer)
+    with threads.as_current(), pytest.raises(IcscmError, match=message):
+        engine.check_cluster()
 
 
 def test_failures_of_the_cluster_are_explained_and_others_are_not():
@@ -578,21 +639,35 @@ def test_wrong_arrays_get_one_clear_error():
 # --- the command line's part -------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_folders_are_read_by_the_workers(client, tmp_path, kind):
-    frame = make_patients().drop(columns="smokes")
+def check_folder(folder, kind):
+    """Learn from a folder of three files what is learned from the whole table."""
+    frame = make_patients()[["smoker", "age", "y", "e"]]
     for number, part in enumerate(np.array_split(np.arange(len(frame)), 3)):
-        path = tmp_path / f"part{number}.{kind}"
+        path = folder / f"part{number}.{kind}"
         rows = frame.iloc[part]
         rows.to_parquet(path) if kind == "parquet" else rows.to_csv(path, index=False)
     expected = fit_whole(ICSCMClassifier(), frame)
-    with client.as_current():
-        fitted = ICSCMClassifier().fit_counts(open_dask_files(tmp_path, "y", "e"))
+    fitted = ICSCMClassifier().fit_counts(open_dask_files(folder, "y", "e"))
     assert str(fitted.model_) == str(expected.model_)
     with pytest.raises(IcscmError, match="has no column 'z'; there are 'smoker'"):
-        open_dask_files(tmp_path, "z")
+        open_dask_files(folder, "z")
     with pytest.raises(IcscmError, match=r"cannot read .* as Parquet or CSV"):
-        open_dask_files(tmp_path / "none", "y")
+        open_dask_files(folder / "none", "y")
+
+
+def test_folders_are_read_by_the_workers(client, tmp_path):
+    check_folder(tmp_path, "parquet")
+
+
+def test_folders_of_text_files(tmp_path):
+    with dask.config.set(ON_THIS_THREAD):
+        check_folder(tmp_path, "csv")
+
+
+@pytest.mark.thorough
+def test_folders_of_text_files_are_read_by_the_workers(processes, tmp_path):
+    with processes.as_current():
+        check_folder(tmp_path, "csv")
 
 
 def test_no_scheduler_at_the_address(monkeypatch):
@@ -615,7 +690,7 @@ def test_an_unfitted_learner_says_so():
 
 @pytest.mark.parametrize("dtype", ["int8", "Int8", "boolean", "float32"])
 def test_classes_keep_the_type_of_the_labels(dtype):
-    frame = make_patients(200)
+    frame = make_patients(100)[["age", "y", "e"]]
     frame["y"] = (frame["y"] == "ill").astype("int8").astype(dtype)
     with quietly():
         assert_same_fit(fit_cut(SCMClassifier(), frame, [50]), fit_whole(SCMClassifier(), frame))

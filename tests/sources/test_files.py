@@ -25,10 +25,12 @@ from hypothesis import strategies as st
 from icscm import ICSCMClassifier, SCMClassifier, _constants
 from icscm.engine import pieces, sampling
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.sources.files import opening
 from icscm.sources.files import source as mapped
 from icscm.sources.files.opening import _add_least, open_files
 from icscm.sources.files.source import choose_rows, find_rows, map_file, parse_size
 from icscm.tables.columns import Numbers
+from support.processes import PATIENCE
 
 KINDS = ["few", "many", "heavy", "whole", "id", "text", "bool", "empty", "label", "date"]
 
@@ -385,11 +387,12 @@ def test_one_clear_error(kind, table, tmp_path, scratch):
     assert_clean(scratch)
 
 
-def test_text_late_in_a_column_makes_it_text(tmp_path):
-    """A column whose first megabytes are numbers could not be learned from at all, where in memory
-    it is text.
+def test_text_late_in_a_column_makes_it_text(tmp_path, monkeypatch):
+    """A column whose first megabytes, blocks of the reader, are numbers could not be learned from
+    at all, where in memory it is text.
     """
-    lines = ["y,site,a,b", *(f"{i % 2},{i % 3},{i % 7},{i % 5}" for i in range(900_000))]
+    monkeypatch.setattr("icscm.io.lines.MIN_BLOCK", 2**12)
+    lines = ["y,site,a,b", *(f"{i % 2},{i % 3},{i % 7},{i % 5}" for i in range(9_000))]
     (tmp_path / "part.csv").write_text("\n".join([*lines, "1,1,many,2"]))
     learner = SCMClassifier(max_rules=1)
     learner.fit_dataset(tmp_path, "y", "site", max_memory="8GiB")
@@ -517,6 +520,7 @@ MEASURE = """
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("ending", "n_rows"), [("parquet", 100_000), ("csv", 30_000)])
 def test_memory_stays_below_the_limit(tmp_path, ending, n_rows):
     """A table of 320 MB, whose codes alone take 40 MB, within 150 MB; text of 100 MB, too."""
@@ -534,12 +538,13 @@ def test_memory_stays_below_the_limit(tmp_path, ending, n_rows):
         else:
             pa.csv.write_csv(part, folder / f"{number}.csv")
     process = run(MEASURE, tmp_path / f"small.{ending}", folder)
-    output, errors = process.communicate(timeout=600)
+    output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     limit, peak = map(int, output.split())
     assert peak < limit, f"{peak:,}, {limit:,}"
 
 
+@pytest.mark.thorough
 def test_the_choice_of_a_shape_takes_no_memory_of_its_own(tmp_path):
     """`icscm fit FOLDER` took 745 MB where 400 were allowed: the choice between conjunction and
     disjunction numbered all rows, by 70 bytes each. Now it takes half a million of them.
@@ -561,23 +566,26 @@ def test_the_choice_of_a_shape_takes_no_memory_of_its_own(tmp_path):
     """
     peaks = []
     for shape, is_chosen in (("conjunction", "False"), ("auto", "True")):
-        output, errors = run(script, folder, shape).communicate(timeout=600)
+        output, errors = run(script, folder, shape).communicate(timeout=PATIENCE)
         found, peak = output.split() or [errors, 0]
         assert found == is_chosen
         peaks.append(1024 * int(peak))
     assert peaks[1] - peaks[0] < 100_000_000, peaks
 
 
-def test_memory_of_a_row(tmp_path):
+@pytest.mark.thorough
+def test_memory_of_a_row(tmp_path, monkeypatch):
     """With `max_memory` of 400 MB a fit took 510: rows were sorted by 16 bytes each, buffers were
     as large as if there were no rows, and rows took 18 bytes where 16 were allowed for.
     """
+    resident = 2**28  # what the process takes depends on what ran before
+    monkeypatch.setattr(mapped, "_measure_resident", lambda: resident)
     n_rows, rng = 300_000, np.random.default_rng(0)
     columns = {name: rng.integers(0, 3, n_rows).astype(np.int8) for name in ("a", "b", "site")}
     path = tmp_path / "long.parquet"
     pq.write_table(pa.table({**columns, "y": columns["a"] > 1}), path, row_group_size=10_000)
     open_files(path, "y", "site").close()  # compiles the kernels
-    limit = mapped._measure_resident() + mapped._SEARCH_BYTES + n_rows * (mapped._BYTES_PER_ROW + 4)
+    limit = resident + mapped._SEARCH_BYTES + n_rows * (mapped._BYTES_PER_ROW + 4)
     tracemalloc.start()
     try:
         with open_files(path, "y", "site", max_memory=limit):
@@ -607,12 +615,29 @@ STOPPED = """
 """
 
 
+@pytest.mark.parametrize("where", ["_write_codes", "learn"])
+def test_nothing_is_left_behind_when_interrupted(path, scratch, monkeypatch, where):
+    """The temporary file is closed whatever ends the fit."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    if where == "learn":
+        monkeypatch.setattr(ICSCMClassifier, "_learn", interrupt)
+    else:
+        monkeypatch.setattr(opening, where, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        ICSCMClassifier().fit_dataset(path, **OPTIONS, temp_dir=scratch)
+    assert_clean(scratch)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["writing", "searching"])
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_behind_when_stopped(path, scratch, sent, where):
     process = run(STOPPED, path, scratch, where)
     assert process.stdout.readline() == "there\n"
     process.send_signal(sent)
-    process.communicate(timeout=600)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode != 0
     assert not list(scratch.iterdir())

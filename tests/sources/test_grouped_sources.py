@@ -61,6 +61,7 @@ def test_command_line(visits, tmp_path):
     visits.to_csv(path, index=False)
     command = ["fit", str(path), "--target", "ill", "--environment", "site"]
     report = tmp_path / "report.json"
+    command += ["--no-validation", "--stability", "0"]
     given = [*command, "--group", "patient", "--report", str(report)]
     result = CliRunner().invoke(main, given, catch_exceptions=False)
     assert result.exit_code == 0

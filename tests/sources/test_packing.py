@@ -268,14 +268,15 @@ def use_store(path):
     return read_genomes(path, KEYS).to_pydict(), counts, read_store(path)[2]
 
 
-def test_crafted_footers_are_refused(store):
+@pytest.mark.parametrize("n_crafted", [100, pytest.param(400, marks=pytest.mark.thorough)])
+def test_crafted_footers_are_refused(store, n_crafted):
     """With a right checksum two of three raised KeyError, TypeError and the like, and some were
     read as another table.
     """
     content, rng = store.read_bytes(), Random(0)
     _, counts, names = use_store(store)
     n_refused = 0
-    for _ in range(400):
+    for _ in range(n_crafted):
         crafted = damage.mutate_footer(content, rng)
         store.write_bytes(crafted)
         try:
@@ -284,7 +285,7 @@ def test_crafted_footers_are_refused(store):
             n_refused += 1
         else:
             assert crafted == content or damage.is_other_table(content, crafted)
-    assert n_refused > 300
+    assert n_refused > 0.75 * n_crafted
 
 
 @pytest.mark.parametrize(
@@ -307,11 +308,12 @@ def test_sizes_that_cannot_be_are_refused(store, n_bytes):
         open_store(store)
 
 
-def test_crafted_sections_are_refused_or_another_table(store):
+@pytest.mark.parametrize("n_crafted", [60, pytest.param(200, marks=pytest.mark.thorough)])
+def test_crafted_sections_are_refused_or_another_table(store, n_crafted):
     """Sections that contradict each other, all checksums right, were indices beyond arrays."""
     content, rng = store.read_bytes(), Random(1)
     whole = use_store(store)
-    for _ in range(200):
+    for _ in range(n_crafted):
         crafted = damage.mutate_section(content, rng)
         store.write_bytes(crafted)
         try:

@@ -29,13 +29,11 @@ def test_benjamini_hochberg_equals_scipy(p_values):
         np.testing.assert_allclose(adjust(p_values, "bh"), wanted, rtol=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
-@given(
-    SOME_P_VALUES,
-    st.sampled_from([None, "bonferroni", "holm", "bh"]),
-    st.sampled_from([0.01, 0.05, 0.3]),
-)
-def test_cutoff_parts_what_the_adjusted_p_values_part(p_values, method, alpha):
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.3])
+@pytest.mark.parametrize("method", [None, "bonferroni", "holm", "bh"])
+@settings(max_examples=60, deadline=None)
+@given(p_values=SOME_P_VALUES)
+def test_cutoff_parts_what_the_adjusted_p_values_part(method, alpha, p_values):
     adjusted = np.array(adjust(p_values, method))
     cutoff = find_cutoff(np.array(p_values), alpha, method)
     assert (np.array(p_values) <= cutoff).tolist() == (np.round(adjusted, 14) <= alpha).tolist()

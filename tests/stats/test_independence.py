@@ -19,16 +19,16 @@ from icscm.stats.independence import (
     make_test,
 )
 from icscm.testing import check_independence_test
-from support.literal.learner import compute_fisher
+from support.literal.learner import compute_fisher, compute_statistic
 
 ALL_TESTS = [ChiSquaredTest(), ChiSquaredTest(yates=False), GTest(), FisherTest()]
 
 
 @st.composite
-def some_tables(draw, most=40, most_environments=5):
+def some_tables(draw, most, most_environments=5):
     n_environments = draw(st.integers(1, most_environments))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    tables = rng.integers(0, draw(st.sampled_from([2, 5, most])), size=(8, 2, n_environments))
+    tables = rng.integers(0, [[[2]], [[5]], [[most]], [[most]]] * 4, (16, 2, n_environments))
     tables[rng.random(tables.shape) < draw(st.sampled_from([0.0, 0.3]))] = 0
     return tables
 
@@ -63,6 +63,19 @@ def test_chi_squared_and_g_equal_scipy(tables):
 
 
 @settings(max_examples=100, deadline=None)
+@given(some_tables(most=3000))
+def test_literal_statistics_equal_scipy(tables):
+    """Those of the literal twins, which are to have no part in common with the package."""
+    options = {"chi2": {"correction": True}, "pearson": {"correction": False}}
+    options["g"] = {"correction": False, "lambda_": "log-likelihood"}
+    for table in filter(lambda table: min(table.shape, default=0) > 1, map(drop_empty, tables)):
+        for test, given_options in options.items():
+            wanted = stats.chi2_contingency(table, **given_options)
+            found = compute_statistic(table.tolist(), test)
+            assert found == pytest.approx((wanted.statistic, wanted.dof), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
 @given(some_tables(most=200, most_environments=2))
 def test_fisher_equals_scipy(tables):
     wanted = [
@@ -73,7 +86,7 @@ def test_fisher_equals_scipy(tables):
 
 
 @settings(max_examples=60, deadline=None)
-@given(some_tables(most=6, most_environments=5))
+@given(some_tables(most=6))
 def test_fisher_equals_listing_all_tables(tables):
     exact = np.empty(len(tables))
     _kernels.compute_exact(tables, exact)

@@ -8,7 +8,12 @@ from scipy import special, stats
 
 from icscm.exceptions import IcscmError
 from icscm.stats.new_environments import MAX_TAU, compute_surprise, make_expectations
-from support.literal.random_effects import expect_exactly, expect_slowly
+from support.literal.random_effects import (
+    compute_surprise_slowly,
+    expect_exactly,
+    expect_slowly,
+    weigh_tau,
+)
 
 EQUAL = np.full(10, 300)
 BASE = special.logit(np.linspace(0.05, 0.7, 6))
@@ -50,6 +55,7 @@ def compute_coverage(tables, n_tables):
     return np.mean(inside, axis=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("n_environments", "size", "tau", "is_shared"),
     [(3, 30, 0.6, True), (3, 1000, 0.3, False), (5, 1000, 0.6, True), (8, 30, 0.3, False),
@@ -63,14 +69,19 @@ def test_a_new_environment_is_covered(n_environments, size, tau, is_shared):
     assert 0.91 <= known <= 0.99
 
 
+@pytest.mark.thorough
 def test_no_spread_at_all_is_covered_with_more_than_enough():
     """tau = 0 cannot be known from few environments: the interval is wider than need be."""
     assert compute_coverage(draw_tables(25, 5, 100, 0.0, True, seed=0), 25).min() >= 0.98
+
+
+def test_no_spread_in_many_environments_is_a_narrow_interval():
     found = make_expectations(simulate(10, EQUAL, 0.2, 0.0))
     assert np.median([np.diff(each.interval)[0] for each in found]) < 0.1
     assert found[0].tau_interval[0] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n_environments", "tau"), [(5, 0.6), (10, 0.3), (30, 1.0), (10, 0.0)])
 def test_the_interval_of_tau_covers(n_environments, tau):
     sizes, found = np.full(n_environments, 400), []
@@ -128,6 +139,27 @@ def test_the_same_by_brute_force(tables):
     check_slowly(tables, 0.3)
 
 
+def test_tau_and_its_interval_are_those_of_the_literal_likelihood():
+    """It is largest at tau, and half a quantile of chi-squared lower at both ends."""
+    tables = simulate(2, np.full(8, 400), 0.3, 0.6)
+    found = make_expectations(tables)[0]
+    largest = weigh_tau(tables, found.tau)
+    assert largest > weigh_tau(tables, 0.95 * found.tau)
+    assert largest > weigh_tau(tables, 1.05 * found.tau)
+    for end in found.tau_interval:
+        fall = largest - weigh_tau(tables, end)
+        assert fall == pytest.approx(stats.chi2.ppf(0.95, 1) / 2, abs=0.1)
+
+
+def test_surprise_by_brute_force():
+    """Counts of none, all and some samples of a new environment, in two leaves."""
+    tables = np.array(TABLES[1])
+    positives, sizes = np.array([[0, 4, 3, 12]] * 2), np.array([[4, 4, 10, 80]] * 2)
+    found = compute_surprise(tables, positives, sizes)
+    wanted = compute_surprise_slowly(tables, positives, sizes)
+    assert found == pytest.approx(wanted, abs=0.005)
+
+
 COUNTS = st.lists(st.integers(0, 60), min_size=4, max_size=4)
 
 
@@ -137,7 +169,8 @@ COUNTS = st.lists(st.integers(0, 60), min_size=4, max_size=4)
     ),
     prevalence=st.floats(0.05, 0.95),
 )
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=10, deadline=None)
+@pytest.mark.thorough
 def test_random_leaves_by_brute_force(tables, prevalence):
     check_slowly(tables, prevalence)
 
@@ -146,8 +179,10 @@ def test_random_leaves_by_brute_force(tables, prevalence):
     ("negatives", "positives", "tolerance"),
     [
         ([100, 120, 90], [10, 14, 9], 0.06),
-        ([0, 10, 3, 9], [10, 0, 10, 1], 0.06),
-        ([12, 25, 30, 8, 19, 40], [9, 14, 3, 8, 2, 10], 0.06),
+        pytest.param([0, 10, 3, 9], [10, 0, 10, 1], 0.06, marks=pytest.mark.thorough),
+        pytest.param(
+            [12, 25, 30, 8, 19, 40], [9, 14, 3, 8, 2, 10], 0.06, marks=pytest.mark.thorough
+        ),
         ([40, 30, 55, 20, 60], [1, 0, 0, 2, 0], 0.15),
     ],
 )
@@ -256,6 +291,7 @@ def test_a_leaf_without_positives_stays_rare_elsewhere():
     assert many.interval[1] < 0.003
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [60, 2000])
 def test_what_is_counted_in_a_new_environment_is_inside(size):
     """In 95 % of new environments, their own sampling error accounted for."""

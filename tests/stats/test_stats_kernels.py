@@ -1,6 +1,7 @@
 """The kernels of statistics equal their twins in plain NumPy."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,9 +33,10 @@ def run_both(name, make_arguments, rtol=0.0, atol=0.0):
         )
 
 
+@pytest.mark.parametrize("largest", [1, 20, 1000])
 @bounded
-@given(seeds, st.integers(1, 5), st.sampled_from([1, 20, 1000]))
-def test_statistics(seed, n_environments, largest):
+@given(seed=seeds, n_environments=st.integers(1, 5))
+def test_statistics(largest, seed, n_environments):
     tables = np.random.default_rng(seed).integers(0, largest + 1, size=(40, 2, n_environments))
     tables[:5] //= largest
     tables[0] = 0
@@ -47,9 +49,10 @@ def test_statistics(seed, n_environments, largest):
     run_both("compute_pearson", lambda: (True, tables, *make()[1:]), rtol=1e-12)
 
 
+@pytest.mark.parametrize("largest", [1, 20, 1000])
 @bounded
-@given(seeds, st.integers(1, 8), st.sampled_from([1, 20, 1000]), st.sampled_from([0, 1, 30]))
-def test_splits(seed, n_environments, largest, n_least):
+@given(seed=seeds, n_environments=st.integers(1, 8), n_least=st.sampled_from([0, 1, 30]))
+def test_splits(largest, seed, n_environments, n_least):
     rng = np.random.default_rng(seed)
     node = rng.integers(0, largest + 1, size=(2, n_environments))
     tables = rng.integers(0, node + 1, size=(40, 2, n_environments))

@@ -17,7 +17,7 @@ from icscm.stats.verdicts import (
     make_verdicts,
 )
 
-ALPHAS = [0.001, 0.05, 0.3, 0.5, 0.7, 0.9]
+ALPHAS = [0.001, 0.05, 0.5, 0.9]
 
 
 def make_tables(n_environments, n=40):

@@ -171,6 +171,22 @@ def test_a_saved_model_is_given_a_threshold(rows, forest, tmp_path):
         saved.set_threshold("youden", new, [0, 1, 0])
 
 
+@pytest.mark.parametrize("criterion", ["youden", "sensitivity=0.9", "specificity=0.8"])
+def test_a_threshold_is_chosen_on_environments_left_out(rows, criterion):
+    """Four sites, of which the classifier learns from three; as a loop over them finds it."""
+    X, y, e = rows
+    left_out = np.empty(len(y))
+    for site in range(4):
+        fitted = LogisticRegression().fit(X[e != site], y[e != site])
+        left_out[e == site] = fitted.predict_proba(X[e == site])[:, 1]
+    chosen = icscm.choose_threshold(LogisticRegression(), X, y, e, criterion)
+    assert chosen == find_threshold(read_threshold(criterion), y == 1, left_out)
+    assert chosen.held_out == "environments"
+    assert chosen.sensitivity == pytest.approx((left_out >= chosen)[y == 1].mean())
+    assert chosen.specificity == pytest.approx((left_out < chosen)[y == 0].mean())
+
+
+@pytest.mark.thorough
 def test_a_chosen_threshold_has_its_sensitivity_in_new_rows():
     """Chosen on held-out environments, in four tables: four standard errors, and two points more,
 
@@ -193,6 +209,8 @@ def test_without_enough_environments_rows_are_held_out(rows):
     X, y, _ = rows
     cut = icscm.choose_threshold(LogisticRegression(), X, y, threshold="youden")
     assert 0.01 < cut < 0.2
+    assert cut.held_out == "rows"
+    assert cut != icscm.choose_threshold(LogisticRegression(), X, y, random_state=1)
     assert icscm.choose_threshold(None, None, None, threshold="costs=1:3") == 0.25
     with pytest.raises(IcscmError, match="LinearSVC has no predict_proba"):
         icscm.choose_threshold(LinearSVC(), X, y)

@@ -309,10 +309,13 @@ def test_names_on_the_page_are_text_whatever_they_hold(learner, new):
     found.plot().canvas.draw()
 
 
-def test_very_many_environments_keep_the_page_small(learner, new):
-    names = np.arange(len(new.y)) % 700
+@pytest.mark.parametrize("n_names", [210, pytest.param(700, marks=pytest.mark.thorough)])
+def test_very_many_environments_keep_the_page_small(n_names, learner, new):
+    names = np.arange(len(new.y)) % n_names
     page = evaluate(learner, new.X, new.y, names).to_html()
     assert len(page.encode()) < 2_000_000
+    for table in page.split("<table")[1:]:
+        assert table.split("</table>")[0].count("<tr") <= 202  # with those of titles and of all
 
 
 def make_labels(kind, names):

@@ -91,6 +91,7 @@ def test_renamed_environments_give_the_same_result(name):
     assert list(results[0]) == pytest.approx(list(results[1]), rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_a_screen_does_not_depend_on_names(monkeypatch):
     """The screen of a score saw rows by environment, and drew values in the order of names."""
     rng = np.random.default_rng(0)

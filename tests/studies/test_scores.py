@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit, logit
+from scipy.stats import binomtest, t
 from sklearn import metrics
 from sklearn.linear_model import LogisticRegression
 
 from icscm.studies.scores import (
     PROBABILITY_METRICS,
     TITLES,
+    compare_losses,
     compute_scores,
     score_auc,
     score_calibration,
@@ -116,12 +118,34 @@ def slow_auc(y, p):
     return auc, *(odds / (1 + odds))
 
 
+def list_losses(y, p):
+    """By metric: the loss of each row, and what it would be for the other label."""
+    brier = (y - p) ** 2, (1 - y - p) ** 2
+    log_loss = -np.log(np.where(y, p, 1 - p)), -np.log(np.where(y, 1 - p, p))
+    return {"brier": brier, "log_loss": log_loss}
+
+
+def compute_implied_variance(loss, other, y, p):
+    """The variance of a loss if p is true, with at least a label of each kind in n + 2 rows."""
+    n = len(y)
+    chance = np.clip(p, 1 / (n + 2), 1 - 1 / (n + 2))
+    return np.mean(chance * (1 - chance) * (loss - other) ** 2)
+
+
 def test_means_of_losses_have_normal_intervals():
     y, p = np.array([0, 0, 0, 1, 1]), np.array([0.2, 0.1, 0.9, 0.6, 0.1])
-    losses = (y - p) ** 2
-    reach = Z * losses.std(ddof=1) / np.sqrt(5)
-    low, high = max(losses.mean() - reach, 0), losses.mean() + reach
-    assert astuple(compute_scores(y, y, p)["brier"])[1:] == pytest.approx((low, high))
+    for name, (losses, _) in list_losses(y, p).items():
+        reach = Z * losses.std(ddof=1) / np.sqrt(5)
+        low, high = max(losses.mean() - reach, 0), losses.mean() + reach
+        assert astuple(compute_scores(y, y, p)[name])[1:] == pytest.approx((low, high)), name
+
+
+def test_losses_that_happen_to_be_equal_have_the_variance_that_probabilities_imply():
+    """With 2 % positive, 30 samples often hold none: the observed variance alone is nothing."""
+    y, p = np.zeros(30), np.full(30, 0.02)
+    for name, (losses, others) in list_losses(y, p).items():
+        reach = Z * np.sqrt(compute_implied_variance(losses, others, y, p) / 30)
+        assert compute_scores(y, y, p)[name].high == pytest.approx(losses[0] + reach), name
 
 
 def test_perfect_predictions_of_a_few_samples_are_no_certainty():
@@ -166,7 +190,18 @@ def test_calibration_is_that_of_scikit_learn():
     assert found["slope"].value == pytest.approx(twin.coef_[0, 0], rel=1e-5)
     design, fitted = np.column_stack((np.ones(400), x)), twin.predict_proba(x[:, None])[:, 1]
     variance = np.linalg.inv((design.T * fitted * (1 - fitted)) @ design)[1, 1]
-    assert found["slope"].high - found["slope"].value == pytest.approx(Z * variance**0.5, rel=1e-3)
+    slope, intercept, ratio = (found[name] for name in ("slope", "intercept", "observed_expected"))
+    assert slope.high - slope.value == pytest.approx(Z * variance**0.5, rel=1e-3)
+    assert slope.value - slope.low == pytest.approx(Z * variance**0.5, rel=1e-3)
+    at_slope_one = expit(intercept.value + x)
+    reach = Z / np.sqrt((at_slope_one * (1 - at_slope_one)).sum())
+    ends = intercept.value - reach, intercept.value + reach
+    assert (intercept.low, intercept.high) == pytest.approx(ends)
+    # observed / expected: the delta method on the scale of the logarithm
+    assert ratio.value == pytest.approx(y.sum() / expit(x).sum())
+    t_reach = t.ppf(0.975, 399) * np.sqrt(400 / 399 * ((y - ratio.value * expit(x)) ** 2).sum())
+    assert np.log(ratio.high / ratio.value) == pytest.approx(t_reach / y.sum())
+    assert np.log(ratio.value / ratio.low) == pytest.approx(t_reach / y.sum())
 
 
 @pytest.mark.parametrize("p", [[0.3] * 4, [0.1, 0.2, 0.8, 0.9], [0.9, 0.8, 0.2, 0.1]])
@@ -194,6 +229,7 @@ def cover(make, truth, n_runs=800):
     return {name: hits[name] / tries[name] for name in truth}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [60, 300])
 def test_intervals_hold_the_truth_as_often_as_they_say(n):
     """Three leaves whose probabilities are true: what scores come to is known in closed form."""
@@ -228,6 +264,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(n):
         assert 0.925 < held < 0.985, (name, held)
 
 
+@pytest.mark.thorough
 def test_intervals_of_losses_hold_for_rare_outcomes_in_small_samples():
     """With 2 % positive, 30 samples often hold none: the observed variance alone is nothing."""
     held = cover(
@@ -238,6 +275,7 @@ def test_intervals_of_losses_hold_for_rare_outcomes_in_small_samples():
     assert min(held.values()) > 0.9
 
 
+@pytest.mark.thorough
 def test_auc_of_nearly_perfect_ranks_is_covered():
     """Few samples, most runs perfect: the interval falls back on the largest variance there is."""
     truth, rng, held = 0.9772498680518208, np.random.default_rng(1), 0  # normal, 2 sqrt 2 apart
@@ -257,54 +295,89 @@ def make_visits(rng, n_patients, n_visits):
     return y, p > 0.5, p, patients
 
 
-def score_literally(y, predicted, p, groups):
-    """Estimates and their variances from a loop over the groups, as the formulas read."""
-    n_groups, found = len(set(groups.tolist())), {}
-    rows = {
+def sum_by_group(influence, groups):
+    """The variance of a sum, from a loop over its groups, and their number."""
+    sums = [influence[groups == group].sum(axis=0) for group in sorted(set(groups.tolist()))]
+    n = len(sums)
+    return n / (n - 1) * sum(np.multiply.outer(row, row) for row in sums), n
+
+
+def score_shares_literally(y, predicted, groups):
+    """By metric: a share, its variance and the number of groups that have such rows."""
+    chosen_rows = {
         "error": np.ones_like(y),
         "sensitivity": y,
         "specificity": ~y,
         "ppv": predicted,
         "npv": ~predicted,
     }
-    for name, chosen in rows.items():
+    shares = {}
+    for name, rows in chosen_rows.items():
         hits = (y != predicted) if name == "error" else (y == predicted)
-        mean, own = hits[chosen].mean(), sorted(set(groups[chosen].tolist()))
-        sums = [(hits[chosen & (groups == g)] - mean).sum() / chosen.sum() for g in own]
-        found[name] = mean, len(own) / (len(own) - 1) * sum(s**2 for s in sums)
-    for name, loss in (("brier", (y - p) ** 2), ("log_loss", -np.log(np.where(y, p, 1 - p)))):
-        sums = [(loss[groups == g] - loss.mean()).sum() / len(y) for g in range(n_groups)]
-        found[name] = loss.mean(), n_groups / (n_groups - 1) * sum(s**2 for s in sums)
+        mean = hits[rows].mean()
+        shares[name] = mean, *sum_by_group((hits[rows] - mean) / rows.sum(), groups[rows])
+    (sensitivity, *_), (specificity, *_) = shares["sensitivity"], shares["specificity"]
+    off = np.where(y, (predicted - sensitivity) / y.sum(), (~predicted - specificity) / (~y).sum())
+    balanced = (sensitivity + specificity) / 2, *sum_by_group(off / 2, groups)
+    return shares | {"balanced_accuracy": balanced}
+
+
+def score_auc_literally(y, p, groups):
     wins = (p[y][:, None] > p[~y]) + 0.5 * (p[y][:, None] == p[~y])
-    auc, total = wins.mean(), 0.0
-    for g in range(n_groups):
-        above = (wins[groups[y] == g].mean(axis=1) - auc).sum() / y.sum()
-        below = (wins[:, groups[~y] == g].mean(axis=0) - auc).sum() / (~y).sum()
-        total += (above + below) ** 2
-    return found | {"auc": (auc, n_groups / (n_groups - 1) * total)}
+    auc, influence = wins.mean(), np.empty(len(y))
+    influence[y] = (wins.mean(axis=1) - auc) / y.sum()
+    influence[~y] = (wins.mean(axis=0) - auc) / (~y).sum()
+    return auc, *sum_by_group(influence, groups)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_variances_with_groups_are_those_of_the_groups_sums(seed):
-    from scipy.stats import t
-
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_with_groups_are_those_of_the_groups_sums(seed):
+    """Each share, loss and coefficient, with the t distribution of as many groups."""
     y, predicted, p, patients = make_visits(np.random.default_rng(seed), 12, 4)
-    found, z = compute_scores(y, predicted, p, patients), t.ppf(0.975, 11)
-    for name, (value, variance) in score_literally(y, predicted, p, patients).items():
-        score = found[name]
+    scores = compute_scores(y, predicted, p, patients)
+    z = t.ppf(0.975, 11)
+
+    for name, (value, variance, n_groups) in score_shares_literally(y, predicted, patients).items():
+        score, n = scores[name], value * (1 - value) / variance
         assert score.value == pytest.approx(value)
-        if name in ("brier", "log_loss"):
-            assert score.high - value >= z * variance**0.5 - 1e-12
-            continue
-        if name == "auc":
-            odds = np.log(score.high / (1 - score.high)) - np.log(value / (1 - value))
-            assert odds == pytest.approx(z * variance**0.5 / (value * (1 - value)))
-        elif name == "error":  # in all groups; Wilson's interval solves a quadratic equation
-            for bound in (score.low, score.high):
-                n = value * (1 - value) / variance
-                assert (bound - value) ** 2 == pytest.approx(z**2 * bound * (1 - bound) / n)
+        for bound in (score.low, score.high):  # Wilson's interval solves a quadratic equation
+            distance = t.ppf(0.975, n_groups - 1) ** 2 * bound * (1 - bound) / n
+            assert (bound - value) ** 2 == pytest.approx(distance), name
+
+    auc, variance, _ = score_auc_literally(y, p, patients)
+    reach = z * variance**0.5 / (auc * (1 - auc))
+    assert scores["auc"].value == pytest.approx(auc)
+    assert logit(scores["auc"].high) - logit(auc) == pytest.approx(reach)
+    assert logit(auc) - logit(scores["auc"].low) == pytest.approx(reach)
+
+    for name, (losses, others) in list_losses(y, p).items():
+        mean = losses.mean()
+        variance, _ = sum_by_group((losses - mean) / len(y), patients)
+        reach = z * max(variance, compute_implied_variance(losses, others, y, p) / len(y)) ** 0.5
+        assert astuple(scores[name]) == pytest.approx((mean, max(mean - reach, 0), mean + reach))
+
+    expected = {"intercept": np.ones((len(y), 1)), "slope": np.column_stack((y >= 0, logit(p)))}
+    for name, design in expected.items():  # the sandwich of White, summed by group
+        score, shift = scores[name], scores["intercept"].value
+        offset = shift if name == "intercept" else find_level(score.value, logit(p), y)
+        fitted = expit(offset + (1 if name == "intercept" else score.value) * logit(p))
+        bread = np.linalg.inv((design.T * fitted * (1 - fitted)) @ design)
+        meat, _ = sum_by_group((y - fitted)[:, None] * design, patients)
+        reach = z * (bread @ meat @ bread)[-1, -1] ** 0.5
+        ends = score.value - reach, score.value + reach
+        assert (score.low, score.high) == pytest.approx(ends, rel=1e-4), name
+
+    ratio = scores["observed_expected"]
+    variance, _ = sum_by_group((y - ratio.value * p) / y.sum(), patients)
+    assert np.log(ratio.high / ratio.value) == pytest.approx(z * variance**0.5)
 
 
+def find_level(slope, x, y):
+    """The intercept at which a logistic regression of this slope sums to the positives."""
+    return brentq(lambda level: expit(level + slope * x).sum() - y.sum(), -1e3, 1e3)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_visits", [5, 10])
 def test_intervals_hold_the_truth_with_visits_of_patients(n_visits):
     """Without groups, intervals of 5 or 10 visits a patient are far too narrow.
@@ -333,10 +406,25 @@ def test_a_single_group_shows_nothing():
     assert (found["auc"].low, found["auc"].high) == (0.0, 1.0)
 
 
+def test_losses_of_groups_are_compared_by_their_sums():
+    """The t test of the sums' mean about 0; without groups, of errors, McNemar's exact one."""
+    rng = np.random.default_rng(0)
+    patients = np.repeat(np.arange(12), 5)
+    wrong, baseline = rng.random((2, 60)) < np.array([[0.2], [0.5]])
+    verdict, p_value = compare_losses(wrong, baseline, patients)
+    sums = [float((baseline[patients == k] * 1 - wrong[patients == k]).sum()) for k in range(12)]
+    assert p_value == pytest.approx(2 * t.sf(abs(sum(sums)) / np.sqrt(np.square(sums).sum()), 11))
+    assert verdict == "better"
+    assert compare_losses(baseline, wrong, patients) == ("no better", pytest.approx(p_value))
+    only_one, only_other = (wrong & ~baseline).sum(), (baseline & ~wrong).sum()
+    exact = binomtest(int(only_one), int(only_one + only_other)).pvalue
+    assert compare_losses(wrong, baseline)[1] == pytest.approx(exact)
+    assert compare_losses(wrong, wrong) == ("no better", 1.0)
+
+
+@pytest.mark.thorough
 def test_mcnemar_with_groups_has_its_level_and_its_power():
     """Equal errors on average: rejected in 5 % with groups, far more often without."""
-    from icscm.studies.scores import compare_losses
-
     rng = np.random.default_rng(0)
     rejected = np.zeros(3)
     for _ in range(400):

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from itertools import accumulate
+from random import Random
 
 from hypothesis import strategies as st
 
+from icscm.model import tree as tree_module
 from icscm.model.forest import Forest
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.score import Score, Term, find_max_total
@@ -56,6 +58,41 @@ def _make_counts(rules, rng, n_environments):
         tuple(tuple(rng.randint(0, most) for _ in range(n_environments)) for _ in range(2))
         for _ in range(len(rules) + 1)
     )
+
+
+def make_each_kind(rules):
+    """A model of each kind that asks all of these rules, by the name of its kind.
+
+    Random models need not be of each kind where few of them are tried. The thresholds of
+    calibrated models are probabilities that occur.
+    """
+    rng = Random(35)
+    tree = make_tree(rules, rng)
+    balanced = make_tree(rules, rng, balanced=True)
+    forest = Forest((tree, make_tree(rules[::2], rng), balanced))
+    counts = _make_counts(rules, rng, 2)
+    chains = {kind: tree_module.make_chain(kind, rules, counts) for kind in CHAINS}
+    by_column = sorted(rules, key=lambda rule: rule.column)
+    terms = tuple(Term(rule, 1 + number % 4) for number, rule in enumerate(by_column))
+    log_odds = tuple(total / 3 - 2 for total in range(find_max_total(terms) + 1))
+    score = Score(terms, log_odds, (2,), (((3, 4), (1, 2)), ((1, 0), (5, 6))))
+    models = {**chains, "tree": tree, "balanced tree": balanced, "forest": forest, "score": score}
+    return models | {f"calibrated {kind}": _calibrate(model) for kind, model in models.items()}
+
+
+CHAINS = "conjunction", "disjunction"
+KINDS = (*CHAINS, "tree", "balanced tree", "forest", "score")
+KINDS += tuple(f"calibrated {kind}" for kind in KINDS)
+
+
+def _calibrate(model):
+    model = replace(model, calibration=(0.5, 1.5))
+    if isinstance(model, Score):
+        probabilities = model.compute_risks()
+    else:
+        tree = model.trees[0] if isinstance(model, Forest) else model
+        probabilities = model.calibrate(tree.leaf_probabilities())
+    return replace(model, threshold=float(sorted(probabilities)[len(probabilities) // 2]))
 
 
 @st.composite

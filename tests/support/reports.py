@@ -1,12 +1,19 @@
-"""Names, data and learners that the tests of reports share."""
+"""Names, data, learners and reports that the tests of reports share.
+
+What is cached is made once a session: no test may change it.
+"""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
-from icscm import ICSCMClassifier, SCMClassifier
+from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
+from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning
+from icscm.report.page import make_report
 from icscm.report.path import compute_alpha_path
 from icscm.sources import open_memory
 from support.fitting import PAPER
@@ -67,6 +74,17 @@ def make_sites(n=4_000, n_sites=4, seed=0):
     return X, pd.Series(ill, name="ill"), pd.Series([f"site {k}" for k in site], name="site")
 
 
+def fit_large_tree(n_leaves, n_samples=3_000):
+    """A plain tree of so many leaves: the label comes and goes with two columns."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((n_samples, 2)).round(2)).add_prefix("x")
+    y = (np.sin(25 * X).sum(axis=1) > 0.3).astype(int)
+    learner = InvariantTreeClassifier(tolerance=None, max_leaves=n_leaves, min_samples_leaf=3)
+    fit(learner, X, y, rng.integers(0, 2, n_samples))
+    assert len(learner.model_.leaves) == n_leaves
+    return learner
+
+
 ZOO = {
     "greedy": ICSCMClassifier(),
     "coverage": ICSCMClassifier(stop="coverage", **PAPER),
@@ -77,3 +95,41 @@ ZOO = {
     "plain": SCMClassifier(),
     "plain disjunction": SCMClassifier(model_type="disjunction", p=2.0),
 }
+
+# All that there are reports of: the zoo, and two cases of other data.
+REPORTED = [*ZOO, "without environments", "nothing found"]
+
+
+@cache
+def make_simulation():
+    """2,000 rows in each of five environments, where three columns are the parents."""
+    return make_conjunction(2_000, 4, n_parents=3, n_environments=5, random_state=3)
+
+
+@cache
+def fit_reported(name):
+    """A learner of `REPORTED`, fitted."""
+    X, y, environments, *_ = make_simulation()
+    if name == "without environments":
+        return fit(SCMClassifier(), X, y)
+    if name == "nothing found":
+        return fit(ICSCMClassifier(), *make_shifted())
+    return fit(clone(ZOO[name]), X, y, environments)
+
+
+@cache
+def report_on(name):
+    """The report on a learner of `REPORTED`."""
+    return make_report(fit_reported(name))
+
+
+@cache
+def fit_tree():
+    """A tree of the sites with several leaves, without the code."""
+    return fit(InvariantTreeClassifier(max_leaves=6), *make_sites())
+
+
+@cache
+def report_on_tree():
+    """The report on `fit_tree`, without a path."""
+    return fit_tree().report()

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 from functools import reduce
+from itertools import pairwise
 from operator import and_
 
 import numpy as np
 from hypothesis import strategies as st
 
 from icscm import testing
-from icscm.engine.counts import MISSINGNESS, BinnedRule, CountCube, Cut, PatternTable
+from icscm.engine.counts import MISSINGNESS, BinnedRule, CountCube, Cut, PatternTable, SourceInfo
+from icscm.engine.pieces import make_piece, plan_blocks
 from icscm.tables.coded import CodedTable, LevelBins
 
 
@@ -55,7 +57,8 @@ class LiteralSource:
 
     def _count_features(self, wanted):
         for feature, codes in enumerate(self._codes.T):
-            counts = np.zeros((1, codes.max() + 1, 2, len(self.environments)), dtype=np.int64)
+            n_bins = max(codes.max() + 1, *self.candidates.count_bins(np.array([feature])))
+            counts = np.zeros((1, n_bins, 2, len(self.environments)), dtype=np.int64)
             np.add.at(counts[0], (codes[wanted], *self._cells[wanted].T), 1)
             yield CountCube(np.array([feature]), counts, self.candidates.find_layout(feature))
 
@@ -68,20 +71,47 @@ class LiteralSource:
 def make_literal(source, X, labels, environments):
     """The slow source with the same thresholds."""
     binning = getattr(source.candidates, "single", source.candidates)
-    columns = []
-    for j in range(X.shape[1]):
-        codes = np.searchsorted(binning.find_edges(j), X[:, j])
-        if binning.has_missing[j]:
-            codes = np.where(np.isnan(X[:, j]), 0, codes + 1)
-        columns.append(codes)
     return LiteralSource(
-        np.column_stack(columns),
+        code_literally(X, binning),
         labels,
         environments,
         binning,
         classes=source.classes,
         environment_labels=source.environments,
     )
+
+
+def code_literally(X, binning):
+    """The bin of each value; missing values are in bin 0 of a column that has any."""
+    columns = []
+    for j in range(X.shape[1]):
+        codes = np.searchsorted(binning.find_edges(j), X[:, j])
+        if binning.has_missing[j]:
+            codes = np.where(np.isnan(X[:, j]), 0, codes + 1)
+        columns.append(codes)
+    return np.column_stack(columns)
+
+
+def make_dask_source(binning, codes, labels, environments, *, environment_labels, cuts):
+    """A source over pieces that end at these rows; a row named twice makes an empty piece.
+
+    The pieces are tasks of Dask's current scheduler.
+    """
+    from icscm.sources.dask.client import DaskSource, map_tasks
+
+    n_environments = len(environment_labels)
+    blocks = plan_blocks(binning, np.arange(codes.shape[1]), n_environments)
+    parts = [slice(*bounds) for bounds in pairwise((0, *cuts, len(codes)))]
+    pieces = map_tasks(
+        "bin",
+        make_piece,
+        [list(codes[part].T) for part in parts],
+        [labels[part] for part in parts],
+        [environments[part] for part in parts],
+        [n_environments] * len(parts),
+        [blocks] * len(parts),
+    )
+    return DaskSource(pieces, blocks, SourceInfo(binning, (0, 1), environment_labels))
 
 
 @st.composite

@@ -1,17 +1,19 @@
 """Algorithms 1 and 2 and the pruning of Proposition 3.2, straight from the paper's text.
 
-Rows are numbers in sets, rules are functions of a row, and everything is recomputed from the
-rows each time. Nothing here is shared with the package: it is what the package is held to.
+Rows are numbers in sets, rules are functions of a row, and everything is computed from the rows;
+only the p-value of a set of rows is remembered. Nothing here is shared with the package: it is what
+the package is held to.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 
 def as_fraction(number):
@@ -93,18 +95,40 @@ def compute_design_effect(rows, y, environments, groups):
 
 def compute_p_value(pairs, test, effect=1.0):
     """p-value of the test of label against environment for (label, environment) pairs."""
-    labels = sorted({label for label, _ in pairs})
-    places = sorted({place for _, place in pairs})
-    if len(labels) < 2 or len(places) < 2:
+    table = tabulate(pairs)
+    if len(table) < 2 or len(table[0]) < 2:
         return 1.0
-    table = [
-        [sum(pair == (label, place) for pair in pairs) for place in places] for label in labels
-    ]
-    if test in ("chi2", "g"):
-        way = {"correction": True} if test == "chi2" else {"lambda_": "log-likelihood"}
-        result = stats.chi2_contingency(table, **{"correction": False} | way)
-        return float(stats.chi2.sf(result.statistic / effect, result.dof))
-    return compute_fisher(table)
+    if test == "fisher":
+        return compute_fisher(table)
+    statistic, dof = compute_statistic(table, test)
+    return float(special.chdtrc(dof, statistic / effect))
+
+
+def tabulate(pairs):
+    """Counts by label and environment, of the labels and environments that occur."""
+    cells = Counter(pairs)
+    labels = sorted({label for label, _ in cells})
+    environments = sorted({environment for _, environment in cells})
+    return [[cells[label, environment] for environment in environments] for label in labels]
+
+
+def compute_statistic(table, test):
+    """Statistic and degrees of freedom of "chi2" (with Yates' correction), "pearson" or "g"."""
+    row_sums = [sum(row) for row in table]
+    column_sums = [sum(column) for column in zip(*table, strict=True)]
+    dof = (len(row_sums) - 1) * (len(column_sums) - 1)
+    statistic = 0.0
+    for row, row_sum in zip(table, row_sums, strict=True):
+        for observed, column_sum in zip(row, column_sums, strict=True):
+            expected = row_sum * column_sum / sum(row_sums)
+            distance = abs(observed - expected)
+            if test == "chi2" and dof == 1:
+                distance = max(distance - 0.5, 0.0)
+            if test != "g":
+                statistic += distance**2 / expected
+            elif observed:
+                statistic += 2 * observed * math.log(observed / expected)
+    return max(statistic, 0.0), dof
 
 
 def compute_fisher(table):
@@ -249,12 +273,19 @@ def learn_slowly(
     def pairs_of(rows):
         return [(y[i], environments[i]) for i in rows]
 
+    known_p_values = {}
+
     def compute_p(rows):
-        effect = 1.0 if groups is None else compute_design_effect(rows, y, environments, groups)
-        return compute_p_value(pairs_of(rows), test, effect)
+        key = frozenset(rows)
+        if key not in known_p_values:
+            effect = 1.0 if groups is None else compute_design_effect(rows, y, environments, groups)
+            known_p_values[key] = compute_p_value(pairs_of(rows), test, effect)
+        return known_p_values[key]
+
+    false_rows = {rule: {i for i in range(len(X)) if not holds(rule, i)} for rule in candidates}
 
     def make_leaf(rule):
-        return {i for i in positives | negatives if not holds(rule, i)}
+        return false_rows[rule] & (positives | negatives)
 
     def may_be_added(rule):
         leaf = make_leaf(rule)
@@ -454,22 +485,15 @@ def compute_conditional_p(rules, holds, y, environments, groups=None):
         strata.setdefault(tuple(holds(rule, i) for rule in rules), []).append(i)
     statistic, dof, inflated = 0.0, 0, 0.0
     for rows in strata.values():
-        labels = sorted({y[i] for i in rows})
-        places = sorted({environments[i] for i in rows})
-        if len(labels) < 2 or len(places) < 2:
+        table = tabulate((y[i], environments[i]) for i in rows)
+        if len(table) < 2 or len(table[0]) < 2:
             continue
-        table = np.array(
-            [
-                [sum(y[i] == a and environments[i] == e for i in rows) for e in places]
-                for a in labels
-            ]
-        )
-        result = stats.chi2_contingency(table, correction=False, lambda_="log-likelihood")
-        statistic, dof = statistic + result.statistic, dof + result.dof
+        g, stratum_dof = compute_statistic(table, "g")
+        statistic, dof = statistic + g, dof + stratum_dof
         if groups is not None:
-            inflated += result.dof * compute_design_effect(rows, y, environments, groups)
+            inflated += stratum_dof * compute_design_effect(rows, y, environments, groups)
     effect = 1.0 if groups is None else inflated / max(dof, 1)
-    return float(stats.chi2.sf(statistic / effect, dof)) if dof else 1.0
+    return float(special.chdtrc(dof, statistic / effect)) if dof else 1.0
 
 
 def find_beside(values, threshold):

@@ -1,7 +1,8 @@
 """The joint model of the leaves, literally: dense matrices, one node of an even grid at a time.
 
 No working weights, no inverses of low rank, no search for where the likelihood is large; for few
-leaves in few environments, a second each. For a single leaf also without Laplace's approximation.
+leaves in few environments, half a second each. For a single leaf also without Laplace's
+approximation.
 """
 
 import numpy as np
@@ -42,7 +43,10 @@ def approximate(k, n, tau_b, tau_c):
         slope = np.concatenate((0.5 - rates[:n_leaves], k - n * rates[n_leaves:])) - fixed @ x
         weights = np.concatenate((np.ones(n_leaves), n)) * rates * (1 - rates)
         hessian = fixed + np.diag(weights)
-        x = x + np.clip(np.linalg.solve(hessian, slope), -1, 1)
+        step = np.clip(np.linalg.solve(hessian, slope), -1, 1)
+        x = x + step
+        if np.abs(step).max() < 1e-9:
+            break
     value = (k * theta - n * np.logaddexp(0, theta)).sum() - x @ fixed @ x / 2
     value += (special.log_expit(mu) + special.log_expit(-mu)).sum() / 2
     value -= (np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(hessian)[1]) / 2
@@ -53,15 +57,17 @@ def find_shift(mu, shares, prevalence):
     return optimize.brentq(lambda z: shares @ special.expit(mu + z) - prevalence, -60, 60)
 
 
-def condition(mu, errors, tau_b, tau_c, shares, z, quantile):
-    """Log density of the prevalence, means and variances of theta given it."""
+def condition(mu, errors, tau_b, tau_c, shares, z, mix_scale):
+    """Log density of the prevalence, means and variances of theta given it.
+
+    `mix_scale` times the sum of squares in training is the variance of the mix of leaves.
+    """
     n_environments, n_leaves = shares.shape
     mean = shares.mean(axis=0)
     rates, now = special.expit(mu), special.expit(mu + z)
     weights = mean * now * (1 - now) / (mean * now * (1 - now)).sum()
-    mixes = [((own - mean) @ rates) / (mean @ (rates * (1 - rates))) for own in shares]
-    spread = sum(mix**2 for mix in mixes) / stats.chi2.ppf(quantile, n_environments - 1)
-    of_mix = spread * (1 + 1 / n_environments)
+    mixes = (shares - mean) @ rates / (mean @ (rates * (1 - rates)))
+    of_mix = mix_scale * (mixes @ mixes) * (1 + 1 / n_environments)
     # of the errors of mu, b, all c, and the mix of leaves
     parts = np.zeros((2 * n_leaves + 2,) * 2)
     parts[:n_leaves, :n_leaves], parts[n_leaves, n_leaves] = errors, tau_b**2
@@ -72,7 +78,8 @@ def condition(mu, errors, tau_b, tau_c, shares, z, quantile):
     to_z = np.concatenate((weights, [1], weights, [1]))
     variance, common = to_z @ parts @ to_z, to_theta @ parts @ to_z
     variances = np.diag(to_theta @ parts @ to_theta.T) - common**2 / variance
-    return stats.norm.logpdf(z, 0, np.sqrt(variance)), mu + common / variance * z, variances
+    log_density = -(z**2 / variance + np.log(variance)) / 2  # but for a constant
+    return log_density, mu + common / variance * z, variances
 
 
 def find_quantiles(parts, shares):
@@ -83,28 +90,60 @@ def find_quantiles(parts, shares):
     def find(leaf, share):
         spreads = np.sqrt(np.maximum(variances[:, leaf], 1e-10))
         return optimize.brentq(
-            lambda x: weights @ stats.norm.cdf((x - centres[:, leaf]) / spreads) - share, -99, 99
+            lambda x: weights @ special.ndtr((x - centres[:, leaf]) / spreads) - share, -99, 99
         )
 
     n_leaves = centres.shape[1]
     return special.expit([[find(leaf, share) for leaf in range(n_leaves)] for share in shares])
 
 
+def count_cases(tables):
+    """Positives and all samples (environment, leaf), without environments that have none."""
+    tables = np.asarray(tables)[:, :, np.sum(tables, axis=(0, 1)) > 0]
+    return tables[:, 1].T, tables.sum(axis=1).T
+
+
 def expect_slowly(tables, prevalence):
     """(3, leaf) and (2, leaf): rates at a new site; and where its prevalence is known."""
-    tables = np.asarray(tables)[:, :, np.sum(tables, axis=(0, 1)) > 0]
-    k, n = tables[:, 1].T, tables.sum(axis=1).T
+    k, n = count_cases(tables)
+    shares = n / n.sum(axis=1, keepdims=True)
+    mix_scales = 1 / stats.chi2.ppf(SHARES, len(shares) - 1)
     unknown, known = [], []
     for tau_b, tau_c in make_grid():
         value, mu, errors = approximate(k, n, tau_b, tau_c)
         unknown.append((value, mu, np.diag(errors) + tau_b**2 + tau_c**2))
-        shares = n / n.sum(axis=1, keepdims=True)
         z = find_shift(mu, shares.mean(axis=0), prevalence)
-        for quantile in SHARES:
-            given = mu, errors, tau_b, tau_c, shares, z, quantile
+        for mix_scale in mix_scales:
+            given = mu, errors, tau_b, tau_c, shares, z, mix_scale
             log_density, means, variances = condition(*given)
             known.append((value + log_density, means, variances))
     return find_quantiles(unknown, (0.025, 0.5, 0.975)), find_quantiles(known, (0.025, 0.975))
+
+
+def weigh_tau(tables, tau, n_angles=8):
+    """Log of the restricted likelihood of tau, the angle integrated out, but for a constant."""
+    k, n = count_cases(tables)
+    angles = np.pi / 2 * (np.arange(n_angles) + 0.5) / n_angles
+    pairs = zip(tau * np.cos(angles), tau * np.sin(angles), strict=True)
+    return special.logsumexp([approximate(k, n, *pair)[0] for pair in pairs])
+
+
+def compute_surprise_slowly(tables, positives, sizes):
+    """(leaf, new environment): mid-p values of counts there, every theta summed over."""
+    k, n = count_cases(tables)
+    logs, below = [], []
+    for tau_b, tau_c in make_grid(20, 4):
+        value, mu, errors = approximate(k, n, tau_b, tau_c)
+        spreads = np.sqrt(np.diag(errors) + tau_b**2 + tau_c**2)
+        rates = special.expit(mu + spreads * Z[:, np.newaxis])[..., np.newaxis]
+        fewer, at_most = (
+            np.where(counts < 0, 0.0, special.bdtr(np.maximum(counts, 0), sizes, rates))
+            for counts in (positives - 1, positives)
+        )
+        logs.append(value)
+        below.append(np.tensordot(DENSITY, (fewer + at_most) / 2, axes=1))
+    chances = np.tensordot(special.softmax(logs), below, axes=1)
+    return np.minimum(1.0, 2 * np.minimum(chances, 1 - chances))
 
 
 def expect_exactly(negatives, positives, n_tau=60, n_mu=81):

@@ -7,6 +7,7 @@ Nothing here is shared with the package: it is what the package is held to.
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from scipy.stats import chi2
 
@@ -238,10 +239,12 @@ class SlowTree:
         for place in self.places:
             rows = [i for i, e in enumerate(self.environments) if e == place]
             n_positive = sum(self.y[i] for i in rows)
+            by_odds = Counter(odds[i][1] for i in rows)
             low, high = -60.0, 60.0
             for _ in range(200):
                 middle = (low + high) / 2
-                expected = math.fsum(1 / (1 + math.exp(-odds[i][1] - middle)) for i in rows)
+                chances = {each: 1 / (1 + math.exp(-each - middle)) for each in by_odds}
+                expected = math.fsum(n * chances[each] for each, n in by_odds.items())
                 low, high = (middle, high) if expected < n_positive else (low, middle)
             for i in rows:
                 p[i] = 1 / (1 + math.exp(-odds[i][1] - low))
