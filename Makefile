@@ -75,7 +75,6 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check_docstrings.py
 	$(BIN)/python docs/check_numbers.py
-	$(BIN)/python benchmarks/count_lines.py --check
 	$(BIN)/codespell
 
 # Runs the commands and programs on pages again, updates their output, and renders the report image.

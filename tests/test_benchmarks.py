@@ -1,7 +1,6 @@
 """The benchmarks of scale run, in small sizes, and print their tables."""
 
 import ast
-import importlib.util
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -36,37 +35,6 @@ def test_quick(name, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert expected in done.stdout
     assert not list(tmp_path.iterdir())
-
-
-def load_benchmark(name):
-    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_lines_of_code(tmp_path, monkeypatch, capsys):
-    """Docstrings, comments and blank lines do not count; limits fail only when asked for."""
-    source = tmp_path / "package" / "module.py"
-    source.parent.mkdir()
-    source.write_text(
-        '"""Two\n\nlines."""\n\n# a comment\nX = """text\n\nof three"""\n\n\n'
-        'def f():\n    """Docstring."""\n    # why\n    y = (\n        1\n    )\n    return y\n'
-    )
-    counter = load_benchmark("count_lines")
-
-    def run(*options):
-        monkeypatch.setattr(sys, "argv", ["count_lines.py", str(tmp_path), *options])
-        return counter.main()
-
-    assert run() == 0
-    shown = capsys.readouterr().out
-    assert shown.split()[:3] == ["package", "8", "1"]
-    assert "body, maximum       4" in shown
-
-    assert run("--check") == 0
-    assert run("--check", "--code", "7") == 1
-    assert "above the limits: code 8 > 7" in capsys.readouterr().err
 
 
 @pytest.mark.thorough
