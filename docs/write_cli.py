@@ -36,7 +36,7 @@ instead of `_`. Exceptions:
 | `--model tree` | `InvariantTreeClassifier` and so on | an option selects the class |
 | `--model-type`, default `auto` | default `"conjunction"` | `auto` needs rows in memory or files |
 | `--random-state`, default 0 | default `None` | commands are reproducible by default |
-| `--cv p=0.1,1` | `icscm.studies.tuning.grid_search` | |
+| `--cv p=0.1,1` | `icscm.validation.tuning.grid_search` | |
 | none | `feature_weights`, `screen`, `sample_weight`, `frequency_weight` | Python only |
 
 ## JSON

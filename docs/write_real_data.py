@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from icscm import ICSCMClassifier, __version__, compare
-from icscm.studies.candidates import make_candidates
-from icscm.studies.comparison import Comparison
+from icscm.validation.candidates import make_candidates
+from icscm.validation.comparison import Comparison
 from paper.data import TABLES as STUDIED
 
 PAGE = Path(__file__).parent / "real-data.md"

@@ -69,7 +69,7 @@ postpone_imports()
 from icscm import ICSCMClassifier
 told["asked for the compiler"] = asked_for_compiler
 sys.meta_path.pop(0)
-import icscm.estimators, icscm.studies.stability, icscm.studies.tuning
+import icscm.estimators, icscm.validation.stability, icscm.validation.tuning
 told["fit"] = list_imported(postponed)
 from scipy import special, stats
 told["scipy"] = [special.logsumexp([0.0]), stats.norm.ppf(0.5), special._basic is not None]

@@ -10,7 +10,7 @@ import icscm
 from icscm.datasets import make_conjunction, make_hospitals
 from icscm.exceptions import IcscmError
 from icscm.parameters import Range, _load_registry, allow, document_parameters, get_spec
-from icscm.studies.tuning import grid_search
+from icscm.validation.tuning import grid_search
 
 LEARNERS = [
     icscm.SCMClassifier,

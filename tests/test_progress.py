@@ -26,7 +26,7 @@ from icscm import (
 from icscm.datasets import make_conjunction
 from icscm.io.streams import read_file
 from icscm.progress import track
-from icscm.studies.tuning import grid_search
+from icscm.validation.tuning import grid_search
 from support.processes import wait_until
 
 DATA = make_conjunction(300, n_environments=4, random_state=1)

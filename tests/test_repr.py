@@ -12,7 +12,7 @@ from icscm._repr import Display, DisplayMixin
 from icscm.datasets import make_conjunction
 from icscm.model.rules import CategoryRule
 from icscm.model.tree import make_chain
-from icscm.studies.checkup import check_environments
+from icscm.validation.checkup import check_environments
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ def few_fits(request):
     with pytest.MonkeyPatch.context() as patch:
         if not getattr(request.module, "WITH_ALL_FITS", False):
             patch.setattr("icscm.cli.fit._MAX_STEPS", dict.fromkeys(MODELS, 0))
-            patch.setattr("icscm.studies.stability.N_BRIEF", 2)
+            patch.setattr("icscm.validation.stability.N_BRIEF", 2)
         yield
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from test_cli import make_clinics, run
 
-from icscm.studies.candidates import make_candidates
+from icscm.validation.candidates import make_candidates
 
 pytestmark = pytest.mark.usefixtures("few_rounds")
 

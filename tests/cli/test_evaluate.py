@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from icscm import load
 from icscm.cli import main
 from icscm.datasets import make_conjunction
-from icscm.studies.evaluation import evaluate
+from icscm.validation.evaluation import evaluate
 
 
 def run(*arguments, status=0):

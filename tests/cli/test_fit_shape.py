@@ -51,9 +51,9 @@ def test_the_shape_and_its_scores_take_one_line(folder, tmp_path):
 
 def test_many_environments_and_no_stability(folder, monkeypatch):
     """The limit of the line on stability counted the cells of the table only."""
-    monkeypatch.setattr("icscm.studies.stability.MAX_BRIEF_STEPS", 4_500 * 5)
+    monkeypatch.setattr("icscm.validation.stability.MAX_BRIEF_STEPS", 4_500 * 5)
     assert "Stability" not in fit(folder / "any.csv", "--model-type", "disjunction")
-    monkeypatch.setattr("icscm.studies.stability.MAX_BRIEF_STEPS", 4_500 * 5 + 20 * 5 * 2 * 3)
+    monkeypatch.setattr("icscm.validation.stability.MAX_BRIEF_STEPS", 4_500 * 5 + 20 * 5 * 2 * 3)
     assert "Stability" in fit(folder / "any.csv", "--model-type", "disjunction")
 
 

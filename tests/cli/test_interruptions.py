@@ -177,7 +177,7 @@ def test_compiled_code_that_waits_is_left():
 
 LIMITED = """
 import resource, sys
-import icscm.cli, icscm.io.streams, icscm.studies.checkup, pyarrow.parquet
+import icscm.cli, icscm.io.streams, icscm.validation.checkup, pyarrow.parquet
 in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (in_use + 2**26,) * 2)
 icscm.cli.main(sys.argv[1:])

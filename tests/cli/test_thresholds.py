@@ -175,7 +175,7 @@ def test_sizes_of_a_score_can_be_chosen(folder, monkeypatch):
         grids.append(grid)
         raise IcscmError("stopped")
 
-    monkeypatch.setattr("icscm.studies.tuning.grid_search", stop)
+    monkeypatch.setattr("icscm.validation.tuning.grid_search", stop)
     words = "--model", "score", "--cv", "max_terms=1,2", "--cv", "max_points=3"
     assert run("fit", folder / "all.csv", *ROLES, *words, status=2).stderr == "Error: stopped\n"
     assert grids == [{"max_terms": [1, 2], "max_points": [3]}]

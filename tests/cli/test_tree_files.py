@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from icscm.cli import main
-from icscm.studies.evaluation import evaluate
+from icscm.validation.evaluation import evaluate
 from support.exported_models import run_python
 from support.saved_models import make_grown, make_mixed_table
 

@@ -14,7 +14,7 @@ from icscm.exceptions import IcscmError, NoEnvironmentsWarning, NothingFoundWarn
 from icscm.search.forest import DRAWN_SHARE
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import pack_matrix
-from icscm.studies.scores import score_calibration
+from icscm.validation.scores import score_calibration
 
 
 def make_table(n=4000, n_environments=5, seed=0):

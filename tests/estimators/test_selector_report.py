@@ -16,7 +16,7 @@ from icscm import InvariantFeatureSelector
 from icscm.exceptions import IcscmError
 from icscm.report.texts import write_lines, write_text
 from icscm.stats.heterogeneity import pool_effects
-from icscm.studies.screening import validate_screen
+from icscm.validation.screening import validate_screen
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
 

@@ -20,12 +20,12 @@ from icscm import (
 )
 from icscm.datasets import make_hospitals
 from icscm.report.path import Path
-from icscm.studies.checkup import CheckUp, check_environments
-from icscm.studies.comparison import Comparison
-from icscm.studies.evaluation import Evaluation
-from icscm.studies.stability import StabilitySelection
-from icscm.studies.transfer import Validation
-from icscm.studies.tuning import grid_search
+from icscm.validation.checkup import CheckUp, check_environments
+from icscm.validation.comparison import Comparison
+from icscm.validation.evaluation import Evaluation
+from icscm.validation.stability import StabilitySelection
+from icscm.validation.transfer import Validation
+from icscm.validation.tuning import grid_search
 
 
 @cache

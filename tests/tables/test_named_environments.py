@@ -22,7 +22,7 @@ from icscm import (
 )
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.checkup import check_environments
+from icscm.validation.checkup import check_environments
 
 
 def make_frame():

@@ -8,6 +8,7 @@ replaces it: such a case is not compared, and is listed as such.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 # The estimator of each kind, by its place in version 0.3.0.
@@ -22,6 +23,8 @@ ESTIMATORS = {
     "icp": "icscm:InvariantCausalPrediction",
     "tree icp": "icscm:TreeCausalPrediction",
 }
+# Packages that have another name in later versions.
+PACKAGES = {"icscm.studies": "icscm.validation"}
 # Options that make the kind.
 OWN_OPTIONS: dict[str, dict[str, Any]] = {"rate tree": {"invariance": "rate"}}
 
@@ -53,6 +56,9 @@ def translate_command(arguments: list[str], version: str) -> list[str]:
 
 
 def load_name(place: str) -> Any:
-    """What is defined at `module:name`."""
+    """What is defined at `module:name`, a place in version 0.3.0."""
     module, _, name = place.partition(":")
+    for old_package, new_package in PACKAGES.items():
+        if module.startswith(old_package) and find_spec(old_package) is None:
+            module = module.replace(old_package, new_package)
     return getattr(import_module(module), name)

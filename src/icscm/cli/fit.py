@@ -27,7 +27,7 @@ from icscm.writing import STDOUT, check_free, write_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from icscm.studies.tuning import GridSearch
+    from icscm.validation.tuning import GridSearch
 
 # Values of each parameter that --cv tries.
 Grid = dict[str, list[Any]]
@@ -160,8 +160,8 @@ def _fit_in_memory(
     from icscm.report.path import compute_alpha_path, compute_tolerance_path
     from icscm.search.shape import count_steps
     from icscm.sources.memory import open_memory
-    from icscm.studies.stability import MAX_BRIEF_STEPS, N_BRIEF, stability_selection
-    from icscm.studies.tuning import grid_search
+    from icscm.validation.stability import MAX_BRIEF_STEPS, N_BRIEF, stability_selection
+    from icscm.validation.tuning import grid_search
 
     table = samples.X, samples.y, samples.environments
     own: Options = {"groups": samples.groups}
@@ -202,7 +202,7 @@ def _fit_in_memory(
 
 def _choose_threshold(learner: Any, labels: Roles, options: Options) -> Threshold:
     """The threshold; of rows outside memory it is a number or costs."""
-    from icscm.studies.tuning import choose_threshold
+    from icscm.validation.tuning import choose_threshold
 
     rows: Options = {name: getattr(labels, name, None) for name in ("X", "y", "environments")}
     rows |= {"groups": getattr(labels, "groups", None), "random_state": options["random_state"]}
@@ -312,7 +312,7 @@ def print_fit(
     from icscm.estimators.tree import BaseTreeClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import make_fact_table, render_summary
-    from icscm.studies.scores import TITLES
+    from icscm.validation.scores import TITLES
 
     n_negative, n_positive = map(sum, learner.class_counts_)
     n_columns = learner.n_features_in_ - len(learner.dropped_columns_)
@@ -404,7 +404,7 @@ def make_grid(ctx: click.Context, learner: Any, options: Options) -> Grid:
             raise IcscmError(f"{option} sets {name} and --cv chooses it; give only one")
     if not grid:
         return grid
-    from icscm.studies.tuning import list_combinations
+    from icscm.validation.tuning import list_combinations
 
     for each in list_combinations(learner, grid):
         type(learner)(**{**learner.get_params(deep=False), **each}).prepare()

@@ -29,8 +29,8 @@ _OPTIONS = {
     "SCMClassifier": "--model scm",
     "InvariantTreeClassifier": "--model tree",
     "folds": "--cv-folds",
-    "icscm.studies.checkup.check_environments": "icscm check",
-    "icscm.studies.tuning.grid_search": "--cv p=0.1,1,balanced",
+    "icscm.validation.checkup.check_environments": "icscm check",
+    "icscm.validation.tuning.grid_search": "--cv p=0.1,1,balanced",
 }
 
 _COUNTED = ("samples", "distractors", "environments", "parents", "children", "rows", "folds")

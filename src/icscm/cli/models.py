@@ -285,7 +285,7 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
     """
     from icscm.model.saved import load
     from icscm.report.validation import N_LISTED, render_validation
-    from icscm.studies.evaluation import evaluate as evaluate_model
+    from icscm.validation.evaluation import evaluate as evaluate_model
 
     report = options["report"]
     shared.check_ending(report, ".html", ".htm")

@@ -51,8 +51,8 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     from icscm.estimators.learners import make_estimator
     from icscm.estimators.selector import InvariantFeatureSelector
     from icscm.report.screen import render_screen
-    from icscm.studies.folds import drop_columns, make_cohort
-    from icscm.studies.screening import validate_screen
+    from icscm.validation.folds import drop_columns, make_cohort
+    from icscm.validation.screening import validate_screen
 
     names = "tolerance", "min_replication", "cv", "n_jobs", "random_state"
     settings = {name: options[name] for name in names}

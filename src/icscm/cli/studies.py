@@ -20,8 +20,8 @@ from icscm.writing import write_text, write_whole
 
 if TYPE_CHECKING:
     from icscm.io.roles import Roles
-    from icscm.studies.checkup import CheckUp
-    from icscm.studies.comparison import Comparison
+    from icscm.validation.checkup import CheckUp
+    from icscm.validation.comparison import Comparison
 
 # Lines of a table without --all.
 _N_SHOWN = 15
@@ -44,7 +44,7 @@ def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any)
     Example:
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
-    from icscm.studies.checkup import check_environments
+    from icscm.validation.checkup import check_environments
 
     progress = console.Progress(quiet=quiet)
     labels: Roles
@@ -78,7 +78,7 @@ def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp,
     """Check a packed store, or a table that is packed to a temporary file."""
     from icscm.sources.bits.opening import open_bits
     from icscm.sources.bits.packing import open_packed
-    from icscm.studies.checkup import check_presence
+    from icscm.validation.checkup import check_presence
 
     table, labels = read_labels(options)
     roles, column = (labels.target, labels.environment), options["sample_column"]
@@ -119,8 +119,8 @@ def compare(
     if plot is not None:
         check_matplotlib()
     shared.check_outputs([out, plot], force=options["force"], inputs=[data])
-    from icscm.studies.candidates import choose_candidates, format_score
-    from icscm.studies.comparison import compare as compare_candidates
+    from icscm.validation.candidates import choose_candidates, format_score
+    from icscm.validation.comparison import compare as compare_candidates
 
     names = split_commas([options["candidates"]]) if options["candidates"] else None
     candidates = choose_candidates(names)

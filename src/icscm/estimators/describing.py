@@ -148,7 +148,7 @@ class DescribingMixin:
 
         Returns
         -------
-        icscm.studies.transfer.Validation
+        icscm.validation.transfer.Validation
             AUC, calibration and Brier score in each environment, of a model learned without it,
             and their random-effects summary; also the attribute `validation_`.
 
@@ -159,7 +159,7 @@ class DescribingMixin:
         """
         check_is_fitted(self)
         # imported late, since studies import the learners
-        measure = import_module("icscm.studies.transfer").leave_one_environment_out
+        measure = import_module("icscm.validation.transfer").leave_one_environment_out
         with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warned
             self.validation_ = measure(self, X, y, environments, groups=groups, **options)
         return self.validation_

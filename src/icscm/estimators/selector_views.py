@@ -52,7 +52,7 @@ class SelectorViews:
         leave_one_out : bool, default=False
             Whether to fit the learner without each environment in turn, on the columns kept, for
             its AUC there. The columns are those kept in the screen of all environments;
-            `icscm.studies.screening.validate_screen` repeats the screen in every fold.
+            `icscm.validation.screening.validate_screen` repeats the screen in every fold.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class SelectorViews:
             That of `tolerance_path`. Without it, tolerances above the selector's own are shown,
             which need no new screen.
         validation : ScreenValidation, optional
-            That of `icscm.studies.screening.validate_screen`.
+            That of `icscm.validation.screening.validate_screen`.
         data_name, target, environment : str, optional
             Names of the data, of the label and of the environments' column.
 

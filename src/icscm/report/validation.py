@@ -1,6 +1,6 @@
 """An evaluation on new samples, from its dict: on the terminal, as a page and as a figure.
 
-The dict is `icscm.studies.evaluation.Evaluation.to_dict`.
+The dict is `icscm.validation.evaluation.Evaluation.to_dict`.
 """
 
 import io

@@ -19,11 +19,11 @@ from icscm.progress import track
 from icscm.report.canvas import LINE, make_figure
 from icscm.report.page import render_template
 from icscm.report.texts import write_lines
-from icscm.studies import folds
-from icscm.studies.candidates import BASELINE, choose_candidates, format_score
-from icscm.studies.folds import FoldResult, Scores
-from icscm.studies.scores import ALPHA, TITLES, Z, compute_variance
 from icscm.tables.labels import check_several
+from icscm.validation import folds
+from icscm.validation.candidates import BASELINE, choose_candidates, format_score
+from icscm.validation.folds import FoldResult, Scores
+from icscm.validation.scores import ALPHA, TITLES, Z, compute_variance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

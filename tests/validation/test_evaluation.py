@@ -19,7 +19,7 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import dump_json
 from icscm.model.saved import make_saved_model
 from icscm.stats.criteria import adjust_holm, find_cutoff
-from icscm.studies.scores import TITLES, calibrate, compute_scores
+from icscm.validation.scores import TITLES, calibrate, compute_scores
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, UnstableModelWarning
 from icscm.report.page import make_report
 from icscm.sources.memory import make_memory_source
-from icscm.studies.stability import draw_subsample
 from icscm.testing import check_count_source
+from icscm.validation.stability import draw_subsample
 from support.sources import countable, draw_cuts, make_literal
 
 

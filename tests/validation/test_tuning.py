@@ -8,8 +8,8 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.folds import make_cohort
-from icscm.studies.tuning import SCORERS, assign_folds, grid_search
+from icscm.validation.folds import make_cohort
+from icscm.validation.tuning import SCORERS, assign_folds, grid_search
 
 
 @pytest.mark.parametrize("seed", range(5))

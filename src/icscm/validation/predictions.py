@@ -17,9 +17,9 @@ from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make
 from icscm.model.splits import CHAINS
 from icscm.model.thresholds import fix_threshold
 from icscm.report.texts import write_lines
-from icscm.studies.folds import Cohort
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.labels import encode_environments, take_environments
+from icscm.validation.folds import Cohort
 
 _OPTIMISTIC = (
     "would be chosen on the rows it is evaluated on, which is optimistic; choose it at fitting or "

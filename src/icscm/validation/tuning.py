@@ -18,8 +18,8 @@ from icscm.model.saved import check_learner
 from icscm.model.thresholds import Threshold, find_threshold, read_threshold
 from icscm.parameters import allow, check_value, make_generator, rename_seed
 from icscm.progress import track
-from icscm.studies import folds as core
-from icscm.studies.folds import Cohort, Scorer, fit_and_score, make_cohort
+from icscm.validation import folds as core
+from icscm.validation.folds import Cohort, Scorer, fit_and_score, make_cohort
 
 # As in the paper.
 N_FOLDS = 5
@@ -49,7 +49,7 @@ class GridSearch:
     Examples
     --------
     >>> from icscm import SCMClassifier
-    >>> from icscm.studies.tuning import grid_search
+    >>> from icscm.validation.tuning import grid_search
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
     >>> grid = {"max_rules": [1, 2]}

@@ -24,9 +24,9 @@ from icscm.report.formatting import Plain
 from icscm.report.page import make_frame
 from icscm.report.texts import write_lines, write_text
 from icscm.report.validation import draw_validation, render_page_of, render_text
-from icscm.studies import scores as metrics
-from icscm.studies.predictions import Predicted, predict_rows
-from icscm.studies.scores import PROBABILITY_METRICS, TITLES, LeafCalibration, Score
+from icscm.validation import scores as metrics
+from icscm.validation.predictions import Predicted, predict_rows
+from icscm.validation.scores import PROBABILITY_METRICS, TITLES, LeafCalibration, Score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ class Performance:
         None for all samples; rows, and those of the positive class.
     is_new : bool or None
         Whether the environment did not occur in training; None if unknown.
-    scores, baseline : dict of Score or None, by the names of `icscm.studies.scores.TITLES`
+    scores, baseline : dict of Score or None, by the names of `icscm.validation.scores.TITLES`
         Of the model and of the majority-class baseline; None where a metric is undefined.
     calibration_curve : tuple of pairs
         Probability and smoothed rate of the positive class; empty where it is undefined.

@@ -13,7 +13,7 @@ from scipy.stats import binomtest, t
 from sklearn import metrics
 from sklearn.linear_model import LogisticRegression
 
-from icscm.studies.scores import (
+from icscm.validation.scores import (
     PROBABILITY_METRICS,
     TITLES,
     compare_losses,

@@ -27,8 +27,8 @@ from icscm.model.splits import CHAINS
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.sources.memory import MemorySource, open_memory
-from icscm.studies.folds import format_model
 from icscm.tables.labels import encode_environments, number_environments, take_environments
+from icscm.validation.folds import format_model
 
 Feature = str | int
 

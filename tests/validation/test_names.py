@@ -22,10 +22,10 @@ from icscm import (
 from icscm.search import shape
 from icscm.search.tree_sets import draw_half
 from icscm.sources.memory import open_memory
-from icscm.studies.comparison import _deal_places
-from icscm.studies.folds import make_cohort
-from icscm.studies.tuning import assign_folds
 from icscm.tables.labels import shuffle_within
+from icscm.validation.comparison import _deal_places
+from icscm.validation.folds import make_cohort
+from icscm.validation.tuning import assign_folds
 
 N = 200
 _RNG = np.random.default_rng(1)

@@ -21,10 +21,10 @@ from icscm.report.formatting import Plain
 from icscm.report.path import Path, compute_tolerance_path
 from icscm.report.texts import write_lines
 from icscm.stats.heterogeneity import pool_effects
-from icscm.studies import folds
-from icscm.studies.evaluation import Points, choose_thresholds, compute_curves
-from icscm.studies.folds import Scorers, Scores
-from icscm.studies.scores import METRICS, Score, Z
+from icscm.validation import folds
+from icscm.validation.evaluation import Points, choose_thresholds, compute_curves
+from icscm.validation.folds import Scorers, Scores
+from icscm.validation.scores import METRICS, Score, Z
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ class HeldOutEnvironment:
     model : str or None
         The rules, or the size of a tree or forest; None for other classifiers.
     calibration_curve, net_benefit, treat_all : tuple
-        As of `Performance` in `icscm.studies.evaluation`; empty without probabilities.
+        As of `Performance` in `icscm.validation.evaluation`; empty without probabilities.
     """
 
     environment: Any

@@ -27,10 +27,10 @@ from icscm.parameters import make_generator
 from icscm.progress import track
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import MemorySource, open_memory
-from icscm.studies.scores import METRICS, PROBABILITY_METRICS, Score, compute_scores, score_auc
 from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, encode_environments, take_environments
 from icscm.tables.parsing import read_table
+from icscm.validation.scores import METRICS, PROBABILITY_METRICS, Score, compute_scores, score_auc
 
 # A name of ours or of scikit-learn's, or a function of (estimator, X, y), as its scorers are.
 Scorer = str | Callable[[Any, Any, Any], float]

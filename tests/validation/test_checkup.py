@@ -13,7 +13,7 @@ from icscm import ICSCMClassifier, InvariantTreeClassifier
 from icscm.datasets import load_heart_by_hospital
 from icscm.exceptions import IcscmError, LeftOutWarning, SparseEnvironmentWarning
 from icscm.report.summary import make_summary
-from icscm.studies.checkup import check_environments, compute_cramers_v
+from icscm.validation.checkup import check_environments, compute_cramers_v
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -26,9 +26,9 @@ from icscm import (
 )
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.studies.candidates import DEFAULT, TableReader, make_candidates
-from icscm.studies.folds import get_values, make_cohort
-from icscm.studies.scores import score_calibration
+from icscm.validation.candidates import DEFAULT, TableReader, make_candidates
+from icscm.validation.folds import get_values, make_cohort
+from icscm.validation.scores import score_calibration
 
 # that data are few, or that nothing was found, is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")

@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 from icscm import SCMClassifier, evaluate
-from icscm.studies.scores import ALPHA
+from icscm.validation.scores import ALPHA
 
 
 def make_table(labels, tau=0.5, shift=0.0, n=500, seed=0):

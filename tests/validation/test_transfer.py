@@ -36,9 +36,9 @@ from icscm import (
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning
 from icscm.report.page import make_report
-from icscm.studies.evaluation import choose_thresholds, compute_curves
-from icscm.studies.scores import Score, Z, compute_scores
-from icscm.studies.transfer import HeldOutEnvironment, Validation
+from icscm.validation.evaluation import choose_thresholds, compute_curves
+from icscm.validation.scores import Score, Z, compute_scores
+from icscm.validation.transfer import HeldOutEnvironment, Validation
 
 # that data are few, or that nothing was found, is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")

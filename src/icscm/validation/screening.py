@@ -12,8 +12,8 @@ from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.formatting import as_text, format_name, make_plain
 from icscm.report.texts import write_text
-from icscm.studies import folds
-from icscm.studies.transfer import CONTEXT
+from icscm.validation import folds
+from icscm.validation.transfer import CONTEXT
 
 if TYPE_CHECKING:
     import pandas
@@ -38,7 +38,7 @@ class HeldOutScreen:
 
     Examples
     --------
-    >>> from icscm.studies.screening import HeldOutScreen
+    >>> from icscm.validation.screening import HeldOutScreen
     >>> each = HeldOutScreen("north", 200, 0.71, 0.84, 0.62, 0.49, ("billing_code",))
     >>> f"{each.auc_screened - each.auc_all:.2f}"  # what the screen changes there
     '0.13'
@@ -64,7 +64,7 @@ class ScreenValidation(DisplayMixin):
 
     Examples
     --------
-    >>> from icscm.studies.screening import HeldOutScreen, ScreenValidation
+    >>> from icscm.validation.screening import HeldOutScreen, ScreenValidation
     >>> north = HeldOutScreen("north", 200, 0.71, 0.85, 0.62, 0.49, ("billing_code",))
     >>> south = HeldOutScreen("south", 300, 0.81, 0.83, 0.53, 0.51, ("billing_code",))
     >>> found = ScreenValidation((north, south))
@@ -137,7 +137,7 @@ def validate_screen(
     >>> from sklearn.linear_model import LogisticRegression
     >>> from icscm import InvariantFeatureSelector
     >>> from icscm.datasets import make_conjunction
-    >>> from icscm.studies.screening import validate_screen
+    >>> from icscm.validation.screening import validate_screen
     >>> data = make_conjunction(200, n_environments=3, random_state=1)
     >>> rows = data.X[["A1", "C1"]], data.y, data.environments
     >>> found = validate_screen(InvariantFeatureSelector(LogisticRegression(), cv=2), *rows)

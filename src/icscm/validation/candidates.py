@@ -13,9 +13,9 @@ from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.io.naming import suggest
-from icscm.studies.folds import check_classifier
 from icscm.tables import columns
 from icscm.tables.columns import Level, Levels, Numbers
+from icscm.validation.folds import check_classifier
 
 BASELINE = "baseline"
 # Our rule learners by name, and how their parameters differ from the defaults.
