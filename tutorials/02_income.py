@@ -76,7 +76,7 @@ icscm("screen income.parquet --target high --environment state --cv 3 --out kept
 # state from the loss on new rows. This page uses three candidates; the default is six.
 
 roles = "--target high --environment state"
-candidates = "--candidates boosting,logistic,invariant-tree --n-folds 3"
+candidates = "--candidates boosting,logistic,tree --n-folds 3"
 icscm(f"compare income.parquet {roles} {candidates}")
 
 # %%

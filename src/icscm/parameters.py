@@ -147,6 +147,7 @@ class Spec:
     help: str
     more: str
     default: str
+    models: tuple[str, ...] = ()
 
 
 @cache
@@ -166,7 +167,19 @@ def get_spec(name: str, owner: Any = None) -> Spec:
     whole = "int or None" if None in allowed.choices else "int"
     kind = entry.get("type") or (whole if allowed.ranges else f"{{{named}}}")
     texts = entry["help"], entry.get("more", ""), entry.get("default", "")
-    return Spec(name, allowed if allowed.ranges or allowed.choices else None, kind, *texts)
+    return Spec(
+        name,
+        allowed if allowed.ranges or allowed.choices else None,
+        kind,
+        *texts,
+        models=tuple(entry.get("models", ())),
+    )
+
+
+@cache
+def list_model_parameters() -> tuple[str, ...]:
+    """The parameters that are options of `icscm fit`, in the order of the registry."""
+    return tuple(name for name, entry in _load_registry().items() if "models" in entry)
 
 
 def _read_allowed(entry: Mapping[str, Any]) -> Allowed:

@@ -81,7 +81,7 @@ def resample_network() -> StabilitySelection:
 @cache
 def compare_sites() -> Comparison:
     """Compare four learners within sites and at sites left out."""
-    names = ["scm", "icscm", "icscm-or", "invariant-tree"]
+    names = ["scm", "icscm", "icscm-or", "tree"]
     return compare(*make_sites(1_200, 3).samples, names, n_folds=3, min_rows=100)
 
 

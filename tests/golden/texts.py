@@ -83,7 +83,7 @@ def evaluate_on_terminal(*options: str) -> str:
 
 def compare_on_terminal() -> str:
     table = make_sites(1_200, 3)
-    candidates = "scm,icscm,icscm-or,invariant-tree"
+    candidates = "scm,icscm,icscm-or,tree"
     options = f"--n-folds 3 --min-rows 100 --candidates {candidates}".split()
     printed = run_command(
         "compare",

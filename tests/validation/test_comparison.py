@@ -44,7 +44,7 @@ def data():
 @pytest.fixture(scope="module")
 def comparison(data):
     """A rule set and a tree of scikit-learn's, in two folds."""
-    return compare(*data[:3], ["icscm", "tree"], n_folds=2)
+    return compare(*data[:3], ["icscm", "plain-tree"], n_folds=2)
 
 
 def make_mixed(n=900, seed=0):
@@ -127,7 +127,7 @@ def test_mixed_tables_of_any_kind():
         pd.testing.assert_frame_equal(again.drop(columns="fit_seconds"), frame)
 
 
-@pytest.mark.parametrize("name", ["tree", "forest", "logistic", "boosting"])
+@pytest.mark.parametrize("name", ["plain-tree", "plain-forest", "logistic", "boosting"])
 def test_scikit_learns_classifiers_read_mixed_tables(name):
     """Numbers, text, booleans and missing values, and levels that training does not have."""
     X, y, _ = make_mixed(400)
@@ -156,21 +156,22 @@ def test_candidates_are_what_their_names_say():
         for name, learner in rules.items()
     }
     others = {
-        "invariant-tree": InvariantTreeClassifier(**shared),
-        "invariant-forest": InvariantForestClassifier(**shared, random_state=0),
+        "tree": InvariantTreeClassifier(**shared),
+        "forest": InvariantForestClassifier(**shared, random_state=0),
         "score": InvariantScoreClassifier(**shared, random_state=0),
     }
     for name, learner in (rules | disjunctions | others).items():
         assert repr(candidates[name]) == repr(learner), name
-    last_steps = {name: candidates[name][-1] for name in ("tree", "forest", "logistic", "boosting")}
+    plain = "plain-tree", "plain-forest", "logistic", "boosting"
+    last_steps = {name: candidates[name][-1] for name in plain}
     assert [type(step).__name__ for step in last_steps.values()] == [
         "DecisionTreeClassifier",
         "RandomForestClassifier",
         "LogisticRegression",
         "HistGradientBoostingClassifier",
     ]
-    assert last_steps["tree"].max_leaf_nodes == 16
-    assert {candidates[name][0].rare for name in ("tree", "forest", "logistic")} == {0.01}
+    assert last_steps["plain-tree"].max_leaf_nodes == 16
+    assert {candidates[name][0].rare for name in plain[:3]} == {0.01}
     assert candidates["boosting"][0].rare == 0.001
 
 
@@ -184,7 +185,7 @@ def test_every_candidate_has_a_name_and_can_be_fitted(data):
 
 def test_arrays_and_lists(data, comparison):
     for X in (data.X.to_numpy(), data.X.to_numpy().tolist()):
-        found = compare(X, data.y.tolist(), data.environments, ["icscm", "tree"], n_folds=2)
+        found = compare(X, data.y.tolist(), data.environments, ["icscm", "plain-tree"], n_folds=2)
         assert [e.rows for e in found.candidates] == [e.rows for e in comparison.candidates]
 
 
@@ -266,7 +267,7 @@ def test_a_rule_that_is_worse_than_the_baseline_is_named():
 
 def test_no_environment_is_large_enough():
     X, y, environments = make_mixed()
-    found = compare(X, y, environments, ["tree"], n_folds=2, min_rows=1000)
+    found = compare(X, y, environments, ["plain-tree"], n_folds=2, min_rows=1000)
     assert found.environments == ()
     assert found.candidates[1].environments == dict.fromkeys(MEASURES)
     assert len(found.kept_in) == 4
@@ -310,7 +311,7 @@ def test_cells_smaller_than_the_number_of_folds():
     """Where no label had 5 rows in any environment, the folds failed with a raw ValueError."""
     rng = np.random.default_rng(0)
     places, y = np.repeat(np.arange(10), 4), np.tile([0, 1, 0, 1], 10)
-    found = compare(rng.random((40, 2)), y, places, ["tree"], n_folds=5)
+    found = compare(rng.random((40, 2)), y, places, ["plain-tree"], n_folds=5)
     assert found.candidates[1].failure is None
     assert 0 <= found.candidates[1].rows["error"] <= 1
 

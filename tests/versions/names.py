@@ -25,6 +25,13 @@ ESTIMATORS = {
 }
 # Packages that have another name in later versions.
 PACKAGES = {"icscm.studies": "icscm.validation"}
+# Candidates of `compare` that later versions call otherwise.
+CANDIDATES = {
+    "invariant-tree": "tree",
+    "invariant-forest": "forest",
+    "tree": "plain-tree",
+    "forest": "plain-forest",
+}
 # Options that make the kind.
 OWN_OPTIONS: dict[str, dict[str, Any]] = {"rate tree": {"invariance": "rate"}}
 
@@ -53,6 +60,13 @@ def translate_command(arguments: list[str], version: str) -> list[str]:
     """The arguments of the command line, as a version calls them."""
     assert version == "0.3", f"no names are known of version {version}"
     return arguments
+
+
+def find_candidates(names: list[str]) -> dict[str, Any]:
+    """The candidates of a comparison, under their names of version 0.3."""
+    known = load_name("icscm.studies.candidates:make_candidates")()
+    is_renamed = "plain-tree" in known
+    return {name: known[CANDIDATES.get(name, name) if is_renamed else name] for name in names}
 
 
 def load_name(place: str) -> Any:

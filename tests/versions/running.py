@@ -25,7 +25,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 from versions import reading
 from versions.cases import Case, Command, Fit, Study
-from versions.names import GoneError, find_version, load_name, translate, translate_command
+from versions.names import (
+    GoneError,
+    find_candidates,
+    find_version,
+    load_name,
+    translate,
+    translate_command,
+)
 from versions.tables import ENVIRONMENT, GROUP, OUTCOME, Table, convert_columns, load_table
 
 Facts = dict[str, Any]
@@ -316,6 +323,8 @@ def fit_learner(estimator: Any, table: Table, case: Study) -> None:
 
 
 def compare(_: Any, table: Table, case: Study, arguments: Facts) -> Any:
+    candidates = find_candidates(arguments["candidates"])
+    arguments = arguments | {"candidates": candidates}
     return load_name("icscm:compare")(**get_rows(table), **arguments).to_dict()
 
 

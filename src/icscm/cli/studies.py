@@ -99,10 +99,11 @@ def compare(
     Each candidate is fitted without each environment, then without each of three folds of the
     rows, and scored on the held-out rows: AUC, log loss, calibration slope and intercept, error,
     next to those of the majority-class baseline. icscm are rules that are invariant across
-    environments, icscm-balanced the same with p=balanced; invariant-tree and invariant-forest have
-    columns whose effect is homogeneous across environments; logistic (a regression) and boosting
-    are scikit-learn's. Others by name: scm, plain rules, icscm-exhaustive, icscm-equivalence (all
-    rules also with -or: disjunctions), tree (at most 16 leaves), forest (100 trees).
+    environments, icscm-balanced the same with p=balanced; tree and forest have columns whose
+    effect is homogeneous across environments, as with icscm fit --model; logistic (a regression)
+    and boosting are scikit-learn's. Others by name: score; scm, plain rules, icscm-exhaustive,
+    icscm-equivalence (all rules also with -or: disjunctions); scikit-learn's plain-tree (at most 16
+    leaves) and plain-forest (100 trees).
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
     - for CSV from standard input. Genomes (.bits, .rtab) need --labels; genes that are present in

@@ -27,8 +27,12 @@ _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] 
     "icscm-equivalence": (ICSCMClassifier, {"criterion": "equivalence"}),
 }
 # The candidates that are compared where none are named; `ALL` names every one.
-DEFAULT = "icscm", "icscm-balanced", "invariant-tree", "invariant-forest", "logistic", "boosting"
+DEFAULT = "icscm", "icscm-balanced", "tree", "forest", "logistic", "boosting"
 ALL = "all"
+# Other names of candidates: `icscm fit --model rule` and `compare --candidates rule` are the same.
+SYNONYMS = {"rule": "icscm"}
+# What candidates of version 0.3 are called now; the messages that say so go with version 0.5.
+_RENAMED = {"invariant-tree": "tree", "invariant-forest": "forest"}
 # Levels of a smaller share of the rows are pooled; boosting bins at most 255.
 _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
 
@@ -43,7 +47,11 @@ def choose_candidates(
             raise IcscmError(f"{BASELINE!r} is the majority-class baseline; rename the candidate")
     else:
         names = list(DEFAULT if chosen is None else own if ALL in chosen else chosen)
+        names = [SYNONYMS.get(name, name) for name in names]
         for name in names:
+            if name in _RENAMED:
+                why = f"the candidate {name!r} is called {_RENAMED[name]!r} now"
+                raise IcscmError(f"{why}; scikit-learn's is 'plain-{_RENAMED[name]}'")
             if name not in own:
                 raise IcscmError(f"there is no candidate {name!r}{suggest(name, list(own))}")
         chosen = {name: own[name] for name in names}
@@ -73,8 +81,8 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
     for name, (learner, settings) in _RULES.items():
         for end, kind in (("", "conjunction"), ("-or", "disjunction")):
             found[name + end] = learner(**settings, **own, model_type=kind)
-    found["invariant-tree"] = InvariantTreeClassifier(**own)
-    found["invariant-forest"] = InvariantForestClassifier(**own, random_state=0)
+    found["tree"] = InvariantTreeClassifier(**own)
+    found["forest"] = InvariantForestClassifier(**own, random_state=0)
     found["score"] = InvariantScoreClassifier(**own, random_state=0)
 
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
@@ -85,7 +93,8 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
     )
     tree = DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=0.01, random_state=0)
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0, n_jobs=-1)
-    others = {"tree": tree, "forest": forest, "logistic": LogisticRegression(max_iter=1000)}
+    logistic = LogisticRegression(max_iter=1000)
+    others = {"plain-tree": tree, "plain-forest": forest, "logistic": logistic}
     for name, classifier in others.items():
         found[name] = make_pipeline(TableReader(), encoder, classifier)
     boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)

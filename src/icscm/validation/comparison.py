@@ -270,10 +270,10 @@ def compare(
         Labels of two classes, and the environment of each sample.
     candidates : sequence of str or dict, optional
         Names: "scm", "icscm", "icscm-balanced" (p="balanced"), "icscm-exhaustive",
-        "icscm-equivalence", each also with "-or" for disjunctions, "invariant-tree",
-        "invariant-forest", "score", and scikit-learn's "tree" (of at most 16 leaves), "forest",
-        "logistic", "boosting"; or "all". By default icscm, icscm-balanced, invariant-tree,
-        invariant-forest, logistic and boosting. Or a dict of classifiers by name, which are passed
+        "icscm-equivalence", each also with "-or" for disjunctions, "tree", "forest" (the invariant
+        ones), "score", and scikit-learn's "plain-tree" (of at most 16 leaves), "plain-forest",
+        "logistic", "boosting"; or "all". By default icscm, icscm-balanced, tree, forest, logistic
+        and boosting. Or a dict of classifiers by name, which are passed
         X unchanged.
     n_folds : int, default=3
         Folds of rows.
