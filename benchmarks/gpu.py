@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
+from icscm.engine.leaf_tables import make_utility
 from icscm.engine.stores import BitStore, Rows
 from icscm.search.rules import find_model
 from icscm.search.settings import ConjunctionView, Settings, make_screen_query
@@ -47,7 +48,6 @@ from icscm.sources.gpu.launching import FIRST, count_padded
 from icscm.sources.gpu.stores import CardBits, Sender, Unsorted, put_bits
 from icscm.sources.memory import MemorySource, open_memory
 from icscm.stats.independence import ChiSquaredTest, GTest
-from icscm.stats.leaf_tables import make_utility
 from support.literal.gpu_kernels import make_stand_in
 
 FILL = r"""

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from icscm import InvariantFeatureSelector
 from icscm.exceptions import IcscmError
 from icscm.report.texts import write_lines, write_text
-from icscm.stats.heterogeneity import pool_effects
+from icscm.stats.random_effects import pool_effects
 from icscm.validation.screening import validate_screen
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from icscm import ICSCMClassifier
-from icscm.stats.leaf_tables import LeafTables
+from icscm.engine.leaf_tables import LeafTables
 from support.fitting import PAPER, fit_quietly
 
 # Probability that a binomial number of rejections at 5 % is larger than allowed in a test.

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from icscm.stats.calibration import fit_recalibration
-from icscm.stats.heterogeneity import pool_effects
+from icscm.stats.calibration import fit_calibration_line
+from icscm.stats.random_effects import pool_effects
 
 
 def draw(n, n_environments, seed, slope=1.6, tau=0.5):
@@ -24,7 +24,7 @@ def draw(n, n_environments, seed, slope=1.6, tau=0.5):
 def test_coefficients_are_those_of_scikit_learn(n, n_environments, seed):
     """A column for each environment, no penalty; the mean is that of random effects."""
     y, e, x = draw(n, n_environments, seed)
-    found = fit_recalibration(y, e, x, n_environments)
+    found = fit_calibration_line(y, e, x, n_environments)
     design = np.column_stack((x, np.eye(n_environments)[e]))
     by_environment = [np.bincount(y[e == k], minlength=2) for k in range(n_environments)]
     both = np.min(by_environment, axis=1) > 0
@@ -41,8 +41,8 @@ def test_coefficients_are_those_of_scikit_learn(n, n_environments, seed):
 def test_rows_that_no_tree_left_out_do_not_count():
     y, e, x = draw(300, 3, seed=1)
     unknown = np.r_[x, np.full(50, np.nan)]
-    one = fit_recalibration(y, e, x, 3)
-    other = fit_recalibration(np.r_[y, y[:50]], np.r_[e, e[:50]], unknown, 3)
+    one = fit_calibration_line(y, e, x, 3)
+    other = fit_calibration_line(np.r_[y, y[:50]], np.r_[e, e[:50]], unknown, 3)
     assert other.calibration == pytest.approx(one.calibration, abs=2e-6)
 
 
@@ -52,13 +52,13 @@ def test_rows_that_no_tree_left_out_do_not_count():
     ids=["separated", "constant", "one label"],
 )
 def test_where_there_is_no_slope(y, x):
-    assert fit_recalibration(np.array(y), np.zeros(len(y), int), np.array(x), 1) is None
+    assert fit_calibration_line(np.array(y), np.zeros(len(y), int), np.array(x), 1) is None
 
 
 @pytest.mark.parametrize(("slope", "is_usable"), [(-1.0, False), (1.5, True)])
 def test_slopes_that_are_used(slope, is_usable):
     y, e, x = draw(2000, 4, seed=2, slope=slope)
-    found = fit_recalibration(y, e, x, 4)
+    found = fit_calibration_line(y, e, x, 4)
     assert found.slope == pytest.approx(slope, abs=0.3)
     assert found.is_usable == is_usable
 

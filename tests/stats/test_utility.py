@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from icscm.engine.counts import ORDERED
-from icscm.stats.leaf_tables import LeafTables, make_utility
+from icscm.engine.leaf_tables import LeafTables, make_utility
 
 LEAVES = np.array([[[a], [b]] for a in range(1, 30) for b in range(30)])
 

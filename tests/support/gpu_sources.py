@@ -10,6 +10,7 @@ import pytest
 from icscm import ICSCMClassifier
 from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
+from icscm.engine.leaf_tables import make_utility
 from icscm.engine.stores import Rows, sort_rows
 from icscm.search.rules import find_model
 from icscm.search.settings import ConjunctionView, Settings, make_screen_query
@@ -19,7 +20,6 @@ from icscm.sources.gpu.stores import CardBits, put_on_card
 from icscm.sources.gpu.values import put_values
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
-from icscm.stats.leaf_tables import make_utility
 from icscm.testing import check_count_source
 from support.literal.gpu_kernels import make_stand_in
 

@@ -125,7 +125,7 @@ class ScreenQuery(NamedTuple):
     does not, and between them the source must not decide: rounding would. So it is with the
     effective number of environments of n_1 n_0, the samples of each on either side of the cut,
     times `factors`: `unreplicated_below` and `replicated_from`. The evidence of a leaf against
-    chance (`icscm.stats.leaf_tables.LeafTables.compute_evidence`), with the environments' `rates`
+    chance (`icscm.engine.leaf_tables.LeafTables.compute_evidence`), with the environments' `rates`
     of positives in play, must be `least_evidence`; within `evidence_slack` of it, times the
     largest ratio of a cell to its number by chance, the source must not decide.
     """

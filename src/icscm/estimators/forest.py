@@ -15,7 +15,8 @@ from icscm.model.forest import Forest
 from icscm.parameters import document_parameters, draw_seed
 from icscm.search.forest import ForestSettings, OutOfBag, find_forest
 from icscm.sources.countable import Countable
-from icscm.stats.calibration import Recalibration, fit_recalibration
+from icscm.stats.calibration import CalibrationLine, fit_calibration_line
+from icscm.stats.ranking import compute_auc
 
 if TYPE_CHECKING:
     import pandas
@@ -48,7 +49,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
         The screening of all features on all rows: which were rejected, and why.
     tolerance_ : float or None
         The tolerance used; None for a plain forest.
-    calibration_ : Recalibration or None
+    calibration_ : CalibrationLine or None
         Slope, intercepts of the environments and their random-effects mean, out of bag;
         `model_.calibration` has the intercept and slope used. None, and no calibration, where the
         predictions do not rank the labels out of bag, or separate them.
@@ -73,7 +74,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
     """
 
     model_: Forest = field(init=False)
-    calibration_: Recalibration | None = field(init=False)
+    calibration_: CalibrationLine | None = field(init=False)
 
     n_estimators: int = 100
     invariance: str = "effect"
@@ -115,9 +116,13 @@ class InvariantForestClassifier(BaseTreeClassifier):
             n_threads=count_threads(self.n_jobs),
         )
         forest, self.trace_, held_out = find_forest(source, settings)
-        cells = held_out.labels, held_out.environments
-        found = fit_recalibration(*cells, special.logit(held_out.votes), len(source.environments))
-        self.calibration_ = found if found is not None and found.is_usable else None
+        line = fit_calibration_line(
+            held_out.labels,
+            held_out.environments,
+            log_odds=special.logit(held_out.votes),
+            n_environments=len(source.environments),
+        )
+        self.calibration_ = line if line is not None and line.is_usable else None
         if self.calibration_ is not None:
             forest = replace(forest, calibration=self.calibration_.calibration)
         self.model_ = forest
@@ -181,18 +186,17 @@ class InvariantForestClassifier(BaseTreeClassifier):
 def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
     """Out-of-bag scores, of all rows and of each environment."""
     import pandas
-    from sklearn.metrics import roc_auc_score
 
     rows = []
     is_known = ~np.isnan(held_out.votes)
     for k in range(-1, len(environments)):  # all rows first; an environment may have the same name
         own = is_known if k < 0 else is_known & (held_out.environments == k)
         labels, votes = held_out.labels[own], held_out.votes[own]
-        is_mixed = len(np.unique(labels)) == 2
+        auc = compute_auc(labels == 1, votes)
         row = {
             "n": len(labels),
             "accuracy": float(((votes > 0.5) == labels).mean()) if len(labels) else np.nan,
-            "auc": float(roc_auc_score(labels, votes)) if is_mixed else np.nan,
+            "auc": np.nan if auc is None else auc,
             "brier": float(((votes - labels) ** 2).mean()) if len(labels) else np.nan,
         }
         rows.append(row)

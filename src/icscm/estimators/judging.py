@@ -27,7 +27,7 @@ from icscm._lazy import special
 from icscm._types import Array, FloatArray, IntArray
 from icscm.engine.clusters import square_sums
 from icscm.engine.counts import CountCube, Cut
-from icscm.model.recalibration import fit_line
+from icscm.engine.leaf_tables import LeafTables, compute_halves
 from icscm.sources.memory import MemorySource
 from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.heterogeneity import (
@@ -36,7 +36,8 @@ from icscm.stats.heterogeneity import (
     measure_heterogeneity,
     remove_shape,
 )
-from icscm.stats.leaf_tables import LeafTables, compute_halves
+from icscm.stats.logistic import fit_logistic_regression
+from icscm.stats.ranking import compute_auc
 from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_quantile
 
@@ -97,13 +98,20 @@ def combine_scores(
     """
     active = list(range(scores.shape[1]))
     while True:
-        line = fit_line(scores[:, active], labels, environments, n_environments, ridge=1e-9)
-        assert line is not None
-        if len(active) == 1 or line[0].min() >= 0:
+        fit = fit_logistic_regression(
+            scores[:, active],
+            labels,
+            environments,
+            n_environments=n_environments,
+            initial_slope=1.0 / len(active),
+            ridge=1e-9,
+        )
+        assert fit is not None  # with a ridge, slopes are always determined
+        if len(active) == 1 or fit.slopes.min() >= 0:
             slopes = np.zeros(scores.shape[1])
-            slopes[active] = line[0]
-            return slopes, line[1]
-        active.pop(int(line[0].argmin()))
+            slopes[active] = fit.slopes
+            return slopes, fit.intercepts
+        active.pop(int(fit.slopes.argmin()))
 
 
 class Judge:
@@ -319,13 +327,14 @@ def find_copied(
 
 def describe_round(number: int, columns: IntArray, found: Round, judge: Judge) -> dict[str, Any]:
     """Cross-validated scores at the training environments."""
-    from sklearn.metrics import log_loss, roc_auc_score
+    from sklearn.metrics import log_loss
 
     aucs, sizes = [], []
     for k in np.unique(judge.environments):
         own = np.flatnonzero(judge.environments == k)
-        if len(np.unique(judge.labels[own])) == 2:
-            aucs.append(roc_auc_score(judge.labels[own], found.probabilities[own]))
+        auc = compute_auc(judge.labels[own] == 1, found.probabilities[own])
+        if auc is not None:
+            aucs.append(auc)
             sizes.append(len(own))
     return {
         "round": number,

@@ -13,12 +13,11 @@ from icscm._repr import DisplayMixin
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 
+# log odds of float64 stay within 37, so with these limits exp() never overflows
+from icscm.stats.calibration import MAX_INTERCEPT, MAX_SLOPE
+
 # The identity calibration.
 IDENTITY: Final = (0.0, 1.0)
-
-# Of intercept and slope: log odds of float64 stay within 37, so exp() never overflows.
-MAX_INTERCEPT: Final = 100.0
-MAX_SLOPE: Final = 10.0
 
 
 class Decisions(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 from icscm._lazy import optimize, special
 from icscm._types import Array, FloatArray
 from icscm.exceptions import IcscmError
+from icscm.stats.logistic import fit_logistic_regression, predict_with_variance
 from icscm.tables.labels import code_known
 
 # Standard deviation of the shifts of sites: two of them are odds 2.7 times as high.
@@ -23,7 +24,6 @@ SITE_SPREAD: Final = 0.5
 MIN_FOR_SLOPE: Final = 100
 _Z: Final = 1.959964
 _BOUNDS: Final = (-80.0, 80.0)
-_MAX_STEPS: Final = 100
 
 
 class Shift(NamedTuple):
@@ -62,52 +62,25 @@ def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
     """
 
     def measure(shift: float) -> float:
-        p, weight = _predict(shift + log_odds)
+        p, weight = predict_with_variance(shift + log_odds)
         return float((y - p).sum() + (weight @ (1.0 - 2.0 * p)) / (2.0 * weight.sum()))
 
     estimate = float(optimize.brentq(measure, *_BOUNDS))
-    error = float(_predict(estimate + log_odds)[1].sum() ** -0.5)
+    error = float(predict_with_variance(estimate + log_odds)[1].sum() ** -0.5)
     intercept, slope = estimate * SITE_SPREAD**2 / (SITE_SPREAD**2 + error**2), 1.0
     if min(y.sum(), len(y) - y.sum()) >= MIN_FOR_SLOPE:
-        line = fit_line(log_odds, y, np.zeros(len(y), dtype=np.intp), 1)
-        slope, intercept = (float(line[0][0]), float(line[1][0])) if line else (slope, intercept)
+        fit = fit_logistic_regression(
+            log_odds[:, np.newaxis],
+            y,
+            np.zeros(len(y), dtype=np.intp),
+            n_environments=1,
+            initial_slope=1.0,
+        )
+        if fit is not None:
+            slope = float(fit.slopes[0])
+            intercept = float(fit.intercepts[0])
     ends = estimate - _Z * error, estimate + _Z * error
     return Shift(intercept, slope, estimate, error, *ends, float(np.mean(y)), len(y))
-
-
-def _predict(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Probabilities p and p (1 - p), which is above 0 even where p is rounded to 1."""
-    p: FloatArray = special.expit(log_odds)
-    return p, p * special.expit(-log_odds)
-
-
-def fit_line(
-    x: FloatArray, y: Array, places: Array, n_places: int, ridge: float = 0.0
-) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Slopes of x (row, column), an intercept for each place and its information.
-
-    Newton's method, from slopes that sum to 1. Each step solves for the slopes with the intercepts
-    profiled out, so that its cost does not grow with the number of places. None if the slopes are
-    undetermined: x is constant in each place, or separates the labels. A `ridge`, the precision of
-    slopes around 0, always determines them.
-    """
-    x = np.atleast_2d(x.T).T
-    intercepts, slopes = np.zeros(n_places), np.full(x.shape[1], 1.0 / x.shape[1])
-    for _ in range(_MAX_STEPS):
-        p, weight = _predict(intercepts[places] + x @ slopes)
-        summed = [np.bincount(places, each, n_places) for each in (y - p, weight, *(x.T * weight))]
-        g, h, *cross = np.array(summed, dtype=np.float64)
-        h = np.where(h > 0, h, 1.0)
-        information = (x.T * weight) @ x - (cross / h) @ np.transpose(cross)
-        if not ridge and np.linalg.eigvalsh(information)[0] <= 1e-9 * len(x):
-            return None
-        slope = x.T @ (y - p) - cross @ (g / h) - ridge * slopes
-        step = np.linalg.solve(information + ridge * np.eye(len(slopes)), slope).clip(-1.0, 1.0)
-        steps = ((g - step @ cross) / h).clip(-1.0, 1.0)
-        slopes, intercepts = slopes + step, intercepts + steps
-        if max(np.abs(step).max(), np.abs(steps).max()) < 1e-10:
-            break
-    return slopes, intercepts, h
 
 
 def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> Shift:
@@ -124,7 +97,7 @@ def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> S
     shift = float(
         optimize.brentq(lambda a: special.expit(a + log_odds).mean() - prevalence, *_BOUNDS)
     )
-    p, weight = _predict(shift + log_odds)
+    p, weight = predict_with_variance(shift + log_odds)
     error = float(p.std() / np.sqrt(len(p)) / weight.mean())
     ends = shift - _Z * error, shift + _Z * error
     return Shift(shift, 1.0, shift, error, *ends, prevalence, len(p))

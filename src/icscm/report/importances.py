@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icscm._lazy import is_sparse, sparse, stats
+from icscm._lazy import is_sparse, sparse
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, count
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
+from icscm.stats.ranking import compute_auc
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, number_environments, shuffle_within, take_environments
 from icscm.tables.parsing import read_table
@@ -215,8 +216,6 @@ def _permute(X: Any, column: int, order: Array) -> Any:
 
 def _score(is_positive: BoolArray, p: FloatArray) -> tuple[float, float]:
     """Minus the AUC, NaN where a class is absent, and the log loss."""
-    n, n_positive = len(p), int(is_positive.sum())
-    n_pairs = n_positive * (n - n_positive)
-    above = stats.rankdata(p)[is_positive].sum() - n_positive * (n_positive + 1) / 2
+    auc = compute_auc(is_positive, p)
     right = np.clip(np.where(is_positive, p, 1 - p), np.finfo(np.float64).eps, 1)
-    return -above / n_pairs if n_pairs else np.nan, float(-np.log(right).mean())
+    return np.nan if auc is None else -auc, float(-np.log(right).mean())

@@ -32,7 +32,7 @@ from icscm.report.path import ScoredPoint, draw_scores
 from icscm.report.summary import ABOUT
 from icscm.report.terminal import render_blocks
 from icscm.report.texts import write_lines, write_text
-from icscm.stats.heterogeneity import pool_effects
+from icscm.stats.random_effects import pool_effects
 
 if TYPE_CHECKING:
     import pandas

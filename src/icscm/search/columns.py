@@ -26,13 +26,13 @@ from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CountCube, CountSource, Cut
+from icscm.engine.leaf_tables import compute_halves
 from icscm.engine.pieces import BinnedSplit
 from icscm.search.grow import Growing, Node, TreeSettings, grow, list_binned_splits, make_root, walk
 from icscm.search.records import RejectedColumn
 from icscm.search.scanners import FeatureSplits, Scanner
 from icscm.stats import heterogeneity
 from icscm.stats.design_effects import compute_design_effects, compute_leaf_design_effects
-from icscm.stats.leaf_tables import compute_halves
 from icscm.stats.replication import measure_columns
 from icscm.stats.splits import find_extreme_environments
 

@@ -19,6 +19,7 @@ from icscm._constants import CHANCE_LEVEL, MAX_EQUIVALENT_RULES
 from icscm._lazy import special
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.engine.counts import CountSource, Cut
+from icscm.engine.leaf_tables import LeafTables, make_utility
 from icscm.formatting import count
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
@@ -29,7 +30,6 @@ from icscm.search.settings import ConjunctionView, Patterns, Settings
 from icscm.search.trace import Step, Trace, make_trace
 from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import PEARSON, GTest, compute_bic, compute_conditional, exceeds
-from icscm.stats.leaf_tables import LeafTables, make_utility
 from icscm.stats.replication import find_replicated
 from icscm.stats.verdicts import Verdict
 

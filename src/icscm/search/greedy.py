@@ -15,6 +15,7 @@ from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.clusters import EVERY_ROW
 from icscm.engine.counts import CountCube, CountSource, Cut
+from icscm.engine.leaf_tables import LeafTables, Worth, make_utility
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.search.records import Candidate, Rejection
 from icscm.search.settings import ConjunctionView, Settings, make_screen_query
@@ -22,7 +23,6 @@ from icscm.search.trace import Scan, Step, Trace, make_trace
 from icscm.stats import criteria
 from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.independence import compute_corrected
-from icscm.stats.leaf_tables import LeafTables, Worth, make_utility
 from icscm.stats.replication import find_replicated
 
 # Why rules are rejected, in the order in which that is checked.

@@ -29,8 +29,8 @@ import numpy as np
 from icscm._constants import DEVIANCE_DECIMALS, MAX_KEPT_CUBE_BYTES
 from icscm._types import CountArray
 from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut
+from icscm.engine.leaf_tables import EITHER_SIDE
 from icscm.engine.pieces import BinnedSplit
-from icscm.stats.leaf_tables import EITHER_SIDE
 
 # The tolerance of `tolerance="auto"`, the same for all data.
 TOLERANCES: Final = {"effect": 0.01, "rate": 0.005}

@@ -26,13 +26,13 @@ from icscm.engine.counts import MISSINGNESS, BinnedRule, CountSource, Cut, Layou
 from icscm.model.rules import MissingRule
 from icscm.model.score import Score, Term, find_max_total
 from icscm.model.splits import freeze_counts
-from icscm.stats.heterogeneity import pool_effects
+from icscm.stats.logistic import InterceptPrior, fit_logistic_regression
+from icscm.stats.random_effects import pool_effects
 from icscm.stats.splits import find_quantile
 
 # Precision of the prior of an effect, around 0, and of an intercept, around the environment's rate.
 _RIDGE: Final = 1.0
 _OF_INTERCEPT: Final = 0.1
-_MAX_STEPS: Final = 50
 # Log loss that the exchange of a term must gain, and how many are made at most.
 _LEAST_GAIN: Final = 0.5
 _MAX_EXCHANGES: Final = 5
@@ -69,28 +69,32 @@ class Fit(NamedTuple):
 
 
 def fit_effects(terms: Array, counts: CountArray, ridge: float = _RIDGE) -> Fit:
-    """Common effects and intercepts of the environments, by Newton's method.
+    """Fit effects of the terms that are common to all environments, and their intercepts.
 
-    `terms` is (pattern, term), `counts` (pattern, label, environment); the log loss is summed.
+    `terms` has the axes (pattern, term), `counts` (pattern, label, environment). Each row of the
+    regression is a pattern in an environment.
     """
-    x, n, positives = terms.astype(float), counts.sum(axis=1), counts[:, 1]
-    start = special.logit((positives.sum(axis=0) + 0.5) / (n.sum(axis=0) + 1.0))
-    a, b, prior = start, np.zeros(x.shape[1]), ridge * np.eye(x.shape[1])
-    for _ in range(_MAX_STEPS):
-        p = special.expit((x @ b)[:, np.newaxis] + a)
-        g, h = positives - n * p, n * p * (1.0 - p)
-        g_a, h_a = g.sum(axis=0) - _OF_INTERCEPT * (a - start), h.sum(axis=0) + _OF_INTERCEPT
-        mixed = x.T @ h
-        information = (x * h.sum(axis=1, keepdims=True)).T @ x + prior - (mixed / h_a) @ mixed.T
-        slope = x.T @ g.sum(axis=1) - ridge * b - mixed @ (g_a / h_a)
-        step = np.linalg.solve(information, slope).clip(-1.0, 1.0)
-        shift = ((g_a - step @ mixed) / h_a).clip(-2.0, 2.0)
-        a, b = a + shift, b + step
-        if max(np.abs(shift).max(), np.abs(step).max(initial=0.0)) < 1e-7:
-            break
-    log_odds = (x @ b)[:, np.newaxis] + a
+    sizes = counts.sum(axis=1)
+    positives = counts[:, 1]
+    n_patterns, n_environments = sizes.shape
+    rates = (positives.sum(axis=0) + 0.5) / (sizes.sum(axis=0) + 1.0)
+    regression = fit_logistic_regression(
+        np.repeat(terms.astype(float), n_environments, axis=0),
+        positives.ravel(),
+        np.tile(np.arange(n_environments), n_patterns),
+        n_environments=n_environments,
+        sizes=sizes.ravel(),
+        ridge=ridge,
+        intercept_prior=InterceptPrior(means=special.logit(rates), precision=_OF_INTERCEPT),
+    )
+    assert regression is not None  # with a ridge, slopes are always determined
+    effects = regression.slopes
+    intercepts = regression.intercepts
+
+    log_odds = (terms.astype(float) @ effects)[:, np.newaxis] + intercepts
     losses = counts[:, 0] * np.logaddexp(0, log_odds) + positives * np.logaddexp(0, -log_odds)
-    return Fit(a, b, special.expit(log_odds), round(float(losses.sum()), DEVIANCE_DECIMALS))
+    loss = round(float(losses.sum()), DEVIANCE_DECIMALS)
+    return Fit(intercepts=intercepts, effects=effects, p=special.expit(log_odds), loss=loss)
 
 
 # --- terms ----------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS, N_REJECTED_KEPT
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.bits import list_alike
 from icscm.engine.counts import CandidateMap, Cut
+from icscm.engine.leaf_tables import LeafTables, compute_halves
 from icscm.search.grow import Found, Node, Rejected, SplitScan, TreeSettings, rank
 from icscm.stats import splits
-from icscm.stats.leaf_tables import LeafTables, compute_halves
 
 # Why features may not be used, by what must be homogeneous.
 REASONS: Final = {"effect": ("unreplicated", "heterogeneous"), "rate": ("banned", "idle")}

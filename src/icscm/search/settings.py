@@ -17,12 +17,12 @@ from icscm._types import CountArray, FloatArray, IntArray
 from icscm.engine.bits import expand, list_alike
 from icscm.engine.clusters import ClusterPatterns
 from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut, PatternTable, ScreenQuery
+from icscm.engine.leaf_tables import EITHER_SIDE, LeafTables, Utility, compute_leaf_tables
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
 from icscm.stats.criteria import Criterion, EquivalenceCriterion, PValueCriterion
 from icscm.stats.design_effects import compute_leaf_design_effects
 from icscm.stats.independence import ChiSquaredTest, GTest, IndependenceTest
-from icscm.stats.leaf_tables import EITHER_SIDE, LeafTables, Utility, compute_leaf_tables
 from icscm.stats.replication import compute_factors, find_effective_bounds
 from icscm.stats.verdicts import Verdict, make_verdicts
 

@@ -24,7 +24,7 @@ from icscm.search.grow import TOLERANCES, TreeSettings, list_binned_splits
 from icscm.search.settings import Settings
 from icscm.search.trees import grow_screened, make_tree
 from icscm.sources.countable import Countable, StoredSource
-from icscm.stats.splits import compute_auc
+from icscm.stats.ranking import compute_auc_of_counts
 
 # Folds of environments, each of one where there are no more, or of rows.
 N_FOLDS: Final = 5
@@ -157,5 +157,5 @@ def _score(
         own = environments == k
         scores, ranks = np.unique(votes[own], return_inverse=True)
         table = np.bincount(2 * ranks + labels[own], minlength=2 * len(scores)).reshape(-1, 2)
-        if (auc := compute_auc(table, scores)) is not None:
+        if (auc := compute_auc_of_counts(table, scores)) is not None:
             yield 1.0 / (1.0 / table.sum(axis=0)).sum(), auc

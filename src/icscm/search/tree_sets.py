@@ -20,13 +20,13 @@ import numpy as np
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import BoolArray, IntArray
 from icscm.engine.counts import BinnedRule, CandidateMap
+from icscm.engine.leaf_tables import compute_halves
 from icscm.engine.pieces import BinnedSplit
 from icscm.exceptions import IcscmError
 from icscm.search.grow import Found, Node, SplitScan, grow, list_binned_splits, make_root, rank
 from icscm.search.sets import InvariantSets, conclude, count_sets, find_beside, list_subsets
 from icscm.sources.countable import StoredSource
 from icscm.stats.independence import PearsonSum, compute_bic, sum_pearson
-from icscm.stats.leaf_tables import compute_halves
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
 
 # Sets that may be tested by trees, each by two.

@@ -1,5 +1,6 @@
-"""Statistics of counts: leaf tables, tests of independence, criteria, verdicts, splits.
+"""Statistics, each once, of plain arrays: counts, rates, effects, scores.
 
-Pure arithmetic on counts; each compiled loop has a NumPy twin. May import `engine`, `model`,
-`tables` and the base modules.
+Logistic regression, the area under the ROC curve, random effects, heterogeneity, tests of
+independence, verdicts, design effects. Knows no model, no table and no source: it may import the
+base modules only. Each compiled loop has a NumPy twin.
 """

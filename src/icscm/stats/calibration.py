@@ -1,7 +1,9 @@
-"""Calibration of predicted probabilities on rows that the model was not fitted on.
+"""The calibration line of predicted probabilities, on rows that the model was not fitted on.
 
-The log odds of the label are an intercept for each environment plus a slope, common to all, times
-the log odds that were predicted. A new environment gets the random-effects mean of the intercepts.
+    log odds of the outcome = intercept of the environment + slope x predicted log odds
+
+(Cox 1958). A model whose probabilities are right everywhere has slope 1 and intercepts 0. A new
+environment gets the random-effects mean of the intercepts (`icscm.stats.random_effects`).
 """
 
 from typing import Final, NamedTuple
@@ -9,19 +11,23 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from icscm._types import Array, BoolArray, FloatArray
-from icscm.model.calibration import MAX_INTERCEPT, MAX_SLOPE
-from icscm.model.recalibration import fit_line
-from icscm.stats.heterogeneity import PooledEffect, pool_effects
+from icscm.stats.logistic import fit_logistic_regression
+from icscm.stats.random_effects import PooledEffect, pool_effects
 
-# Slopes that are applied: below, predictions hardly rank the labels; above, they separate them.
-SLOPES: Final = (0.1, MAX_SLOPE)
+# A line is applied within these limits: with a smaller slope, predictions hardly rank the outcomes;
+# with a larger one, or such an intercept, they separate them.
+MIN_SLOPE: Final = 0.1
+MAX_SLOPE: Final = 10.0
+MAX_INTERCEPT: Final = 100.0
+# Digits of a calibration that exports can show.
+N_DIGITS: Final = 6
 
 
-class Recalibration(NamedTuple):
-    """A logistic regression on predicted log odds: one slope, an intercept for each environment.
+class CalibrationLine(NamedTuple):
+    """A calibration line: one slope, and an intercept for each environment.
 
-    `intercepts` and their standard errors are NaN where an environment has one label only; `pooled`
-    is their random-effects mean, for a new environment.
+    `intercepts` and their standard errors are NaN where an environment has one outcome only;
+    `pooled` is their random-effects mean, for a new environment.
     """
 
     slope: float
@@ -31,37 +37,49 @@ class Recalibration(NamedTuple):
 
     @property
     def is_usable(self) -> bool:
-        """Whether predictions rank the labels, and the coefficients are not those of separation."""
-        return abs(self.pooled.mean) <= MAX_INTERCEPT and SLOPES[0] <= self.slope <= SLOPES[1]
+        """Whether predictions rank the outcomes, and do not separate them."""
+        has_slope = MIN_SLOPE <= self.slope <= MAX_SLOPE
+        return has_slope and abs(self.pooled.mean) <= MAX_INTERCEPT
 
     @property
     def calibration(self) -> tuple[float, float]:
         """Intercept and slope in a new environment, in so many digits as exports can show."""
-        return round(self.pooled.mean, 6), round(self.slope, 6)
+        return round(self.pooled.mean, N_DIGITS), round(self.slope, N_DIGITS)
 
 
-def fit_recalibration(
-    labels: Array, environments: Array, log_odds: FloatArray, n_environments: int
-) -> Recalibration | None:
-    """Fit to predicted log odds; None where labels, or predictions, do not determine a slope.
+def fit_calibration_line(
+    outcomes: Array, environments: Array, log_odds: FloatArray, n_environments: int
+) -> CalibrationLine | None:
+    """Fit outcomes to predicted log odds; None if these do not determine a slope.
 
-    Rows of NaN, and of environments with one label, are left out.
+    Rows whose log odds are NaN, and environments with one outcome, are left out.
 
-    >>> labels, x = np.array([0, 0, 1, 0, 1, 1]), np.array([-1.0, 0.0, 0.0, 1.0, 1.0, 2.0])
-    >>> found = fit_recalibration(labels, np.zeros(6, int), x, 1)
-    >>> print(f"{found.pooled.mean:.2f} {found.slope:.2f}")
+    >>> outcomes, log_odds = np.array([0, 0, 1, 0, 1, 1]), np.array([-1.0, 0.0, 0.0, 1.0, 1.0, 2.0])
+    >>> line = fit_calibration_line(outcomes, np.zeros(6, int), log_odds, n_environments=1)
+    >>> print(f"{line.pooled.mean:.2f} {line.slope:.2f}")
     -0.69 1.39
     """
     is_known = ~np.isnan(log_odds)
-    cells = 2 * environments[is_known] + labels[is_known]
+    cells = 2 * environments[is_known] + outcomes[is_known]
     counts = np.bincount(cells, minlength=2 * n_environments).reshape(-1, 2)
-    both: BoolArray = counts.min(axis=1) > 0
-    own = both[environments] & is_known
-    line = fit_line(log_odds[own], labels[own], environments[own], n_environments)
-    if line is None:
+    has_both: BoolArray = counts.min(axis=1) > 0
+
+    used = has_both[environments] & is_known
+    fit = fit_logistic_regression(
+        log_odds[used, np.newaxis],
+        outcomes[used],
+        environments[used],
+        n_environments=n_environments,
+        initial_slope=1.0,
+    )
+    if fit is None:
         return None
-    (slope,), intercepts, information = line
-    errors = np.where(both, 1.0 / np.sqrt(information), np.nan)
-    intercepts = np.where(both, intercepts, np.nan)
+
+    intercepts = np.where(has_both, fit.intercepts, np.nan)
+    errors = np.where(has_both, 1.0 / np.sqrt(fit.intercept_information), np.nan)
     pooled = pool_effects(intercepts, errors)
-    return None if pooled is None else Recalibration(float(slope), intercepts, errors, pooled)
+    if pooled is None:
+        return None
+    return CalibrationLine(
+        slope=float(fit.slopes[0]), intercepts=intercepts, standard_errors=errors, pooled=pooled
+    )

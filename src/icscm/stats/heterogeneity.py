@@ -16,18 +16,20 @@ sums of g and h by bin and environment, over the leaves of a tree or over rows.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from icscm._lazy import special
 from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.stats.independence import compute_upper_tail
+from icscm.stats.logistic import fit_logistic_regression
+from icscm.stats.random_effects import estimate_tau_squared
 
 # Heterogeneity counts from so many standard deviations of chance on.
 _CHANCE: Final = 3.0
-# Numbers from here on are not squared.
-_MAX_SQUARED: Final = 1e100
+# Intercept of an environment all of whose rows are positive; its negative if none is.
+_PURE_INTERCEPT: Final = 30.0
 # Least weight of an environment (rows times p (1 - p)) that has information on an effect.
 _LEAST_WEIGHT: Final = 1.0
 # Rounds of fitting bins and environments in turn.
@@ -96,60 +98,12 @@ def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
     is_known = weights >= _LEAST_WEIGHT
     effects, weights = np.where(is_known, effects, np.nan), np.where(is_known, weights, 0.0)
     known = np.nan_to_num(effects)
-    total = weights.sum(axis=1)
     off = known - _average(known, weights)[:, np.newaxis]
     statistic = (weights * off**2).sum(axis=1)
     dof = np.maximum(np.count_nonzero(weights, axis=1) - 1, 0)
-    excess = np.maximum(statistic - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
-    spread = total - (weights**2).sum(axis=1) / np.maximum(total, 1e-300)
-    tau_squared = np.where(dof > 0, excess / np.maximum(spread, 1e-12), 0.0)
+    excess = statistic - dof - _CHANCE * np.sqrt(2.0 * dof)
+    tau_squared = estimate_tau_squared(excess, dof, weights)
     return Heterogeneity(effects, weights, statistic, dof, tau_squared)
-
-
-class PooledEffect(NamedTuple):
-    """A random-effects mean with its error, tau, prediction interval and confidence interval."""
-
-    mean: float
-    standard_error: float
-    tau: float
-    interval: tuple[float, float] | None
-    confidence: tuple[float, float] | None
-
-
-def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffect | None:
-    """The mean effect by DerSimonian and Laird, with the 95% interval for a new environment.
-
-    The interval is that of Higgins, Thompson and Spiegelhalter (2009), by Student's t with two
-    degrees of freedom less than there are environments; of fewer than three there is none. The
-    confidence interval of the mean is that of Hartung and Knapp, never with less than the usual
-    variance, by Student's t with one degree of freedom less; of one environment there is none.
-    Environments with NaN, or where squares overflow, are ignored; None if nothing is known.
-
-    >>> found = pool_effects(np.array([0.8, 1.0, 1.2, np.nan]), np.array([0.1, 0.1, 0.1, np.nan]))
-    >>> print(f"{found.mean:.2f} {found.tau:.2f}")
-    1.00 0.17
-    >>> [round(each, 2) for each in found.interval]
-    [-1.65, 3.65]
-    """
-    is_known = (np.abs(effects) < _MAX_SQUARED) & (standard_errors < _MAX_SQUARED)
-    effects, variances = effects[is_known], standard_errors[is_known] ** 2
-    if not len(effects):
-        return None
-    dof = len(effects) - 1
-    weights = 1.0 / variances
-    mean = float(np.average(effects, weights=weights))
-    spread = weights.sum() - (weights**2).sum() / weights.sum()
-    excess = float((weights * (effects - mean) ** 2).sum()) - dof
-    tau_squared = float(max(excess, 0.0) / spread) if dof else 0.0
-    weights = 1.0 / (variances + tau_squared)
-    mean, variance = float(np.average(effects, weights=weights)), float(1.0 / weights.sum())
-    ends: list[tuple[float, float] | None] = [None, None]
-    scatter = float((weights * (effects - mean) ** 2).sum()) / max(dof, 1)
-    squares = tau_squared + variance, max(scatter, 1.0) * variance
-    for i, (n, square) in enumerate(zip((dof - 1, dof), squares, strict=True)):
-        reach = float(special.stdtrit(max(n, 1), 0.975)) * square**0.5
-        ends[i] = (mean - reach, mean + reach) if n > 0 else None
-    return PooledEffect(mean, variance**0.5, tau_squared**0.5, *ends)
 
 
 def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -191,21 +145,32 @@ def remove_shape(sums: Array) -> Array:
 
 
 def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
-    """Probabilities (group, environment) at given log odds by group, plus environment intercepts.
+    """Fit an intercept for each environment around known log odds by group.
 
-    `counts` (group, label, environment): in each environment as many positives are expected as
-    there are. Environments of one label have the probability of that label.
+    Returns the probabilities (group, environment). `counts` has the axes (group, label,
+    environment): each environment expects as many positives as it has. In an environment of one
+    label, which would have an infinite intercept, that label is nearly certain.
     """
-    sizes, positives = counts.sum(axis=1).astype(float), counts[:, 1].sum(axis=0).astype(float)
-    both = (positives > 0) & (positives < sizes.sum(axis=0))
-    intercepts = np.where(both, 0.0, np.where(positives > 0, 30.0, -30.0))
-    for _ in range(_MAX_ROUNDS):
-        p = special.expit(log_odds[:, np.newaxis] + intercepts)
-        slope = np.maximum((sizes * p * (1.0 - p)).sum(axis=0), 1e-12)
-        step = np.where(both, (positives - (sizes * p).sum(axis=0)) / slope, 0.0).clip(-2.0, 2.0)
-        intercepts = intercepts + step
-        if np.abs(step).max(initial=0.0) < 1e-10:
-            break
+    sizes = counts.sum(axis=1)
+    positives = counts[:, 1]
+    n_positive = positives.sum(axis=0)
+    is_mixed = (n_positive > 0) & (n_positive < sizes.sum(axis=0))
+
+    # A row of the regression is a group in an environment.
+    n_groups = len(counts)
+    n_mixed = int(is_mixed.sum())
+    fit = fit_logistic_regression(
+        np.empty((n_groups * n_mixed, 0)),
+        positives[:, is_mixed].ravel(),
+        np.tile(np.arange(n_mixed), n_groups),
+        n_environments=n_mixed,
+        sizes=sizes[:, is_mixed].ravel(),
+        offsets=np.repeat(log_odds, n_mixed),
+    )
+    assert fit is not None  # there are no slopes to be undetermined
+
+    intercepts = np.where(n_positive > 0, _PURE_INTERCEPT, -_PURE_INTERCEPT)
+    intercepts[is_mixed] = fit.intercepts
     return np.asarray(special.expit(log_odds[:, np.newaxis] + intercepts))
 
 

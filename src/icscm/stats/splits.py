@@ -5,8 +5,7 @@ deviances nest. An **effect** differs if an environment changes one half of the 
 other: Breslow and Day's statistic around the odds ratio of Mantel and Haenszel measures
 it. All that an environment does to the **rates** of a node is its G statistic.
 
-And two numbers that reports and studies share: the area under the ROC curve, and the environments
-of the lowest and the highest value.
+And what reports and studies share: the environments of the lowest and the highest value.
 """
 
 from collections.abc import Sequence
@@ -144,21 +143,6 @@ def find_quantiles(level: float, most: int) -> FloatArray:
     quantiles: FloatArray = special.chdtri(np.arange(most + 1), level)
     quantiles[0] = np.inf
     return quantiles
-
-
-def compute_auc(counts: CountArray, scores: FloatArray) -> float | None:
-    """Chance that a positive sample has the higher score than a negative one; ties count half.
-
-    `counts` (score, label) may be weights. None where a label is absent.
-
-    >>> compute_auc(np.array([[3, 1], [1, 3]]), np.array([0.2, 0.8]))
-    0.75
-    """
-    negative, positive = counts.sum(axis=0).astype(float)
-    if not negative or not positive:
-        return None
-    above = (scores[:, np.newaxis] > scores) + (scores[:, np.newaxis] == scores) / 2
-    return float((counts[:, 1] / positive) @ above @ (counts[:, 0] / negative))
 
 
 def find_extreme_environments(values: Sequence[float | None]) -> tuple[int, int] | None:

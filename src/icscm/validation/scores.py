@@ -39,13 +39,14 @@ from icscm._constants import VERDICT_CONFIDENCE
 from icscm._lazy import optimize, special, stats
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.clusters import number_clusters, square_sums
-from icscm.model.recalibration import fit_line
 from icscm.model.tree import Tree
 from icscm.report.formatting import describe_rates
 from icscm.stats.criteria import adjust_holm
 from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.independence import make_test
+from icscm.stats.logistic import fit_logistic_regression
 from icscm.stats.new_environments import compute_surprise, make_expectations
+from icscm.stats.ranking import compute_placements
 from icscm.stats.verdicts import compute_wilson
 
 # Level of the tests of differences.
@@ -156,23 +157,20 @@ def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | N
     0.75
     """
     is_positive, values = np.asarray(y).astype(bool), np.asarray(ranking, dtype=np.float64)
-    positive, negative = values[is_positive], values[~is_positive]
-    if not len(positive) or not len(negative):
+    placements = compute_placements(is_positive, values)
+    if placements is None:
         return None
-    ranks = stats.rankdata(values)
-    # of each sample, the share of the other class that is ranked on the correct side of it
-    above = (ranks[is_positive] - stats.rankdata(positive)) / len(negative)
-    below = 1 - (ranks[~is_positive] - stats.rankdata(negative)) / len(positive)
-    value, rarer = float(above.mean()), min(len(positive), len(negative))
+    above, below = placements.positive, placements.negative
+    value, rarer = float(above.mean()), min(len(above), len(below))
     variance, z = 0.0, Z
     if groups is not None:
         influence = np.empty(len(values))
-        influence[is_positive] = (above - value) / len(positive)
-        influence[~is_positive] = (below - value) / len(negative)
+        influence[is_positive] = (above - value) / len(above)
+        influence[~is_positive] = (below - value) / len(below)
         variance, z = compute_variance(influence, groups)
         rarer = min(len(np.unique(groups[each])) for each in (is_positive, ~is_positive))
     elif rarer > 1:
-        variance = float(above.var(ddof=1) / len(positive) + below.var(ddof=1) / len(negative))
+        variance = float(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below))
     if not 0 < value < 1 or variance <= 0:
         return _bound(value, *compute_wilson(np.array(value * rarer), np.array(rarer), z))
     reach = z * np.sqrt(variance) / (value * (1 - value))
@@ -204,11 +202,17 @@ def score_calibration(
     if positive.min() >= negative.max() or negative.min() >= positive.max():
         return intercept, None
     spread, centred = x.std(), x - x.mean()
-    line = fit_line(centred / spread, is_positive, np.zeros(len(x), dtype=np.intp), 1)
-    if line is None:
+    fit = fit_logistic_regression(
+        centred[:, np.newaxis] / spread,
+        is_positive,
+        np.zeros(len(x), dtype=np.intp),
+        n_environments=1,
+        initial_slope=1.0,
+    )
+    if fit is None:
         return intercept, None
-    slope = float(line[0][0]) / spread
-    p = special.expit(line[1][0] + slope * centred)
+    slope = float(fit.slopes[0]) / spread
+    p = special.expit(fit.intercepts[0] + slope * centred)
     design = np.column_stack((one, centred))
     return intercept, _bound_coefficient(slope, design, is_positive, p, groups)
 

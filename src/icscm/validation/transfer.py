@@ -20,7 +20,7 @@ from icscm.report.canvas import ACCENT, INK, draw_rows, make_figure
 from icscm.report.formatting import Plain
 from icscm.report.path import Path, compute_tolerance_path
 from icscm.report.texts import write_lines
-from icscm.stats.heterogeneity import pool_effects
+from icscm.stats.random_effects import pool_effects
 from icscm.validation import folds
 from icscm.validation.evaluation import Points, choose_thresholds, compute_curves
 from icscm.validation.folds import Scorers, Scores

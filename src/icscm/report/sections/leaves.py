@@ -16,7 +16,8 @@ from icscm.report.formatting import Names, Plain, compute_intervals, join_words
 from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_environments
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import Expectation, make_expectations
-from icscm.stats.splits import compute_auc, find_extreme_environments
+from icscm.stats.ranking import compute_auc_of_counts
+from icscm.stats.splits import find_extreme_environments
 from icscm.stats.verdicts import NOT_INVARIANT, Verdict, deflate_alike, make_verdicts
 
 # The level at which leaves are tested where the search itself did not test them.
@@ -206,7 +207,7 @@ def describe_errors(model: Tree | Score, names: Names, p: Any = 1.0) -> Plain:
     majority = _find_majority(totals)
     pooled, right_of_all = (each.sum(axis=1, keepdims=True) for each in (totals, right))
     (overall,) = _describe_errors(pooled, right_of_all, majority)
-    overall["auc"] = compute_auc(counts.sum(axis=2), model.leaf_probabilities())
+    overall["auc"] = compute_auc_of_counts(counts.sum(axis=2), model.leaf_probabilities())
     rows, n_contrary = _describe_errors(totals, right, majority), model.count_contrary()
     return {
         "on": "the training data",
