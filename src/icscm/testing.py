@@ -1,29 +1,36 @@
-"""Checks for your own count sources and tests of independence.
+"""Checks for your own sources of rows and tests of independence.
 
 Each `check_*` raises `AssertionError` with the first difference it finds.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from icscm._types import CountArray
 from icscm.engine.bits import expand
-from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut
+from icscm.engine.counts import BinnedRule, CountCube, Cut, RowSource, RulePath
 from icscm.stats.independence import IndependenceTest
 
+# Threads from which a source is asked at the same time.
+_N_THREADS = 8
 
-def check_count_source(source: CountSource, expected: CountSource, cuts: Sequence[Cut]) -> None:
-    """Compare a source with another one that counts the same samples, while rules cover them.
+
+def check_row_source(source: RowSource, expected: RowSource, cuts: Sequence[Cut]) -> None:
+    """Compare a source with another one that has the same rows, along a path of rules.
+
+    Both are asked for the rows of the path, of every part of it, and of the siblings of these: in
+    order, backwards, and from several threads.
 
     Parameters
     ----------
-    source, expected : CountSource
-        Your source, and one to compare with; neither can be used afterwards.
+    source, expected : RowSource
+        Your source, and one to compare with.
     cuts : sequence of Cut
-        Rules to keep one after the other; coverage, patterns and tree nodes are compared for all
-        of them.
+        The rules of the path, one after the other.
 
     Raises
     ------
@@ -35,36 +42,52 @@ def check_count_source(source: CountSource, expected: CountSource, cuts: Sequenc
     >>> from icscm.datasets import make_conjunction
     >>> from icscm.engine.counts import Cut
     >>> from icscm.sources import open_memory
-    >>> from icscm.testing import check_count_source
+    >>> from icscm.testing import check_row_source
     >>> data = make_conjunction(50, random_state=0)
     >>> mine = open_memory(data.X, data.y, data.environments).source
     >>> expected = open_memory(data.X.astype(float), data.y, data.environments).source
-    >>> check_count_source(mine, expected, [Cut(feature=0, cut=0, negated=False)])
+    >>> check_row_source(mine, expected, [Cut(feature=0, cut=0, negated=False)])
     """
-    # each with its own numbers: a source may store only the first of identical features
-    rules = [source.candidates.make_binned_rule(cut) for cut in cuts]
-    same = [expected.candidates.make_binned_rule(cut) for cut in cuts]
     for cut in cuts:
-        assert str(source.candidates.make_rule(cut)) == str(expected.candidates.make_rule(cut))
+        assert str(source.columns.make_rule(cut)) == str(expected.columns.make_rule(cut))
     assert list(source.classes) == list(expected.classes)
     assert list(source.environments) == list(expected.environments)
-    np.testing.assert_array_equal(source.count_totals(), expected.count_totals())
-    nodes = list(zip(_list_nodes(rules), _list_nodes(same), strict=True))
-    _check_same_counts(source, expected)
-    _check_same_nodes(source, expected, nodes)
-    for rule, same_rule in zip(rules, same, strict=True):
-        covered = source.find_same_coverage(rule, rules)
-        np.testing.assert_array_equal(covered, expected.find_same_coverage(same_rule, same))
-        source.keep(rule)
-        expected.keep(same_rule)
-        _check_same_counts(source, expected)
-    _check_same_nodes(source, expected, nodes[::-1])
-    # which nodes were counted makes no difference
-    _check_same_counts(source, expected)
-    found, wanted = source.count_patterns(rules), expected.count_patterns(same)
-    np.testing.assert_array_equal(found.patterns, wanted.patterns)
-    np.testing.assert_array_equal(found.counts, wanted.counts)
-    np.testing.assert_array_equal(source.count_totals(), expected.count_totals())
+
+    # with its own numbers: a source may store only the first of identical columns
+    rules = [source.columns.make_binned_rule(cut) for cut in cuts]
+    expected_rules = [expected.columns.make_binned_rule(cut) for cut in cuts]
+    paths = _list_paths(rules)
+    expected_paths = _list_paths(expected_rules)
+
+    for number in range(len(rules) + 1):
+        path, expected_path = tuple(rules[:number]), tuple(expected_rules[:number])
+        for rule, expected_rule in zip(rules, expected_rules, strict=True):
+            np.testing.assert_array_equal(
+                source.find_same_coverage(path, rule, rules),
+                expected.find_same_coverage(expected_path, expected_rule, expected_rules),
+            )
+
+    answers = [_Answer.ask(source, path) for path in paths]
+    expected_answers = [_Answer.ask(expected, path) for path in expected_paths]
+    for answer, expected_answer in zip(answers, expected_answers, strict=True):
+        answer.check_shapes(answers[0])
+        answer.check_equal(expected_answer)
+    for path, expected_answer in zip(paths[::-1], expected_answers[::-1], strict=True):
+        _Answer.ask(source, path).check_equal(expected_answer)
+    with ThreadPoolExecutor(_N_THREADS) as threads:
+        ask = partial(_Answer.ask, source)
+        # the counts of the last paths are asked for while those of the first are made
+        for answer, expected_answer in zip(
+            threads.map(ask, paths + paths[::-1]),
+            expected_answers + expected_answers[::-1],
+            strict=True,
+        ):
+            answer.check_equal(expected_answer)
+
+    patterns = source.count_patterns(rules)
+    expected_patterns = expected.count_patterns(expected_rules)
+    np.testing.assert_array_equal(patterns.patterns, expected_patterns.patterns)
+    np.testing.assert_array_equal(patterns.counts, expected_patterns.counts)
 
 
 def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> None:
@@ -108,54 +131,61 @@ def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> 
     assert none.shape == (0,), "no table must give no p-value"
 
 
-def _list_nodes(rules: Sequence[BinnedRule]) -> list[list[BinnedRule]]:
-    """The root, and the nodes along some rules, with their siblings."""
-    nodes: list[list[BinnedRule]] = [[]]
-    for n, rule in enumerate(rules):
+def _list_paths(rules: Sequence[BinnedRule]) -> list[RulePath]:
+    """The empty path, and the paths along some rules, with their siblings."""
+    paths: list[RulePath] = [()]
+    for number, rule in enumerate(rules):
         opposite = replace(rule, satisfied=~rule.satisfied)
-        nodes += [[*rules[:n], rule], [*rules[:n], opposite]]
-    return nodes
+        paths += [(*rules[:number], rule), (*rules[:number], opposite)]
+    return paths
 
 
-def _check_same_nodes(
-    source: CountSource,
-    expected: CountSource,
-    nodes: Sequence[tuple[list[BinnedRule], list[BinnedRule]]],
-) -> None:
-    """Check that all nodes have the same counts, in blocks of the same shapes."""
-    kept = [list(source.count_node(path)) for path, _ in nodes]
-    for cubes, (_, same_path) in zip(kept, nodes, strict=True):
-        for cube, other in zip(cubes, kept[0], strict=True):
-            np.testing.assert_array_equal(cube.features, other.features)
-            assert cube.counts.shape == other.counts.shape, "a block's shape depends on the node"
-        found = _sort_by_feature(source, cubes)
-        _check_equal(found, _sort_by_feature(expected, expected.count_node(same_path)))
+@dataclass(frozen=True)
+class _Answer:
+    """What a source says about the rows of a path."""
+
+    source: RowSource
+    rows: CountArray
+    cubes: list[CountCube]
+
+    @classmethod
+    def ask(cls, source: RowSource, path: RulePath) -> "_Answer":
+        """Ask a source about the rows of a path."""
+        return cls(source, source.count_rows(path), list(source.count_cubes(path)))
+
+    def check_shapes(self, other: "_Answer") -> None:
+        """Raise unless blocks come as in the answer to another path."""
+        for cube, other_cube in zip(self.cubes, other.cubes, strict=True):
+            np.testing.assert_array_equal(cube.features, other_cube.features)
+            assert cube.counts.shape == other_cube.counts.shape, "a shape depends on the path"
+
+    def check_equal(self, expected: "_Answer") -> None:
+        """Raise unless all columns have the same counts; constant ones need no cube."""
+        np.testing.assert_array_equal(self.rows, expected.rows)
+        counts = _sort_by_column(self.source, self.cubes)
+        expected_counts = _sort_by_column(expected.source, expected.cubes)
+        assert set(counts) <= set(expected_counts), "a cube names a column that does not exist"
+
+        for column, expected_cube in expected_counts.items():
+            if column not in counts:
+                n_values = (expected_cube.sum(axis=(1, 2)) > 0).sum()
+                assert n_values <= 1, f"no counts for column {column}"
+                continue
+            cube = counts[column]
+            n_bins = min(len(cube), len(expected_cube))
+            np.testing.assert_array_equal(cube[:n_bins], expected_cube[:n_bins])
+            assert not cube[n_bins:].any(), "rows in bins that the column does not have"
+            assert not expected_cube[n_bins:].any(), "bins are missing"
 
 
-def _check_same_counts(source: CountSource, expected: CountSource) -> None:
-    _check_equal(*(_sort_by_feature(each, each.counts()) for each in (source, expected)))
-
-
-def _check_equal(found: dict[int, CountArray], wanted: dict[int, CountArray]) -> None:
-    """Check that all features that can be cut have the same counts; constant ones need no cube."""
-    assert set(found) <= set(wanted), "a cube names a feature that does not exist"
-    for feature, cube in wanted.items():
-        if feature not in found:
-            assert (cube.sum(axis=(1, 2)) > 0).sum() <= 1, f"no counts for feature {feature}"
-            continue
-        n_bins = min(len(cube), len(found[feature]))
-        np.testing.assert_array_equal(found[feature][:n_bins], cube[:n_bins])
-        assert not found[feature][n_bins:].any(), "samples in bins that the feature does not have"
-        assert not cube[n_bins:].any(), "bins are missing"
-
-
-def _sort_by_feature(source: CountSource, blocks: Iterable[CountCube]) -> dict[int, CountArray]:
-    cubes: dict[int, CountArray] = {}
-    for block in (expand(cube, source.candidates) for cube in blocks):
-        assert block.counts.dtype == np.int64, f"counts must be int64, got {block.counts.dtype}"
-        for feature, counts in zip(block.features.tolist(), block.counts, strict=True):
-            assert feature not in cubes, f"feature {feature} came twice"
-            wanted = source.candidates.find_layout(feature)
-            assert block.layout == wanted, f"feature {feature} came as {block.layout}"
-            cubes[feature] = np.array(counts)
-    return cubes
+def _sort_by_column(source: RowSource, cubes: Iterable[CountCube]) -> dict[int, CountArray]:
+    """The counts of each column by its number, identical ones included."""
+    counts_by_column: dict[int, CountArray] = {}
+    for cube in (expand(cube, source.columns) for cube in cubes):
+        assert cube.counts.dtype == np.int64, f"counts must be int64, got {cube.counts.dtype}"
+        for column, counts in zip(cube.features.tolist(), cube.counts, strict=True):
+            assert column not in counts_by_column, f"column {column} came twice"
+            layout = source.columns.find_layout(column)
+            assert cube.layout == layout, f"column {column} came as {cube.layout}"
+            counts_by_column[column] = counts
+    return counts_by_column

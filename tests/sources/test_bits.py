@@ -26,7 +26,7 @@ from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.tables.coded import CodedTable
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from support.sources import LiteralSource, check_any_nodes
 
 
@@ -113,7 +113,7 @@ def check_counts(form, table, folder):
     )
     source = make_source(form, table, folder)
     check_any_nodes(source, literal, X.shape[1], np.random.default_rng(len(X)))
-    check_count_source(source, literal, cuts)
+    check_row_source(source, literal, cuts)
 
 
 @pytest.mark.parametrize("form", ["bool", "csr", "file"])

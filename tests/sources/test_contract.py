@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from icscm import _constants, testing
+from icscm import _constants
 from icscm.engine import pieces
 from icscm.engine.bits import CollapsedMap, PresenceMap
 from icscm.engine.counts import MISSINGNESS, Cut, SourceInfo
@@ -35,7 +35,7 @@ from icscm.sources.memory import make_memory_source
 from icscm.sources.sites import LocalSite, SitesSource, make_agreement
 from icscm.stats.independence import ChiSquaredTest
 from icscm.tables.coded import CodedTable, LevelBins
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from support.gpu_sources import move
 from support.literal.gpu_kernels import make_stand_in
 from support.sources import (
@@ -120,10 +120,10 @@ def open_small_blocks():
 
 @contextmanager
 def open_again():
-    """A source that is taken from one of which rows were covered before."""
+    """A source that is taken from one which has counted other rows before."""
     source = make_in_memory()
-    source.keep(source.candidates.make_binned_rule(Cut(0, 0, negated=False)))
-    yield source.start_again()
+    list(source.count_cubes((source.columns.make_binned_rule(Cut(0, 0, negated=False)),)))
+    yield source.rows.take(np.arange(N_ROWS))
 
 
 @contextmanager
@@ -235,18 +235,23 @@ def sources(request):
             yield source, make_literal(source, X, LABELS, ENVIRONMENTS), RULES
 
 
-def test_counts_while_rules_cover_rows(sources):
-    check_count_source(*sources)
+def test_contract(sources):
+    check_row_source(*sources)
 
 
-def test_counts_after_two_rules(sources):
-    """Rows leave by both rules though nothing was counted between them."""
-    source, literal, (first, second, *_) = sources
-    for counted in (source, literal):
-        list(counted.counts())
-        for rule in (first, second):
-            counted.keep(counted.candidates.make_binned_rule(rule))
-    testing._check_same_counts(source, literal)
+def test_attributes_that_may_be_none(sources):
+    """A source has all of them, and what it has is whole."""
+    source, literal, _ = sources
+    n_rows = int(literal.count_rows().sum())
+    assert source.clusters is None
+    assert source.shortlister is None or source.rows is not None
+    if source.rows is not None:
+        cells = source.rows.list_cells()
+        sizes = np.zeros((2, len(source.environments)), dtype=int)
+        np.add.at(sizes, (cells.outcomes, cells.environments), 1)
+        np.testing.assert_array_equal(sizes, literal.count_rows())
+        part = source.rows.select(np.arange(n_rows) % 2 == 0)
+        assert part.count_rows().sum() == -(-n_rows // 2)
 
 
 def test_nodes_in_any_order(sources):

@@ -32,7 +32,7 @@ from icscm.sources.dask import client as engine
 from icscm.sources.dask.client import DaskSource, explain_failures, open_client
 from icscm.sources.dask.opening import THINNED, merge_hash_counts, open_dask, tally_hashes
 from icscm.sources.memory import make_memory_source
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from support.dask_files import open_dask_files
 from support.processes import PATIENCE
 from support.sources import code_literally, make_dask_source, make_literal
@@ -337,7 +337,7 @@ def make_sources(n=200):
 @pytest.mark.thorough
 def test_counts_on_a_cluster(client):
     rules = [Cut(0, 4, negated=True), Cut(2, 0, negated=False)]
-    check_count_source(*make_sources(), rules)
+    check_row_source(*make_sources(), rules)
 
 
 def test_counting_a_node_keeps_nothing_on_the_workers(monkeypatch):

@@ -10,7 +10,7 @@ from icscm.search import greedy
 from icscm.search import settings as search_settings
 from icscm.sources.gpu import card, stores, values
 from icscm.sources.memory import make_memory_source
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from support.gpu_sources import (
     check_default_fit,
     check_kernels,
@@ -34,7 +34,7 @@ def test_counts_as_in_memory(drawn):
         make_memory_source(table, labels, environments, environment_labels=names) for _ in range(2)
     )
     moved = move(other, CARD)
-    check_count_source(moved, source, draw_cuts(source, rng))
+    check_row_source(moved, source, draw_cuts(source, rng))
 
 
 @settings(max_examples=150, deadline=None)
@@ -51,8 +51,7 @@ def test_same_model_and_trace_in_small_parts(seed, slack, most):
         patch.setattr(search_settings, "_SLACK", slack)
         patch.setattr(card, "_COMPARED", 3)
         patch.setattr(card, "_TESTED", 5)
-        for module in (search_settings, greedy):
-            patch.setattr(module, "MAX_EQUIVALENT_RULES", most)
+        patch.setattr(greedy, "MAX_EQUIVALENT_RULES", most)
         check_same_search(np.random.default_rng(seed), CARD)
 
 

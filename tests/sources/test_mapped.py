@@ -13,7 +13,7 @@ from icscm.engine.stores import sort_rows
 from icscm.sources.files.source import CodeFile, close_source, make_mapped_source
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coded import CodedTable, LevelBins
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from support.sources import check_any_nodes
 
 
@@ -75,7 +75,7 @@ def test_counts_equal_those_in_memory(made, block_bytes):
     info = SourceInfo(binned, (0, 1), environment_labels)
     source = make_mapped_source(info, stored, file, position, block_bytes)
     check_any_nodes(source, memory, binned.n_features, rng)
-    check_count_source(source, memory, draw_cuts(binned, rng))
+    check_row_source(source, memory, draw_cuts(binned, rng))
     close_source(source, file)
 
 

@@ -12,7 +12,7 @@ from icscm.engine.binning import choose_edges
 from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source, open_memory
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from support.sources import check_any_nodes, countable, draw_cuts, make_literal
 
 
@@ -29,9 +29,7 @@ def test_counts_equal_literal_counts(table, max_thresholds):
         max_thresholds=max_thresholds,
         n_jobs=2,
     )
-    check_count_source(
-        source, make_literal(source, X, labels, environments), draw_cuts(source, rng)
-    )
+    check_row_source(source, make_literal(source, X, labels, environments), draw_cuts(source, rng))
 
 
 @settings(max_examples=100, deadline=None)
@@ -67,7 +65,7 @@ def test_blocks_and_uncached_cubes_count_the_same(n_rows, monkeypatch):
             patch.setattr(_constants, "BLOCK_CELLS", 50)
             patch.setattr(_constants, "PACKED_BLOCK_CELLS", 50)
             assert len(list(pieces.counts())) > n_blocks
-            check_count_source(pieces, whole, cuts)
+            check_row_source(pieces, whole, cuts)
 
 
 def test_threads_make_no_difference(monkeypatch):
@@ -84,7 +82,7 @@ def test_threads_make_no_difference(monkeypatch):
     for other in more:
         np.testing.assert_array_equal(other.candidates.edges, one.candidates.edges)
     for other in more:
-        check_count_source(
+        check_row_source(
             other,
             make_memory_source(X, labels, environments, environment_labels=(0, 1), n_jobs=1),
             cuts,
@@ -154,7 +152,7 @@ class TestSample:
         expected = [-3.0, *range(usual_values)]
         assert source.candidates.find_edges(0).tolist() == expected
         labels = np.arange(len(X)) % 2
-        check_count_source(source, make_literal(source, X, labels, labels), [Cut(0, 0, True)])
+        check_row_source(source, make_literal(source, X, labels, labels), [Cut(0, 0, True)])
 
     def test_all_values_are_kept_when_asked_for(self):
         X = np.random.default_rng(2).integers(0, 1000, size=(3000, 2))

@@ -13,7 +13,7 @@ from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.engine.counts import Cut
 from icscm.exceptions import IcscmError
 from icscm.sources.sites import LocalSite, SitesSource, make_agreement, open_sites
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from support.fitting import PAPER
 from support.sources import check_any_nodes
 
@@ -135,7 +135,7 @@ def test_a_sites_source_counts_as_one_over_all_rows():
     cuts = [Cut(0, 2, negated=False), Cut(1, 9, negated=False, missing=True), Cut(2, 0, True)]
     source = SitesSource(parts, agreement)
     check_any_nodes(source, whole, 4, np.random.default_rng(0))
-    check_count_source(source, whole, cuts)
+    check_row_source(source, whole, cuts)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_what_cannot_be_counts_is_an_error_that_names_the_site(lie):
     def query_all():
         source.count_totals()
         list(source.counts())
-        source.find_same_coverage(rule, [rule])
+        source.find_same_coverage((), rule, [rule])
         source.count_patterns([rule])
 
     with pytest.raises(IcscmError, match=message) as caught:

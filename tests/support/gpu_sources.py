@@ -13,14 +13,14 @@ from icscm.engine.counts import Cut
 from icscm.engine.leaf_tables import make_utility
 from icscm.engine.stores import Rows, sort_rows
 from icscm.search.rules import find_model
-from icscm.search.settings import ConjunctionView, Settings, make_screen_query
+from icscm.search.settings import ConjunctionView, Settings, make_criteria
 from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.launching import CODES, FIRST, REJECTED
 from icscm.sources.gpu.stores import CardBits, put_on_card
 from icscm.sources.gpu.values import put_values
 from icscm.sources.memory import MemorySource, make_memory_source
 from icscm.stats.independence import ChiSquaredTest, GTest
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from support.literal.gpu_kernels import make_stand_in
 
 
@@ -142,7 +142,7 @@ def check_default_fit(rng, card):
     asked, shortlist = [], CardBits.shortlist
 
     def spy(store, question):
-        asked.append(question.least_evidence)
+        asked.append(question.criteria.min_evidence)
         return shortlist(store, question)
 
     with told_where(card), pytest.MonkeyPatch.context() as patch:
@@ -175,7 +175,7 @@ def check_same_counts(rng, card):
     )
     edges = source.candidates
     cuts = [Cut(j, 0, bool(rng.integers(2))) for j in range(5) if len(edges.find_edges(j))]
-    check_count_source(move(other, card), source, cuts)
+    check_row_source(move(other, card), source, cuts)
 
 
 def draw_store(rng, card):
@@ -207,7 +207,7 @@ def check_kernels(rng, card):
     inverted = bool(rng.integers(2))
     in_order = in_play[::-1] if inverted else in_play
     view = SimpleNamespace(settings=settings, inverted=inverted)
-    question = make_screen_query(view, settings.make_criterion(), utility, in_order)
+    question = make_criteria(view, settings.make_criterion(), utility, in_order)
     found = []
     for own, store in zip(cards, (fast, slow), strict=True):
         xp, kernels, n = own.xp, own.kernels, len(store)

@@ -20,29 +20,46 @@ class LiteralSource:
     def __init__(
         self, codes, labels, environments, candidates, *, classes, environment_labels, notes=()
     ):
-        self.candidates, self.classes, self.notes = candidates, classes, notes
+        self.columns, self.classes, self.notes = candidates, classes, notes
+        self.clusters = self.rows = self.shortlister = None
         self.environments = environment_labels
         self._codes = np.asarray(codes)
         self._cells = np.column_stack((labels, environments)).astype(np.intp)
         self._every = np.ones(len(self._codes), dtype=np.bool_)
-        self._in_play = self._every
+        self._path = ()
+
+    def count_rows(self, path=()):
+        return self._count(self._find_rows(path))
+
+    def count_cubes(self, path=()):
+        return self._count_features(self._find_rows(path))
+
+    def find_same_coverage(self, path, rule, others):
+        rows = self._find_rows(path)
+        satisfied = self._find_satisfied(rule)[rows]
+        same = [(self._find_satisfied(other)[rows] == satisfied).all() for other in others]
+        return np.array(same, dtype=np.bool_)
+
+    def _find_rows(self, path):
+        return reduce(and_, map(self._find_satisfied, path), self._every)
+
+    # --- as in version 0.3: goes
+
+    @property
+    def candidates(self):
+        return self.columns
 
     def count_totals(self):
-        return self._count(self._every)
+        return self.count_rows()
 
     def counts(self):
-        return self._count_features(self._in_play)
+        return self.count_cubes(self._path)
 
     def count_node(self, path):
-        return self._count_features(reduce(and_, map(self._find_satisfied, path), self._every))
+        return self.count_cubes(path)
 
     def keep(self, rule):
-        self._in_play = self._in_play & self._find_satisfied(rule)
-
-    def find_same_coverage(self, rule, others):
-        satisfied = self._find_satisfied(rule)[self._in_play]
-        same = [(self._find_satisfied(other)[self._in_play] == satisfied).all() for other in others]
-        return np.array(same, dtype=np.bool_)
+        self._path = (*self._path, rule)
 
     def count_patterns(self, rules):
         truth = np.zeros((len(self._codes), len(rules)), dtype=np.bool_)
@@ -57,10 +74,10 @@ class LiteralSource:
 
     def _count_features(self, wanted):
         for feature, codes in enumerate(self._codes.T):
-            n_bins = max(codes.max() + 1, *self.candidates.count_bins(np.array([feature])))
+            n_bins = max(codes.max() + 1, *self.columns.count_bins(np.array([feature])))
             counts = np.zeros((1, n_bins, 2, len(self.environments)), dtype=np.int64)
             np.add.at(counts[0], (codes[wanted], *self._cells[wanted].T), 1)
-            yield CountCube(np.array([feature]), counts, self.candidates.find_layout(feature))
+            yield CountCube(np.array([feature]), counts, self.columns.find_layout(feature))
 
     def _count(self, wanted):
         table = np.zeros((2, len(self.environments)), dtype=np.int64)
@@ -143,16 +160,16 @@ def check_any_nodes(source, expected, n_features, rng):
         BinnedRule(int(j), rng.random(n_bins[j]) < 0.6) for j in rng.integers(n_features, size=5)
     ]
     paths = [[rules[i] for i in rng.integers(5, size=rng.integers(5))] for _ in range(8)]
-    nodes = [(use_first(path, source), use_first(path, expected)) for path in paths]
-    testing._check_same_nodes(source, expected, nodes)
+    for path in paths:
+        answer = testing._Answer.ask(source, use_first(path, source))
+        answer.check_equal(testing._Answer.ask(expected, use_first(path, expected)))
 
 
 def use_first(path, source):
     """The rules as a source has them that may store the first of identical features only."""
-    copies = getattr(source.candidates, "copies", None)
-    if copies is None:
-        return path
-    return [replace(rule, feature=copies.find_first(rule.feature)) for rule in path]
+    return tuple(
+        replace(rule, feature=source.columns.list_copies(rule.feature, 1)[0]) for rule in path
+    )
 
 
 def draw_cuts(source, rng):

@@ -20,7 +20,7 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, UnstableModelWarning
 from icscm.report.page import make_report
 from icscm.sources.memory import make_memory_source
-from icscm.testing import check_count_source
+from icscm.testing import check_row_source
 from icscm.validation.stability import draw_subsample
 from support.sources import countable, draw_cuts, make_literal
 
@@ -49,9 +49,9 @@ def test_some_rows_are_counted_as_if_there_were_no_others(table, max_thresholds,
             each.keep(source.candidates.make_binned_rule(cuts[0])) if cuts else None
     some = source.take(rng.permutation(rows))
     literal = make_literal(source, X[rows], labels[rows], environments[rows])
-    check_count_source(some, literal, cuts)
+    check_row_source(some, literal, cuts)
     if not used:  # and the source does not know of it
-        check_count_source(source, make_literal(source, X, labels, environments), cuts)
+        check_row_source(source, make_literal(source, X, labels, environments), cuts)
 
 
 def test_a_part_of_a_part():
@@ -62,7 +62,7 @@ def test_a_part_of_a_part():
     part = source.take(np.arange(60)).take(np.arange(30, 90))  # those in both
     rows = np.arange(30, 60)
     literal = make_literal(source, X[rows], labels[rows], environments[rows])
-    check_count_source(part, literal, draw_cuts(source, rng))
+    check_row_source(part, literal, draw_cuts(source, rng))
 
 
 def make_table(rng, n_rows=400):

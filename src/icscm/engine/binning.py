@@ -94,6 +94,12 @@ class Binning:
             satisfied = np.append(cut.missing, satisfied)
         return BinnedRule(cut.feature, satisfied)
 
+    def count_copies(self, features: IntArray) -> IntArray:
+        return np.ones(len(features), dtype=np.int64)
+
+    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:  # noqa: ARG002
+        return [feature]
+
 
 def find_layout(feature: int, levels: Mapping[int, LevelBins], has_missing: BoolArray) -> Layout:
     """How the bins of one feature are to be read."""

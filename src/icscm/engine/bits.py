@@ -12,7 +12,7 @@ from icscm._types import Array, IntArray
 from icscm.engine import _kernels
 from icscm.engine.binning import Binning, ColumnPlan
 from icscm.engine.coding import pack_columns
-from icscm.engine.counts import ORDERED, BinnedRule, CandidateMap, CountCube, Cut, Layout
+from icscm.engine.counts import ORDERED, BinnedColumns, BinnedRule, CountCube, Cut, Layout
 from icscm.engine.stores import BitStore, Rows
 from icscm.engine.threads import run_tasks, split_columns, split_evenly
 from icscm.exceptions import IcscmError
@@ -65,6 +65,11 @@ class Copies:
         members: IntArray = self.members[np.repeat(starts, sizes) + within]
         return members.astype(np.int64)
 
+    def count_members(self, features: IntArray) -> IntArray:
+        """The size of the group of each of some features."""
+        groups = self.numbers[features].astype(np.intp)
+        return self.offsets[groups + 1] - self.offsets[groups]
+
 
 def make_copies(numbers: Array, n_groups: int) -> Copies:
     """The groups, from the group of each feature."""
@@ -83,7 +88,7 @@ class CollapsedMap:
     each by itself.
     """
 
-    single: CandidateMap
+    single: BinnedColumns
     copies: Copies
 
     def make_rule(self, cut: Cut) -> Rule:
@@ -99,16 +104,21 @@ class CollapsedMap:
     def count_bins(self, features: IntArray) -> IntArray:
         return self.single.count_bins(features)
 
+    def count_copies(self, features: IntArray) -> IntArray:
+        return self.copies.count_members(features)
 
-def list_alike(cut: Cut, candidates: CandidateMap, most: int) -> list[Cut]:
+    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:
+        members: list[int] = self.copies.list_members(np.array([feature]))[:limit].tolist()
+        return members
+
+
+def list_alike(cut: Cut, candidates: BinnedColumns, most: int) -> list[Cut]:
     """A cut and the same cut of the features that its own stands for: the first, as ties go."""
-    if not isinstance(candidates, CollapsedMap):
-        return [cut]
-    members = candidates.copies.list_members(np.array([cut.feature]))[:most].tolist()
+    members = candidates.list_copies(cut.feature, most)
     return [cut._replace(feature=feature) for feature in members]
 
 
-def expand(cube: CountCube, candidates: CandidateMap) -> CountCube:
+def expand(cube: CountCube, candidates: BinnedColumns) -> CountCube:
     """The cube with each feature in its place, copies included."""
     if cube.n_alike is None or not isinstance(candidates, CollapsedMap):
         return cube
@@ -189,10 +199,16 @@ class PresenceMap:
     def count_bins(self, features: IntArray) -> IntArray:
         return np.full(len(features), 2, dtype=np.int64)
 
+    def count_copies(self, features: IntArray) -> IntArray:
+        return np.ones(len(features), dtype=np.int64)
+
+    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:  # noqa: ARG002
+        return [feature]
+
 
 def pack_binary(
     table: CodedTable, position: Array, rows: Rows, n_threads: int
-) -> tuple[CandidateMap, BitStore] | None:
+) -> tuple[BinnedColumns, BitStore] | None:
     """Candidates and store of a table of zeros and ones; None if it holds anything else.
 
     Identical columns share one place in the store.
@@ -206,7 +222,7 @@ def pack_binary(
     store = BitStore(np.arange(table.n_columns), rows, n_threads, ORDERED)
     if not set_bits(table.values, store.bits[position], store.words, n_threads):
         return None
-    candidates: CandidateMap = PresenceMap(table.names)
+    candidates: BinnedColumns = PresenceMap(table.names)
     if not table.is_presence:  # then `x > 0` and `x <= 0`; neither where all are the same
         edges = np.zeros(table.n_columns, dtype=table.values.dtype)
         offsets, missing = np.arange(table.n_columns + 1), table.find_missing()

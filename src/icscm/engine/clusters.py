@@ -11,7 +11,6 @@ needs to know of these are four sums over the clusters of an environment, its mo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,25 +18,13 @@ from icscm._constants import COUNT_DTYPE
 from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import BinnedRule
+from icscm.engine.counts import ClusterPatterns as ClusterPatterns
+from icscm.engine.counts import Clusters as Clusters
 from icscm.engine.pieces import Piece, number_patterns
 from icscm.engine.stores import Rows
 
 # Covers every row: a feature that is in no store has one bin.
 EVERY_ROW = BinnedRule(-1, np.zeros(1, dtype=np.bool_))
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """The cluster of each sorted row; those of environment e are numbered from `starts[e]` on.
-
-    `groups` is the number of each cluster's group, which may have others in other environments.
-    `unit` is how many rows stand for one sample: above 1 where rows were repeated by their weights.
-    """
-
-    codes: Array
-    starts: IntArray
-    groups: IntArray
-    unit: float = 1.0
 
 
 def number_clusters(
@@ -80,33 +67,6 @@ def square_sums(values: FloatArray, codes: Array, starts: IntArray) -> FloatArra
     sums, n_rows = np.bincount(codes, values, n_clusters), np.bincount(codes, minlength=n_clusters)
     own = np.repeat(environments, np.diff(starts))
     return np.stack([np.bincount(own, each, len(environments)) for each in (sums**2, n_rows > 0)])
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterPatterns:
-    """All samples by cluster and pattern, a row of a `PatternTable`: the pairs that occur.
-
-    `counts` is (pair, label); `starts` is that of the clusters.
-    """
-
-    patterns: IntArray
-    clusters: IntArray
-    counts: CountArray
-    starts: IntArray
-
-    def count_moments(self, parts: IntArray, n_parts: int) -> CountArray:
-        """Moments (part, environment, 4), given the part of each pattern; -1 for none."""
-        n_clusters, shape = int(self.starts[-1]), (n_parts, len(self.starts) - 1)
-        part = parts[self.patterns]
-        inside = part >= 0
-        pairs = part[inside] * n_clusters + self.clusters[inside]
-        keys, at = np.unique(pairs, return_inverse=True)
-        negatives, p = (np.bincount(at, each, len(keys)) for each in self.counts[inside].T)
-        n, environment = negatives + p, np.searchsorted(self.starts, keys % n_clusters, "right") - 1
-        cells = np.ravel_multi_index((keys // n_clusters, environment), shape)
-        products = n > 0, n * n, n * p, p * p
-        sums = [np.bincount(cells, each, n_parts * shape[1]) for each in products]
-        return np.stack(sums, axis=1).astype(COUNT_DTYPE).reshape(*shape, 4)
 
 
 def count_cluster_patterns(

@@ -4,10 +4,14 @@ The axes are always (feature, bin, label, environment).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from icscm._types import BoolArray, CountArray, FloatArray, IntArray
+import numpy as np
+
+from icscm._constants import COUNT_DTYPE
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.model.rules import Rule
 
@@ -93,91 +97,325 @@ class PatternTable:
     counts: CountArray
 
 
-class CandidateMap(Protocol):
-    """What a feature's bins mean: turns a cut of the cube into a rule on values and on bins."""
+class BinnedColumns(Protocol):
+    """What the bins of columns mean: turns a cut of the cube into a rule on values and on bins.
 
-    def make_rule(self, cut: Cut) -> Rule: ...
+    A source may store identical columns once, under the first of them. All names of the others are
+    found here, so that counting and searching know of stored columns only.
+    """
 
-    def make_binned_rule(self, cut: Cut) -> BinnedRule: ...
+    def make_rule(self, cut: Cut) -> Rule:
+        """Make the rule of a cut as a model prints it."""
+
+    def make_binned_rule(self, cut: Cut) -> BinnedRule:
+        """Make the rule of a cut as a source understands it, on the column that is stored."""
 
     def find_layout(self, feature: int) -> Layout:
-        """How the bins of one feature are to be read."""
+        """Find how the bins of a column are to be read."""
 
     def count_bins(self, features: IntArray) -> IntArray:
-        """Number of bins of each of some features, that of missing values included."""
+        """Return the number of bins of some columns, that of missing values included."""
+
+    def count_copies(self, features: IntArray) -> IntArray:
+        """Return how many identical columns each of some stored columns stands for, itself too."""
+
+    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:
+        """List the columns that are identical to one, itself included, the first up to a limit."""
+
+
+CandidateMap = BinnedColumns
 
 
 class SourceInfo(NamedTuple):
-    """What a source's counts are counts of; see the properties of `CountSource`."""
+    """What a source's counts are counts of; see the properties of `RowSource`."""
 
-    candidates: CandidateMap
+    candidates: BinnedColumns
     classes: Sequence[Any]
     environments: Sequence[Any]
     notes: Sequence[str] = ()
 
 
-class ScreenQuery(NamedTuple):
-    """The criteria by which a source may screen all rules on features of two bins.
+# The rules that are all true of some rows; the empty path is all rows.
+RulePath = tuple[BinnedRule, ...]
 
-    With negatives a and positives b in a rule's leaf, labels `inverted` or not, its utility is
-    `den` a - `num` b. Statistics of `test` (`"pearson"`, `"yates"`, `"g"`, or `"none"`) are
-    compared by degrees of freedom: below `lower` a leaf surely passes, from `upper` on it surely
-    does not, and between them the source must not decide: rounding would. So it is with the
-    effective number of environments of n_1 n_0, the samples of each on either side of the cut,
-    times `factors`: `unreplicated_below` and `replicated_from`. The evidence of a leaf against
-    chance (`icscm.engine.leaf_tables.LeafTables.compute_evidence`), with the environments' `rates`
-    of positives in play, must be `least_evidence`; within `evidence_slack` of it, times the
-    largest ratio of a cell to its number by chance, the source must not decide.
+
+class BinnedSplit(NamedTuple):
+    """A split as the sources understand it; a child below 0 is leaf `~child`."""
+
+    rule: BinnedRule
+    if_true: int
+    if_false: int
+
+
+# --- candidates that are examined where the rows are -----------------------------
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CandidateCriteria:
+    """The criteria of one step of a search in plain numbers, which a device can apply.
+
+    A rule covers the rows where it is false: its leaf. With A negatives and B positives in the
+    leaf, its utility is `p_denominator` A - `p_numerator` B. Where a number may be rounded, two
+    bounds enclose what rounding could decide; between them the device must not decide.
+
+    Attributes
+    ----------
+    is_inverted : bool
+        Whether negatives and positives are swapped, as for a disjunction.
+    p_numerator, p_denominator : int
+        The cost of a positive in the leaf, as a ratio.
+    min_rows : int
+        The fewest rows that a rule covers, and leaves uncovered.
+    statistic : {"pearson", "yates", "g", "none"}
+        The statistic of the test of dependence; `"none"` for no test.
+    passes_below, fails_from : array of float, (degrees of freedom)
+        A leaf of a smaller statistic passes the test, one from the second on fails.
+    replication_factors : array of float, (environment)
+        For the weights of environments, n_1 n_0 times the factor, of the effective number of
+        environments: n_1 and n_0 are the rows of the environment where the rule is true and false.
+    unreplicated_below, replicated_from : float
+        Bounds of the effective number of environments.
+    min_utility : int
+        The least utility.
+    positive_rates : array of float, (environment)
+        Shares of positives, from which the evidence against chance is computed.
+    min_evidence, evidence_slack : float
+        The least evidence against chance. Within the slack of it, times the largest ratio of a
+        cell to its number by chance, the device must not decide.
     """
 
-    inverted: bool
-    num: int
-    den: int
-    n_least: int
-    test: str
-    lower: FloatArray
-    upper: FloatArray
-    factors: FloatArray
+    is_inverted: bool
+    p_numerator: int
+    p_denominator: int
+    min_rows: int
+    statistic: str
+    passes_below: FloatArray
+    fails_from: FloatArray
+    replication_factors: FloatArray
     unreplicated_below: float
     replicated_from: float
-    least_utility: int
-    rates: FloatArray
-    least_evidence: float
+    min_utility: int
+    positive_rates: FloatArray
+    min_evidence: float
     evidence_slack: float
-    n_ties: int
-    n_rejected: int
 
 
-class Shortlist(NamedTuple):
-    """Features that can matter, to be tested as if they were all, and a summary of the others.
+class ShortlistOrder(StrEnum):
+    """Which candidates a search wants to see."""
 
-    The features are: all with an undecided rule; the first `n_ties` of those that hold the
-    largest utility that is allowed, with the leaf that the first of these has; and the
-    `n_rejected` of largest utility that are rejected. Of the rules on all others there are
-    `n_candidates`, `n_rejected` by reason, and `n_ties` of the very utility and margin `best`.
+    # those that may be chosen, and of the rejected those of largest utility
+    UTILITY = "utility"
+    # those that the test rejects with the largest p-values
+    P_VALUE = "p_value"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShortlistQuery:
+    """A question to a `Shortlister`: which columns can matter to a step of a search.
+
+    Attributes
+    ----------
+    path : RulePath
+        The rows in question: those of which all these rules are true.
+    criteria : CandidateCriteria
+        Which rules are candidates, and which of them are allowed.
+    order : ShortlistOrder
+        Which candidates are wanted.
+    n_ties : int
+        How many columns to list of those that hold the best allowed rules.
+    n_rejected : int
+        How many rejected rules to list.
+    """
+
+    path: RulePath
+    criteria: CandidateCriteria
+    order: ShortlistOrder = ShortlistOrder.UTILITY
+    n_ties: int = 1
+    n_rejected: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shortlist:
+    """The columns that can matter, to be tested as if they were all, and a tally of the others.
+
+    The columns are: all with a rule that the device must not decide; the first `n_ties` of those
+    that hold the largest utility that is allowed, with the leaf that the first of these has; and
+    the `n_rejected` of largest utility that are rejected.
+
+    Attributes
+    ----------
+    cubes : iterator of CountCube
+        The counts of the columns on the list.
+    n_candidates : int
+        Candidates on all other columns.
+    n_rejected : mapping of str to int
+        How many of these are rejected, by reason.
+    n_ties : int
+        How many of these have the utility and the excess of negatives `best`.
+    best : tuple of int, optional
+        The largest utility that is allowed, and the largest excess A - B that goes with it.
     """
 
     cubes: Iterator[CountCube]
-    n_candidates: int
-    n_rejected: Mapping[str, int]
-    n_ties: int
-    best: tuple[int, int] | None
+    n_candidates: int = 0
+    n_rejected: Mapping[str, int] = field(default_factory=dict)
+    n_ties: int = 0
+    best: tuple[int, int] | None = None
 
 
-class Judge(Protocol):
-    """What a source may offer as its `judge`, where counts are too many to be sent."""
+class Shortlister(Protocol):
+    """Examines candidates where the counts are, if these are too many to be sent."""
 
-    def shortlist(self, question: ScreenQuery) -> Shortlist | None:
-        """The candidates that can matter to a search; None if the source cannot decide."""
-
-    def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
-        """Features with the `n_rejected` rules of largest p-value that the test rejects."""
+    def shortlist(self, query: ShortlistQuery) -> Shortlist:
+        """List the columns that can matter; where it cannot decide on a column, it lists it."""
 
 
-class CountSource(Protocol):
-    """Anything that can count: an array, a folder of files, a cluster, a set of hospitals.
+# --- rows that are in this process, or belong together ---------------------------
 
-    `icscm.testing.check_count_source` holds an implementation to this contract.
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The cluster of each row, as a source sorts them.
+
+    Those of environment e are numbered from `starts[e]` on. `groups` is the number of each
+    cluster's group, which may have others in other environments. `unit` is how many rows stand for
+    one: above 1 where rows were repeated by their weights.
+    """
+
+    codes: Array
+    starts: IntArray
+    groups: IntArray
+    unit: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterPatterns:
+    """Rows by cluster and by pattern, a row of a `PatternTable`: the pairs that occur.
+
+    `counts` is (pair, outcome); the clusters of environment e are numbered from `starts[e]` on.
+    """
+
+    patterns: IntArray
+    clusters: IntArray
+    counts: CountArray
+    starts: IntArray
+
+    def count_moments(self, parts: IntArray, n_parts: int) -> CountArray:
+        """Moments (part, environment, 4), given the part of each pattern; -1 for none."""
+        n_clusters, shape = int(self.starts[-1]), (n_parts, len(self.starts) - 1)
+        part = parts[self.patterns]
+        inside = part >= 0
+        pairs = part[inside] * n_clusters + self.clusters[inside]
+        keys, at = np.unique(pairs, return_inverse=True)
+        negatives, p = (np.bincount(at, each, len(keys)) for each in self.counts[inside].T)
+        n, environment = negatives + p, np.searchsorted(self.starts, keys % n_clusters, "right") - 1
+        cells = np.ravel_multi_index((keys // n_clusters, environment), shape)
+        products = n > 0, n * n, n * p, p * p
+        sums = [np.bincount(cells, each, n_parts * shape[1]) for each in products]
+        return np.stack(sums, axis=1).astype(COUNT_DTYPE).reshape(*shape, 4)
+
+
+class ClusterCounter(Protocol):
+    """Counts clusters: rows of one environment that belong together, such as a patient's visits.
+
+    What a test needs to know of the clusters in a leaf are four sums over them, their *moments*:
+    see `icscm.engine.clusters`.
+    """
+
+    @property
+    def unit(self) -> float:
+        """How many rows stand for one: above 1 where rows were repeated by their weights."""
+
+    def count_moments(self, path: RulePath, rules: Sequence[BinnedRule]) -> CountArray:
+        """Count the moments (rule, environment, 4) of what each rule covers of a path's rows."""
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
+        """Count all rows by cluster and the truth of each rule."""
+
+    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
+        """Count the moments (leaf, environment, 4) of all rows in the leaves of a tree."""
+
+    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> FloatArray:
+        """Square the clusters' sums of outcome - p, with p (leaf, environment), and count clusters.
+
+        Both are added up by environment: (2, environment). Sites could add such sums.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class RowCells:
+    """Number of the outcome, 0 or 1, and of the environment of each row."""
+
+    outcomes: IntArray
+    environments: IntArray
+
+
+class RowAccess(Protocol):
+    """Access to the rows of a source that has them in this process.
+
+    Rows are numbered as the source sorts them: by outcome, then by environment.
+    """
+
+    def select(self, is_selected: BoolArray, n_threads: int | None = 1) -> "RowSource":
+        """Make a source of some rows, which are not binned again."""
+
+    def take(self, table_rows: Array, n_threads: int | None = None) -> "RowSource":
+        """Make a source of some rows, given by their numbers in the table."""
+
+    def list_cells(self) -> RowCells:
+        """List the outcome and the environment of each row."""
+
+    def list_groups(self) -> IntArray | None:
+        """List the number of the group of each row; None where no groups were given."""
+
+    def list_clusters(self) -> Clusters | None:
+        """List the cluster of each row: a group within an environment; None without groups."""
+
+    def number_units(self, codes: IntArray | None = None) -> IntArray:
+        """Number the rows, or codes of them, by their first appearance in the table.
+
+        What is drawn by these numbers does not depend on the names of environments and groups.
+        """
+
+    def to_table_order(self, values: Array) -> Array:
+        """Return values of the rows in the order of the table."""
+
+    def from_table_order(self, values: Array) -> Array:
+        """Return values that are in the order of the table in that of the rows."""
+
+    def list_columns(self) -> IntArray:
+        """List the columns that can be cut, ascending."""
+
+    def read_bins(self, column: int) -> Array:
+        """Read the bin of each row in one of these columns."""
+
+    def find_true(self, rule: BinnedRule) -> BoolArray:
+        """Find the rows of which a rule is true."""
+
+    def find_leaves(self, splits: Sequence[BinnedSplit], is_wanted: BoolArray) -> IntArray:
+        """Find the leaf of a tree in which each row falls; -1 for those that are not wanted."""
+
+    def sum_values(self, values: FloatArray, columns: IntArray | None) -> Iterator[CountCube]:
+        """Sum values (row, value) by (column, bin, value, environment); of all columns for None."""
+
+    def sum_residuals(
+        self, rules: Sequence[BinnedRule], p: FloatArray, columns: IntArray
+    ) -> Iterator[CountCube]:
+        """Sum outcome - p, and p (1 - p), by (column, bin, 2, environment).
+
+        p (pattern, environment) is for the patterns that `count_patterns` finds.
+        """
+
+
+# --- the source -------------------------------------------------------------------
+
+
+class RowSource(Protocol):
+    """Rows that can be counted: an array, files, a cluster of machines, a set of hospitals.
+
+    Counting changes nothing that an answer depends on: a source may be asked anything, any number
+    of times, in any order and from several threads. It may keep what it needs for the rows of
+    recent paths. `icscm.testing.check_row_source` holds an implementation to this contract.
 
     Examples
     --------
@@ -185,46 +423,68 @@ class CountSource(Protocol):
     >>> from icscm.sources import open_memory
     >>> data = make_conjunction(50, random_state=1)
     >>> source = open_memory(data.X, data.y, data.environments).source
-    >>> source.count_totals().shape, [cube.counts.shape for cube in source.counts()]
+    >>> source.count_rows().shape, [cube.counts.shape for cube in source.count_cubes()]
     ((2, 2), [(6, 2, 2, 2)])
     """
 
     @property
-    def candidates(self) -> CandidateMap:
-        """The meaning of the bins."""
+    def columns(self) -> BinnedColumns:
+        """The columns, and what their bins mean."""
 
     @property
     def classes(self) -> Sequence[Any]:
-        """The two labels; the second is the positive one."""
+        """The two values of the outcome; the second is the positive one."""
 
     @property
     def environments(self) -> Sequence[Any]:
-        """The environments' labels, in the order of the cube's last axis."""
+        """The names of the environments, in the order of the cube's last axis."""
 
     @property
     def notes(self) -> Sequence[str]:
         """Remarks on how the counts came about, for the trace."""
 
-    def count_totals(self) -> CountArray:
-        """All samples, by (label, environment), those already covered included."""
+    @property
+    def clusters(self) -> ClusterCounter | None:
+        """Counts rows that belong together, or have weights; None if rows are independent."""
 
-    def counts(self) -> Iterator[CountCube]:
-        """The samples still in play, a block of features at a time, in any order of blocks."""
+    @property
+    def rows(self) -> RowAccess | None:
+        """The rows, if they are in this process."""
 
-    def keep(self, rule: BinnedRule) -> None:
-        """The samples that the rule covers leave and never come back."""
+    @property
+    def shortlister(self) -> Shortlister | None:
+        """A device that examines candidates where they are, if there is one."""
 
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        """All samples that satisfy every rule of the path, those already covered included.
+    def count_rows(self, path: RulePath = ()) -> CountArray:
+        """Count the rows of a path by (outcome, environment)."""
 
-        The empty path is all samples. A path may be any, whatever was counted before; one that goes
-        a rule further than an earlier one may be cheaper. Blocks of features come in the same
-        order and shape for every path, so that one node's counts can be taken off another's, and
-        their counts are the caller's to keep.
+    def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
+        """Count the rows of a path by (column, bin, outcome, environment), in blocks of columns.
+
+        A path that goes a rule further than an earlier one may be cheaper. Blocks come in the same
+        order and shape for every path, so that one path's counts can be taken off another's, and
+        the counts are the caller's to keep.
         """
 
-    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        """Which of the other rules cover exactly the samples in play that `rule` covers."""
-
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        """All samples, those already covered included, by the truth of each rule."""
+        """Count all rows by the truth of each rule."""
+
+    def find_same_coverage(
+        self, path: RulePath, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> BoolArray:
+        """Find which of the other rules cover exactly the rows of a path that `rule` covers."""
+
+
+class CountSource(RowSource, Protocol):
+    """A `RowSource` with the names and the methods of version 0.3, which go."""
+
+    @property
+    def candidates(self) -> BinnedColumns: ...
+
+    def count_totals(self) -> CountArray: ...
+
+    def counts(self) -> Iterator[CountCube]: ...
+
+    def keep(self, rule: BinnedRule) -> None: ...
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]: ...

@@ -14,7 +14,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from threading import Lock
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,7 +23,15 @@ from icscm._constants import BLOCK_CELLS, COUNT_DTYPE, MAX_NARROW_BINS, WORD_BIT
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.binning import choose_edges
-from icscm.engine.counts import BinnedRule, CandidateMap, CountCube, Layout, PatternTable
+from icscm.engine.counts import (
+    BinnedColumns,
+    BinnedRule,
+    CountCube,
+    Layout,
+    PatternTable,
+    RulePath,
+)
+from icscm.engine.counts import BinnedSplit as BinnedSplit
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store, sort_rows
 from icscm.engine.threads import split_evenly
 
@@ -50,16 +59,16 @@ class Block(NamedTuple):
         return len(self.features) * self.n_bins * 2 * n_environments
 
 
-def plan_blocks(candidates: CandidateMap, features: IntArray, n_environments: int) -> list[Block]:
+def plan_blocks(columns: BinnedColumns, features: IntArray, n_environments: int) -> list[Block]:
     """Blocks of the features that can be cut at all, the same for every piece of a table."""
-    n_bins = candidates.count_bins(features)
+    n_bins = columns.count_bins(features)
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k in np.flatnonzero(n_bins > 1).tolist():
         feature = int(features[k])
         is_narrow = 2 < n_bins[k] <= MAX_NARROW_BINS
         # a wide feature shares a block with none: its bins would be empty ones of the others
         width = -1 if is_narrow else 2 if n_bins[k] == 2 else -2 - feature
-        groups.setdefault((candidates.find_layout(feature), width), []).append(k)
+        groups.setdefault((columns.find_layout(feature), width), []).append(k)
     blocks = []
     for key in sorted(groups):
         own, width = features[groups[key]], int(n_bins[groups[key]].max())
@@ -134,12 +143,12 @@ class Piece:
         return np.concatenate([cube.counts for cube in restricted.counts()])
 
     def find_same_coverage(
-        self, in_play: InPlay, rule: BinnedRule, others: Sequence[BinnedRule]
+        self, rows: Rows, rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        """Which of the other rules cover exactly the rows in play that `rule` covers."""
-        covered = self.find_covered(in_play.stay, rule)
-        found = [np.array_equal(covered, self.find_covered(in_play.stay, each)) for each in others]
-        return np.array(found, dtype=np.bool_)
+        """Find which of the other rules cover exactly those of some rows that `rule` covers."""
+        is_covered = self.find_covered(rows, rule)
+        is_same = [np.array_equal(is_covered, self.find_covered(rows, other)) for other in others]
+        return np.array(is_same, dtype=np.bool_)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """All rows by the truth of each rule."""
@@ -225,38 +234,72 @@ def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
     return merge_patterns(PatternTable(patterns, counts), range(patterns.shape[1]))
 
 
-class NodeRows:
-    """Finds the rows that satisfy a path of rules, any path in any order.
+# What identifies a rule on bins: the column, and the bins that satisfy it.
+RuleKey = tuple[int, bytes]
+SomeRows = TypeVar("SomeRows")
 
-    It remembers a partition of the rows, which takes four bytes of each, and splits a part when
-    a path leads into it. A path that leads to none of the parts starts another partition.
+
+class RowsOfPaths(Generic[SomeRows]):
+    """Finds the rows of a path, any path in any order, and remembers those of the last ones.
+
+    It remembers a partition of all rows, which takes four bytes of each, and splits a part when
+    a path leads into it. A path that leads to none of the parts starts another partition. Several
+    threads may ask: what is remembered changes how long an answer takes, not the answer.
+
+    Parameters
+    ----------
+    all_rows : rows
+        Those of the empty path.
+    split : callable
+        Splits some rows by a rule: those of which it is true, and the others.
     """
 
-    def __init__(self) -> None:
-        self._parts: dict[tuple[tuple[int, bytes], ...], Rows] = {}
+    def __init__(
+        self,
+        all_rows: SomeRows,
+        split: Callable[[SomeRows, BinnedRule], tuple[SomeRows, SomeRows]],
+    ) -> None:
+        self._all_rows = all_rows
+        self._split = split
+        self._parts: dict[tuple[RuleKey, ...], SomeRows] = {}
+        self._lock = Lock()
 
-    def find(self, piece: Piece, path: Sequence[BinnedRule]) -> Rows:
-        """The rows of the piece, always the same one, that satisfy every rule of the path."""
+    def find(self, path: RulePath) -> SomeRows:
+        """Find the rows of which every rule of the path is true."""
         if not path:
-            return piece.rows
-        key = tuple((rule.feature, rule.satisfied.tobytes()) for rule in path)
-        n_known = next((n for n in range(len(key), 0, -1) if key[:n] in self._parts), 0)
+            return self._all_rows
+        with self._lock:
+            return self._find_in_parts(path)
+
+    def _find_in_parts(self, path: RulePath) -> SomeRows:
+        key = tuple(make_key(rule) for rule in path)
+        n_known = self._find_longest_known(key)
         if n_known == 0:
             self._parts.clear()
-        rows = self._parts.pop(key[:n_known], piece.rows)
+        rows = self._parts.pop(key[:n_known], self._all_rows)
+
         for n, rule in enumerate(path[n_known:], start=n_known):
-            rows, others = piece.split(rows, rule)
-            self._parts[*key[:n], (rule.feature, (~rule.satisfied).tobytes())] = others
+            rows, other_rows = self._split(rows, rule)
+            self._parts[*key[:n], make_key(negate(rule))] = other_rows
         self._parts[key] = rows
         return rows
 
+    def _find_longest_known(self, key: tuple[RuleKey, ...]) -> int:
+        """Find how many rules of a path lead to a part; 0 if none do."""
+        for n_rules in range(len(key), 0, -1):
+            if key[:n_rules] in self._parts:
+                return n_rules
+        return 0
 
-class BinnedSplit(NamedTuple):
-    """A split as the sources understand it; a child below 0 is leaf `~child`."""
 
-    rule: BinnedRule
-    if_true: int
-    if_false: int
+def make_key(rule: BinnedRule) -> RuleKey:
+    """Make what identifies a rule; arrays cannot be compared at once."""
+    return rule.feature, rule.satisfied.tobytes()
+
+
+def negate(rule: BinnedRule) -> BinnedRule:
+    """Make the rule that is true where this one is false."""
+    return BinnedRule(rule.feature, ~rule.satisfied)
 
 
 def find_leaves(

@@ -16,7 +16,7 @@ import numpy as np
 from icscm import _constants as limits
 from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
-from icscm.engine.counts import CountCube, Layout
+from icscm.engine.counts import CountCube, Layout, Shortlister
 from icscm.engine.threads import run_ahead, run_tasks, split_evenly
 
 
@@ -88,6 +88,11 @@ class Store(Protocol):
     @property
     def n_bytes(self) -> int:
         """What its columns take."""
+
+    @property
+    def shortlister(self) -> Shortlister | None:
+        """What examines candidates among the rows in play, where a device holds the columns."""
+        return None
 
     def find_codes(self, feature: int) -> Array:
         """Bin numbers of one feature for all sorted rows."""

@@ -156,7 +156,7 @@ def _screen(view: ConjunctionView) -> tuple[list[_Association], int, int]:
     while found and len(screened) < settings.n_candidates:
         first = found[0]
         others = [each.cut for each in found[1:] if each.leaf == first.leaf]
-        same = {first.cut, *view.find_equivalent(first.cut, others)}
+        same = {first.cut, *view.find_equivalent((), first.cut, others)}
         alike = sorted(copy for each in same for copy in view.list_alike(each, most))[:most]
         screened.append(first._replace(alike=[each for each in alike if each != first.cut]))
         found = [each for each in found if each.cut not in same]

@@ -14,11 +14,19 @@ import numpy as np
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.clusters import EVERY_ROW
-from icscm.engine.counts import CountCube, CountSource, Cut
+from icscm.engine.counts import (
+    CountCube,
+    CountSource,
+    Cut,
+    RulePath,
+    Shortlist,
+    ShortlistOrder,
+    ShortlistQuery,
+)
 from icscm.engine.leaf_tables import LeafTables, Worth, make_utility
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.search.records import Candidate, Rejection
-from icscm.search.settings import ConjunctionView, Settings, make_screen_query
+from icscm.search.settings import ConjunctionView, Settings, make_criteria
 from icscm.search.trace import Scan, Step, Trace, make_trace
 from icscm.stats import criteria
 from icscm.stats.criteria import Criterion, PValueCriterion
@@ -67,6 +75,8 @@ class Growth:
         self.view = ConjunctionView(source, settings)
         self._settings = settings
         self._uncovered = self.view.flip(source.count_totals())
+        #: the rules so far: uncovered samples are those of which all are true
+        self._path: RulePath = ()
         n_samples = int(self._uncovered.sum())
         self._utility = make_utility(settings.p, settings.feature_weights, n_samples)
         self._rejected_before: dict[int, BoolArray] = {}
@@ -99,8 +109,9 @@ class Growth:
             # of the leaves that tie, that of the first cut in the order that breaks ties
             leaf, alike = min(found.ties.items(), key=lambda tie: tie[1][0])
             cuts.append(alike[0])
-            equivalent = view.find_equivalent(alike[0], alike[1:])
+            equivalent = view.find_equivalent(self._path, alike[0], alike[1:])
             chosen = self._make_candidate(alike[0], leaf)
+            self._path = (*self._path, view.make_binned_rule(alike[0]))
             self._uncovered = self._uncovered - self._read_leaf(leaf)
             if view.is_clustered:  # else they leave when others are counted again
                 view.source.keep(view.make_binned_rule(alike[0]))
@@ -247,7 +258,7 @@ class Growth:
 
         A source may examine most candidates itself.
         """
-        shortlist = self._query("shortlist", criterion)
+        shortlist = self._query(ShortlistOrder.UTILITY, criterion)
         if shortlist is None:
             return self._scan_cubes(criterion)
         found = self._scan_cubes(criterion, shortlist.cubes)
@@ -258,13 +269,22 @@ class Growth:
             found.n_ties += shortlist.n_ties
         return found
 
-    def _query(self, method: str, criterion: Criterion | None) -> Any:
+    def _query(self, order: ShortlistOrder, criterion: Criterion | None) -> Shortlist | None:
         """The answer of a source that examines candidates itself; None if it does not."""
-        judge = getattr(self.view.source, "judge", None)
-        if judge is None or self.view.is_clustered:
+        shortlister = self.view.source.shortlister
+        if shortlister is None or self.view.is_clustered:
             return None
-        query = make_screen_query(self.view, criterion, self._utility, self._uncovered)
-        return None if query is None else getattr(judge, method)(query)
+        criteria = make_criteria(self.view, criterion, self._utility, self._uncovered)
+        if criteria is None:
+            return None
+        query = ShortlistQuery(
+            path=self._path,
+            criteria=criteria,
+            order=order,
+            n_ties=MAX_EQUIVALENT_RULES + 1,
+            n_rejected=N_REJECTED_KEPT,
+        )
+        return shortlister.shortlist(query)
 
     def _scan_cubes(
         self, criterion: Criterion | None, cubes: Iterable[CountCube] | None = None
@@ -330,7 +350,8 @@ class Growth:
         if test is None:
             return ()
         nearest: list[_Rejected] = []
-        for block in self._examine(criterion, self._query("list_nearest", criterion)):
+        shortlist = self._query(ShortlistOrder.P_VALUE, criterion)
+        for block in self._examine(criterion, None if shortlist is None else shortlist.cubes):
             leaves, _, reasons = block
             is_dependent = reasons == _DEPENDENT
             p_values = np.zeros(len(is_dependent))

@@ -2,7 +2,7 @@
 
 A disjunction is learned as a conjunction on the inverted label: `ConjunctionView` inverts the
 counts. A source that examines candidates itself gets the criteria of a step in plain numbers, a
-`ScreenQuery`.
+`CandidateCriteria`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from icscm._constants import DEFAULT_MARGIN, MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
+from icscm._constants import DEFAULT_MARGIN
 from icscm._lazy import special
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.engine.bits import expand, list_alike
-from icscm.engine.clusters import ClusterPatterns
-from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut, PatternTable, ScreenQuery
+from icscm.engine.counts import (
+    BinnedRule,
+    CandidateCriteria,
+    ClusterPatterns,
+    CountCube,
+    CountSource,
+    Cut,
+    PatternTable,
+    RulePath,
+)
 from icscm.engine.leaf_tables import EITHER_SIDE, LeafTables, Utility, compute_leaf_tables
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
@@ -158,12 +166,12 @@ class ConjunctionView:
         clusters = counter.count_cluster_patterns(rules) if self.is_clustered else None
         return Patterns(self.source.count_patterns(rules), clusters)
 
-    def find_equivalent(self, chosen: Cut, others: Sequence[Cut]) -> list[Cut]:
+    def find_equivalent(self, path: RulePath, chosen: Cut, others: Sequence[Cut]) -> list[Cut]:
         """Which of the others cover exactly the uncovered samples that the chosen one covers."""
         if not others:
             return []
         rule, *rules = map(self.make_binned_rule, (chosen, *others))
-        same = self.source.find_same_coverage(rule, rules)
+        same = self.source.find_same_coverage(path, rule, rules)
         return [cut for cut, is_same in zip(others, same, strict=True) if is_same]
 
 
@@ -214,40 +222,44 @@ class Patterns:
         return [self.measure_effects(*each) for each in zip(parts, tables, strict=True)]
 
 
-def make_screen_query(
+def make_criteria(
     view: ConjunctionView, criterion: Criterion | None, utility: Utility, in_play: CountArray
-) -> ScreenQuery | None:
+) -> CandidateCriteria | None:
     """The criteria of all candidates; None where plain numbers cannot express them."""
-    settings, test = view.settings, _find_test(criterion)
-    if test is None or settings.feature_weights is not None or settings.evidence == "cumulative":
+    settings, statistic = view.settings, _find_statistic(criterion)
+    if statistic is None or settings.feature_weights is not None:
         return None
-    n_samples, sizes = int(in_play.sum()), np.maximum(in_play.sum(axis=0), 1)
-    least_evidence = 0.0 if settings.min_utility is None else settings.min_evidence
+    if settings.evidence == "cumulative":
+        return None
+    n_samples = int(in_play.sum())
     dof = np.arange(1, in_play.shape[1])
     critical = np.full(in_play.shape[1], np.inf)
     if isinstance(criterion, PValueCriterion):
         critical[1:] = special.chdtri(dof, criterion.alpha)
     slack = _SLACK * critical + _SLACK_OF_SAMPLE * n_samples
     slack[~np.isfinite(critical)] = 0.0
-    return ScreenQuery(
-        view.inverted,
-        *utility.ratio.as_integer_ratio(),
-        settings.min_samples_leaf,
-        test,
-        critical - slack,
-        critical + slack,
-        compute_factors(in_play),
-        *find_effective_bounds(in_play, settings.min_replication),
-        utility.find_bound(settings.min_utility),
-        in_play[1] / sizes,
-        least_evidence,
-        _SLACK * least_evidence + _SLACK_OF_SAMPLE * n_samples,
-        MAX_EQUIVALENT_RULES + 1,
-        N_REJECTED_KEPT,
+    p_numerator, p_denominator = utility.ratio.as_integer_ratio()
+    unreplicated_below, replicated_from = find_effective_bounds(in_play, settings.min_replication)
+    min_evidence = 0.0 if settings.min_utility is None else settings.min_evidence
+    return CandidateCriteria(
+        is_inverted=view.inverted,
+        p_numerator=p_numerator,
+        p_denominator=p_denominator,
+        min_rows=settings.min_samples_leaf,
+        statistic=statistic,
+        passes_below=critical - slack,
+        fails_from=critical + slack,
+        replication_factors=compute_factors(in_play),
+        unreplicated_below=unreplicated_below,
+        replicated_from=replicated_from,
+        min_utility=utility.find_bound(settings.min_utility),
+        positive_rates=in_play[1] / np.maximum(in_play.sum(axis=0), 1),
+        min_evidence=min_evidence,
+        evidence_slack=_SLACK * min_evidence + _SLACK_OF_SAMPLE * n_samples,
     )
 
 
-def _find_test(criterion: Criterion | None) -> str | None:
+def _find_statistic(criterion: Criterion | None) -> str | None:
     """The name of the test's statistic; None for tests that need more than a statistic."""
     if criterion is None:
         return "none"

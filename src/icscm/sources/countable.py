@@ -1,26 +1,16 @@
-"""Samples that can be counted, and what is known of their table: the result of opening a source.
+"""Rows that can be counted, and what is known of their table: the result of opening a source."""
 
-`StoredSource` is what the sources share that keep all rows in stores: in memory, or mapped from a
-file.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
-import numpy as np
-
 from icscm._constants import QUANTILE_SAMPLE
-from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
-from icscm.engine import clusters
+from icscm._types import Array
 from icscm.engine.binning import describe_survey, find_suspicious_surveyed
-from icscm.engine.clusters import ClusterPatterns, Clusters
-from icscm.engine.counts import BinnedRule, CountCube, CountSource, Judge, PatternTable, SourceInfo
-from icscm.engine.pieces import BinnedSplit, NodeRows, Piece, find_leaves, number_patterns
-from icscm.engine.stores import Rows, Store
+from icscm.engine.counts import CountSource
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
+from icscm.sources.stored import StoredSource as StoredSource
 from icscm.tables.coded import CodedTable, drop_columns
 
 SAMPLED = (
@@ -175,138 +165,3 @@ class Countable(Generic[Source]):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
-    """The stores of one source where `device` wants them."""
-    from icscm.sources.gpu.card import choose_card  # later: few have a card
-    from icscm.sources.gpu.stores import put_on_card
-
-    card = choose_card(device, sum(store.n_bytes for store in stores))
-    return stores if card is None else [put_on_card(card, store, rows) for store in stores]
-
-
-class StoredSource:
-    """Counts over a single piece, whose stores follow the rows that leave."""
-
-    def __init__(
-        self, info: SourceInfo, stores: Sequence[Store], rows: Rows, position: Array
-    ) -> None:
-        self.info, self.position = info, position
-        self.groups: Clusters | None = None
-        self.candidates, self.classes, self.environments, self.notes = info
-        self.piece = Piece(stores, rows, len(info.environments))
-        self._in_play = self.piece.start()
-        self._nodes = NodeRows()
-
-    def draw(self, wanted: BoolArray, n_threads: int | None = 1) -> Self:
-        """A source over some of the sorted rows; nothing is binned again."""
-        piece = self.piece.restrict(wanted, n_threads)
-        drawn = type(self)(self.info, piece.stores, piece.rows, self.position)
-        drawn.groups = self.groups
-        return drawn
-
-    def number_units(self, codes: IntArray | None = None) -> IntArray:
-        """The sorted rows, or codes of them, numbered by their first appearance in the table.
-
-        What is drawn by these numbers does not depend on the names of environments and groups.
-        """
-        import pandas
-
-        in_table = np.empty_like(self.position)
-        in_table[self.position] = np.arange(len(in_table), dtype=in_table.dtype)
-        order = np.argsort(self.piece.rows.take(in_table))
-        units = np.empty(len(order), dtype=np.int64)
-        units[order] = np.arange(len(order))
-        if codes is not None:
-            units[order] = pandas.factorize(codes[order])[0]
-        return units
-
-    def list_groups(self) -> IntArray | None:
-        """Number of the group of each sorted row; None where no groups were given."""
-        own = self.groups
-        return None if own is None else own.groups[self.piece.rows.take(own.codes)]
-
-    def count_clusters(self, rules: Sequence[BinnedRule]) -> CountArray:
-        assert self.groups is not None
-        return clusters.count_clusters(self.piece, self._in_play.stay, self.groups, rules)
-
-    def count_cluster_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
-        assert self.groups is not None
-        return clusters.count_cluster_patterns(self.piece, self.groups, rules)
-
-    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> FloatArray:
-        """Squares of the clusters' sums of labels less p (leaf, environment), and clusters.
-
-        By environment (2, environment), for the leaves of a tree: sums that sites can add up.
-        """
-        (labels, environments), (leaves, *own) = self.list_cells(), self._locate(splits)
-        return clusters.square_sums(labels - p[leaves, environments], *own)
-
-    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
-        """Moments of the clusters (leaf, environment, 4) in the leaves of a tree."""
-        labels, (leaves, codes, starts) = self.list_cells()[0], self._locate(splits)
-        own = ClusterPatterns(leaves, codes, np.column_stack((1 - labels, labels)), starts)
-        return own.count_moments(np.arange(len(splits) + 1), len(splits) + 1)
-
-    def _locate(self, splits: Sequence[BinnedSplit]) -> tuple[IntArray, Array, IntArray]:
-        """The leaf and the cluster of each sorted row, and where those of environments start."""
-        assert self.groups is not None
-        codes = self.piece.rows.take(self.groups.codes)
-        leaves = self.find_leaves(splits, np.ones(len(codes), dtype=np.bool_))
-        return leaves, codes, self.groups.starts
-
-    def sum_residuals(
-        self, rules: Sequence[BinnedRule], p: FloatArray, features: IntArray
-    ) -> Iterator[CountCube]:
-        """Sums of label - p, and of p (1 - p), by (feature, bin, 2, environment).
-
-        p (pattern, environment) is for the patterns that `count_patterns` finds.
-        """
-        labels, environments = self.list_cells()
-        truths = [~self.piece.find_covered(self.piece.rows, rule) for rule in rules]
-        own = p[number_patterns(truths, len(labels))[1], environments]
-        values = np.column_stack((labels - own, own * (1.0 - own)))
-        return self.piece.sum_values(values, environments, features)
-
-    def list_cells(self) -> tuple[IntArray, IntArray]:
-        """Number of the label and of the environment of each sorted row."""
-        cells = np.repeat(np.arange(2 * len(self.environments)), self.piece.rows.sizes)
-        return cells // len(self.environments), cells % len(self.environments)
-
-    def find_leaves(self, splits: Sequence[BinnedSplit], held_out: BoolArray) -> IntArray:
-        """The leaf of a tree that each sorted row falls in, for those held out; else -1."""
-        leaves = np.full(len(held_out), -1, dtype=np.int64)
-        rows, _ = self.piece.rows.split(~held_out)
-        leaves[held_out] = find_leaves(splits, len(rows), partial(self.piece.find_covered, rows))
-        return leaves
-
-    def count_totals(self) -> CountArray:
-        return self.piece.count_totals()
-
-    def counts(self) -> Iterator[CountCube]:
-        for store in self.piece.stores:
-            yield from store.counts()
-
-    @property
-    def judge(self) -> Judge | None:
-        """The store that can screen candidates, if it is the only one."""
-        # with several, the first of all tied rules may be in any of them
-        stores: Any = self.piece.stores
-        return stores[0] if len(stores) == 1 and hasattr(stores[0], "shortlist") else None
-
-    def keep(self, rule: BinnedRule) -> None:
-        self._in_play = self.piece.keep(self._in_play, rule)
-        for store in self.piece.stores:
-            store.remove(self._in_play.left, self._in_play.stay)
-
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        rows = self._nodes.find(self.piece, path)
-        for store in self.piece.stores:
-            yield from store.restrict(rows).counts()
-
-    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        return self.piece.find_same_coverage(self._in_play, rule, others)
-
-    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        return self.piece.count_patterns(rules)

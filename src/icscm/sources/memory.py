@@ -14,11 +14,12 @@ from icscm.engine.binning import Binning
 from icscm.engine.bits import NotBinaryError, pack_binary
 from icscm.engine.clusters import number_clusters
 from icscm.engine.coding import encode
-from icscm.engine.counts import CandidateMap, SourceInfo
+from icscm.engine.counts import BinnedColumns, SourceInfo
 from icscm.engine.stores import Store, sort_rows
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
-from icscm.sources.countable import SAMPLED, BinningConfig, Countable, StoredSource, place
+from icscm.sources.countable import SAMPLED, BinningConfig, Countable
+from icscm.sources.stored import StoredSource, place
 from icscm.tables.coded import CodedTable, find_missing
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.labels import (
@@ -42,17 +43,13 @@ class MemorySource(StoredSource):
     """
 
     def take(self, rows: Array, n_threads: int | None = None) -> MemorySource:
-        """A source over some rows, given by their distinct numbers in the table.
-
-        Thresholds and codes are this source's own, so nothing is binned again: what a
-        resample costs is counting it. Neither source sees what the other one keeps.
-        """
+        """As in version 0.3: goes."""
         wanted = np.zeros(len(self.position), dtype=np.bool_)
         wanted[self.position[rows]] = True
         return self.draw(self.piece.rows.take(wanted), n_threads)
 
     def start_again(self) -> MemorySource:
-        """A source over the same samples, all of them in play."""
+        """As in version 0.3: goes."""
         return self.take(np.arange(len(self.position)))
 
 
@@ -196,7 +193,7 @@ def make_memory_source(
     """
     position, rows = sort_rows(labels, environments, len(environment_labels))
     n_threads = count_threads(n_jobs)
-    candidates: CandidateMap
+    candidates: BinnedColumns
     stores: Sequence[Store]
     if not (isinstance(X, CodedTable | np.ndarray) or is_sparse(X)):
         assert max_thresholds is not None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
+from threading import RLock
 from traceback import format_exception_only
 from typing import Any, Protocol
 
@@ -24,7 +25,7 @@ from icscm._constants import COUNT_DTYPE, LARGEST_EXACT
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
-from icscm.engine.counts import BinnedRule, CountCube, PatternTable
+from icscm.engine.counts import BinnedColumns, BinnedRule, CountCube, PatternTable, RulePath
 from icscm.engine.pieces import Block, add_patterns, make_cubes, make_piece, plan_blocks
 from icscm.exceptions import IcscmError, reject_unknown
 from icscm.formatting import shorten_list
@@ -253,7 +254,7 @@ class LocalSite(Site):
     def find_same_coverage(
         self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        return self._piece.find_same_coverage(self._piece.keep_all(rules), rule, others)
+        return self._piece.find_same_coverage(self._piece.keep_all(rules).stay, rule, others)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         return self._piece.count_patterns(rules)
@@ -267,16 +268,21 @@ class SitesSource:
     """
 
     notes: Sequence[str] = ()
+    clusters = None
+    rows = None
+    shortlister = None
 
     def __init__(self, sites: Sequence[Site], agreement: Agreement) -> None:
         if not sites:
             raise IcscmError("no sites were given; give at least one")
-        self.candidates = agreement.binning
+        self.columns = agreement.binning
         self.classes: Sequence[Any] = agreement.classes
         self.environments: Sequence[Any] = agreement.environments
         self._sites = sites
         self._blocks = agreement.blocks
-        self._rules: list[BinnedRule] = []
+        # A connection to a site may not be made for several threads.
+        self._lock = RLock()
+        self._path: RulePath = ()
         # a step may need the cubes twice: they are kept, so that sites are queried once
         self._cubes: list[CountArray] = []
 
@@ -289,23 +295,30 @@ class SitesSource:
         self._check("count_totals", [not _are_counts(each) for each in totals])
         return totals
 
-    def count_totals(self) -> CountArray:
-        return self._totals[-1].copy()
+    def count_rows(self, path: RulePath = ()) -> CountArray:
+        """Count the rows of a path by (outcome, environment), from those in the smallest cube."""
+        if not path:
+            return self._totals[-1].copy()
+        if not self._blocks:  # no column can be cut: each rule is true of all rows, or of none
+            is_all = all(rule.satisfied[0] for rule in path)
+            return self._totals[-1] * is_all
+        n_environments = len(self.environments)
+        sizes = [block.count_cells(n_environments) for block in self._blocks]
+        cubes = self._count_site_cubes(path, int(np.argmin(sizes)))
+        self._check_cubes("count_cube", cubes, [cube[0].sum(axis=0) for cube in cubes])
+        counts: CountArray = cubes[-1][0].sum(axis=0)
+        return counts
 
-    def counts(self) -> Iterator[CountCube]:
-        self._cubes = self._cubes or [*self._count_cubes(self._rules)]
-        yield from make_cubes(self._blocks, self._cubes)
-
-    def keep(self, rule: BinnedRule) -> None:
-        self._rules.append(rule)
-        self._cubes = []
-
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+    def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
+        """Count the rows of a path by (column, bin, outcome, environment)."""
         return make_cubes(self._blocks, self._count_cubes(path))
 
-    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
+    def find_same_coverage(
+        self, path: RulePath, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> BoolArray:
+        """Find which of the other rules cover exactly the rows of a path that `rule` covers."""
         read = partial(_read_array, shape=(len(others),), kinds="b")
-        answers = self._ask("find_same_coverage", read, self._rules, rule, others)
+        answers = self._ask("find_same_coverage", read, list(path), rule, others)
         return np.asarray(np.logical_and.reduce(answers))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
@@ -314,23 +327,28 @@ class SitesSource:
             patterns = _read_array(answer.patterns, (len(answer.patterns), len(rules)), "b")
             return PatternTable(patterns, _read_array(answer.counts, shape))
 
-        tables = self._ask("count_patterns", read, rules)
+        tables = self._ask("count_patterns", read, list(rules))
         added = add_patterns(tables)
         cubes = [table.counts[np.newaxis] for table in [*tables, added]]
         self._check_cubes("count_patterns", cubes, self._totals)
         return added
 
-    def _count_cubes(self, path: Sequence[BinnedRule]) -> Iterator[CountArray]:
-        """The cube of each block, over all sites: every column has the same samples."""
-        samples = self._totals if not path else None
-        for number, (features, n_bins, _) in enumerate(self._blocks):
-            shape = len(features), n_bins, 2, len(self.environments)
-            read = partial(_read_array, shape=shape)
-            cubes = self._ask("count_cube", read, path, number)
-            cubes.append(np.sum(cubes, axis=0))
-            samples = samples or [cube[0].sum(axis=0) for cube in cubes]
-            self._check_cubes("count_cube", cubes, samples)
+    def _count_cubes(self, path: RulePath) -> Iterator[CountArray]:
+        """Count the cube of each block, over all sites: every column has the same rows."""
+        totals = None if path else self._totals
+        for number in range(len(self._blocks)):
+            cubes = self._count_site_cubes(path, number)
+            totals = totals or [cube[0].sum(axis=0) for cube in cubes]
+            self._check_cubes("count_cube", cubes, totals)
             yield cubes[-1]
+
+    def _count_site_cubes(self, path: RulePath, number: int) -> list[CountArray]:
+        """Count the cube of one block at each site; the last one is the sum over all sites."""
+        features, n_bins, _ = self._blocks[number]
+        shape = len(features), n_bins, 2, len(self.environments)
+        read = partial(_read_array, shape=shape)
+        cubes = self._ask("count_cube", read, list(path), number)
+        return [*cubes, np.sum(cubes, axis=0)]
 
     def _check_cubes(self, query: str, cubes: Sequence[Array], samples: Sequence[Array]) -> None:
         """Raise unless each feature of the last cube, the sum of the others, has these samples."""
@@ -339,6 +357,26 @@ class SitesSource:
             for cube, own, totals in zip(cubes, samples, self._totals, strict=True)
         ]
         self._check(query, faults)
+
+    # --- as in version 0.3: goes --------------------------------------------------
+
+    @property
+    def candidates(self) -> BinnedColumns:
+        return self.columns
+
+    def count_totals(self) -> CountArray:
+        return self.count_rows()
+
+    def counts(self) -> Iterator[CountCube]:
+        self._cubes = self._cubes or [*self._count_cubes(self._path)]
+        yield from make_cubes(self._blocks, self._cubes)
+
+    def keep(self, rule: BinnedRule) -> None:
+        self._path = (*self._path, rule)
+        self._cubes = []
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        return self.count_cubes(tuple(path))
 
     def _check(self, query: str, faults: Sequence[Any]) -> None:
         """Raise if the sum, which comes last, is wrong; names the wrong sites, unless all are."""
@@ -355,7 +393,8 @@ class SitesSource:
         for number, site in enumerate(self._sites, start=1):
             why = f"failed to answer {query} ({{}}); check that it is running, then fit again"
             try:
-                answer = getattr(site, query)(*arguments)
+                with self._lock:
+                    answer = getattr(site, query)(*arguments)
                 why = f"returned an unexpected answer to {query}: {{}}; {_CHECK}"
                 answers.append(read(answer))
             except Exception as error:  # answers and errors may be of any kind

@@ -46,15 +46,15 @@ def judge_counts(ones, segments, query, totals, codes, statistics=None, dofs=Non
 
 
 def _judge_ones(ones, segments, query, totals, codes, statistics, dofs):
-    question, n_environments = query.question, segments.n_environments
+    criteria, n_environments = query.criteria, segments.n_environments
     ones = ones.reshape(-1, 2, n_environments)
     in_play = segments.in_play.reshape(2, n_environments)
-    if question.inverted:
+    if criteria.is_inverted:
         ones, in_play = ones[:, ::-1], in_play[::-1]
     totals[:] = ones.sum(axis=2)
     codes[:] = 0
     for sign, leaves in enumerate((in_play - ones, ones)):
-        found, dof = _compute_statistics(leaves.astype(np.int64), question.test)
+        found, dof = _compute_statistics(leaves.astype(np.int64), criteria.statistic)
         utility, _ = compute_keys(totals, query, sign)
         codes |= _judge(leaves, in_play, query, utility, found, dof) << np.uint8(4 * sign)
         if statistics is not None:
@@ -83,29 +83,29 @@ def _compute_statistics(leaves, test):
 
 
 def _judge(leaves, in_play, query, utility, found, dof):
-    question = query.question
+    criteria = query.criteria
     negatives, sizes = leaves[:, 0].sum(axis=1), leaves.sum(axis=1).astype(np.int64)
     size, n_in_play = sizes.sum(axis=1), query.n_negative + query.n_positive
     in_leaf = sizes.astype(np.float64)
-    weights = in_leaf * (in_play.sum(axis=0) - in_leaf) * query.factors
+    weights = in_leaf * (in_play.sum(axis=0) - in_leaf) * query.replication_factors
     squares = np.maximum((weights**2).sum(axis=1), 1e-300)
     effective = np.maximum(weights.sum(axis=1) ** 2 / squares, 1.0)
-    is_unreplicated = effective < question.unreplicated_below
-    is_open = effective < question.replicated_from
-    is_tested = (dof > 0) & (question.test != "none")
+    is_unreplicated = effective < criteria.unreplicated_below
+    is_open = effective < criteria.replicated_from
+    is_tested = (dof > 0) & (criteria.statistic != "none")
     conditions = [
         (NONE, (negatives == 0) | (size >= n_in_play)),
-        (CODES.index("small"), np.minimum(size, n_in_play - size) < question.n_least),
-        (DEPENDENT, is_tested & (found >= query.upper[dof])),
-        (OPEN, is_tested & ~(found < query.lower[dof])),
+        (CODES.index("small"), np.minimum(size, n_in_play - size) < criteria.min_rows),
+        (DEPENDENT, is_tested & (found >= query.fails_from[dof])),
+        (OPEN, is_tested & ~(found < query.passes_below[dof])),
         (CODES.index("unreplicated"), is_unreplicated),
         (OPEN, is_open),
-        (CODES.index("unhelpful"), utility < question.least_utility),
+        (CODES.index("unhelpful"), utility < criteria.min_utility),
     ]
-    if question.least_evidence > 0:
-        evidence, largest = _compute_evidence(leaves, in_play, query.rates)
-        off = evidence - question.least_evidence
-        is_open = np.abs(off) <= question.evidence_slack * largest
+    if criteria.min_evidence > 0:
+        evidence, largest = _compute_evidence(leaves, in_play, query.positive_rates)
+        off = evidence - criteria.min_evidence
+        is_open = np.abs(off) <= criteria.evidence_slack * largest
         conditions += [(OPEN, is_open), (CODES.index("unhelpful"), off < 0)]
     codes, holds = zip(*conditions, strict=True)
     return np.select(holds, codes, ALLOWED).astype(np.uint8)

@@ -38,9 +38,10 @@ from icscm.exceptions import IcscmError, reject_unknown
 from icscm.io.naming import check_columns
 from icscm.sources.bits.packing import open_packed
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
-from icscm.sources.countable import BinningConfig, Countable, StoredSource
+from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.gpu.card import choose_card
 from icscm.sources.gpu.stores import Unsorted, put_bits
+from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
 from icscm.tables.labels import check_labels, encode_environments, number_environments
 

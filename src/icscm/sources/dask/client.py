@@ -1,13 +1,13 @@
 """Clusters: a client, the tasks that run on its workers, and the count source over them.
 
     client                    workers
-    rule            ------>   every piece: which rows leave                  icscm-keep
-                              every piece: count them, or those that stay    icscm-count
+    rule            ------>   every piece: of which rows it is true          icscm-split
+                              every piece: count them                        icscm-count
     one cube        <------   sum, eight at a time, those of a worker first  icscm-sum
 
-Rules are sent out and counts come back; rows stay where they are. The rows of a piece in play are
-derived from the piece and the rules so far, each step a task of its own, so that Dask can recompute
-what a lost worker held. Without a client the same tasks run on Dask's local scheduler.
+Rules are sent out and counts come back; rows stay where they are. The rows of a path are derived
+from a piece and the rules, each rule a task of its own, so that Dask can recompute what a lost
+worker held. Without a client the same tasks run on Dask's local scheduler.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +27,16 @@ from dask.delayed import Delayed, delayed
 from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
 from icscm._types import BoolArray, CountArray
 from icscm._version import __version__
-from icscm.engine.counts import BinnedRule, CountCube, PatternTable, SourceInfo
-from icscm.engine.pieces import Block, InPlay, Piece, add_patterns, make_cubes
+from icscm.engine.counts import (
+    BinnedColumns,
+    BinnedRule,
+    CountCube,
+    PatternTable,
+    RulePath,
+    SourceInfo,
+)
+from icscm.engine.pieces import Block, Piece, RowsOfPaths, add_patterns, make_cubes
+from icscm.engine.stores import Rows
 from icscm.exceptions import IcscmError
 
 Function = Callable[..., Any]
@@ -173,71 +181,95 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
 
 
 class DaskSource:
-    """Counts over pieces that live on workers.
+    """Counts rows in pieces that live on workers.
 
-    `pieces` are made by `make_piece` with these `blocks`, each as a delayed task. They stay on
-    the workers as long as this source lives.
+    Parameters
+    ----------
+    pieces : list of Delayed
+        Pieces made by `make_piece` with these `blocks`. They stay on the workers as long as this
+        source lives.
+    blocks : sequence of Block
+        The columns in the order, and in the blocks, in which they are counted.
+    info : SourceInfo
+        What the counts are counts of.
     """
 
+    clusters = None
+    rows = None
+    shortlister = None
+
     def __init__(self, pieces: list[Delayed], blocks: Sequence[Block], info: SourceInfo) -> None:
-        self.candidates, self.classes, self.environments, self.notes = info
+        self.columns = info.candidates
+        self.classes = info.classes
+        self.environments = info.environments
+        self.notes = info.notes
         self._blocks = blocks
         self._pieces, self._homes = persist(pieces), [""] * len(pieces)
         self._totals: CountArray = self._ask("sum", ADD_COUNTS, "total", Piece.count_totals)
         self._pieces, self._homes = order_by_worker(self._pieces)
-        self._in_play: list[Delayed] = persist(map_tasks("keep", Piece.start, self._pieces))
-        self._cubes: list[CountArray] = []
-        # which rows to count next; None where the cubes are those of the rows in play
-        self._pending: Function | None = count_staying
+        all_rows = persist(map_tasks("rows", get_rows, self._pieces))
+        self._rows_of_paths = RowsOfPaths(all_rows, self._split)
+        self._path: tuple[BinnedRule, ...] = ()
 
-    def count_totals(self) -> CountArray:
-        return self._totals.copy()
+    def count_rows(self, path: RulePath = ()) -> CountArray:
+        """Count the rows of a path by (outcome, environment)."""
+        if not path:
+            return self._totals.copy()
+        counts: CountArray = self._ask(
+            "sum", ADD_COUNTS, "total", count_some_rows, self._rows_of_paths.find(path)
+        )
+        return counts
 
-    def counts(self) -> Iterator[CountCube]:
-        if self._pending is not None and self._is_cube_small():
-            counted = [*self._count(self._pending, self._in_play)]
-            if self._pending is count_leaving:
-                counted = [old - left for old, left in zip(self._cubes, counted, strict=True)]
-            self._cubes, self._pending = counted, None
-        cubes = self._count(count_staying, self._in_play) if self._pending else self._cubes
-        yield from make_cubes(self._blocks, cubes)
-
-    def keep(self, rule: BinnedRule) -> None:
-        is_few = self._pending is None and self._covers_few(rule)
-        self._pending = count_leaving if is_few else count_staying
-        # the step before is released; Dask keeps its graph for as long as it may need it
-        keep = partial(Piece.keep, rule=rule)
-        self._in_play = persist(map_tasks("keep", keep, self._pieces, self._in_play))
-
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        return make_cubes(self._blocks, self._count(partial(count_satisfying, list(path))))
-
-    def find_same_coverage(self, rule: BinnedRule, others: Sequence[BinnedRule]) -> BoolArray:
-        compare = partial(Piece.find_same_coverage, rule=rule, others=list(others))
-        merge = np.logical_and.reduce
-        return np.asarray(self._ask("all", merge, "compare", compare, self._in_play))
+    def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
+        """Count the rows of a path by (column, bin, outcome, environment)."""
+        return make_cubes(self._blocks, self._count(Piece.count, self._rows_of_paths.find(path)))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        """Count all rows by the truth of each rule."""
         count = partial(Piece.count_patterns, rules=list(rules))
         table: PatternTable = self._ask("sum", add_patterns, "pattern", count)
         return table
 
+    def find_same_coverage(
+        self, path: RulePath, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> BoolArray:
+        """Find which of the other rules cover exactly the rows of a path that `rule` covers."""
+        compare = partial(Piece.find_same_coverage, rule=rule, others=list(others))
+        rows = self._rows_of_paths.find(path)
+        return np.asarray(self._ask("all", np.logical_and.reduce, "compare", compare, rows))
+
+    def _split(self, rows: list[Delayed], rule: BinnedRule) -> tuple[list[Delayed], list[Delayed]]:
+        """Split rows on the workers: those of which a rule is true, and the others.
+
+        Dask keeps the graph of how rows came about for as long as it may need it.
+        """
+        halves = map_tasks("split", partial(Piece.split, rule=rule), self._pieces, rows)
+        true_rows = map_tasks("true", itemgetter(0), halves)
+        false_rows = map_tasks("false", itemgetter(1), halves)
+        persisted = persist([*true_rows, *false_rows])
+        return persisted[: len(rows)], persisted[len(rows) :]
+
+    # --- as in version 0.3: goes --------------------------------------------------
+
+    @property
+    def candidates(self) -> BinnedColumns:
+        return self.columns
+
+    def count_totals(self) -> CountArray:
+        return self.count_rows()
+
+    def counts(self) -> Iterator[CountCube]:
+        return self.count_cubes(self._path)
+
+    def keep(self, rule: BinnedRule) -> None:
+        self._path = (*self._path, rule)
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        return self.count_cubes(tuple(path))
+
     def _is_cube_small(self) -> bool:
         n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)
         return n_cells * np.dtype(COUNT_DTYPE).itemsize <= MAX_KEPT_CUBE_BYTES
-
-    def _covers_few(self, rule: BinnedRule) -> bool:
-        """Whether counting the covered rows and subtracting is less work than counting the others.
-
-        Each row is covered once, so all steps of a fit together count at most twice the rows,
-        whatever the number of rules.
-        """
-        for block, counts in zip(self._blocks, self._cubes, strict=True):
-            (at,) = np.nonzero(block.features == rule.feature)
-            if len(at):
-                by_bin = counts[at[0]].sum(axis=(1, 2))[: len(rule.satisfied)]
-                return bool(2 * by_bin[rule.satisfied].sum() >= by_bin.sum())
-        return True  # a rule on a constant column covers no sample, or all
 
     def _count(self, function: Function, *columns: list[Delayed]) -> Iterator[CountArray]:
         """The cube of each block, over all pieces; all at once if they are small."""
@@ -257,19 +289,14 @@ class DaskSource:
         return merge_tasks(how, merge, answers, self._homes)
 
 
-def count_staying(piece: Piece, in_play: InPlay, block: int) -> CountArray:
-    """The cube of the rows in play."""
-    return piece.count(in_play.stay, block)
+def get_rows(piece: Piece) -> Rows:
+    """All rows of a piece."""
+    return piece.rows
 
 
-def count_leaving(piece: Piece, in_play: InPlay, block: int) -> CountArray:
-    """The cube of the rows that the last rule covered."""
-    return piece.count(in_play.left, block)
-
-
-def count_satisfying(path: Sequence[BinnedRule], piece: Piece, block: int) -> CountArray:
-    """The cube of the rows that satisfy every rule."""
-    return piece.count(piece.keep_all(path).stay, block)
+def count_some_rows(piece: Piece, rows: Rows) -> CountArray:
+    """Count some rows of a piece by (outcome, environment)."""
+    return rows.sizes.reshape(2, piece.n_environments)
 
 
 def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:

@@ -38,7 +38,7 @@ from icscm.engine.stores import CodeStore, Rows
 from icscm.engine.threads import run_ahead, split_evenly
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.streams import TableReader
-from icscm.sources.countable import StoredSource, place
+from icscm.sources.stored import StoredSource, place
 from icscm.writing import format_size
 
 # Memory of a row beyond the batches read and written, at the most, which is in the search: where it

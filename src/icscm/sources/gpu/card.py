@@ -11,7 +11,15 @@ import numpy as np
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._lazy import special
 from icscm._types import Array, IntArray
-from icscm.engine.counts import ORDERED, CountCube, Layout, ScreenQuery, Shortlist
+from icscm.engine.counts import (
+    ORDERED,
+    CandidateCriteria,
+    CountCube,
+    Layout,
+    Shortlist,
+    ShortlistOrder,
+    ShortlistQuery,
+)
 from icscm.engine.stores import Rows, Store
 from icscm.engine.threads import split_evenly
 from icscm.exceptions import IcscmError, Parameter
@@ -160,7 +168,7 @@ class Screened(NamedTuple):
 
 @dataclass(eq=False)
 class CardBits(Store):
-    """Two-valued columns on the card, which also screens candidates: see `engine.counts.Judge`.
+    """Two-valued columns on the card, which also examines candidates: a `Shortlister`.
 
     `words` are uint32 (feature, word), a bit a sample in the order of the sorted rows, 16 bytes at
     a time; `n_alike` is how many identical features each stands for.
@@ -257,31 +265,52 @@ class CardBits(Store):
         in_play, *more = map(self.card.send, (n_in_play.astype(np.int32), *places))
         return Segments(in_play, len(n_in_play) // 2, n_by_label, *more)
 
-    def make_query(self, question: ScreenQuery) -> DeviceQuery:
-        """The question with its critical values on the card."""
-        n_by_label = self.segments.n_by_label[:: -1 if question.inverted else 1]
-        numbers = np.arange(min(_LOGARITHMS, sum(n_by_label) + 1) if question.test == "g" else 1)
-        known = question.lower, question.upper, special.xlogy(numbers, numbers)
-        sent = map(self.card.send, (*known, question.factors, question.rates))
-        return DeviceQuery(question, *sent, *n_by_label)
+    def make_query(self, criteria: CandidateCriteria) -> DeviceQuery:
+        """Send the arrays of the criteria to the card."""
+        n_negative, n_positive = self.segments.n_by_label[:: -1 if criteria.is_inverted else 1]
+        n_logarithms = 1
+        if criteria.statistic == "g":
+            n_logarithms = min(_LOGARITHMS, n_negative + n_positive + 1)
+        numbers = np.arange(n_logarithms)
+        return DeviceQuery(
+            criteria=criteria,
+            passes_below=self.card.send(criteria.passes_below),
+            fails_from=self.card.send(criteria.fails_from),
+            logarithms=self.card.send(special.xlogy(numbers, numbers)),
+            replication_factors=self.card.send(criteria.replication_factors),
+            positive_rates=self.card.send(criteria.positive_rates),
+            n_negative=n_negative,
+            n_positive=n_positive,
+        )
 
-    def screen(self, question: ScreenQuery) -> "Screened":
+    def screen(self, criteria: CandidateCriteria) -> "Screened":
         """One scan of all columns."""
-        query = self.make_query(question)
+        query = self.make_query(criteria)
         totals = self.card.xp.empty((len(self), 2), dtype=np.int32)
         codes = self.card.xp.empty(len(self), dtype=np.uint8)
         for part, words in self.parts():
             self.judge(words, query, totals[part], codes[part])
         return Screened(totals, codes, query)
 
+    @property
+    def shortlister(self) -> "CardBits":
+        """Itself."""
+        return self
+
     @translate_card_errors()
-    def shortlist(self, question: ScreenQuery) -> Shortlist | None:
-        """The candidates that can matter to a search."""
+    def shortlist(self, query: ShortlistQuery) -> Shortlist:
+        """List the columns that can matter to a search; all where it cannot decide."""
         if not self._can_judge():
-            return None
-        screened, kernels = self.screen(question), self.card.kernels
+            return Shortlist(cubes=self.counts())
+        if query.order is ShortlistOrder.P_VALUE:
+            return Shortlist(cubes=self._list_nearest(query.criteria, query.n_rejected))
+        return self._list_best(query)
+
+    def _list_best(self, question: ShortlistQuery) -> Shortlist:
+        """List what may be chosen, and the rejected of largest utility."""
+        screened, kernels = self.screen(question.criteria), self.card.kernels
         best = kernels.find_next(*screened, (launching.ALLOWED,), launching.FIRST)
-        n_ties, tied = self._list_ties(screened, best)
+        n_ties, tied = self._list_ties(screened, best, question.n_ties)
         rejected, key = [], launching.FIRST  # those of largest utility
         for _ in range(question.n_rejected):
             key = kernels.find_next(*screened, launching.REJECTED, key)
@@ -300,9 +329,15 @@ class CardBits(Store):
         n_candidates = int(tally.sum() - tally[launching.NONE])
         n_ties -= 0 if best is None else own.count_ties(n_alike, best)
         own_key = None if best is None else (best.utility, best.margin)
-        return Shortlist(self.make_cubes(listed), n_candidates, refused, n_ties, own_key)
+        return Shortlist(
+            cubes=self.make_cubes(listed),
+            n_candidates=n_candidates,
+            n_rejected=refused,
+            n_ties=n_ties,
+            best=own_key,
+        )
 
-    def _list_ties(self, screened: "Screened", best: Key | None) -> tuple[int, IntArray]:
+    def _list_ties(self, screened: "Screened", best: Key | None, most: int) -> tuple[int, IntArray]:
         """How many rules tie with the best, and the first of those with the same leaf."""
         if best is None:
             return 0, np.empty(0, dtype=np.int64)
@@ -313,7 +348,7 @@ class CardBits(Store):
         first, sign = divmod(best.order, 2)
         assert first == int(holders[0])
         leaf = leaf if sign else in_play - leaf
-        alike, most = [np.empty(0, dtype=np.int64)], screened.query.question.n_ties
+        alike = [np.empty(0, dtype=np.int64)]
         for start in range(0, len(holders), _COMPARED):
             some = holders[start : start + _COMPARED]
             ones = self.count(some)
@@ -323,12 +358,9 @@ class CardBits(Store):
                 break
         return n_ties, np.concatenate(alike)[:most]
 
-    @translate_card_errors()
-    def list_nearest(self, question: ScreenQuery) -> Iterator[CountCube] | None:
-        """The columns of rules that the test rejects, or may reject, with the largest p-values."""
-        if not self._can_judge():
-            return None
-        card, query, n = self.card, self.make_query(question), question.n_rejected
+    def _list_nearest(self, criteria: CandidateCriteria, n: int) -> Iterator[CountCube]:
+        """The columns of the n rules that the test rejects, or may, with the largest p-values."""
+        card, query = self.card, self.make_query(criteria)
         found: list[tuple[IntArray, Array]] = []
         opened = [np.empty(0, dtype=np.int64)]
         for part, words in self.parts(_TESTED):

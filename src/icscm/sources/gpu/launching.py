@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icscm._types import Array
-from icscm.engine.counts import ScreenQuery
+from icscm.engine.counts import CandidateCriteria
 from icscm.engine.stores import Rows
 
 # Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds: see `kernels.cu`.
@@ -42,17 +42,17 @@ class Segments(NamedTuple):
 
 
 class DeviceQuery(NamedTuple):
-    """A question with its critical values on the card, and the labels as it sees them.
+    """Criteria with their arrays on the card, and the rows in play by the outcome as they see it.
 
     `logarithms` are x log x of the first whole numbers.
     """
 
-    question: ScreenQuery
-    lower: Any
-    upper: Any
+    criteria: CandidateCriteria
+    passes_below: Any
+    fails_from: Any
     logarithms: Any
-    factors: Any
-    rates: Any
+    replication_factors: Any
+    positive_rates: Any
     n_negative: int
     n_positive: int
 
@@ -88,7 +88,7 @@ def compute_keys(totals: Any, query: DeviceQuery, sign: int) -> tuple[Any, Any]:
     a, b = totals[:, 0].astype(np.int64), totals[:, 1].astype(np.int64)
     if sign == 0:
         a, b = query.n_negative - a, query.n_positive - b
-    return query.question.den * a - query.question.num * b, a - b
+    return query.criteria.p_denominator * a - query.criteria.p_numerator * b, a - b
 
 
 _THREADS = 256
@@ -244,27 +244,47 @@ def _find_width(segments):
 
 
 def _find_name(name, query):
-    return f"{name}_by_likelihood" if query.question.test == "g" else name
+    return f"{name}_by_likelihood" if query.criteria.statistic == "g" else name
 
 
 def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
     """Arguments of the kernels that judge columns."""
-    question, logarithms = query.question, query.logarithms
-    labels = np.int32(query.n_negative), np.int32(query.n_positive), np.int32(question.inverted)
-    utility = np.int64(question.num), np.int64(question.den), np.int32(question.n_least)
-    test = np.int32(TESTS.index(question.test)), query.lower, query.upper
-    bounds = question.unreplicated_below, question.replicated_from
-    limits = query.factors, *map(np.float64, bounds), np.int64(question.least_utility)
-    evidence = map(np.float64, (question.least_evidence, question.evidence_slack))
-    out = totals, codes, *(_NOTHING if each is None else each for each in (statistics, dofs))
+    criteria = query.criteria
     places = np.int32(segments.n_environments), segments.in_play
-    known = *test, logarithms, np.int32(len(logarithms)), *limits, query.rates, *evidence
-    return *places, *labels, *utility, *known, *out
+    outcomes = np.int32(query.n_negative), np.int32(query.n_positive)
+    utility = np.int64(criteria.p_numerator), np.int64(criteria.p_denominator)
+    test = np.int32(TESTS.index(criteria.statistic)), query.passes_below, query.fails_from
+    logarithms = query.logarithms, np.int32(len(query.logarithms))
+    unreplicated_below = np.float64(criteria.unreplicated_below)
+    replicated_from = np.float64(criteria.replicated_from)
+    min_evidence = np.float64(criteria.min_evidence)
+    evidence_slack = np.float64(criteria.evidence_slack)
+    # 0 for a result that is not wanted
+    results = [_NOTHING if array is None else array for array in (statistics, dofs)]
+    return (
+        *places,
+        *outcomes,
+        np.int32(criteria.is_inverted),
+        *utility,
+        np.int32(criteria.min_rows),
+        *test,
+        *logarithms,
+        query.replication_factors,
+        unreplicated_below,
+        replicated_from,
+        np.int64(criteria.min_utility),
+        query.positive_rates,
+        min_evidence,
+        evidence_slack,
+        totals,
+        codes,
+        *results,
+    )
 
 
 def _list_ranking(totals, codes, query, wanted):
     """Arguments of the kernels that scan judged columns."""
     labels = np.int32(query.n_negative), np.int32(query.n_positive)
-    ratio = np.int64(query.question.num), np.int64(query.question.den)
+    ratio = np.int64(query.criteria.p_numerator), np.int64(query.criteria.p_denominator)
     is_wanted = np.uint32(sum(1 << code for code in wanted))
     return totals, codes, np.int64(len(codes)), *labels, *ratio, is_wanted

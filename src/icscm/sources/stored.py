@@ -1,0 +1,359 @@
+"""Rows that are all in stores of this process: in memory, in a mapped file, on a graphics card.
+
+What several sources share: they differ in how the stores are made. Codes of columns never change,
+and the rows of a path are found on demand, so that a source can be asked anything at any time.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
+from icscm.engine import clusters as cluster_sums
+from icscm.engine.counts import (
+    BinnedColumns,
+    BinnedRule,
+    BinnedSplit,
+    ClusterPatterns,
+    Clusters,
+    CountCube,
+    PatternTable,
+    RowCells,
+    RulePath,
+    Shortlist,
+    ShortlistQuery,
+    SourceInfo,
+)
+from icscm.engine.pieces import Piece, RowsOfPaths, find_leaves, number_patterns
+from icscm.engine.stores import Rows, Store
+
+
+def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
+    """Put the stores of one source where `device` wants them."""
+    from icscm.sources.gpu.card import choose_card  # later: few have a card
+    from icscm.sources.gpu.stores import put_on_card
+
+    card = choose_card(device, sum(store.n_bytes for store in stores))
+    return stores if card is None else [put_on_card(card, store, rows) for store in stores]
+
+
+class StoredSource:
+    """Counts rows whose columns are in stores.
+
+    Parameters
+    ----------
+    info : SourceInfo
+        What the counts are counts of.
+    stores : sequence of Store
+        The binned columns.
+    rows : Rows
+        The rows that count, sorted by outcome and environment.
+    position : array of int
+        Where each row of the table is among the sorted ones.
+    groups : Clusters, optional
+        Rows that belong together.
+    """
+
+    def __init__(
+        self,
+        info: SourceInfo,
+        stores: Sequence[Store],
+        rows: Rows,
+        position: Array,
+        groups: Clusters | None = None,
+    ) -> None:
+        self.info = info
+        self.columns: BinnedColumns = info.candidates
+        self.classes = info.classes
+        self.environments = info.environments
+        self.notes = info.notes
+        self.position = position
+        self.groups = groups
+        self.piece = Piece(stores, rows, len(info.environments))
+        self._rows_of_paths = RowsOfPaths(rows, self.piece.split)
+        self._in_play = self.piece.start()
+
+    @property
+    def clusters(self) -> "StoredClusters | None":
+        """Counts rows that belong together; None if rows are independent."""
+        return None if self.groups is None else StoredClusters(self, self.groups)
+
+    @property
+    def rows(self) -> "StoredRows":
+        """The rows, one by one."""
+        return StoredRows(self)
+
+    @property
+    def shortlister(self) -> "StoredShortlister | None":
+        """The device that examines candidates, if it has all columns in one store.
+
+        With several stores the first of all tied rules could be in any of them.
+        """
+        if len(self.piece.stores) != 1 or self.piece.stores[0].shortlister is None:
+            return None
+        return StoredShortlister(self)
+
+    def count_rows(self, path: RulePath = ()) -> CountArray:
+        """Count the rows of a path by (outcome, environment)."""
+        return self.find_rows(path).sizes.reshape(2, len(self.environments)).copy()
+
+    def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
+        """Count the rows of a path by (column, bin, outcome, environment)."""
+        rows = self.find_rows(path)
+        for store in self.piece.stores:
+            yield from store.restrict(rows).counts()
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
+        """Count all rows by the truth of each rule."""
+        return self.piece.count_patterns(rules)
+
+    def find_same_coverage(
+        self, path: RulePath, rule: BinnedRule, others: Sequence[BinnedRule]
+    ) -> BoolArray:
+        """Find which of the other rules cover exactly the rows of a path that `rule` covers."""
+        return self.piece.find_same_coverage(self.find_rows(path), rule, others)
+
+    def find_rows(self, path: RulePath) -> Rows:
+        """Find the rows of which every rule of a path is true."""
+        return self._rows_of_paths.find(tuple(path))
+
+    def make_part(self, piece: Piece) -> Self:
+        """Make a source of the same columns and some of the rows."""
+        return type(self)(self.info, piece.stores, piece.rows, self.position, self.groups)
+
+    # --- as in version 0.3: goes --------------------------------------------------
+
+    @property
+    def candidates(self) -> BinnedColumns:
+        return self.columns
+
+    def draw(self, wanted: BoolArray, n_threads: int | None = 1) -> Self:
+        return self.make_part(self.piece.restrict(wanted, n_threads))
+
+    def number_units(self, codes: IntArray | None = None) -> IntArray:
+        return self.rows.number_units(codes)
+
+    def list_groups(self) -> IntArray | None:
+        return self.rows.list_groups()
+
+    def count_clusters(self, rules: Sequence[BinnedRule]) -> CountArray:
+        assert self.groups is not None
+        return cluster_sums.count_clusters(self.piece, self._in_play.stay, self.groups, rules)
+
+    def count_cluster_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
+        assert self.clusters is not None
+        return self.clusters.count_patterns(rules)
+
+    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> FloatArray:
+        assert self.clusters is not None
+        return self.clusters.square_residuals(splits, p)
+
+    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
+        assert self.clusters is not None
+        return self.clusters.count_leaf_moments(splits)
+
+    def sum_residuals(
+        self, rules: Sequence[BinnedRule], p: FloatArray, features: IntArray
+    ) -> Iterator[CountCube]:
+        return self.rows.sum_residuals(rules, p, features)
+
+    def list_cells(self) -> tuple[IntArray, IntArray]:
+        cells = self.rows.list_cells()
+        return cells.outcomes, cells.environments
+
+    def find_leaves(self, splits: Sequence[BinnedSplit], held_out: BoolArray) -> IntArray:
+        return self.rows.find_leaves(splits, held_out)
+
+    def count_totals(self) -> CountArray:
+        return self.count_rows()
+
+    def counts(self) -> Iterator[CountCube]:
+        for store in self.piece.stores:
+            yield from store.counts()
+
+    def keep(self, rule: BinnedRule) -> None:
+        self._in_play = self.piece.keep(self._in_play, rule)
+        for store in self.piece.stores:
+            store.remove(self._in_play.left, self._in_play.stay)
+
+    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
+        return self.count_cubes(tuple(path))
+
+
+class StoredRows:
+    """The rows of a source, one by one; see `icscm.engine.counts.RowAccess`."""
+
+    def __init__(self, source: StoredSource) -> None:
+        self._source = source
+        self._piece = source.piece
+        self._all_rows = source.piece.rows
+
+    def select(self, is_selected: BoolArray, n_threads: int | None = 1) -> StoredSource:
+        """Make a source of some rows, which are not binned again."""
+        return self._source.make_part(self._piece.restrict(is_selected, n_threads))
+
+    def take(self, table_rows: Array, n_threads: int | None = None) -> StoredSource:
+        """Make a source of some rows, given by their numbers in the table."""
+        position = self._source.position
+        is_taken = np.zeros(len(position), dtype=np.bool_)
+        is_taken[position[table_rows]] = True
+        return self.select(self._all_rows.take(is_taken), n_threads)
+
+    def list_cells(self) -> RowCells:
+        """List the outcome and the environment of each row."""
+        n_environments = len(self._source.environments)
+        cells = np.repeat(np.arange(2 * n_environments), self._all_rows.sizes)
+        return RowCells(outcomes=cells // n_environments, environments=cells % n_environments)
+
+    def list_groups(self) -> IntArray | None:
+        """List the number of the group of each row; None where no groups were given."""
+        clusters = self._source.groups
+        if clusters is None:
+            return None
+        return clusters.groups[self._all_rows.take(clusters.codes)]
+
+    def list_clusters(self) -> Clusters | None:
+        """List the cluster of each row: a group within an environment; None without groups."""
+        clusters = self._source.groups
+        if clusters is None:
+            return None
+        codes = self._all_rows.take(clusters.codes)
+        return Clusters(codes, clusters.starts, clusters.groups, clusters.unit)
+
+    def number_units(self, codes: IntArray | None = None) -> IntArray:
+        """Number the rows, or codes of them, by their first appearance in the table."""
+        import pandas
+
+        order = self._find_table_order()
+        units = np.empty(len(order), dtype=np.int64)
+        units[order] = np.arange(len(order))
+        if codes is not None:
+            units[order] = pandas.factorize(codes[order])[0]
+        return units
+
+    def to_table_order(self, values: Array) -> Array:
+        """Return values of the rows in the order of the table."""
+        return values[self._find_table_order()]
+
+    def from_table_order(self, values: Array) -> Array:
+        """Return values that are in the order of the table in that of the rows."""
+        in_order_of_rows = np.empty_like(values)
+        in_order_of_rows[self._find_table_order()] = values
+        return in_order_of_rows
+
+    def _find_table_order(self) -> IntArray:
+        """Find the rows in the order of the table, in which some of its rows may be left out."""
+        position = self._source.position
+        row_of_table = np.empty_like(position)
+        row_of_table[position] = np.arange(len(position), dtype=position.dtype)
+        return np.argsort(self._all_rows.take(row_of_table))
+
+    def list_columns(self) -> IntArray:
+        """List the columns that can be cut, ascending."""
+        columns = [store.features for store in self._piece.stores]
+        return np.sort(np.concatenate(columns)) if columns else np.empty(0, dtype=np.int64)
+
+    def read_bins(self, column: int) -> Array:
+        """Read the bin of each row in one of these columns."""
+        store = self._piece.find_store(column)
+        if store is None:
+            raise KeyError(column)
+        bins = self._all_rows.take(store.find_codes(column))
+        store.release()
+        return bins
+
+    def find_true(self, rule: BinnedRule) -> BoolArray:
+        """Find the rows of which a rule is true."""
+        return ~self._piece.find_covered(self._all_rows, rule)
+
+    def find_leaves(self, splits: Sequence[BinnedSplit], is_wanted: BoolArray) -> IntArray:
+        """Find the leaf of a tree in which each row falls; -1 for those that are not wanted."""
+        leaves = np.full(len(is_wanted), -1, dtype=np.int64)
+        wanted_rows, _ = self._all_rows.split(~is_wanted)
+        find_covered = partial(self._piece.find_covered, wanted_rows)
+        leaves[is_wanted] = find_leaves(splits, len(wanted_rows), find_covered)
+        return leaves
+
+    def sum_values(
+        self, values: FloatArray, columns: IntArray | None = None
+    ) -> Iterator[CountCube]:
+        """Sum values (row, value) by (column, bin, value, environment); of all columns for None."""
+        return self._piece.sum_values(values, self.list_cells().environments, columns)
+
+    def sum_residuals(
+        self, rules: Sequence[BinnedRule], p: FloatArray, columns: IntArray
+    ) -> Iterator[CountCube]:
+        """Sum outcome - p, and p (1 - p), by (column, bin, 2, environment)."""
+        cells = self.list_cells()
+        truths = [self.find_true(rule) for rule in rules]
+        _, patterns = number_patterns(truths, len(self._all_rows))
+        p_of_row = p[patterns, cells.environments]
+
+        gradients = cells.outcomes - p_of_row
+        hessians = p_of_row * (1.0 - p_of_row)
+        return self.sum_values(np.column_stack((gradients, hessians)), columns)
+
+
+class StoredClusters:
+    """Counts rows that belong together; see `icscm.engine.counts.ClusterCounter`."""
+
+    def __init__(self, source: StoredSource, clusters: Clusters) -> None:
+        self._source = source
+        self._clusters = clusters
+        self.unit = clusters.unit
+
+    def count_moments(self, path: RulePath, rules: Sequence[BinnedRule]) -> CountArray:
+        """Count the moments (rule, environment, 4) of what each rule covers of a path's rows."""
+        rows = self._source.find_rows(path)
+        return cluster_sums.count_clusters(self._source.piece, rows, self._clusters, rules)
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
+        """Count all rows by cluster and the truth of each rule."""
+        return cluster_sums.count_cluster_patterns(self._source.piece, self._clusters, rules)
+
+    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
+        """Count the moments (leaf, environment, 4) of all rows in the leaves of a tree."""
+        outcomes = self._source.rows.list_cells().outcomes
+        patterns = ClusterPatterns(
+            patterns=self._find_leaves(splits),
+            clusters=self._list_codes(),
+            counts=np.column_stack((1 - outcomes, outcomes)),
+            starts=self._clusters.starts,
+        )
+        n_leaves = len(splits) + 1
+        return patterns.count_moments(np.arange(n_leaves), n_leaves)
+
+    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> FloatArray:
+        """Square the clusters' sums of outcome - p, with p (leaf, environment), and count clusters.
+
+        Both are added up by environment: (2, environment).
+        """
+        cells = self._source.rows.list_cells()
+        residuals = cells.outcomes - p[self._find_leaves(splits), cells.environments]
+        return cluster_sums.square_sums(residuals, self._list_codes(), self._clusters.starts)
+
+    def _find_leaves(self, splits: Sequence[BinnedSplit]) -> IntArray:
+        """Find the leaf of a tree in which each row falls."""
+        every_row = np.ones(len(self._source.piece.rows), dtype=np.bool_)
+        return self._source.rows.find_leaves(splits, every_row)
+
+    def _list_codes(self) -> Array:
+        """List the cluster of each row."""
+        return self._source.piece.rows.take(self._clusters.codes)
+
+
+class StoredShortlister:
+    """Examines candidates on the device that has the columns, for the rows of any path."""
+
+    def __init__(self, source: StoredSource) -> None:
+        self._source = source
+
+    def shortlist(self, query: ShortlistQuery) -> Shortlist:
+        """List the columns that can matter; where the card cannot decide, it lists a column."""
+        (store,) = self._source.piece.stores
+        rows_of_path = self._source.find_rows(query.path)
+        shortlister = store.restrict(rows_of_path).shortlister
+        assert shortlister is not None  # else the source would have none
+        return shortlister.shortlist(query)
