@@ -120,7 +120,7 @@ def measure(cluster: Client, size: Size) -> Run:
     in_source: list[float] = []
     start = time.perf_counter()
     with get_task_stream(cluster) as stream, timing(in_source):
-        countable = open_dask(X, y, e, preparation=learner.prepare())
+        countable = open_dask(X, y, environments=e, preparation=learner.prepare())
         opened = time.perf_counter()
         in_source.clear()
         learner.fit_counts(countable)

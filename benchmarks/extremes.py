@@ -83,7 +83,7 @@ def measure(name: str, sizes: tuple[int, ...], make: Callable[[int], Table]) -> 
 
 def learn(X: Any, y: Any, environments: Any) -> tuple[ICSCMClassifier, Any]:
     learner = ICSCMClassifier()
-    samples = open_memory(X, y, environments, preparation=learner.prepare())
+    samples = open_memory(X, y, environments=environments, preparation=learner.prepare())
     return learner.fit_counts(samples), samples
 
 

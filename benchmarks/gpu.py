@@ -380,13 +380,13 @@ def measure_dense(card: Card, options: argparse.Namespace) -> None:
     found = {}
     for name, table, where in (("CPU", X, "cpu"), ("host", X, device), ("card", there, device)):
         learner.set_params(device=where)
-        rows = table, labels, environments
-        opened = take_time(card, partial(open_memory, *rows, preparation=learner.prepare()), 3)
-        samples = open_memory(*rows, preparation=learner.prepare())
+        rows = {"X": table, "y": labels, "environments": environments}
+        opened = take_time(card, partial(open_memory, **rows, preparation=learner.prepare()), 3)
+        samples = open_memory(**rows, preparation=learner.prepare())
         settings = learner.make_settings(samples)
         searched = take_time(card, partial(search_again, samples.source, settings), 3)
-        fitted = take_time(card, partial(learner.fit, *rows), 3)
-        found[name] = learner.fit(*rows).trace_
+        fitted = take_time(card, partial(learner.fit, **rows), 3)
+        found[name] = learner.fit(**rows).trace_
         print(
             f"{n_rows:,} x {n_columns} from the {name}: opened {opened:.3f} s, searched "
             f"{searched:.3f} s, fit {fitted:.3f} s",
@@ -408,7 +408,7 @@ def measure_trees(X: Any, there: Any, labels: Any, environments: Any, device: st
         for where, table in (("cpu", X), (device, there)):
             learner.set_params(device=where)
             start = time.perf_counter()
-            learner.fit(table, labels, environments)
+            learner.fit(table, labels, environments=environments)
             taken = time.perf_counter() - start
             print(f"{type(learner).__name__} on {where}: {taken:.2f} s", flush=True)
 
@@ -441,7 +441,7 @@ def measure_estimators(options: argparse.Namespace) -> None:
         for where in dict.fromkeys(("cpu", device)):
             learner = ICSCMClassifier(max_rules=3, min_utility=0.0, device=where)
             start = time.perf_counter()
-            samples = open_bits(path, labels, "y", "e", preparation=learner.prepare())
+            samples = open_bits(path, labels, "y", environments="e", preparation=learner.prepare())
             opened = time.perf_counter() - start
             found[where] = learner.fit_counts(samples)
             taken = time.perf_counter() - start

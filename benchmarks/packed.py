@@ -155,7 +155,7 @@ def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):
     return [
         (
             lambda learner: learner.fit(X, y, environments=e),
-            lambda learner: open_memory(X, y, e, preparation=learner.prepare()).source,
+            lambda learner: open_memory(X, y, environments=e, preparation=learner.prepare()).source,
         )
     ]
 
@@ -174,8 +174,10 @@ def prepare_file(_: str, n_rows: int, n_columns: int, scratch: Path):
     frames = [pd.DataFrame({"genome": bits.samples, "y": y, "e": e}) for e in places]
     return [
         (
-            lambda learner, frame=frame: learner.fit_counts(open_bits(bits, frame, "y", "e")),
-            lambda _, frame=frame: open_bits(bits, frame, "y", "e").source,
+            lambda learner, frame=frame: learner.fit_counts(
+                open_bits(bits, frame, "y", environments="e")
+            ),
+            lambda _, frame=frame: open_bits(bits, frame, "y", environments="e").source,
         )
         for frame in frames
     ]

@@ -43,8 +43,11 @@ def main() -> None:
 def measure(*, is_quick: bool = False) -> Iterator[tuple[str, float, float]]:
     yield from measure_fits(is_quick=is_quick)
     many = make_floats(*((1_000, 20) if is_quick else (100_000, 200)))
-    parts = ICSCMClassifier(), many["X"], many["y"], many["e"]
-    (seconds,) = find_best([lambda: stability_selection(*parts, random_state=0)], 1)
+    learner = ICSCMClassifier()
+    select = partial(
+        stability_selection, learner, many["X"], many["y"], environments=many["e"], random_state=0
+    )
+    (seconds,) = find_best([select], 1)
     yield f"seconds stability_selection, 100 subsamples of {describe(many)}", seconds, 2.0
     imports = ["from icscm import ICSCMClassifier", PEERS]
     own, peers = find_best([partial(run, code) for code in imports], 1 if is_quick else 10)

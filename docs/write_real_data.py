@@ -110,7 +110,10 @@ def hold_against_goals(title: str, table: Table, found: Comparison) -> Iterator[
     """Whether a default of ours is worse than the baseline, and what pruning costs."""
     ours = {name: each for name, each in make_all().items() if name in OURS or PLAIN in name}
     without = {"min_rows": len(table[1]) + 1}  # environments are not held out again
-    draws = [compare(*table, ours, random_state=seed, **without) for seed in range(N_DRAWS)]
+    draws = [
+        compare(*table[:2], environments=table[2], candidates=ours, random_state=seed, **without)
+        for seed in range(N_DRAWS)
+    ]
     worse = []
     for i, name in enumerate(ours, start=1):
         losses = [-100 * draw.candidates[i].gain[0] for draw in draws]  # type: ignore[index]
@@ -154,7 +157,7 @@ def main(folder: str | None = None) -> None:
     for title, load in TABLES.items():
         print(title, flush=True)
         table = load(folder)[:3]
-        results[title] = found = compare(*table, make_all())
+        results[title] = found = compare(*table[:2], environments=table[2], candidates=make_all())
         sections += describe(title, table[0], found)
         goals += hold_against_goals(title, table, found)
     parts = [

@@ -87,7 +87,7 @@ def run_task(task: Task, seed: int) -> Row:
     X, y, places, lineages = simulate(task["clones"], seed)
     groups = None if task["groups"] == "no" else lineages
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        learner = LEARNERS[task["learner"]]().fit(X, y, places, groups=groups)
+        learner = LEARNERS[task["learner"]]().fit(X, y, environments=places, groups=groups)
     used = {*learner.features_used_}
     out = {each.rule.feature for each in getattr(learner.trace_, "rejected_columns", ())}
     return {
@@ -112,7 +112,7 @@ def compute_p_value(
     g, h = y - rates[places], (rates * (1 - rates))[places]
     design = np.ones(n_places)
     if groups is not None:
-        source = open_memory(x[:, np.newaxis], y, places, groups=groups).source
+        source = open_memory(x[:, np.newaxis], y, environments=places, groups=groups).source
         squares = source.square_residuals([], rates[np.newaxis])
         design = compute_design_effects(squares, sizes * rates * (1 - rates), sizes)
     sums = [np.bincount(places, each * x, n_places) / design for each in (g, h)]

@@ -103,7 +103,7 @@ def reject_leaf(design: Design, difference: float, rng: np.random.Generator) -> 
     naive = ChiSquaredTest().compute_p_values(table)
     is_single = design.rows == 1 and design.sizes == "same"
     own = {"sample_weight": weights, "groups": None if is_single else group}
-    source = open_memory(feature[:, np.newaxis], y, place, **own).source
+    source = open_memory(feature[:, np.newaxis], y, environments=place, **own).source
     rule = BinnedRule(0, np.array([False, True]))
     (cube,) = source.counts()
     leaf, effects = cube.counts[:, 0], None

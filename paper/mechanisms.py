@@ -139,7 +139,7 @@ def run_task(task: Task, _: int) -> Row:
     own = make_seed(task["seed"], task["table"], task["run"])  # the same for all learners
     X, y, places, groups = MAKERS[task["table"]](own)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        learner = LEARNERS[task["learner"]]().fit(X, y, places, groups=groups)
+        learner = LEARNERS[task["learner"]]().fit(X, y, environments=places, groups=groups)
     splits = learner.model_.splits
     first = splits[0].rule.feature if splits else ""
     false = [name for name in learner.features_used_ if not name.startswith("mechanism")]

@@ -128,19 +128,27 @@ def test_messages():
 def test_random_states(learner):
     """Learners raised scikit-learn's error for a `Generator`, and NumPy's for -1."""
     data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
-    learner.set_params(random_state=np.random.default_rng(1)).fit(*data)
+    learner.set_params(random_state=np.random.default_rng(1)).fit(*data[:2], environments=data[2])
     with pytest.raises(IcscmError, match=r"random_state must be .* a Generator or None; got -1"):
-        learner.set_params(random_state=-1).fit(*data)
+        learner.set_params(random_state=-1).fit(*data[:2], environments=data[2])
 
 
 def test_studies_take_a_random_state():
-    """Three studies called it `seed`; that word is still taken, with a warning."""
-    data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
+    """Three studies called it `seed`."""
+    data = make_conjunction(200, 0, n_environments=3, random_state=1)
     grid = {"p": [0.1, 1]}
-    search = partial(grid_search, icscm.SCMClassifier(max_rules=1), *data, grid, n_folds=2)
+    search = partial(
+        grid_search,
+        icscm.SCMClassifier(max_rules=1),
+        data.X,
+        data.y,
+        environments=data.environments,
+        grid=grid,
+        n_folds=2,
+    )
     found = search(random_state=3)
-    with pytest.warns(FutureWarning, match="seed is now random_state"):
-        assert search(seed=3).scores == found.scores
+    with pytest.raises(TypeError, match="grid_search has no argument seed: its name is random_st"):
+        search(seed=3)
     assert search(random_state=np.random.default_rng(3)).scores == found.scores
     assert len(search(random_state=np.random.RandomState(3)).scores) == 2
     with pytest.raises(IcscmError, match="random_state must be a whole number from 0"):
@@ -157,26 +165,32 @@ def test_seeds_are_checked(seed):
     with pytest.raises(IcscmError, match="random_state must be"):
         make_hospitals(random_state=seed)
     data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
-    learner = icscm.SCMClassifier(max_rules=1).fit(*data)
+    learner = icscm.SCMClassifier(max_rules=1).fit(*data[:2], environments=data[2])
     with pytest.raises(IcscmError, match="random_state must be"):
-        icscm.permutation_importance(learner, *data, random_state=seed)
+        icscm.permutation_importance(learner, *data[:2], environments=data[2], random_state=seed)
     with pytest.raises(IcscmError, match="random_state must be"):
-        icscm.choose_threshold(learner, *data, random_state=seed)
+        icscm.choose_threshold(learner, *data[:2], environments=data[2], random_state=seed)
 
 
 def test_more_subsamples_than_any_study_are_rejected():
     """A list of 10**30 subsamples was an OverflowError."""
     data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
     with pytest.raises(IcscmError, match="n_resamples must be a whole number from 1 to 100000"):
-        icscm.stability_selection(icscm.SCMClassifier(), *data, n_resamples=10**30)
+        icscm.stability_selection(
+            icscm.SCMClassifier(), *data[:2], environments=data[2], n_resamples=10**30
+        )
 
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_more_jobs_than_tasks():
     """The screen handed the number to joblib, which could not convert it."""
     data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
-    one = icscm.InvariantFeatureSelector(cv=2, n_jobs=1, random_state=0).fit(*data)
-    many = icscm.InvariantFeatureSelector(cv=2, n_jobs=10**30, random_state=0).fit(*data)
+    one = icscm.InvariantFeatureSelector(cv=2, n_jobs=1, random_state=0).fit(
+        *data[:2], environments=data[2]
+    )
+    many = icscm.InvariantFeatureSelector(cv=2, n_jobs=10**30, random_state=0).fit(
+        *data[:2], environments=data[2]
+    )
     assert many.kept_ == one.kept_
 
 

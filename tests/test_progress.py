@@ -81,7 +81,11 @@ def test_only_the_outermost_loop_of_several_items_reports(seen):
             lambda: evaluate(ICSCMClassifier().fit(**TABLE), **TABLE), [[4, 4]], id="evaluation"
         ),
         pytest.param(
-            lambda: compare(*DATA[:3], ["scm"], n_folds=2, min_rows=2), [[6, 6]], id="comparison"
+            lambda: compare(
+                *DATA[:2], environments=DATA[2], candidates=["scm"], n_folds=2, min_rows=2
+            ),
+            [[6, 6]],
+            id="comparison",
         ),
         pytest.param(
             lambda: InvariantFeatureSelector(SCMClassifier(), cv=2, tolerance=99).fit(**TABLE),

@@ -34,9 +34,11 @@ def results(data, learner):
         "trace": learner.trace_,
         "verdicts": learner.verdicts_,
         "verdict": learner.verdicts_[0],
-        "transfer": leave_one_environment_out(plain, *asked),
-        "stability": stability_selection(plain, *asked, n_resamples=4, random_state=0),
-        "check-up": check_environments(*asked),
+        "transfer": leave_one_environment_out(plain, *asked[:2], environments=asked[2]),
+        "stability": stability_selection(
+            plain, *asked[:2], environments=asked[2], n_resamples=4, random_state=0
+        ),
+        "check-up": check_environments(*asked[:2], environments=asked[2]),
     }
 
 
@@ -88,5 +90,5 @@ def test_hostile_names_are_text():
 def test_long_tables_say_that_they_are_cut():
     X = pd.DataFrame({"x": np.arange(4_000) % 2})
     rng = np.random.default_rng(0)
-    found = check_environments(X, rng.integers(0, 2, 4_000), np.arange(4_000) % 40)
+    found = check_environments(X, rng.integers(0, 2, 4_000), environments=np.arange(4_000) % 40)
     assert repr(found).endswith("and 10 more")

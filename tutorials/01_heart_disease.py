@@ -49,7 +49,7 @@ X.isna().groupby(hospital).mean().T.round(2)
 # The rate of disease ranges from 36 to 93 %, so that a model must be recalibrated at a new
 # hospital.
 
-check_environments(X, disease, hospital)
+check_environments(X, disease, environments=hospital)
 
 # %%
 # Screen the columns of a logistic regression
@@ -110,20 +110,20 @@ tree.validate(X, disease, environments=hospital)
 
 is_new = hospital == "hungarian"
 score.fit(X[~is_new], disease[~is_new], environments=hospital[~is_new])
-evaluate(score, X[is_new], disease[is_new], hospital[is_new])
+evaluate(score, X[is_new], disease[is_new], environments=hospital[is_new])
 
 # %%
 # It ranks patients as well as at the training hospitals, and overestimates their risk: fewer of the
 # patients examined there have the disease. The outcomes of 60 of them are used to update the
 # intercept, and the other patients to evaluate the update.
 
-there = X[is_new], disease[is_new], hospital[is_new]
-few, others = [each[:60] for each in there], [each[60:] for each in there]
-moved = score.recalibrate(few[0], few[1])
+X_new, disease_new, hospital_new = X[is_new], disease[is_new], hospital[is_new]
+moved = score.recalibrate(X_new[:60], disease_new[:60])
 
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 for name, model in {"as learned": score, "recalibrated": moved}.items():
-    scores = evaluate(model, *others).overall.scores
+    found = evaluate(model, X_new[60:], disease_new[60:], environments=hospital_new[60:])
+    scores = found.overall.scores
     interval = scores["intercept"]
     bounds = [[interval.value - interval.low], [interval.high - interval.value]]
     ax.errorbar(interval.value, name, xerr=bounds, marker="o", capsize=4)

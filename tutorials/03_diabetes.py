@@ -49,7 +49,7 @@ print(f"{patient.duplicated(keep=False).mean():.0%} are of a patient with severa
 # Check the environments
 # ----------------------
 
-check_environments(X, y, source)
+check_environments(X, y, environments=source)
 
 # %%
 # With and without groups
@@ -77,7 +77,7 @@ print(grouped.model_)
 # both training and test rows. Intervals of an evaluation take the groups into account, too:
 
 for name, groups in {"without": None, "with": patient}.items():
-    found = evaluate(grouped, X, y, source, groups=groups).overall.scores["auc"]
+    found = evaluate(grouped, X, y, environments=source, groups=groups).overall.scores["auc"]
     print(f"AUC {found.value:.3f}, 95% interval {found.low:.3f} to {found.high:.3f} {name} groups")
 
 # %%

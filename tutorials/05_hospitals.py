@@ -34,7 +34,7 @@ data.X.head(4)
 # A rule is tested by comparing hospitals, so inspect these first: number of rows, rate of the
 # outcome, and the minimum detectable difference.
 
-found = check_environments(data.X, deteriorated, hospital)
+found = check_environments(data.X, deteriorated, environments=hospital)
 found
 
 # %%
@@ -116,7 +116,7 @@ model.plot()
 # ``report(...).save("report.html")`` writes all of the above, and the rules at other levels alpha,
 # to one self-contained file. In a notebook it is displayed inline, as here.
 
-model.report(data.X, deteriorated, hospital, data_name="simulated admissions")
+model.report(data.X, deteriorated, environments=hospital, data_name="simulated admissions")
 
 # %%
 # The sixth hospital
@@ -147,7 +147,7 @@ pd.DataFrame(rows, columns=columns).round(3)
 # The full evaluation also compares the rate of each leaf with its prediction interval:
 
 there = pd.Series(["sixth"] * len(data.y_new), name="hospital")
-evaluate(model, data.X_new, pd.Series(data.y_new, name="deteriorated"), there)
+evaluate(model, data.X_new, pd.Series(data.y_new, name="deteriorated"), environments=there)
 
 # %%
 # The true causes

@@ -98,8 +98,8 @@ run(f"icscm fit genes.bits {options} --out model.json")
 # ----------------
 # In Python, the same file is opened with ``icscm.sources.open_bits``.
 
-store = here / "genes.bits", known, "resistant", "country"
-model = ICSCMClassifier().fit_counts(open_bits(*store))
+store = here / "genes.bits", known, "resistant"
+model = ICSCMClassifier().fit_counts(open_bits(*store, environments="country"))
 for rule, others in zip(model.rules_, model.equivalent_rules_, strict=True):
     print(f"{rule!s:12} just as well: {', '.join(map(str, others)) or '-'}")
 
@@ -112,7 +112,7 @@ for rule, others in zip(model.rules_, model.equivalent_rules_, strict=True):
 # -------------------
 # A learner without environments chooses a gene of the clone:
 
-plain = SCMClassifier(max_rules=2).fit_counts(open_bits(*store))
+plain = SCMClassifier(max_rules=2).fit_counts(open_bits(*store, environments="country"))
 print(plain.model_)
 rejected = model.trace_.to_frame("rejected")
 rejected[["step", "rule", "utility", "reason"]].head(3)

@@ -55,7 +55,9 @@ class Recorded(Site):
     """A site, and a record of what left it."""
 
     def __init__(self, rows):
-        self.site = LocalSite(data.X[rows], data.y[rows], data.environments[rows], agreement)
+        self.site = LocalSite(
+            data.X[rows], data.y[rows], environments=data.environments[rows], agreement=agreement
+        )
         self.sent = []
 
     def record(self, question, numbers):
@@ -99,7 +101,7 @@ together.trace_
 # thresholds all counts are equal; a plain ``fit`` chooses its own thresholds, and finds the same
 # rule here.
 
-pooled = LocalSite(data.X, data.y, data.environments, agreement)
+pooled = LocalSite(data.X, data.y, environments=data.environments, agreement=agreement)
 in_one_place = ICSCMClassifier().fit_counts(open_sites([pooled], agreement))
 assert in_one_place.model_ == together.model_
 assert in_one_place.trace_ == together.trace_

@@ -140,7 +140,7 @@ years[-1]["lactate"] = (9 * years[-1]["lactate"]).round()
 admissions = pd.concat(years, ignore_index=True)
 
 X = admissions.drop(columns=["deteriorated", "year"])
-watched = icscm.evaluate(model, X, admissions["deteriorated"], admissions["year"])
+watched = icscm.evaluate(model, X, admissions["deteriorated"], environments=admissions["year"])
 columns = ["environment", "n_samples", "error", "error_baseline", "ppv"]
 watched.to_frame()[columns].round(3)
 

@@ -21,10 +21,11 @@ from icscm.exceptions import IcscmWarning
 
 warnings.simplefilter("ignore", IcscmWarning)
 data = make_hospitals(random_state=0)
-known = data.X, data.y, data.environments
 errors = {}
 for learner in (SCMClassifier(max_rules=3), ICSCMClassifier()):
-    found = leave_one_environment_out(learner, *known, scorers=["error"])
+    found = leave_one_environment_out(
+        learner, data.X, data.y, environments=data.environments, scorers=["error"]
+    )
     learner.fit(data.X, data.y, environments=data.environments)
     out = {str(e.environment): e.scores["error"].value for e in found.held_out}
     out["new hospital"] = 1 - learner.score(data.X_new, data.y_new)

@@ -17,9 +17,15 @@ from icscm.datasets import make_hospitals
 # the rule is one of many that fit about equally well.
 
 data = make_hospitals(random_state=0)
-known = data.X, data.y, data.environments
 learner = ICSCMClassifier()
-found = stability_selection(learner, *known, n_resamples=40, random_state=0)
+found = stability_selection(
+    learner,
+    data.X,
+    data.y,
+    environments=data.environments,
+    n_resamples=40,
+    random_state=0,
+)
 print(f"{found.model}: on {found.model_frequency:.0%} of the subsamples")
 
 # %%

@@ -18,7 +18,9 @@ sizes = [100, 300, 1_000, 3_000, 10_000, 30_000]
 found = []
 for n_samples in sizes:
     data = make_conjunction(n_samples, random_state=0)
-    found.append(check_environments(data.X, data.y, data.environments).power)
+    found.append(
+        check_environments(data.X, data.y, environments=data.environments).power
+    )
 
 # %%
 # A rule covers only some of the rows, its leaf. The smaller the leaf, the larger

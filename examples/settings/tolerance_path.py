@@ -19,7 +19,9 @@ from icscm.datasets import make_hospitals
 data = make_hospitals(5_000, random_state=0)
 tree = InvariantTreeClassifier(max_leaves=6)
 tolerances = [None, 0.3, 0.1, 0.03, 0.01]
-path = tolerance_path(tree, data.X, data.y, data.environments, tolerances)
+path = tolerance_path(
+    tree, data.X, data.y, environments=data.environments, tolerances=tolerances
+)
 path.plot()
 path
 

@@ -7,7 +7,6 @@ options of the command line.
 import inspect
 import sys
 import tomllib
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -247,19 +246,6 @@ def make_generator(random_state: Any) -> np.random.Generator:
     check_value("random_state", random_state, cast(Allowed, get_spec("random_state").allowed))
     is_old = isinstance(random_state, np.random.RandomState)
     return np.random.default_rng(draw_seed(random_state) if is_old else random_state)
-
-
-def rename_seed(study: Fit) -> Fit:
-    """Let a study still accept `seed`, the old name of `random_state`."""
-
-    @wraps(study)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if "seed" in kwargs:
-            warnings.warn("seed is now random_state", FutureWarning, stacklevel=2)
-            kwargs["random_state"] = kwargs.pop("seed")
-        return study(*args, **kwargs)
-
-    return cast(Fit, call)
 
 
 def whole_or_nothing(fit: Fit) -> Fit:

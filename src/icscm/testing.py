@@ -44,8 +44,8 @@ def check_row_source(source: RowSource, expected: RowSource, cuts: Sequence[Cut]
     >>> from icscm.sources import open_memory
     >>> from icscm.testing import check_row_source
     >>> data = make_conjunction(50, random_state=0)
-    >>> mine = open_memory(data.X, data.y, data.environments).source
-    >>> expected = open_memory(data.X.astype(float), data.y, data.environments).source
+    >>> mine = open_memory(data.X, data.y, environments=data.environments).source
+    >>> expected = open_memory(data.X.astype(float), data.y, environments=data.environments).source
     >>> check_row_source(mine, expected, [Cut(feature=0, cut=0, negated=False)])
     """
     for cut in cuts:

@@ -63,7 +63,7 @@ def test_target_and_environment_are_those_of_the_model(folder):
 def test_the_json_is_what_python_says(folder):
     done = run("evaluate", folder / "model.json", folder / "new.csv", "--json")
     told, new = json.loads(done.stdout), make_frame(2)
-    found = evaluate(load(folder / "model.json"), new, new["ill"], new["place"])
+    found = evaluate(load(folder / "model.json"), new, new["ill"], environments=new["place"])
     assert told == {**found.to_dict(), "data": "new.csv"}
 
 

@@ -124,6 +124,6 @@ def test_reports_of_two_runs_are_equal():
     """A report held the seconds that its path along alpha took."""
     data = make_conjunction(300, random_state=1)
     learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-    reports = [learner.report(data.X, data.y, data.environments) for _ in range(2)]
+    reports = [learner.report(data.X, data.y, environments=data.environments) for _ in range(2)]
     assert reports[0].to_json() == reports[1].to_json()
     assert "seconds" not in reports[0].to_json()

@@ -135,7 +135,9 @@ def test_what_a_criterion_reaches_is_printed_kept_and_in_doubt_after_a_shift(fol
     with pytest.warns(ThresholdWarning, match=r"was chosen by sensitivity=0\.9 before the shift"):
         saved.recalibrate(prevalence=0.05)
     rows = pd.read_csv(folder / "all.csv")
-    chosen = choose_threshold(InvariantTreeClassifier(), rows[["age"]], rows["ill"], rows["site"])
+    chosen = choose_threshold(
+        InvariantTreeClassifier(), rows[["age"]], rows["ill"], environments=rows["site"]
+    )
     assert saved.set_threshold(chosen).settings["threshold"]["criterion"] == "youden"
     fixed = saved.set_threshold("costs=1:10")  # costs hold for any probabilities
     assert "threshold" not in fixed.settings

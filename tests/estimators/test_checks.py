@@ -31,14 +31,16 @@ def test_names_of_an_earlier_fit_are_forgotten():
     """`fit_counts` after `fit` with a Series kept the name of the earlier label."""
     X, y = np.arange(40).reshape(-1, 1), np.arange(40) > 20
     places = np.arange(40) % 2
-    learner = SCMClassifier().fit(X, pd.Series(y, name="disease"), pd.Series(places, name="clinic"))
+    learner = SCMClassifier().fit(
+        X, pd.Series(y, name="disease"), environments=pd.Series(places, name="clinic")
+    )
     assert learner._series_names_ == {"target": "disease", "environment": "clinic"}
     assert "disease" in str(learner.report().to_dict())
     for refit in (
-        lambda: learner.fit(X, y, places),
-        lambda: learner.fit_counts(open_memory(X, y, places)),
+        lambda: learner.fit(X, y, environments=places),
+        lambda: learner.fit_counts(open_memory(X, y, environments=places)),
     ):
-        learner.fit(X, pd.Series(y, name="disease"), pd.Series(places, name="clinic"))
+        learner.fit(X, pd.Series(y, name="disease"), environments=pd.Series(places, name="clinic"))
         refit()
         assert learner._series_names_ == {"target": None, "environment": None}
         assert "clinic" not in str(learner.report().to_dict())

@@ -19,7 +19,7 @@ DATA = make_conjunction(2000, random_state=1)
 )
 def test_other_settings_than_those_of_the_source(setting):
     """`fit_counts` ignored these parameters of the learner without a word."""
-    countable = open_memory(DATA.X, DATA.y, DATA.environments)
+    countable = open_memory(DATA.X, DATA.y, environments=DATA.environments)
     [(name, value)] = setting.items()
     expected = f"has {name}={value!r}, but these samples were opened with {name}=".replace(
         "[", r"\["
@@ -27,12 +27,12 @@ def test_other_settings_than_those_of_the_source(setting):
     with pytest.raises(IcscmError, match=expected):
         ICSCMClassifier(**setting).fit_counts(countable)
     config = ICSCMClassifier(**setting).prepare()
-    opened = open_memory(DATA.X, DATA.y, DATA.environments, preparation=config)
+    opened = open_memory(DATA.X, DATA.y, environments=DATA.environments, preparation=config)
     assert ICSCMClassifier(**setting).fit_counts(opened).rules_
 
 
 def test_device_other_than_that_of_the_source():
-    countable = open_memory(DATA.X, DATA.y, DATA.environments)
+    countable = open_memory(DATA.X, DATA.y, environments=DATA.environments)
     with pytest.raises(IcscmError, match="device='cuda', but these samples were opened with"):
         ICSCMClassifier(device="cuda").fit_counts(countable)
     assert ICSCMClassifier(device="auto").fit_counts(countable).rules_
@@ -40,14 +40,14 @@ def test_device_other_than_that_of_the_source():
 
 def test_columns_to_keep_are_compared_as_names():
     config = BinningConfig(keep_columns=("A1", "A2"))
-    countable = open_memory(DATA.X, DATA.y, DATA.environments, preparation=config)
+    countable = open_memory(DATA.X, DATA.y, environments=DATA.environments, preparation=config)
     assert ICSCMClassifier(keep_columns=["A2", "A1"]).fit_counts(countable).rules_
 
 
 def test_files_know_their_settings(tmp_path):
     path = tmp_path / "visits.parquet"
     DATA.X.assign(y=DATA.y, site=DATA.environments).to_parquet(path)
-    with open_files(path, "y", "site") as countable:
+    with open_files(path, "y", environments="site") as countable:
         with pytest.raises(IcscmError, match="max_thresholds=20, but these samples"):
             ICSCMClassifier(max_thresholds=20).fit_counts(countable)
         assert ICSCMClassifier().fit_counts(countable).rules_
@@ -60,7 +60,9 @@ def test_settings_that_a_source_has_no_use_for(tmp_path):
     countable = open_bits(path, labels, "y", sample_column="genome")
     assert SCMClassifier(max_thresholds=20).fit_counts(countable).rules_
     agreement = make_agreement({"A1": [0]}, classes=(0, 1), environments=(0, 1))
-    site = LocalSite(DATA.X, DATA.y, np.asarray(DATA.environments), agreement)
+    site = LocalSite(
+        DATA.X, DATA.y, environments=np.asarray(DATA.environments), agreement=agreement
+    )
     countable = open_sites([site], agreement)
     assert SCMClassifier(max_thresholds=20).fit_counts(countable).rules_
 
@@ -70,7 +72,7 @@ def test_settings_that_a_source_has_no_use_for(tmp_path):
 )
 def test_a_learner_that_failed_leaves_the_samples_usable(learner):
     """The samples counted as used by a learner whose parameters were invalid."""
-    countable = open_memory(DATA.X, DATA.y, DATA.environments)
+    countable = open_memory(DATA.X, DATA.y, environments=DATA.environments)
     with pytest.raises(IcscmError):
         learner.fit_counts(countable)
     assert ICSCMClassifier().fit_counts(countable).rules_
@@ -80,7 +82,7 @@ def test_a_learner_that_failed_leaves_the_samples_usable(learner):
 
 def test_a_single_environment_leaves_the_samples_usable():
     """Samples that one learner cannot use counted as used for all others."""
-    countable = open_memory(DATA.X, DATA.y, np.zeros(len(DATA.y)))
+    countable = open_memory(DATA.X, DATA.y, environments=np.zeros(len(DATA.y)))
     with pytest.raises(IcscmError, match="single environment"):
         ICSCMClassifier().fit_counts(countable)
     assert SCMClassifier().fit_counts(countable).rules_
@@ -98,8 +100,8 @@ def test_parameters_are_checked_once_in_a_fit(monkeypatch):
     n_checks = []
     monkeypatch.setattr("icscm.estimators.base.check_parameters", n_checks.append)
     data = make_conjunction(random_state=1)
-    ICSCMClassifier().fit(data.X, data.y, data.environments)
+    ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
     assert len(n_checks) == 1
-    samples = open_memory(data.X, data.y, data.environments)
+    samples = open_memory(data.X, data.y, environments=data.environments)
     ICSCMClassifier().make_settings(samples)  # a direct caller has them checked, too
     assert len(n_checks) == 2

@@ -57,12 +57,16 @@ def test_no_tree_uses_a_habit_that_a_plain_forest_uses():
 def test_threads_make_no_difference_and_seeds_do(resample):
     X, y, environment = make_table(1000)
     alone, threaded = (
-        make_forest(n_estimators=6, resample=resample, n_jobs=n_jobs).fit(X, y, environment)
+        make_forest(n_estimators=6, resample=resample, n_jobs=n_jobs).fit(
+            X, y, environments=environment
+        )
         for n_jobs in (1, 3)
     )
     assert threaded.model_ == alone.model_
     pd.testing.assert_frame_equal(threaded.out_of_bag_, alone.out_of_bag_)
-    other = make_forest(n_estimators=6, resample=resample, random_state=1).fit(X, y, environment)
+    other = make_forest(n_estimators=6, resample=resample, random_state=1).fit(
+        X, y, environments=environment
+    )
     assert other.model_ != alone.model_
 
 
@@ -171,7 +175,7 @@ def test_a_file_gives_the_same_forest(tmp_path):
     X, y, environment = make_table(1200)
     forest = make_forest().fit(X, y, environments=environment)
     X.assign(ill=y, clinic=environment).to_parquet(tmp_path / "t.parquet")
-    read = make_forest().fit_dataset(tmp_path / "t.parquet", "ill", "clinic")
+    read = make_forest().fit_dataset(tmp_path / "t.parquet", "ill", environments="clinic")
     assert read.model_ == forest.model_
     forest.save(tmp_path / "forest.json")
     np.testing.assert_array_equal(
@@ -186,7 +190,9 @@ def test_packed_bits_give_the_same_forest(tmp_path):
     samples = [f"s{i}" for i in range(600)]
     pack_matrix(X, tmp_path / "t.bits", samples=samples)
     labels = pd.DataFrame({"sample": samples, "ill": y, "clinic": environment})
-    opened = open_bits(tmp_path / "t.bits", labels, "ill", "clinic", sample_column="sample")
+    opened = open_bits(
+        tmp_path / "t.bits", labels, "ill", environments="clinic", sample_column="sample"
+    )
     packed = make_forest().fit_counts(opened)
     table = make_forest().fit(X, y, environments=environment)
     pairs = zip(packed.model_.trees, table.model_.trees, strict=True)
@@ -298,9 +304,9 @@ def test_the_report_has_importances(fitted):
         name: share for name, share in shares.items() if share
     }
     assert "auc" not in uses[0]
-    report = forest.report(X, y, place)
+    report = forest.report(X, y, environments=place)
     trees = report.to_dict()["model"]["trees"]
-    frame = forest.permute_columns(X, y, place).to_frame().set_index("feature")
+    frame = forest.permute_columns(X, y, environments=place).to_frame().set_index("feature")
     assert trees["n_permuted"] == 1000
     for use in trees["uses"]:
         assert use["auc"] == pytest.approx(frame.loc[use["feature"], "auc"])

@@ -115,7 +115,9 @@ def test_missing_can_be_kept_apart():
         learner = ICSCMClassifier(
             missing="separate", model_type=model_type, stop="coverage", **PAPER
         )
-        rules = [step.chosen.rule for step in learner.fit(frame, ill, hospital).trace_.steps]
+        rules = [
+            step.chosen.rule for step in learner.fit(frame, ill, environments=hospital).trace_.steps
+        ]
         assert [rule for rule in rules if rule.feature == "age"]
         for rule in rules:
             assert isinstance(rule, MissingRule) or not rule.missing
@@ -227,10 +229,12 @@ def test_whole_numbers_of_which_some_are_missing():
 def test_mixed_tables_in_stability_selection_and_transfer():
     frame, ill, hospital = make_patients()
     found = stability_selection(
-        ICSCMClassifier(), frame, ill, hospital, n_resamples=5, random_state=0
+        ICSCMClassifier(), frame, ill, environments=hospital, n_resamples=5, random_state=0
     )
     assert {"smoker", "age"} <= {*found.stable_features}
-    transfer = leave_one_environment_out(ICSCMClassifier(), pl.from_pandas(frame), ill, hospital)
+    transfer = leave_one_environment_out(
+        ICSCMClassifier(), pl.from_pandas(frame), ill, environments=hospital
+    )
     assert all("missing" in each.model or "==" in each.model for each in transfer.held_out)
 
 
@@ -357,10 +361,10 @@ def test_a_report_needs_the_data_of_fit():
     """Other data gave a slider that contradicted the report."""
     frame, ill, hospital = make_patients()
     fitted = ICSCMClassifier(max_rules=2).fit(frame, ill, environments=hospital)
-    assert fitted.report(frame, ill, hospital).to_dict()["path"]
+    assert fitted.report(frame, ill, environments=hospital).to_dict()["path"]
     assert fitted.report().to_dict()["path"] is None
     with pytest.raises(IcscmError, match="report was given other data than fit"):
-        fitted.report(frame[::-1], ill, hospital)
+        fitted.report(frame[::-1], ill, environments=hospital)
 
 
 def test_odd_types():

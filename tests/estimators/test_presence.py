@@ -173,12 +173,15 @@ def test_copies_may_weigh_differently(genomes):
 def test_resamples_and_transfer_take_sparse_matrices(genomes):
     X, y, e = genomes
     found = [
-        stability_selection(ICSCMClassifier(), form, y, e, n_resamples=5, random_state=0)
+        stability_selection(
+            ICSCMClassifier(), form, y, environments=e, n_resamples=5, random_state=0
+        )
         for form in (X, sp.csr_array(X))
     ]
     assert found[0] == found[1]
     reports = [
-        leave_one_environment_out(SCMClassifier(), form, y, e) for form in (X, sp.csc_array(X))
+        leave_one_environment_out(SCMClassifier(), form, y, environments=e)
+        for form in (X, sp.csc_array(X))
     ]
     pd.testing.assert_frame_equal(reports[0].to_frame(), reports[1].to_frame())
 
@@ -193,8 +196,10 @@ def test_sparse_matrices_of_other_numbers_are_ordinary_tables(genomes, form, val
     dense[np.flatnonzero(X[:, 0])[:40], 0] = value
     weight = np.arange(N) % 3
     for own in (None, weight):
-        sparse = ICSCMClassifier().fit(sp.csr_array(dense).asformat(form), y, e, own)
-        expected = ICSCMClassifier().fit(dense, y, e, own)
+        sparse = ICSCMClassifier().fit(
+            sp.csr_array(dense).asformat(form), y, environments=e, sample_weight=own
+        )
+        expected = ICSCMClassifier().fit(dense, y, environments=e, sample_weight=own)
         assert sparse.trace_ == expected.trace_
         np.testing.assert_array_equal(sparse.predict(sp.csr_array(dense)), expected.predict(dense))
 

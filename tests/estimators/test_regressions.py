@@ -56,7 +56,9 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was():
     fitted = SCMClassifier().fit(data.X, np.where(data.y, "b", "a"))
     before = fitted.predict(data.X)
     with pytest.raises(IcscmError):
-        fitted.fit(data.X.rename(columns={"A1": "new"}), np.where(data.y, "d", "c"), [1, 2])
+        fitted.fit(
+            data.X.rename(columns={"A1": "new"}), np.where(data.y, "d", "c"), environments=[1, 2]
+        )
     np.testing.assert_array_equal(fitted.predict(data.X), before)
     for unfitted in (ICSCMClassifier(), InvariantCausalPrediction()):
         with pytest.raises(IcscmError):
@@ -274,7 +276,7 @@ def test_thresholds_are_not_rounded_to_the_type_of_the_values():
 
 def test_nothing_of_an_earlier_fit_stays(data, tmp_path):
     """`alpha_` survived a refit without environments, and the saved model told of that level."""
-    learner = ICSCMClassifier(alpha="auto").fit(data.X, data.y, data.environments)
+    learner = ICSCMClassifier(alpha="auto").fit(data.X, data.y, environments=data.environments)
     assert hasattr(learner, "alpha_")
     fit_quietly(learner, data.X, data.y, None)
     assert not hasattr(learner, "alpha_")

@@ -162,7 +162,7 @@ def test_files_give_the_same_score(visits, tmp_path):
     learner, X, y, places = visits
     X.assign(y=y, place=places).to_parquet(tmp_path / "visits.parquet")
     plain = clone(learner).set_params(tolerance=None)
-    again = clone(plain).fit_dataset(tmp_path / "visits.parquet", "y", "place")
+    again = clone(plain).fit_dataset(tmp_path / "visits.parquet", "y", environments="place")
     assert again.model_ == plain.fit(X, y, environments=places).model_
 
 

@@ -384,7 +384,9 @@ def test_sums_by_bin_are_those_of_the_rows():
     """The sums that the judge works with, against a loop over rows."""
     X, y, site = make_data(n=300)
     X.loc[::7, "age"] = np.nan
-    source = open_memory(X, y, site, preparation=BinningConfig(keep_columns="all")).source
+    source = open_memory(
+        X, y, environments=site, preparation=BinningConfig(keep_columns="all")
+    ).source
     judge = Judge(source)
     assert np.array_equal(judge.labels, y)
     assert np.array_equal(np.array(source.environments)[judge.environments], site)

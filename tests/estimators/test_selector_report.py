@@ -43,19 +43,22 @@ def data():
 
 @pytest.fixture(scope="module")
 def selector(data):
-    return InvariantFeatureSelector(cv=2, random_state=0).fit(*data)
+    return InvariantFeatureSelector(cv=2, random_state=0).fit(*data[:2], environments=data[2])
 
 
 @pytest.fixture(scope="module")
 def path(data):
     screen = InvariantFeatureSelector(cv=2, random_state=0)
-    return screen.tolerance_path(*data, tolerances=[0.2, 0.003], leave_one_out=True)
+    return screen.tolerance_path(
+        *data[:2], environments=data[2], tolerances=[0.2, 0.003], leave_one_out=True
+    )
 
 
 @pytest.fixture(scope="module")
 def validation():
     learner = InvariantFeatureSelector(LogisticRegression(), cv=2, random_state=0)
-    return validate_screen(learner, *make_table(200, reverse=True))
+    X, y, site = make_table(200, reverse=True)
+    return validate_screen(learner, X, y, environments=site)
 
 
 def test_every_tolerance_of_the_path_is_the_screen_at_that_tolerance(data, selector, path):
@@ -64,7 +67,11 @@ def test_every_tolerance_of_the_path_is_the_screen_at_that_tolerance(data, selec
     for point in path.points:
         screen = selector
         if point.tolerance != path.own:
-            screen = clone(selector).set_params(tolerance=point.tolerance).fit(*data)
+            screen = (
+                clone(selector)
+                .set_params(tolerance=point.tolerance)
+                .fit(*data[:2], environments=data[2])
+            )
         assert list(point.kept) == screen.kept_
         assert point.auc == pytest.approx(screen.rounds_["auc"].iloc[-1])
         assert point.log_loss == pytest.approx(screen.rounds_["log_loss"].iloc[-1])
@@ -93,9 +100,11 @@ def test_the_path_has_a_row_for_each_tolerance(path):
 
 def test_a_path_needs_environments_and_tolerances(data):
     with pytest.raises(IcscmError, match="needs environments"):
-        InvariantFeatureSelector().tolerance_path(data[0], data[1], None)
+        InvariantFeatureSelector().tolerance_path(data[0], data[1], environments=None)
     with pytest.raises(IcscmError, match="tolerance"):
-        InvariantFeatureSelector().tolerance_path(*data, tolerances=[-1.0])
+        InvariantFeatureSelector().tolerance_path(
+            *data[:2], environments=data[2], tolerances=[-1.0]
+        )
 
 
 def test_the_price_is_the_coefficient_of_variation():
@@ -137,7 +146,7 @@ def test_the_validation_equals_a_screen_and_fit_by_hand(validation):
     is_training = site != "Elm"
     X_new, y_new = X[~is_training], y[~is_training]
     learner = InvariantFeatureSelector(LogisticRegression(), cv=2, random_state=0)
-    learner.fit(X[is_training], y[is_training], site[is_training])
+    learner.fit(X[is_training], y[is_training], environments=site[is_training])
     auc = roc_auc_score(y_new, learner.predict_proba(X_new)[:, 1])
     assert validation.held_out[-1].auc_screened == pytest.approx(auc)
     assert list(validation.held_out[-1].rejected) == learner.rejected_
@@ -150,7 +159,7 @@ def test_a_validation_needs_three_environments(data):
     X, y, site = data
     own = np.isin(site, SITES[:2])
     with pytest.raises(IcscmError, match="at least 3 environments"):
-        validate_screen(InvariantFeatureSelector(), X[own], y[own], site[own])
+        validate_screen(InvariantFeatureSelector(), X[own], y[own], environments=site[own])
 
 
 def test_the_summary_holds_everything_as_json(selector, path, validation):
@@ -209,7 +218,7 @@ def test_the_markdown_has_the_same(selector, tmp_path):
 def test_names_are_text_on_the_page():
     X, y, site = make_table(100)
     X.columns = ["<b>age</b>", "a|b", "code*", "$late$"]
-    found = InvariantFeatureSelector(cv=2, random_state=0).fit(X, y, site)
+    found = InvariantFeatureSelector(cv=2, random_state=0).fit(X, y, environments=site)
     report = found.report(data_name="<script>")
     page = report.to_html()
     assert "<b>age" not in page
@@ -240,15 +249,15 @@ def test_without_environments_there_is_nothing_to_draw(data):
 def test_arrays_have_positions_for_names(data):
     frame, y, site = data
     X = frame[["age", "code"]].to_numpy()
-    found = InvariantFeatureSelector(cv=2, random_state=0).fit(X, y, site)
+    found = InvariantFeatureSelector(cv=2, random_state=0).fit(X, y, environments=site)
     facts = found.report().to_dict()
     assert facts["columns"][0]["column"] == "x1"
     assert facts["costs"][1]["without"] == "x1"
     in_three = site != "Birch"
-    validation = validate_screen(found, X[in_three], y[in_three], site[in_three])
+    validation = validate_screen(found, X[in_three], y[in_three], environments=site[in_three])
     assert "x1" in validation.to_dict()["environments"][1]["rejected"]
     assert "x1" in found.report(validation=validation).to_html()
-    points = found.tolerance_path(X, y, site, tolerances=[0.05]).points
+    points = found.tolerance_path(X, y, environments=site, tolerances=[0.05]).points
     assert [point.tolerance for point in points] == [0.05, 0.01]
 
 
@@ -258,13 +267,17 @@ def test_a_frame_of_which_every_column_is_rejected():
     X, y, site = make_table()
     own = np.isin(site, ("Ash", "Elm"))
     with pytest.warns(UserWarning, match="Every column was rejected"):
-        found = InvariantFeatureSelector(cv=2).fit(X.loc[own, ["code"]], y[own], site[own])
+        found = InvariantFeatureSelector(cv=2).fit(
+            X.loc[own, ["code"]], y[own], environments=site[own]
+        )
     assert found.rejected_ == ["code"]
     assert len(found.predict(X)) == len(X)
     costs = found.report().to_dict()["costs"]
     assert [each["n_columns"] for each in costs] == [1, 0]
     assert costs[-1]["auc"] is None
     assert "-" in found.report().to_markdown()
-    path = found.tolerance_path(X.loc[own, ["code"]], y[own], site[own], leave_one_out=True)
+    path = found.tolerance_path(
+        X.loc[own, ["code"]], y[own], environments=site[own], leave_one_out=True
+    )
     assert path.points[-1].kept == ()
     assert path.to_frame()["n_columns"].iloc[-1] == 0

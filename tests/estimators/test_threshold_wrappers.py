@@ -54,6 +54,6 @@ def test_probabilities_are_calibrated_on_held_out_rows(data, name):
     learner = sklearn.clone(LEARNERS[name]).set_fit_request(environments=True)
     calibrated = CalibratedClassifierCV(learner, cv=3)
     calibrated.fit(data.X, data.y, environments=data.environments)
-    found = evaluate(calibrated, data.X, data.y, data.environments)
+    found = evaluate(calibrated, data.X, data.y, environments=data.environments)
     assert found.overall.scores["observed_expected"].value == pytest.approx(1, abs=0.1)
     assert found.overall.calibration_curve

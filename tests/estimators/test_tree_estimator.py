@@ -217,12 +217,14 @@ def test_data_that_cannot_be_used(fitted, patients):
     before = dict(vars(learner))
     for bad in ((X, y[:-1], place), (X, y, place[:-1]), (X, np.zeros(len(y)), place)):
         with pytest.raises(IcscmError):
-            learner.fit(*bad)
+            learner.fit(*bad[:2], environments=bad[2])
         assert vars(learner) == before
     with pytest.raises(IcscmError, match="age"):
         learner.predict(X.drop(columns="age"))
     with pytest.raises(IcscmError, match="missing"):
-        InvariantTreeClassifier(missing="error").fit(X.replace({"age": {20: None}}), y, place)
+        InvariantTreeClassifier(missing="error").fit(
+            X.replace({"age": {20: None}}), y, environments=place
+        )
 
 
 def test_saving_and_loading(fitted, patients, tmp_path):

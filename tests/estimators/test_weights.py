@@ -117,7 +117,9 @@ def test_classes_and_environments_of_no_weight_are_not_there():
 )
 def test_other_weights_are_errors(learner, weights, message):
     with pytest.raises(IcscmError, match=message):
-        learner.fit([[0], [1], [0], [1]], [0, 1, 0, 1], list("eeff"), frequency_weight=weights)
+        learner.fit(
+            [[0], [1], [0], [1]], [0, 1, 0, 1], environments=list("eeff"), frequency_weight=weights
+        )
 
 
 def test_a_frame_and_a_series():
@@ -157,7 +159,7 @@ def make_survey(n_rows, seed=0):
 
 
 def fit_weighted(X, y, places, weights, **more):
-    return ICSCMClassifier().fit(X, y, places, sample_weight=weights, **more)
+    return ICSCMClassifier().fit(X, y, environments=places, sample_weight=weights, **more)
 
 
 @pytest.mark.parametrize("weight", [20, 7.5, 1e-3, 1e12])
@@ -215,6 +217,8 @@ def test_weights_and_groups_together():
 def test_errors_of_design_weights(weights, message):
     table = [[0], [1], [0], [1]], [0, 1, 0, 1], list("eeff")
     with pytest.raises(IcscmError, match=message):
-        ICSCMClassifier().fit(*table, sample_weight=weights)
+        ICSCMClassifier().fit(*table[:2], environments=table[2], sample_weight=weights)
     with pytest.raises(IcscmError, match="both given"):
-        ICSCMClassifier().fit(*table, sample_weight=np.ones(4), frequency_weight=np.ones(4))
+        ICSCMClassifier().fit(
+            *table[:2], environments=table[2], sample_weight=np.ones(4), frequency_weight=np.ones(4)
+        )

@@ -76,11 +76,15 @@ def warm_up() -> None:
     table = X, data.y, [row % 3 for row in range(120)]
     with warnings.catch_warnings(action="ignore"):
         for n_thresholds in (50, 5):
-            icscm.ICSCMClassifier(n_jobs=1, max_thresholds=n_thresholds).fit(*table)
+            icscm.ICSCMClassifier(n_jobs=1, max_thresholds=n_thresholds).fit(
+                *table[:2], environments=table[2]
+            )
         for kind in ("ICSCM", "SCM", "InvariantTree", "InvariantForest", "InvariantScore"):
             few = {"n_estimators": 2} if kind == "InvariantForest" else {}
-            learner = getattr(icscm, f"{kind}Classifier")(n_jobs=1, **few).fit(*table)
-            learner.validate(*table)
+            learner = getattr(icscm, f"{kind}Classifier")(n_jobs=1, **few).fit(
+                *table[:2], environments=table[2]
+            )
+            learner.validate(*table[:2], environments=table[2])
             report = learner.report()
             report.to_html(), report.to_markdown()
     check_threads()

@@ -158,7 +158,9 @@ def _tell(answer: Any, lie: Spec) -> Any:
 def learn_pooled(spec: Spec) -> str:
     """What one site learns that has all rows."""
     frame, ill, place = _make_rows(spec["seed"])
-    return _learn(spec, [LocalSite(frame, ill, np.array(_PLACES)[place], _AGREEMENT)])
+    return _learn(
+        spec, [LocalSite(frame, ill, environments=np.array(_PLACES)[place], agreement=_AGREEMENT)]
+    )
 
 
 def learn(spec: Spec) -> str:
@@ -166,7 +168,7 @@ def learn(spec: Spec) -> str:
     frame, ill, place = _make_rows(spec["seed"])
     sites = [
         Lying(
-            LocalSite(frame[place == i], ill[place == i], name, _AGREEMENT),
+            LocalSite(frame[place == i], ill[place == i], environments=name, agreement=_AGREEMENT),
             [lie for lie in spec["lies"] if lie["site"] == i],
         )
         for i, name in enumerate(_PLACES)

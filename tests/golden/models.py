@@ -178,14 +178,20 @@ def fold_counts(table: pd.DataFrame) -> list[dict[str, Any]]:
 def make_report(name: str) -> Any:
     """Make the report of a case, with the parts that the case asks for."""
     case, fitted = CASES[name], fit_case(name)
-    samples = () if case.report_options is None else fitted.table.samples
     options = dict(case.report_options or {})
     if case.n_subsamples:
         options["stability"] = resample(case.estimator, fitted.table, case.n_subsamples, seed=0)
     with ignore_warnings():
         if case.is_validated:
-            fitted.learner.validate(*fitted.table.samples)
-        return fitted.learner.report(*samples, data_name="zoo.csv", **options)
+            fitted.learner.validate(
+                fitted.table.X, fitted.table.y, environments=fitted.table.environments
+            )
+        if case.report_options is None:
+            return fitted.learner.report(data_name="zoo.csv")
+        table = fitted.table
+        return fitted.learner.report(
+            table.X, table.y, environments=table.environments, data_name="zoo.csv", **options
+        )
 
 
 def describe_report(name: str) -> dict[str, Any]:
@@ -200,7 +206,12 @@ def resample(estimator: Any, table: Table, n_subsamples: int, seed: int) -> Any:
     """Learn from random halves of a table."""
     with ignore_warnings():
         return stability_selection(
-            estimator, *table.samples, n_resamples=n_subsamples, random_state=seed
+            estimator,
+            table.X,
+            table.y,
+            environments=table.environments,
+            n_resamples=n_subsamples,
+            random_state=seed,
         )
 
 

@@ -41,7 +41,7 @@ def evaluate_admissions() -> Evaluation:
     """Evaluate a rule set on new rows, some of a hospital that it does not know."""
     _, new = split_admissions()
     with ignore_warnings():
-        return evaluate(fit_admissions(), *new.samples)
+        return evaluate(fit_admissions(), new.X, new.y, environments=new.environments)
 
 
 @cache
@@ -63,13 +63,21 @@ def evaluate_regions() -> Evaluation:
     with ignore_warnings():
         learner = InvariantTreeClassifier(max_leaves=4)
         learner.fit(known.X, known.y, environments=known.environments)
-        return evaluate(learner, *table.samples)
+        return evaluate(learner, table.X, table.y, environments=table.environments)
 
 
 @cache
 def check_admissions() -> CheckUp:
     """Check a table before anything is learned from it."""
-    return check_environments(*fit_case("missing").table.samples)
+    table = fit_case("missing").table
+    return check_environments(table.X, table.y, environments=table.environments)
+
+
+@cache
+def check_lopsided_regions() -> CheckUp:
+    """Check a table of which nearly all rows are of one environment."""
+    table = make_lopsided_regions()
+    return check_environments(table.X, table.y, environments=table.environments)
 
 
 @cache
@@ -82,31 +90,51 @@ def resample_network() -> StabilitySelection:
 def compare_sites() -> Comparison:
     """Compare four learners within sites and at sites left out."""
     names = ["scm", "icscm", "icscm-or", "tree"]
-    return compare(*make_sites(1_200, 3).samples, names, n_folds=3, min_rows=100)
+    sites = make_sites(1_200, 3)
+    return compare(
+        sites.X,
+        sites.y,
+        environments=sites.environments,
+        candidates=names,
+        n_folds=3,
+        min_rows=100,
+    )
 
 
 @cache
 def transfer_sites() -> Validation:
     """Leave out one site after another."""
     learner = InvariantTreeClassifier(max_leaves=4)
+    sites = make_sites(1_200, 3)
     with ignore_warnings():
-        return leave_one_environment_out(learner, *make_sites(1_200, 3).samples)
+        return leave_one_environment_out(learner, sites.X, sites.y, environments=sites.environments)
 
 
 @cache
 def follow_tolerances() -> Path:
     """Learn trees from a plain one to a strict one."""
     learner = InvariantTreeClassifier(max_leaves=4)
+    sites = make_sites(1_200, 3)
     with ignore_warnings():
-        return tolerance_path(learner, *make_sites(1_200, 3).samples, **TOLERANCES)
+        return tolerance_path(
+            learner, sites.X, sites.y, environments=sites.environments, **TOLERANCES
+        )
 
 
 def describe_choice(scorer: str, folds: str) -> dict[str, Any]:
     """Choose two settings of a rule set by a score."""
     grid = {"p": [0.5, 1.0], "model_type": ["conjunction", "disjunction"]}
-    samples = make_sites(1_200, 3).samples
+    sites = make_sites(1_200, 3)
     with ignore_warnings():
-        search = grid_search(ICSCMClassifier(), *samples, grid, scorer=scorer, folds=folds)
+        search = grid_search(
+            ICSCMClassifier(),
+            sites.X,
+            sites.y,
+            environments=sites.environments,
+            grid=grid,
+            scorer=scorer,
+            folds=folds,
+        )
     facts = ("scorer", "folds", "n_folds", "best", "baseline", "beats_baseline")
     return {**{name: getattr(search, name) for name in facts}, "tried": search.to_frame()}
 
@@ -143,7 +171,7 @@ STUDIES = {
     ),
     "check_lopsided": Golden(
         "advice where nearly all rows are of one environment, and rates do not differ",
-        lambda: check_environments(*make_lopsided_regions().samples).to_dict(),
+        lambda: check_lopsided_regions().to_dict(),
     ),
     "transfer": Golden(
         "a tree learned without one site after another",

@@ -247,7 +247,7 @@ def test_many_environments_fit_as_well(browser, tmp_path):
 def tree_file(tmp_path_factory):
     samples = make_sites()
     tree = fit(InvariantTreeClassifier(), *samples)
-    report = tree.report(*samples, data_name="sites")
+    report = tree.report(*samples[:2], environments=samples[2], data_name="sites")
     return report.save(tmp_path_factory.mktemp("report") / "tree.html")
 
 
@@ -277,7 +277,7 @@ def test_an_evaluation_is_not_cut_off_at_1200_pixels(browser, tmp_path):
     X, y, environments = make_noise(400, 3)
     learner = fit(SCMClassifier(max_rules=2), X, y, environments)
     path = tmp_path / "evaluation.html"
-    path.write_text(evaluate(learner, X, y, environments).to_html(), encoding="utf-8")
+    path.write_text(evaluate(learner, X, y, environments=environments).to_html(), encoding="utf-8")
     with open_page(browser, path, width=1200) as page:
         rooms = page.eval_on_selector_all(
             ".scroll", "all => all.map(each => [each.scrollWidth, each.clientWidth])"
@@ -341,7 +341,9 @@ def test_labels_and_values_are_not_parted_on_paper(browser, long_report, tmp_pat
 def evaluation_file(hostile, tmp_path_factory):
     """A model under hostile names, judged on the data it was learned from."""
     X, y, environments = hostile
-    found = evaluate(fit(ICSCMClassifier(**PAPER), X, y, environments), X, y, environments)
+    found = evaluate(
+        fit(ICSCMClassifier(**PAPER), X, y, environments), X, y, environments=environments
+    )
     path = tmp_path_factory.mktemp("evaluation") / "page.html"
     path.write_text(found.to_html(), encoding="utf-8")
     return path

@@ -23,7 +23,7 @@ def test_each_loss_is_that_of_a_permuted_table(data):
     """The same, permuted and scored literally, one environment after the other."""
     X, y, places = data[:3]
     model = LogisticRegression().fit(X, y)
-    found = permutation_importance(model, X, y, places, n_repeats=2, random_state=3)
+    found = permutation_importance(model, X, y, environments=places, n_repeats=2, random_state=3)
     own = model.predict_proba(X)[:, 1]
     for j, name in enumerate(X.columns):
         for repeat in range(2):
@@ -52,25 +52,28 @@ def test_a_mark_of_the_environment_is_not_important():
     y = (rng.random(2000) < np.array([0.1, 0.9])[place]).astype(int)
     X = place[:, np.newaxis].astype(float)
     model = LogisticRegression().fit(X, y)
-    assert permutation_importance(model, X, y, place).pooled.max() == 0
+    assert permutation_importance(model, X, y, environments=place).pooled.max() == 0
     assert permutation_importance(model, X, y).pooled[0].mean() > 0.3
 
 
 def test_any_table_and_any_names_of_environments(data):
     X, y, places = data[:3]
     learner = InvariantForestClassifier(5, random_state=0).fit(X, y, environments=places)
-    wanted = permutation_importance(learner, X, y, places, n_repeats=2).pooled
+    wanted = permutation_importance(learner, X, y, environments=places, n_repeats=2).pooled
     others = [X.set_index(np.arange(len(X))[::-1]), pl.from_pandas(X), pa.Table.from_pandas(X)]
     for table in others:
         assert (
-            permutation_importance(learner, table, y, places, n_repeats=2).pooled == wanted
+            permutation_importance(learner, table, y, environments=places, n_repeats=2).pooled
+            == wanted
         ).all()
     renamed = np.array(["c", "a", "b"])[places]
-    assert (permutation_importance(learner, X, y, renamed, n_repeats=2).pooled == wanted).all()
+    assert (
+        permutation_importance(learner, X, y, environments=renamed, n_repeats=2).pooled == wanted
+    ).all()
     numbers = X.to_numpy(dtype=float)
     learner.fit(numbers, y, environments=places)
     for table in (numbers, csr_matrix(numbers)):
-        found = permutation_importance(learner, table, y, places, n_repeats=2)
+        found = permutation_importance(learner, table, y, environments=places, n_repeats=2)
         assert found.features == tuple(range(X.shape[1]))
         assert (found.pooled == wanted).all()
 
@@ -78,7 +81,9 @@ def test_any_table_and_any_names_of_environments(data):
 def test_columns_that_a_model_does_not_use_lose_nothing(data):
     X, y, places = data[:3]
     learner = ICSCMClassifier().fit(X, y, environments=places)
-    found = permutation_importance(learner, X, np.where(places == 0, 0, y), places, max_rows=500)
+    found = permutation_importance(
+        learner, X, np.where(places == 0, 0, y), environments=places, max_rows=500
+    )
     unused = [name not in learner.features_used_ for name in X.columns]
     assert (found.pooled[:, unused] == 0).all()
     assert np.isnan(found.by_environment[0, ..., 0]).all()  # one class
@@ -89,12 +94,12 @@ def test_columns_that_a_model_does_not_use_lose_nothing(data):
 def test_errors(data):
     X, y, places = data[:3]
     with pytest.raises(IcscmError, match="needs a fitted classifier of these two classes"):
-        permutation_importance(LogisticRegression(), X, y, places)
+        permutation_importance(LogisticRegression(), X, y, environments=places)
     model = LogisticRegression().fit(X, y)
     with pytest.raises(IcscmError, match="of these two classes"):
-        permutation_importance(model, X, pd.Series(y).map({0: "a", 1: "b"}), places)
+        permutation_importance(model, X, pd.Series(y).map({0: "a", 1: "b"}), environments=places)
     with pytest.raises(IcscmError, match="n_repeats must be"):
-        permutation_importance(model, X, y, places, n_repeats=0)
+        permutation_importance(model, X, y, environments=places, n_repeats=0)
 
 
 def test_random_states_of_all_kinds(data):
@@ -103,11 +108,17 @@ def test_random_states_of_all_kinds(data):
     own = data.X, data.y, data.environments
     for make in (np.random.default_rng, np.random.RandomState):
         one, two = (
-            permutation_importance(learner, *own, n_repeats=1, random_state=make(3)).to_frame()
+            permutation_importance(
+                learner, *own[:2], environments=own[2], n_repeats=1, random_state=make(3)
+            ).to_frame()
             for _ in range(2)
         )
         pd.testing.assert_frame_equal(one, two)
-    assert len(permutation_importance(learner, *own, n_repeats=1, random_state=None).to_frame())
+    assert len(
+        permutation_importance(
+            learner, *own[:2], environments=own[2], n_repeats=1, random_state=None
+        ).to_frame()
+    )
 
 
 def test_more_repeats_than_memory_holds_are_rejected():

@@ -73,7 +73,7 @@ def test_the_learners_own_level_is_among_them(alpha, simulation):
 def test_neither_the_learner_nor_its_source_is_changed():
     X, y, environments = make_shifted()
     learner = ICSCMClassifier()
-    samples = open_memory(X, y, environments, preparation=learner.prepare())
+    samples = open_memory(X, y, environments=environments, preparation=learner.prepare())
     source, settings = samples.source, learner.make_settings(samples)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
@@ -89,14 +89,16 @@ def test_neither_the_learner_nor_its_source_is_changed():
 @pytest.mark.parametrize("nothing", [None, (), []])
 def test_it_can_be_turned_off(nothing, simulation):
     samples = simulation.X, simulation.y, simulation.environments
-    report = fit_reported("greedy").report(*samples, alphas=nothing)
+    report = fit_reported("greedy").report(*samples[:2], environments=samples[2], alphas=nothing)
     assert report.to_dict()["path"] is None
 
 
 def test_levels_may_come_from_a_generator(simulation):
     """`report(alphas=generator)` looked into it first, and then found it empty: no path."""
     samples = simulation.X, simulation.y, simulation.environments
-    report = fit_reported("greedy").report(*samples, alphas=(a for a in (0.01, 0.2)))
+    report = fit_reported("greedy").report(
+        *samples[:2], environments=samples[2], alphas=(a for a in (0.01, 0.2))
+    )
     path = report.to_dict()["path"]
     assert (path["models"][0]["alpha_from"], path["models"][-1]["alpha_to"]) == (0.01, 0.2)
 
@@ -107,7 +109,7 @@ def test_a_weighted_fit_can_be_reported(simulation):
     weight = np.where(np.arange(len(y)) % 3 == 0, 0, 2)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         learner = ICSCMClassifier().fit(X, y, environments=environments, frequency_weight=weight)
-    report = learner.report(X, y, environments, frequency_weight=weight, alphas=[0.05])
+    report = learner.report(X, y, environments=environments, frequency_weight=weight, alphas=[0.05])
     assert report.to_dict()["path"]["own"] == 0.05
 
 
@@ -137,7 +139,9 @@ def test_a_level_without_a_rule_hides_no_columns():
     data = make_hospitals(3_000, random_state=0)
     samples = data.X, data.y, data.environments
     learner = fit(ICSCMClassifier(), *samples)
-    path = learner.report(*samples, alphas=[1e-6, 1e-5, 0.001, 0.2]).to_dict()["path"]
+    path = learner.report(
+        *samples[:2], environments=samples[2], alphas=[1e-6, 1e-5, 0.001, 0.2]
+    ).to_dict()["path"]
     assert [model["n_rules"] for model in path["models"]] == [0, 2, 2, 2]
     assert path["text"] == (
         "5 levels of alpha from 1e-06 to 0.2 give 3 different models, this one only at 0.05; "

@@ -523,7 +523,9 @@ def test_advice_for_rules_that_do_not_help():
 def test_how_stable_it_is_stands_in_every_rendering(simulation):
     samples = simulation.X, simulation.y, simulation.environments
     learner = fit_reported("plain")
-    found = stability_selection(learner, *samples, n_resamples=4, random_state=0)
+    found = stability_selection(
+        learner, *samples[:2], environments=samples[2], n_resamples=4, random_state=0
+    )
     report = learner.report(stability=found)
     summary = report.to_dict()
     told = summary["stability"]

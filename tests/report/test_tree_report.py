@@ -246,7 +246,7 @@ def test_hostile_names_are_only_text(tmp_path):
     names = dict(zip(X, HOSTILE, strict=False))
     places = site.map(dict(zip(sorted(set(site)), HOSTILE, strict=False)))
     learner = fit(InvariantTreeClassifier(max_leaves=5), X.rename(columns=names), y, places)
-    report = learner.report(X.rename(columns=names), y, places, data_name=HOSTILE[0])
+    report = learner.report(X.rename(columns=names), y, environments=places, data_name=HOSTILE[0])
     page = Page(report.to_html())
     assert "<script>alert(1)</script>" in page.text
     assert "alert(1)" not in "".join(
@@ -295,7 +295,7 @@ def test_the_axis_of_odds_ratios_holds_one(low, high):
 def test_a_report_of_other_data_is_refused(sites, tree):
     X, y, site = sites
     with pytest.raises(IcscmError, match="report was given other data than fit"):
-        tree.report(X[:900], y[:900], site[:900])
+        tree.report(X[:900], y[:900], environments=site[:900])
 
 
 def test_missing_values_are_explained(sites):

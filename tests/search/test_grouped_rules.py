@@ -79,7 +79,7 @@ def test_few_at_a_time(table):
 @given(grouped_tables())
 def test_design_effect_equals_the_literal_one(table):
     X, y, places, groups = table
-    source = open_memory(X, y, places, groups=groups).source
+    source = open_memory(X, y, environments=places, groups=groups).source
     found = compute_leaf_design_effects(
         source.count_totals()[None], source.count_clusters([EVERY_ROW])
     )

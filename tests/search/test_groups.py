@@ -45,7 +45,7 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
     for _ in range(20):
         X, y = rng.integers(0, 3, (60, 2)), rng.integers(0, 2, 60)
         places, groups = rng.integers(0, 3, 60), rng.integers(0, 15, 60)
-        source = open_memory(X, y, places, groups=groups).source
+        source = open_memory(X, y, environments=places, groups=groups).source
         make = source.candidates.make_binned_rule
         splits = [
             BinnedSplit(make(Cut(0, 0, negated=False)), 1, ~2),
@@ -97,13 +97,13 @@ def test_noise_of_patients_is_no_heterogeneity_of_a_tree(n_visits):
     for seed in range(25):
         X, y, places, patients = make_visits(seed, n_visits)
         for way, groups in enumerate((patients, None)):
-            tree = InvariantTreeClassifier(n_jobs=1).fit(X, y, places, groups=groups)
+            tree = InvariantTreeClassifier(n_jobs=1).fit(X, y, environments=places, groups=groups)
             n_wrong[way] += bool(tree.trace_.rejected_columns)
             n_used[way] += not {*tree.features_used_} <= {0, 1}
             assert 0 in tree.features_used_ or groups is None
         if seed < 5:
             X, y, places, patients = make_visits(seed, n_visits, has_shortcut=True)
-            tree = InvariantTreeClassifier(n_jobs=1).fit(X, y, places, groups=patients)
+            tree = InvariantTreeClassifier(n_jobs=1).fit(X, y, environments=places, groups=patients)
             rejected = {each.rule.feature for each in tree.trace_.rejected_columns}
             n_found += 2 + N_NOISE in rejected
     assert n_wrong[0] <= 5
@@ -127,7 +127,7 @@ def test_leaves_of_a_tree_are_tested_by_groups(invariance):
         risk = 2 * X[:, 0] + 1.5 * (X[:, 0] & X[:, 1]) + rng.normal(-1.5, 1.2, 400)
         y = (rng.random(2000) < 1 / (1 + np.exp(-risk[patients]))).astype(int)
         tree = InvariantTreeClassifier(invariance=invariance, n_jobs=1)
-        tree.fit(X[patients], y, patients % 4, groups=patients)
+        tree.fit(X[patients], y, environments=patients % 4, groups=patients)
         verdicts = tree.trace_.verdicts
         n_rejected += sum(each.conclusion == "not invariant" for each in verdicts)
         n_leaves += len(verdicts)
@@ -147,7 +147,7 @@ def test_noise_of_patients_is_no_heterogeneity_of_the_screen(n_visits):
         scores = (1.2 * X[:, 0] + 0.8 * X[:, 1] + 2 * X[:, -1])[:, np.newaxis]
         made = np.broadcast_to(X[:, :1, np.newaxis], (3, len(y), 1, 1)).copy()
         for way, groups in enumerate((patients, None)):
-            judge = Judge(open_memory(X, y, places, groups=groups).source)
+            judge = Judge(open_memory(X, y, environments=places, groups=groups).source)
             contributions = Contributions(np.arange(len(y)), np.array([0]), made)
             found = judge.judge(np.arange(X.shape[1]), scores, contributions).columns
             wrong = [found[j].p_value < 0.05 for j in range(2 + N_NOISE)]
@@ -162,7 +162,7 @@ def test_groups_of_single_rows_change_no_verdict():
     """Their design effect is 1, but for chance and for what the model has misfitted."""
     X, y, places, _ = make_visits(0, 1, 2000, has_shortcut=True)
     plain, grouped = (
-        InvariantTreeClassifier(n_jobs=1).fit(X, y, places, groups=groups)
+        InvariantTreeClassifier(n_jobs=1).fit(X, y, environments=places, groups=groups)
         for groups in (None, np.arange(len(y)))
     )
     assert str(plain.model_) == str(grouped.model_)
@@ -190,7 +190,7 @@ def test_a_forest_does_not_predict_a_patient_from_his_other_visits():
     aucs = []
     for groups in (None, patients):
         forest = InvariantForestClassifier(**settings, random_state=0, n_jobs=1)
-        forest.fit(X, y, places, groups=groups)
+        forest.fit(X, y, environments=places, groups=groups)
         aucs.append(forest.out_of_bag_["auc"].iloc[0])
     assert aucs[0] > 0.75
     assert aucs[1] < 0.6

@@ -71,7 +71,7 @@ def test_the_steps_of_a_scan():
     """A cell is one step; each number that is counted, of a bin and environment, is more."""
     data = make_conjunction(600, 0, n_environments=4, random_state=5)
     X = np.asarray(data.X)
-    samples = open_memory(X, data.y, data.environments)
+    samples = open_memory(X, data.y, environments=data.environments)
     n_bins = sum(len(np.unique(column)) for column in X.T)
     assert shapes.count_steps(samples, len(X)) == X.size + 20 * 4 * n_bins
     assert shapes.count_steps(samples, len(X), each=0) == X.size
@@ -81,7 +81,7 @@ def test_trees_are_not_grown_for_many_environments(monkeypatch):
     """2,000 rows, 200 columns, 500 environments took over five minutes: the limit on trees, 20
     subsamples and validation counted the cells of the table only, and the time is in the counts."""
     data = make_conjunction(600, 0, n_environments=4, random_state=5)
-    samples = open_memory(data.X, data.y, data.environments)
+    samples = open_memory(data.X, data.y, environments=data.environments)
     found = {}
     n_steps = shapes.count_steps(samples, len(data.y))
     for most in (n_steps, n_steps - 1):
@@ -103,12 +103,12 @@ def test_shapes_are_compared_once_and_without_trees_in_folds(monkeypatch):
     monkeypatch.setattr("icscm.estimators.cover.choose_shape", note)
     data = make_conjunction(600, 0, n_environments=4, random_state=5)
     learner = SCMClassifier(model_type="auto")
-    learner.fit_counts(open_memory(data.X, data.y, data.environments))
+    learner.fit_counts(open_memory(data.X, data.y, environments=data.environments))
     assert seen == [False]
     assert "tree" in learner.shape_.scores
-    leave_one_environment_out(learner, data.X, data.y, data.environments)
+    leave_one_environment_out(learner, data.X, data.y, environments=data.environments)
     assert seen == [False] + 4 * [True]
-    part = replace(open_memory(data.X, data.y, data.environments), is_part=True)
+    part = replace(open_memory(data.X, data.y, environments=data.environments), is_part=True)
     assert "tree" not in learner.fit_counts(part).shape_.scores
 
 

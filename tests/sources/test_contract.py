@@ -170,7 +170,7 @@ def open_sites():
     )
     places = np.array(PLACES)[ENVIRONMENTS]
     sites = [
-        LocalSite(frame[part], LABELS[part], places[part], agreement)
+        LocalSite(frame[part], LABELS[part], environments=places[part], agreement=agreement)
         for part in (slice(0, 1), slice(1, 1), slice(1, N_ROWS))
     ]
     yield SitesSource(sites, agreement)

@@ -262,11 +262,11 @@ def cut_array(rows, *arrays):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_arrays_of_more_rows_than_the_sample(dtype):
     arrays = make_array(dtype=dtype)
-    expected = ICSCMClassifier().fit(*arrays)
+    expected = ICSCMClassifier().fit(*arrays[:2], environments=arrays[2])
     assert expected.trace_.notes
     with dask.config.set(scheduler="threads"):
         X, y, e = cut_array(7000, *arrays)
-        found = ICSCMClassifier().fit(X, y, e)
+        found = ICSCMClassifier().fit(X, y, environments=e)
         assert_same_fit(found, expected)
         np.testing.assert_array_equal(found.predict(X).compute(), expected.predict(arrays[0]))
 
@@ -277,7 +277,9 @@ def test_exhaustive_search_and_plain_learner_and_no_environments():
     X, bare = table[["smoker", "age"]], frame[["smoker", "age"]]
     with dask.config.set(ON_THIS_THREAD), quietly():
         found = ICSCMClassifier(search="exhaustive").fit(X, table["y"], environments=table["e"])
-        assert_same_fit(found, ICSCMClassifier(search="exhaustive").fit(bare, frame.y, frame.e))
+        assert_same_fit(
+            found, ICSCMClassifier(search="exhaustive").fit(bare, frame.y, environments=frame.e)
+        )
         assert_same_fit(SCMClassifier().fit(X, table["y"]), SCMClassifier().fit(bare, frame.y))
 
 
@@ -316,7 +318,7 @@ def test_a_thinned_sample_is_told_of():
             function = function or merge_hash_counts
             limited = mock.Mock(side_effect=lambda part, *_, to=function: to(part, 20_000))
             stack.enter_context(mock.patch(name, limited))
-        notes = ICSCMClassifier().fit(X, y, e).trace_.notes
+        notes = ICSCMClassifier().fit(X, y, environments=e).trace_.notes
     assert notes[-1] == THINNED.format(1)
 
 
@@ -401,7 +403,7 @@ def test_only_counts_move_and_tasks_are_named(client):
 def test_each_worker_sends_one_cube_for_each_block(client):
     X, y, e = (part.persist() for part in cut_array(500, *make_array(3000)))
     client.run(lambda dask_worker: dask_worker.transfer_incoming_log.clear())
-    source = open_dask(X, y, e).source
+    source = open_dask(X, y, environments=e).source
     list(source.counts())
     logs = client.run(lambda dask_worker: list(dask_worker.transfer_incoming_log))
     moved = [str(key[0]) for log in logs.values() for entry in log for key in entry["keys"]]
@@ -612,8 +614,10 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_frames_get_one_clear_error(case):
     make, message = WRONG[case]
-    with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match=message):
-        ICSCMClassifier().fit(*make(make_patients(100)))
+    with dask.config.set(ON_THIS_THREAD):
+        X, y, environments = make(make_patients(100))
+        with pytest.raises(IcscmError, match=message):
+            ICSCMClassifier().fit(X, y, environments=environments)
 
 
 def test_wrong_arrays_get_one_clear_error():
@@ -629,11 +633,11 @@ def test_wrong_arrays_get_one_clear_error():
         ((X, y, e, np.ones(100)), "weights cannot be used with Dask"),
     ):
         with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match=message):
-            ICSCMClassifier().fit(*bad)
+            ICSCMClassifier().fit(*bad[:2], environments=bad[2])
     with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match="rows must be in one"):
         SCMClassifier().fit(X, y).predict(X.rechunk((40, 2)))
     with pytest.raises(IcscmError, match="which only fit and predict take"):
-        stability_selection(ICSCMClassifier(), X, y, e, n_resamples=2)
+        stability_selection(ICSCMClassifier(), X, y, environments=e, n_resamples=2)
 
 
 # --- the command line's part -------------------------------------------------

@@ -38,6 +38,11 @@ def make_table(kind):
     return X, y, environments
 
 
+def fit_on(device, kind):
+    X, y, environments = make_table(kind)
+    return SCMClassifier(device=device).fit(X, y, environments=environments)
+
+
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 @pytest.mark.parametrize("kind", ["bits", "codes"])
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
@@ -45,10 +50,10 @@ def test_same_model_and_file(learner, kind, stand_in, tmp_path):
     X, y, environments = make_table(kind)
     files = []
     for device in ("cpu", "cuda"):
-        learner.set_params(device=device).fit(X, y, environments)
+        learner.set_params(device=device).fit(X, y, environments=environments)
         learner.save(tmp_path / device)
         files.append(((tmp_path / device).read_text(), learner.trace_))
-        samples = open_memory(X, y, environments, preparation=learner.prepare())
+        samples = open_memory(X, y, environments=environments, preparation=learner.prepare())
         is_there = isinstance(samples.source.piece.stores[0], CardBits | CardCodes)
         assert is_there == (device == "cuda")
     assert files[0] == files[1]
@@ -60,7 +65,7 @@ def test_files_read_in_passes(stand_in, tmp_path):
     frame = pd.DataFrame(X[:, :5], columns=list("abcde")).assign(y=y, e=environments)
     frame.to_parquet(tmp_path / "t.parquet")
     found = [
-        ICSCMClassifier(device=device).fit_dataset(tmp_path / "t.parquet", "y", "e")
+        ICSCMClassifier(device=device).fit_dataset(tmp_path / "t.parquet", "y", environments="e")
         for device in ("cpu", "cuda")
     ]
     assert found[0].trace_ == found[1].trace_
@@ -85,7 +90,7 @@ def test_packed_stores(free, monkeypatch, tmp_path):
             tmp_path / "x.bits",
             labels,
             "y",
-            "e",
+            environments="e",
             preparation=learner.prepare(),  # noqa: B023
         )
         if device == "cuda" and free == 2**20:
@@ -102,14 +107,14 @@ def test_packed_stores(free, monkeypatch, tmp_path):
 def test_codes_larger_than_the_card(monkeypatch):
     monkeypatch.setattr(card, "find_card", lambda: make_stand_in(2**20))
     with pytest.raises(IcscmError, match=r"GB are free; give fewer columns, or leave device='cpu'"):
-        SCMClassifier(device="cuda").fit(*make_table("codes"))
+        fit_on("cuda", "codes")
 
 
 def test_no_cupy(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     card.find_card.cache_clear()
     with pytest.raises(IcscmError, match=r"device='cuda' needs CuPy, which is not installed"):
-        SCMClassifier(device="cuda").fit(*make_table("bits"))
+        fit_on("cuda", "bits")
 
 
 def fail(message, kind="CUDARuntimeError"):
@@ -156,7 +161,7 @@ def test_auto(monkeypatch):
 
 def test_unknown_device():
     with pytest.raises(IcscmError, match="device must be one of 'cpu', 'cuda', 'auto'"):
-        SCMClassifier(device="gpu").fit(*make_table("bits"))
+        fit_on("gpu", "bits")
 
 
 class OnCard(np.ndarray):
@@ -176,10 +181,12 @@ class OnCard(np.ndarray):
 def test_arrays_on_the_card(learner, kind, stand_in):
     """They are learned from, and predicted for, where they lie; labels there are brought."""
     X, y, environments = make_table(kind)
-    wanted = clone(learner).fit(X, y, environments)
+    wanted = clone(learner).fit(X, y, environments=environments)
     given, labels = X.view(OnCard), y.view(OnCard)
     for device in ("cpu", "cuda"):
-        found = clone(learner).set_params(device=device).fit(given, labels, environments)
+        found = (
+            clone(learner).set_params(device=device).fit(given, labels, environments=environments)
+        )
         assert found.trace_ == wanted.trace_
         assert (found.predict(given) == wanted.predict(X)).all()
         assert (found.predict_proba(given) == wanted.predict_proba(X)).all()
@@ -193,12 +200,14 @@ def test_weights_and_missing_values_on_the_card(stand_in):
     X[:20, 1] = np.nan
     weights = np.random.default_rng(0).integers(0, 3, len(X))
     found = [
-        ICSCMClassifier(device=device).fit(X, y, environments, frequency_weight=weights)
+        ICSCMClassifier(device=device).fit(
+            X, y, environments=environments, frequency_weight=weights
+        )
         for device in ("cpu", "cuda")
     ]
     assert found[0].trace_ == found[1].trace_
     with pytest.raises(IcscmError, match="missing values in column 1"):
-        ICSCMClassifier(device="cuda", missing="error").fit(X, y, environments)
+        ICSCMClassifier(device="cuda", missing="error").fit(X, y, environments=environments)
     X[3, 2] = np.inf
     with pytest.raises(IcscmError, match="contains infinity in column 2"):
-        ICSCMClassifier(device="cuda").fit(X, y, environments)
+        ICSCMClassifier(device="cuda").fit(X, y, environments=environments)

@@ -395,7 +395,7 @@ def test_text_late_in_a_column_makes_it_text(tmp_path, monkeypatch):
     lines = ["y,site,a,b", *(f"{i % 2},{i % 3},{i % 7},{i % 5}" for i in range(9_000))]
     (tmp_path / "part.csv").write_text("\n".join([*lines, "1,1,many,2"]))
     learner = SCMClassifier(max_rules=1)
-    learner.fit_dataset(tmp_path, "y", "site", max_memory="8GiB")
+    learner.fit_dataset(tmp_path, "y", environments="site", max_memory="8GiB")
     assert learner.feature_types_ == ("category", "number")
 
 
@@ -584,11 +584,11 @@ def test_memory_of_a_row(tmp_path, monkeypatch):
     columns = {name: rng.integers(0, 3, n_rows).astype(np.int8) for name in ("a", "b", "site")}
     path = tmp_path / "long.parquet"
     pq.write_table(pa.table({**columns, "y": columns["a"] > 1}), path, row_group_size=10_000)
-    open_files(path, "y", "site").close()  # compiles the kernels
+    open_files(path, "y", environments="site").close()  # compiles the kernels
     limit = resident + mapped._SEARCH_BYTES + n_rows * (mapped._BYTES_PER_ROW + 4)
     tracemalloc.start()
     try:
-        with open_files(path, "y", "site", max_memory=limit):
+        with open_files(path, "y", environments="site", max_memory=limit):
             peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

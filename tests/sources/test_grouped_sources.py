@@ -38,19 +38,19 @@ def fit_in_memory(visits):
 def test_files(visits, tmp_path, ending):
     path = tmp_path / f"visits.{ending}"
     visits.to_parquet(path) if ending == "parquet" else visits.to_csv(path, index=False)
-    found = ICSCMClassifier().fit_dataset(path, "ill", "site", groups="patient")
+    found = ICSCMClassifier().fit_dataset(path, "ill", environments="site", groups="patient")
     wanted = fit_in_memory(visits)
     assert found.trace_ == wanted.trace_
     assert found.verdicts_[0].design_effect > 1.5
     with pytest.raises(IcscmError, match="'site' is named twice among target"):
-        ICSCMClassifier().fit_dataset(path, "ill", "site", groups="site")
+        ICSCMClassifier().fit_dataset(path, "ill", environments="site", groups="site")
 
 
 def test_packed_genomes(visits, tmp_path):
     labels = visits.assign(genome=[str(each) for each in range(len(visits))])
     pack_matrix(visits[list("abcd")].to_numpy(), tmp_path / "genes.bits", names=list("abcd"))
     own = {"groups": "patient", "sample_column": "genome"}
-    countable = open_bits(tmp_path / "genes.bits", labels, "ill", "site", **own)
+    countable = open_bits(tmp_path / "genes.bits", labels, "ill", environments="site", **own)
     found, wanted = ICSCMClassifier().fit_counts(countable), fit_in_memory(visits)
     assert found.trace_.verdicts == wanted.trace_.verdicts
     assert found.trace_.steps[0].chosen.verdict == wanted.trace_.steps[0].chosen.verdict
@@ -73,11 +73,11 @@ def test_command_line(visits, tmp_path):
 def test_errors(visits):
     table = visits.drop(columns=["ill"])
     with pytest.raises(IcscmError, match="groups names 'family', but X has only"):
-        ICSCMClassifier().fit(table, visits["ill"], "site", groups="family")
+        ICSCMClassifier().fit(table, visits["ill"], environments="site", groups="family")
     missing = visits["patient"].where(visits["patient"] != "p7")
     with pytest.raises(IcscmError, match="groups is missing"):
         InvariantTreeClassifier().fit(
-            table[list("abcd")], visits["ill"], visits["site"], groups=missing
+            table[list("abcd")], visits["ill"], environments=visits["site"], groups=missing
         )
 
 
@@ -85,4 +85,4 @@ def test_dask_collections():
     frames = pytest.importorskip("dask.dataframe")
     table = frames.from_pandas(pd.DataFrame({"a": [0, 1] * 4, "y": [0, 1] * 4}), npartitions=2)
     with pytest.raises(IcscmError, match="groups cannot be used with Dask collections"):
-        ICSCMClassifier().fit(table[["a"]], table["y"], table["a"], groups=table["a"])
+        ICSCMClassifier().fit(table[["a"]], table["y"], environments=table["a"], groups=table["a"])

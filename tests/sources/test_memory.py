@@ -189,7 +189,7 @@ def test_neighbouring_floats_land_on_the_right_side():
 def test_samples_are_for_one_learner(second):
     """A second learner went on from the rows that the first had left, and gave another model."""
     data = make_conjunction(300, random_state=1)
-    samples = open_memory(data.X, data.y, data.environments)
+    samples = open_memory(data.X, data.y, environments=data.environments)
     SCMClassifier().fit_counts(samples)
     with pytest.raises(IcscmError, match="already used by SCMClassifier"):
         second.fit_counts(samples)

@@ -64,7 +64,14 @@ class Spied:
 
 def make_sites(frame, ill, hospital, agreement):
     return [
-        Spied(LocalSite(frame[hospital == each], ill[hospital == each], each, agreement))
+        Spied(
+            LocalSite(
+                frame[hospital == each],
+                ill[hospital == each],
+                environments=each,
+                agreement=agreement,
+            )
+        )
         for each in HOSPITALS
     ]
 
@@ -117,9 +124,16 @@ def test_a_site_may_hold_several_environments_or_no_row():
     agreement = agree(frame)
     is_first = np.arange(len(frame)) < 1000
     sites = [
-        LocalSite(frame[is_first], ill[is_first], hospital[is_first], agreement),
-        LocalSite(pl.from_pandas(frame[~is_first]), ill[~is_first], hospital[~is_first], agreement),
-        LocalSite(frame[:0], ill[:0], "west", agreement),
+        LocalSite(
+            frame[is_first], ill[is_first], environments=hospital[is_first], agreement=agreement
+        ),
+        LocalSite(
+            pl.from_pandas(frame[~is_first]),
+            ill[~is_first],
+            environments=hospital[~is_first],
+            agreement=agreement,
+        ),
+        LocalSite(frame[:0], ill[:0], environments="west", agreement=agreement),
     ]
     assert ICSCMClassifier().fit_counts(open_sites(sites, agreement)).trace_ == expected.trace_
 
@@ -127,9 +141,11 @@ def test_a_site_may_hold_several_environments_or_no_row():
 def test_a_sites_source_counts_as_one_over_all_rows():
     frame, ill, hospital = make_patients(300)
     agreement = agree(frame)
-    whole = SitesSource([LocalSite(frame, ill, hospital, agreement)], agreement)
+    whole = SitesSource(
+        [LocalSite(frame, ill, environments=hospital, agreement=agreement)], agreement
+    )
     parts = [
-        LocalSite(frame[part], ill[part], hospital[part], agreement)
+        LocalSite(frame[part], ill[part], environments=hospital[part], agreement=agreement)
         for part in (slice(0, 1), slice(1, 250), slice(250, None))
     ]
     cuts = [Cut(0, 2, negated=False), Cut(1, 9, negated=False, missing=True), Cut(2, 0, True)]
@@ -154,8 +170,9 @@ def test_a_sites_source_counts_as_one_over_all_rows():
 )
 def test_what_was_not_agreed_is_an_error(change, message):
     frame, ill, hospital = make_patients(50)
+    X, y, environments = change(frame, ill, hospital)
     with pytest.raises(IcscmError, match=message):
-        LocalSite(*change(frame, ill, hospital), agree(frame))
+        LocalSite(X, y, environments=environments, agreement=agree(frame))
 
 
 def test_numbers_of_numpy_are_taken():
@@ -163,7 +180,7 @@ def test_numbers_of_numpy_are_taken():
     columns = {"a": [np.int64(40)], "b": np.array([False, True])}
     agreement = make_agreement(columns, classes=(0, 1), environments=(0, 1))
     frame = pd.DataFrame({"a": [30, 50], "b": [True, False]})
-    site = LocalSite(frame, np.array([0, 1]), np.int64(1), agreement)
+    site = LocalSite(frame, np.array([0, 1]), environments=np.int64(1), agreement=agreement)
     assert site.count_totals().tolist() == [[0, 1], [0, 1]]
 
 
@@ -267,7 +284,10 @@ def test_what_cannot_be_counts_is_an_error_that_names_the_site(lie):
     query, change, message = LIES[lie]
     frame, ill, hospital = make_patients(300)
     agreement = agree(frame)
-    sites = [LocalSite(frame[hospital == e], ill[hospital == e], e, agreement) for e in HOSPITALS]
+    sites = [
+        LocalSite(frame[hospital == e], ill[hospital == e], environments=e, agreement=agreement)
+        for e in HOSPITALS
+    ]
     sites[1] = Lying(sites[1], query, change)
     source = SitesSource(sites, agreement)
     rule = source.candidates.make_binned_rule(Cut(0, 2, negated=False))
@@ -292,7 +312,10 @@ def test_counts_that_contradict_earlier_ones_are_an_error(learner):
     """
     frame, ill, hospital = make_patients(300)
     agreement = agree(frame)
-    sites = [LocalSite(frame[hospital == e], ill[hospital == e], e, agreement) for e in HOSPITALS]
+    sites = [
+        LocalSite(frame[hospital == e], ill[hospital == e], environments=e, agreement=agreement)
+        for e in HOSPITALS
+    ]
     sites[1] = Lying(sites[1], "count_cube", lambda counts: counts[:, ::-1])
     with pytest.raises(IcscmError, match="one of its sites, counts other samples"):
         learner.fit_counts(open_sites(sites, agreement))
@@ -302,7 +325,10 @@ def test_sites_may_mask_their_counts():
     """Only sums need be right: masks that cancel hide the counts of each site."""
     frame, ill, hospital = make_patients(300)
     agreement = agree(frame)
-    sites = [LocalSite(frame[hospital == e], ill[hospital == e], e, agreement) for e in HOSPITALS]
+    sites = [
+        LocalSite(frame[hospital == e], ill[hospital == e], environments=e, agreement=agreement)
+        for e in HOSPITALS
+    ]
     plain = SitesSource(sites, agreement)
     masked = [Lying(Lying(sites[0], "count_cube", lambda n: n - 2**40), "count_totals", add(7))]
     masked += [Lying(Lying(sites[1], "count_cube", lambda n: n + 2**40), "count_totals", add(-7))]

@@ -42,9 +42,14 @@ def split_frame(frame):
     return frame.drop(columns=["site", "y"]), frame["y"], frame["site"]
 
 
+def fit_frame(learner, frame):
+    X, y, site = split_frame(frame)
+    return learner.fit(X, y, environments=site)
+
+
 @pytest.fixture(scope="module")
 def expected(frame):
-    fitted = InvariantTreeClassifier(n_jobs=1).fit(*split_frame(frame))
+    fitted = fit_frame(InvariantTreeClassifier(n_jobs=1), frame)
     reasons = {why for look in fitted.trace_.splits for why, n in look.n_rejected.items() if n}
     assert reasons == {"unreplicated", "heterogeneous"}
     rejected = fitted.trace_.rejected_columns
@@ -64,7 +69,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("n_jobs", [2, 4])
 def test_threads_and_the_order_of_rows(frame, expected, n_jobs):
     shuffled = frame.sample(frac=1, random_state=n_jobs)
-    assert_same(InvariantTreeClassifier(n_jobs=n_jobs).fit(*split_frame(shuffled)), expected)
+    assert_same(fit_frame(InvariantTreeClassifier(n_jobs=n_jobs), shuffled), expected)
 
 
 def test_files(frame, expected, tmp_path):
@@ -74,20 +79,26 @@ def test_files(frame, expected, tmp_path):
     for number, part in enumerate((frame[:1000], frame[1000:1001], frame[1001:])):
         part.to_parquet(parts / f"{number}.parquet", row_group_size=300)
     for path in (tmp_path / "rows.csv", parts):
-        found = InvariantTreeClassifier().fit_dataset(path, "y", "site", max_memory="8GiB")
+        found = InvariantTreeClassifier().fit_dataset(
+            path, "y", environments="site", max_memory="8GiB"
+        )
         assert_same(found, expected)
 
 
 def test_kinds_of_frames(frame, expected):
     X, y, sites = split_frame(frame)
-    assert_same(InvariantTreeClassifier().fit(pa.Table.from_pandas(X), y, sites), expected)
-    assert_same(InvariantTreeClassifier().fit(frame.drop(columns="y"), y, "site"), expected)
+    assert_same(
+        InvariantTreeClassifier().fit(pa.Table.from_pandas(X), y, environments=sites), expected
+    )
+    assert_same(
+        InvariantTreeClassifier().fit(frame.drop(columns="y"), y, environments="site"), expected
+    )
 
 
 def test_dask(frame, expected):
     table = dd.from_pandas(frame, npartitions=5, sort=False)
     with dask.config.set(scheduler="sync"):
-        found = InvariantTreeClassifier().fit(*split_frame(table))
+        found = fit_frame(InvariantTreeClassifier(), table)
         assert_same(found, expected)
         X = split_frame(frame)[0]
         lazy = found.predict_proba(split_frame(table)[0])
@@ -100,10 +111,13 @@ def test_sites(frame):
         name: sorted(set(X[name].dropna()))[: None if name == "smoker" else -1] for name in X
     }
     agreement = make_agreement(columns, classes=(0, 1), environments=SITES, missing=["age"])
-    parts = [LocalSite(X[sites == s], y[sites == s], s, agreement) for s in SITES]
+    parts = [
+        LocalSite(X[sites == s], y[sites == s], environments=s, agreement=agreement) for s in SITES
+    ]
     whole = InvariantTreeClassifier(max_thresholds=None)
     assert_same(
-        InvariantTreeClassifier().fit_counts(open_sites(parts, agreement)), whole.fit(X, y, sites)
+        InvariantTreeClassifier().fit_counts(open_sites(parts, agreement)),
+        whole.fit(X, y, environments=sites),
     )
 
 
@@ -124,7 +138,7 @@ def test_layouts_and_types_of_arrays():
         assert_same(InvariantTreeClassifier().fit(other, y, environments=place), wanted)
     with dask.config.set(scheduler="sync"):
         lazy = [da.from_array(each, chunks=(300, *each.shape[1:])) for each in (X, y, place)]
-        assert_same(InvariantTreeClassifier().fit(*lazy), wanted)
+        assert_same(InvariantTreeClassifier().fit(*lazy[:2], environments=lazy[2]), wanted)
     halves = np.round(2 * X) / 2  # the same numbers in fewer digits
     assert_same(
         InvariantTreeClassifier().fit(halves.astype(np.float32), y, environments=place),
@@ -135,9 +149,9 @@ def test_layouts_and_types_of_arrays():
 def test_weights_are_repeated_rows():
     X, y, place = make_arrays()
     weights = np.random.default_rng(0).integers(0, 4, len(y))
-    found = InvariantTreeClassifier().fit(X, y, place, frequency_weight=weights)
+    found = InvariantTreeClassifier().fit(X, y, environments=place, frequency_weight=weights)
     repeated = [np.repeat(each, weights, axis=0) for each in (X, y, place)]
-    assert_same(found, InvariantTreeClassifier().fit(*repeated))
+    assert_same(found, InvariantTreeClassifier().fit(*repeated[:2], environments=repeated[2]))
 
 
 def test_the_order_of_environments_does_not_matter(frame, expected):
@@ -173,7 +187,7 @@ def test_packed_genomes(tmp_path):
     pack_matrix(X, tmp_path / "genes.bits", names=names, samples=samples)
     labels = pd.DataFrame({"genome": samples, "y": y, "site": place})
     found = InvariantTreeClassifier().fit_counts(
-        open_bits(tmp_path / "genes.bits", labels, "y", "site")
+        open_bits(tmp_path / "genes.bits", labels, "y", environments="site")
     )
     wanted = InvariantTreeClassifier().fit(X.astype(bool), y, environments=place)
     assert found.model_.leaves == wanted.model_.leaves
@@ -194,4 +208,4 @@ def list_refused(trace):
 @pytest.mark.parametrize("n_bytes", [0, 1, 20_000, 60_000])
 def test_any_bound_on_what_is_kept(monkeypatch, frame, expected, n_bytes):
     monkeypatch.setattr(grow, "MAX_KEPT_CUBE_BYTES", n_bytes)
-    assert_same(InvariantTreeClassifier().fit(*split_frame(frame)), expected)
+    assert_same(fit_frame(InvariantTreeClassifier(), frame), expected)

@@ -12,4 +12,4 @@ def open_dask_files(path, target, environments=None, text=None):
         wanted = [target] if environments is None else [target, environments]
         check_columns(wanted, list(frame.columns), str(path))
         places = None if environments is None else frame[environments]
-        return open_dask(frame.drop(columns=wanted), frame[target], places)
+        return open_dask(frame.drop(columns=wanted), frame[target], environments=places)

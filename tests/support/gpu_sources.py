@@ -148,7 +148,7 @@ def check_default_fit(rng, card):
     with told_where(card), pytest.MonkeyPatch.context() as patch:
         patch.setattr(CardBits, "shortlist", spy)
         learners = [ICSCMClassifier(device=device) for device in ("cpu", "cuda")]
-        found = [each.fit(X, y, environments) for each in learners]
+        found = [each.fit(X, y, environments=environments) for each in learners]
     assert found[0].trace_ == found[1].trace_
     assert found[0].model_ == found[1].model_
     assert asked

@@ -39,7 +39,7 @@ def fit(learner, X, y, environments=None):
 def find_path(learner, X, y, environments, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
-        samples = open_memory(X, y, environments, preparation=learner.prepare())
+        samples = open_memory(X, y, environments=environments, preparation=learner.prepare())
     return compute_alpha_path(samples.source, learner.make_settings(samples), **options)
 
 

@@ -52,7 +52,7 @@ def test_several_names_are_joined():
     wanted = tuple(f"{a} / {b}" for a in ("north", "south") for b in (2019, 2020))
     assert named.environments_ == wanted
     assert named.feature_names_in_.tolist() == [*X]
-    found = check_environments(frame, y, "region")
+    found = check_environments(frame, y, environments="region")
     assert [each.label for each in found.environments] == ["north", "south"]
     icp = InvariantCausalPrediction().fit(frame.drop(columns="year"), y, environments="region")
     assert icp.environments_ == ("north", "south")
@@ -73,7 +73,10 @@ def test_labels_stay_labels():
     X = pd.DataFrame({"a": [0, 1], "b": [1, 0]})
     assert SCMClassifier().fit(X, [0, 1], environments=["a", "b"]).environments_ == ("a", "b")
     lists = ["p", "q"] * 10
-    assert SCMClassifier().fit([[0], [1]] * 10, [0, 1] * 10, lists).environments_ == ("p", "q")
+    assert SCMClassifier().fit([[0], [1]] * 10, [0, 1] * 10, environments=lists).environments_ == (
+        "p",
+        "q",
+    )
 
 
 def test_errors_are_sentences():
@@ -132,11 +135,11 @@ def test_studies_know_the_names_of_columns():
     model = SCMClassifier(max_rules=1).fit(X, y)
     named, plain = (frame, y, "region"), (X, y, frame.region)
     assert [*map(str, [
-        leave_one_environment_out(SCMClassifier(max_rules=1), *named),
-        stability_selection(SCMClassifier(max_rules=1), *named, **asked),
-        evaluate(model, *named),
+        leave_one_environment_out(SCMClassifier(max_rules=1), *named[:2], environments=named[2]),
+        stability_selection(SCMClassifier(max_rules=1), *named[:2], environments=named[2], **asked),
+        evaluate(model, *named[:2], environments=named[2]),
     ])] == [*map(str, [
-        leave_one_environment_out(SCMClassifier(max_rules=1), *plain),
-        stability_selection(SCMClassifier(max_rules=1), *plain, **asked),
-        evaluate(model, *plain),
+        leave_one_environment_out(SCMClassifier(max_rules=1), *plain[:2], environments=plain[2]),
+        stability_selection(SCMClassifier(max_rules=1), *plain[:2], environments=plain[2], **asked),
+        evaluate(model, *plain[:2], environments=plain[2]),
     ])]  # fmt: skip

@@ -39,7 +39,7 @@ def make_frame(n=600, seed=0):
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_environments_are_counted(kind):
     frame, y, site = make_frame()
-    found = check_environments(kind(frame.to_dict("list")), y, site)
+    found = check_environments(kind(frame.to_dict("list")), y, environments=site)
     assert (found.n_rows, found.n_columns, found.classes) == (600, 7, (0, 1))
     assert [each.label for each in found.environments] == ["north", "south", "west"]
     for each in found.environments:
@@ -56,7 +56,8 @@ def test_environments_are_counted(kind):
 
 
 def test_associations_with_the_environment():
-    found = check_environments(*make_frame())
+    frame, y, site = make_frame()
+    found = check_environments(frame, y, environments=site)
     by_name = {each.column: each for each in found.associations}
     assert {"noise", "colour", "lab", "shifted"} == set(by_name)
     assert by_name["noise"].values < 0.15
@@ -74,24 +75,26 @@ def test_dropped_columns_are_those_of_fit():
     frame, y, site = make_frame()
     with pytest.warns(LeftOutWarning):
         learner = ICSCMClassifier(min_utility=0.0).fit(frame, y, environments=site)
-    found = check_environments(frame, y, site)
+    found = check_environments(frame, y, environments=site)
     assert found.dropped == learner.dropped_columns_
     assert set(found.dropped) == {"code", "id", "const"}
-    kept = check_environments(frame, y, site, keep_columns=["code"])
+    kept = check_environments(frame, y, environments=site, keep_columns=["code"])
     assert set(kept.dropped) == {"id", "const"}
     (copy,) = [each for each in kept.associations if each.is_copy]
     assert (copy.column, copy.values) == ("code", 1.0)
     assert any("Drop copies of the environment: code" in text for text in kept.advice)
-    assert check_environments(frame, y, site, keep_columns="all").dropped == {}
+    assert check_environments(frame, y, environments=site, keep_columns="all").dropped == {}
 
 
 def test_a_kept_column_keeps_no_other():
     """`keep_columns="id2"` kept `id`, too: it was looked for in the text."""
     frame, y, site = make_frame()
-    found = check_environments(frame.assign(id2=frame["id"]), y, site, keep_columns="id2")
+    found = check_environments(
+        frame.assign(id2=frame["id"]), y, environments=site, keep_columns="id2"
+    )
     assert {"id", "id2"} & {*found.dropped} == {"id"}
     with pytest.raises(IcscmError, match="keep_columns names columns that X does not have: 'i'"):
-        check_environments(frame, y, site, keep_columns="i")
+        check_environments(frame, y, environments=site, keep_columns="i")
 
 
 def test_columns_that_decide_the_label_are_told():
@@ -100,18 +103,18 @@ def test_columns_that_decide_the_label_are_told():
     hours = np.where(rng.random(900) < 0.4, np.nan, rng.integers(10, 60, 900))
     X = pd.DataFrame({"hours": hours, "noise": rng.normal(size=900)})
     y, e = (rng.random(900) < 0.4) & ~np.isnan(hours), np.arange(900) % 3
-    found = check_environments(X, y, e)
+    found = check_environments(X, y, environments=e)
     decided = {each.column: each.decided for each in found.associations}
     assert decided == {"hours": np.isnan(hours).mean(), "noise": 0.0}
     assert any(
         each.startswith("Determines the label of many rows by itself: ") for each in found.advice
     )
-    tree = InvariantTreeClassifier(max_leaves=2).fit(X, y, e)
+    tree = InvariantTreeClassifier(max_leaves=2).fit(X, y, environments=e)
     warning, *_ = make_summary(tree)["advice"]["warnings"]
     assert warning.startswith("hours is missing: this alone determines the label (0% of 3")
     # a conjunction of one rule, whose uncovered samples are all positive, gave no warning
     y = (rng.random(900) < 0.3) | np.isnan(hours)
-    rule = ICSCMClassifier().fit(X, y, e)
+    rule = ICSCMClassifier().fit(X, y, environments=e)
     assert str(rule.model_) == "hours is missing"
     warning, *_ = make_summary(rule)["advice"]["warnings"]
     assert warning.startswith("hours is missing: this alone determines the label (100% of 3")
@@ -127,16 +130,16 @@ def test_very_many_environments_are_told(kind):
     advice = "The 82 environments are numbers: if they are a measurement, such as age"
     if kind is str:
         advice = "Group the 82 environments, for example by region: half of them have 24 rows"
-    found = check_environments(X, y, ages.astype(kind))
+    found = check_environments(X, y, environments=ages.astype(kind))
     assert any(each.startswith(advice) for each in found.advice)
     with pytest.warns(SparseEnvironmentWarning, match=advice):
-        InvariantTreeClassifier(max_leaves=2).fit(X, y, ages.astype(kind))
+        InvariantTreeClassifier(max_leaves=2).fit(X, y, environments=ages.astype(kind))
 
 
 def test_columns_of_arrays_are_not_dropped():
     rng = np.random.default_rng(1)
     X, y, environments = rng.normal(size=(200, 3)), np.arange(200) % 2, np.arange(200) // 100
-    found = check_environments(X, y, environments)
+    found = check_environments(X, y, environments=environments)
     assert sorted(each.column for each in found.associations) == [0, 1, 2]
     assert found.dropped == {}
 
@@ -147,7 +150,9 @@ def test_sparse_cells_and_many_environments():
     environments = rng.integers(0, 40, n)
     y = rng.integers(0, 2, n)
     y[environments == 3] = 1
-    found = check_environments(pd.DataFrame({"a": rng.normal(size=n)}), y, environments)
+    found = check_environments(
+        pd.DataFrame({"a": rng.normal(size=n)}), y, environments=environments
+    )
     assert (3, 0, 0) in [(cell.environment, cell.label, cell.n_rows) for cell in found.sparse]
     table = pd.crosstab(y, environments).to_numpy()
     assert len(found.sparse) == (table < 5).sum()
@@ -160,7 +165,9 @@ def test_power_grows_with_rows_and_shrinks_with_the_leaf():
     differences = []
     for n in (400, 40_000):
         y, environments = np.arange(n) % 2, np.arange(n) // 2 % 2
-        found = check_environments(np.random.default_rng(0).normal(size=(n, 1)), y, environments)
+        found = check_environments(
+            np.random.default_rng(0).normal(size=(n, 1)), y, environments=environments
+        )
         whole, half, tenth = found.power
         assert whole.difference < half.difference < tenth.difference
         assert (whole.n_rows, half.n_rows, tenth.n_rows) == (n, n // 2, n // 10)
@@ -175,21 +182,23 @@ def test_power_grows_with_rows_and_shrinks_with_the_leaf():
 
 def test_advice_on_too_little_and_too_much():
     y, environments = np.arange(60) % 2, np.arange(60) // 2 % 2
-    little = check_environments(np.arange(60.0)[:, None] % 7, y, environments)
+    little = check_environments(np.arange(60.0)[:, None] % 7, y, environments=environments)
     assert any("Even in the whole table a difference of" in text for text in little.advice)
     assert any("does not differ significantly between env" in text for text in little.advice)
     n = 2_000_000
     y, environments = np.arange(n) % 2, np.arange(n) // 2 % 2
-    much = check_environments((np.arange(n) % 3)[:, None], y, environments)
+    much = check_environments((np.arange(n) % 3)[:, None], y, environments=environments)
     assert any("too small to matter" in text for text in much.advice)
     y = np.arange(1000) % 2
-    lopsided = check_environments((np.arange(1000) % 3)[:, None], y, np.arange(1000) < 980)
+    lopsided = check_environments(
+        (np.arange(1000) % 3)[:, None], y, environments=np.arange(1000) < 980
+    )
     assert any("One environment holds 98.0% of the rows" in text for text in lopsided.advice)
 
 
 def test_to_dict_is_json():
     frame, y, site = make_frame()
-    found = check_environments(frame, y, site)
+    found = check_environments(frame, y, environments=site)
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["environments"][0]["label"] == "north"
     assert plain["dropped"] == found.dropped
@@ -199,9 +208,9 @@ def test_to_dict_is_json():
 def test_bad_input():
     frame, y, site = make_frame()
     with pytest.raises(IcscmError, match="alpha must be a number between 0 and 1"):
-        check_environments(frame, y, site, alpha=1)
+        check_environments(frame, y, environments=site, alpha=1)
     with pytest.raises(IcscmError, match="single environment"):
-        check_environments(frame, y, ["north"] * len(y))
+        check_environments(frame, y, environments=["north"] * len(y))
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 4), (5, 2), (16, 6)])
@@ -224,7 +233,7 @@ def test_cramers_v(shape):
 
 def test_the_column_with_everything_missing():
     frame, y, site = make_frame()
-    found = check_environments(frame.assign(empty=np.nan), y, site, keep_columns="all")
+    found = check_environments(frame.assign(empty=np.nan), y, environments=site, keep_columns="all")
     (empty,) = [each for each in found.associations if each.column == "empty"]
     assert (empty.values, empty.missingness, empty.is_copy) == (0.0, 0.0, False)
 
@@ -234,10 +243,10 @@ def test_sparse_matrices_and_dates():
     rng = np.random.default_rng(0)
     dense = rng.integers(0, 2, (200, 3))
     y, environments = np.arange(200) % 2, np.arange(200) // 100
-    found = check_environments(sparse.csr_array(dense), y, environments)
-    assert found == check_environments(dense, y, environments)
+    found = check_environments(sparse.csr_array(dense), y, environments=environments)
+    assert found == check_environments(dense, y, environments=environments)
     dated = pd.DataFrame(dense, columns=list("abc")).assign(day=pd.Timestamp("2020-01-31"))
-    seen = check_environments(dated, y, environments, keep_columns="all")
+    seen = check_environments(dated, y, environments=environments, keep_columns="all")
     assert (seen.n_columns, {each.column for each in seen.associations}) == (4, {"a", "b", "c"})
 
 
@@ -247,10 +256,10 @@ def test_sparse_matrices_and_dates():
 def test_heart_disease():
     """Values that hospitals did not measure are associated with them, and the check-up lists it."""
     data = load_heart_by_hospital(DATA)
-    found = check_environments(data.X, data.y, data.environments)
+    found = check_environments(data.X, data.y, environments=data.environments)
     assert [each.n_rows for each in found.environments] == [303, 294, 123, 200]
     assert {each.column for each in found.strong_associations} >= {"ca", "thal", "chol"}
     assert all(each.missingness > each.values for each in found.strong_associations)
     with_hospital = data.X.assign(hospital=data.environments)
-    whole = check_environments(with_hospital, data.y, data.environments)
+    whole = check_environments(with_hospital, data.y, environments=data.environments)
     assert whole.dropped == {"hospital": "an exact copy of the environment"}

@@ -44,7 +44,7 @@ def data():
 @pytest.fixture(scope="module")
 def comparison(data):
     """A rule set and a tree of scikit-learn's, in two folds."""
-    return compare(*data[:3], ["icscm", "plain-tree"], n_folds=2)
+    return compare(*data[:2], environments=data[2], candidates=["icscm", "plain-tree"], n_folds=2)
 
 
 def make_mixed(n=900, seed=0):
@@ -66,8 +66,8 @@ def make_mixed(n=900, seed=0):
 
 def test_every_number_is_a_fit_and_a_score(data):
     own = {"rule": ICSCMClassifier(), "plain": SCMClassifier(), "bayes": GaussianNB()}
-    found = compare(data.X, data.y, data.environments, own)
-    dealt = make_cohort(*data[:3]).deal(3, 0)
+    found = compare(data.X, data.y, environments=data.environments, candidates=own)
+    dealt = make_cohort(*data[:2], environments=data[2]).deal(3, 0)
     cells = pd.DataFrame({"fold": dealt, "y": data.y, "place": data.environments}).value_counts()
     assert len(cells) == 18
     assert cells.groupby(["y", "place"]).apply(np.ptp).max() <= 1  # stratified
@@ -80,7 +80,9 @@ def test_every_number_is_a_fit_and_a_score(data):
         known = [[v for v in values if v is not None] for values in zip(*wanted, strict=True)]
         means = [np.mean(values) if values else None for values in known]
         assert each.rows == pytest.approx(dict(zip(MEASURES, means, strict=True)))
-        elsewhere = leave_one_environment_out(estimator, *data[:3], scorers=MEASURES)
+        elsewhere = leave_one_environment_out(
+            estimator, *data[:2], environments=data[2], scorers=MEASURES
+        )
         assert each.by_environment == tuple(
             pytest.approx(get_values(place.scores)) for place in elsewhere.held_out
         )
@@ -114,7 +116,7 @@ def score_without(estimator, data, out):
 def test_mixed_tables_of_any_kind():
     X, y, environments = make_mixed()
     names, settings = ["icscm", "logistic"], {"n_folds": 2, "min_rows": 250}
-    comparison = compare(X, y, environments, names, **settings)
+    comparison = compare(X, y, environments=environments, candidates=names, **settings)
     assert list(comparison.dropped) == ["id"]
     assert not any(candidate.failure for candidate in comparison.candidates)
     assert comparison.environments
@@ -123,7 +125,9 @@ def test_mixed_tables_of_any_kind():
     baseline, _, logistic = frame["rows_error"]
     assert logistic < 0.3 < baseline
     for table in (pl.from_pandas(X), pa.Table.from_pandas(X)):
-        again = compare(table, y, environments, names, **settings).to_frame()
+        again = compare(
+            table, y, environments=environments, candidates=names, **settings
+        ).to_frame()
         pd.testing.assert_frame_equal(again.drop(columns="fit_seconds"), frame)
 
 
@@ -178,14 +182,20 @@ def test_candidates_are_what_their_names_say():
 @pytest.mark.thorough
 def test_every_candidate_has_a_name_and_can_be_fitted(data):
     names = [name for name in make_candidates() if name != "boosting"]
-    found = compare(*data[:3], names, n_folds=2)
+    found = compare(*data[:2], environments=data[2], candidates=names, n_folds=2)
     assert [each.name for each in found.candidates] == names
     assert found.to_frame()["rows_error"].notna().all()
 
 
 def test_arrays_and_lists(data, comparison):
     for X in (data.X.to_numpy(), data.X.to_numpy().tolist()):
-        found = compare(X, data.y.tolist(), data.environments, ["icscm", "plain-tree"], n_folds=2)
+        found = compare(
+            X,
+            data.y.tolist(),
+            environments=data.environments,
+            candidates=["icscm", "plain-tree"],
+            n_folds=2,
+        )
         assert [e.rows for e in found.candidates] == [e.rows for e in comparison.candidates]
 
 
@@ -197,7 +207,7 @@ def test_what_cannot_be_fitted_says_why_and_stops_nobody(data):
     two = data.environments < 2
     X, y, environments = data.X[two], data.y[two], data.environments[two]
     own = {"moody": Moody(), "icscm": ICSCMClassifier(), "bayes": GaussianNB()}
-    found = compare(X, y, environments, own)
+    found = compare(X, y, environments=environments, candidates=own)
     _, moody, icscm, bayes = found.candidates
     assert moody.failure == "RuntimeError: not today"
     assert moody.rows == dict.fromkeys(MEASURES)
@@ -217,7 +227,7 @@ def test_conclusions_tell_the_truth(data, comparison):
     assert any("points less than the baseline" in each for each in sentences)
     noise = np.random.default_rng(0).random((len(data.y), 2))
     own = {"icscm": ICSCMClassifier(), "logistic": LogisticRegression()}
-    found = compare(noise, data.y, data.environments, own, n_folds=2)
+    found = compare(noise, data.y, environments=data.environments, candidates=own, n_folds=2)
     assert (
         "Cross-validation by rows: no candidate has a smaller error at 0.5 than the "
         f"majority-class baseline, {data.y.mean():.1%}."
@@ -233,7 +243,7 @@ def test_conclusions_lead_with_discrimination_and_calibration(data):
         "logistic": LogisticRegression(),
         "rules": ICSCMClassifier(),
     }
-    found = compare(*data[:3], own, n_folds=2)
+    found = compare(*data[:2], environments=data[2], candidates=own, n_folds=2)
     assert [each.kind for each in found.candidates[1:]] == ["scores", "other", "invariant"]
     best = max(found.candidates, key=lambda each: each.environments["auc"])
     (low, high), slope = best.intervals["auc"], best.environments["slope"]
@@ -258,16 +268,25 @@ def test_a_rule_that_is_worse_than_the_baseline_is_named():
     y = (rng.random(2000) < 0.1).astype(int)
     environments = rng.integers(0, 3, 2000)
     contrary = LogisticRegression(class_weight={0: 1, 1: 100})
-    found = compare(x, y, environments, {"contrary": contrary, "scm": SCMClassifier()})
+    found = compare(
+        x, y, environments=environments, candidates={"contrary": contrary, "scm": SCMClassifier()}
+    )
     worse = found.candidates[1]
     assert worse.gain[2] < 0
-    alone = compare(x, y, environments, {"rule": SCMClassifier(p=0.05, model_type="disjunction")})
+    alone = compare(
+        x,
+        y,
+        environments=environments,
+        candidates={"rule": SCMClassifier(p=0.05, model_type="disjunction")},
+    )
     assert any("points more than the baseline" in each for each in alone.conclusions)
 
 
 def test_no_environment_is_large_enough():
     X, y, environments = make_mixed()
-    found = compare(X, y, environments, ["plain-tree"], n_folds=2, min_rows=1000)
+    found = compare(
+        X, y, environments=environments, candidates=["plain-tree"], n_folds=2, min_rows=1000
+    )
     assert found.environments == ()
     assert found.candidates[1].environments == dict.fromkeys(MEASURES)
     assert len(found.kept_in) == 4
@@ -286,11 +305,13 @@ def test_many_environments_are_held_out_in_ten_parts():
             seen.append({*np.unique(X).astype(int).tolist()})
             return super().fit(X, y)
 
-    found = compare(X, y, places, {"spy": Spy()}, n_folds=2, min_rows=2, min_positives=1)
+    found = compare(
+        X, y, environments=places, candidates={"spy": Spy()}, n_folds=2, min_rows=2, min_positives=1
+    )
     assert found.environments == tuple(range(12))
     left_out = [{*range(12)} - each for each in seen[2:]]
     assert sorted(left_out, key=min) == [{0, 10}, {1, 11}, *({k} for k in range(2, 10))]
-    alone = leave_one_environment_out(GaussianNB(), X, y, places, ["error"])
+    alone = leave_one_environment_out(GaussianNB(), X, y, environments=places, scorers=["error"])
     for k in range(2, 10):
         own = found.candidates[1].by_environment[k]
         assert own["error"] == pytest.approx(alone.held_out[k].scores["error"].value)
@@ -299,11 +320,13 @@ def test_many_environments_are_held_out_in_ten_parts():
 def test_environments_of_the_same_text_stay_apart(data):
     """`to_dict` merged the environments 1 and "1": keys are positions now."""
     places = np.array([1, "1", 2], dtype=object)[data.environments]
-    found = compare(data.X, data.y, places, ["scm"], n_folds=2).to_dict()
+    found = compare(data.X, data.y, environments=places, candidates=["scm"], n_folds=2).to_dict()
     assert found["environments"].count("1") == 2
     scores = found["candidates"][1]["by_environment"]
     assert [each["environment"] for each in scores] == found["environments"]
-    small = compare(data.X, data.y, places, ["scm"], n_folds=2, min_rows=5000).to_dict()
+    small = compare(
+        data.X, data.y, environments=places, candidates=["scm"], n_folds=2, min_rows=5000
+    ).to_dict()
     assert [each["n_rows"] for each in small["kept_in"]] == [1000] * 3
 
 
@@ -311,7 +334,9 @@ def test_cells_smaller_than_the_number_of_folds():
     """Where no label had 5 rows in any environment, the folds failed with a raw ValueError."""
     rng = np.random.default_rng(0)
     places, y = np.repeat(np.arange(10), 4), np.tile([0, 1, 0, 1], 10)
-    found = compare(rng.random((40, 2)), y, places, ["plain-tree"], n_folds=5)
+    found = compare(
+        rng.random((40, 2)), y, environments=places, candidates=["plain-tree"], n_folds=5
+    )
     assert found.candidates[1].failure is None
     assert 0 <= found.candidates[1].rows["error"] <= 1
 
@@ -320,7 +345,9 @@ def test_two_environments_are_said_to_be_two(data, comparison):
     """Held-out figures came from one environment, and nothing said so."""
     two = data.environments < 2
     own = {"bayes": GaussianNB()}
-    found = compare(data.X[two], data.y[two], data.environments[two], own, n_folds=2)
+    found = compare(
+        data.X[two], data.y[two], environments=data.environments[two], candidates=own, n_folds=2
+    )
     assert (
         "each held-out score comes from a model learned in one environment" in found.conclusions[0]
     )
@@ -350,7 +377,7 @@ def test_errors(arguments, message, data):
 
 
 def test_the_plot_names_each_candidate(data):
-    found = compare(*data[:3], {"a$b$": GaussianNB()}, n_folds=2)
+    found = compare(*data[:2], environments=data[2], candidates={"a$b$": GaussianNB()}, n_folds=2)
     axes = found.plot().axes
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["baseline", "a$b$"]
     assert [each.get_xlabel().split(" (")[0] for each in axes] == [
@@ -380,7 +407,9 @@ def test_levels_are_pooled_and_missing_ones_kept_apart():
 def test_dates_are_nobodys_business():
     X, y, environments = make_mixed()
     X["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(len(X)) % 9, unit="D")
-    found = compare(X, y, environments, ["icscm", "logistic"], n_folds=2, min_rows=1000)
+    found = compare(
+        X, y, environments=environments, candidates=["icscm", "logistic"], n_folds=2, min_rows=1000
+    )
     assert "when" in found.dropped
     assert not any(each.failure for each in found.candidates)
 
@@ -390,14 +419,16 @@ def test_trees_and_forests_among_the_candidates(data):
         "tree": InvariantTreeClassifier(),
         "forest": InvariantForestClassifier(5, random_state=0),
     }
-    found = compare(*data[:3], own, n_folds=2)
+    found = compare(*data[:2], environments=data[2], candidates=own, n_folds=2)
     assert [each.kind for each in found.candidates] == ["baseline", "trees", "trees"]
     assert not any(each.failure for each in found.candidates)
     _, tree, forest = found.candidates
     assert tree.model.startswith("tree of 3 splits on ")  # a line, where a tree prints as several
     assert forest.model.startswith("forest of 5 trees on ")
     for each in (tree, forest):
-        elsewhere = leave_one_environment_out(own[each.name], *data[:3], list(each.environments))
+        elsewhere = leave_one_environment_out(
+            own[each.name], *data[:2], environments=data[2], scorers=list(each.environments)
+        )
         assert each.environments == pytest.approx(elsewhere.mean_scores)
         assert elsewhere.to_frame()["model"].str.startswith(each.name).all()
 
@@ -410,7 +441,7 @@ def test_all_of_ours_that_are_worse_than_the_baseline_are_named():
     shortcut = np.where(places == 2, 1 - y, y)
     X = pd.DataFrame({"shortcut": np.where(rng.random(900) < 0.9, shortcut, rng.random(900) < 0.3)})
     own = {"plain": InvariantTreeClassifier(tolerance=None), "rules": SCMClassifier()}
-    sentences = compare(X, y, places, own, n_folds=2).conclusions
+    sentences = compare(X, y, environments=places, candidates=own, n_folds=2).conclusions
     (told,) = (
         each for each in sentences if each.startswith("Leave-one-environment-out: a larger error")
     )

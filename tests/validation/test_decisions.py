@@ -100,7 +100,7 @@ def test_a_forest_is_judged_by_what_it_ranks_and_predicts_not_by_errors_at_half(
     for 7.1 %", and of its calibration was said that "This model has no leaves".
     """
     X, y, e = make_rows(1)
-    found = evaluate(forest, X, pd.Series(y, name="dead"), e)
+    found = evaluate(forest, X, pd.Series(y, name="dead"), environments=e)
     assert found.overall.scores["auc"].value > 0.7
     error, other = (each["error"].value for each in (found.overall.scores, found.overall.baseline))
     assert error == pytest.approx(other, abs=0.01)
@@ -125,7 +125,7 @@ def test_every_kind_of_model_has_curves_and_a_threshold(rows, forest, kind):
     else:
         learner = {"rules": SCMClassifier(), "tree": InvariantTreeClassifier()}[kind]
         model = learner.fit(X, y, environments=e)
-    found = evaluate(model, X, y, e, threshold="costs=1:9")
+    found = evaluate(model, X, y, environments=e, threshold="costs=1:9")
     predicted = model.predict_proba(X)[:, 1] >= 0.1
     assert found.threshold == 0.1
     assert found.overall.scores["sensitivity"].value == pytest.approx(predicted[y == 1].mean())
@@ -144,7 +144,7 @@ def test_every_kind_of_model_has_curves_and_a_threshold(rows, forest, kind):
 def test_a_threshold_is_not_chosen_on_the_rows_that_are_evaluated(rows, forest):
     X, y, e = rows
     with pytest.raises(IcscmError, match="threshold='youden' would be chosen on the rows it is"):
-        evaluate(forest, X, y, e, threshold="youden")
+        evaluate(forest, X, y, environments=e, threshold="youden")
     with pytest.raises(IcscmError, match="threshold needs probabilities; LinearSVC has none"):
         evaluate(LinearSVC().fit(X, y), X, y, threshold=0.2)
 
@@ -155,7 +155,7 @@ def test_a_saved_model_is_given_a_threshold(rows, forest, tmp_path):
     p = saved.predict_proba(X)[:, 1]
     assert (saved.set_threshold(0.08).predict(X) == (p >= 0.08)).all()
     new, labels, _ = make_rows(2)
-    chosen = saved.set_threshold("sensitivity=0.9", new, labels)
+    chosen = saved.set_threshold("sensitivity=0.9", X=new, y=labels)
     found = chosen.predict(new)[labels == 1].mean()
     of_new = saved.predict_proba(new)[:, 1]
     lowest = of_new[of_new >= chosen.model.threshold].min()
@@ -168,7 +168,7 @@ def test_a_saved_model_is_given_a_threshold(rows, forest, tmp_path):
     with pytest.raises(IcscmError, match="pass X and y that the model was not learned from"):
         saved.set_threshold("youden")
     with pytest.raises(IcscmError, match="y has 3 entries but X has"):
-        saved.set_threshold("youden", new, [0, 1, 0])
+        saved.set_threshold("youden", X=new, y=[0, 1, 0])
 
 
 @pytest.mark.parametrize("criterion", ["youden", "sensitivity=0.9", "specificity=0.8"])
@@ -179,7 +179,7 @@ def test_a_threshold_is_chosen_on_environments_left_out(rows, criterion):
     for site in range(4):
         fitted = LogisticRegression().fit(X[e != site], y[e != site])
         left_out[e == site] = fitted.predict_proba(X[e == site])[:, 1]
-    chosen = icscm.choose_threshold(LogisticRegression(), X, y, e, criterion)
+    chosen = icscm.choose_threshold(LogisticRegression(), X, y, environments=e, threshold=criterion)
     assert chosen == find_threshold(read_threshold(criterion), y == 1, left_out)
     assert chosen.held_out == "environments"
     assert chosen.sensitivity == pytest.approx((left_out >= chosen)[y == 1].mean())
@@ -196,7 +196,7 @@ def test_a_chosen_threshold_has_its_sensitivity_in_new_rows():
     for seed in range(4):
         X, y, e = make_rows(10 + seed, 2_500, -2.0)
         learner = InvariantForestClassifier(n_estimators=10, random_state=0)
-        cut = icscm.choose_threshold(learner, X, y, e, "sensitivity=0.9")
+        cut = icscm.choose_threshold(learner, X, y, environments=e, threshold="sensitivity=0.9")
         learner.fit(X, y, environments=e)
         new, labels, _ = make_rows(50 + seed, 2_500, -2.0)
         kept += (learner.predict_proba(new)[labels == 1, 1] >= cut).sum()

@@ -35,7 +35,7 @@ def learner():
 
 @pytest.fixture(scope="module")
 def found(learner, new):
-    return evaluate(learner, new.X, new.y, new.environments)
+    return evaluate(learner, new.X, new.y, environments=new.environments)
 
 
 def test_scores_are_those_of_the_rows(learner, new, found):
@@ -51,7 +51,10 @@ def test_scores_are_those_of_the_rows(learner, new, found):
 
 def test_a_saved_model_is_judged_as_its_learner(tmp_path, learner, new, found):
     learner.save(tmp_path / "model.json")
-    assert evaluate(icscm.load(tmp_path / "model.json"), new.X, new.y, new.environments) == found
+    assert (
+        evaluate(icscm.load(tmp_path / "model.json"), new.X, new.y, environments=new.environments)
+        == found
+    )
 
 
 def test_the_baseline_is_the_majority_class_of_training():
@@ -74,7 +77,7 @@ def test_of_other_classifiers_the_baseline_comes_from_the_new_data(new):
 
 
 def test_without_predict_proba_what_needs_probabilities_is_none(new):
-    found = evaluate(LinearSVC().fit(new.X, new.y), new.X, new.y, new.environments)
+    found = evaluate(LinearSVC().fit(new.X, new.y), new.X, new.y, environments=new.environments)
     assert found.overall.scores["error"] is not None
     assert found.overall.scores["auc"] is None
     assert "AUC" in repr(found)
@@ -171,7 +174,9 @@ def test_a_leaf_without_rows_is_not_compared(learner, new):
 
 
 def test_new_environments_are_noted(learner, new):
-    found = evaluate(learner, new.X, new.y, np.where(new.environments == 0, "abroad", "x"))
+    found = evaluate(
+        learner, new.X, new.y, environments=np.where(new.environments == 0, "abroad", "x")
+    )
     assert [each.is_new for each in found.environments] == [True, True]
     assert f"Not in the training data, {len(new.y):,} samples: abroad, x." in found.notes
     assert "abroad (new)" in repr(found)
@@ -179,7 +184,7 @@ def test_new_environments_are_noted(learner, new):
 
 def test_one_class_is_a_note(learner, new):
     rows = new.y == 1
-    found = evaluate(learner, new.X[rows], new.y[rows], new.environments[rows])
+    found = evaluate(learner, new.X[rows], new.y[rows], environments=new.environments[rows])
     assert found.overall.scores["auc"] is None
     assert found.overall.scores["sensitivity"] is not None
     assert any(note.startswith("All samples are 1:") for note in found.notes)
@@ -189,13 +194,13 @@ def test_one_class_is_a_note(learner, new):
 
 def test_an_environment_of_one_class_is_a_note(learner, new):
     names = np.where((new.environments == 0) & (new.y == 1), "lone", "rest")
-    found = evaluate(learner, new.X, new.y, names)
+    found = evaluate(learner, new.X, new.y, environments=names)
     assert "One class only, so AUC and balanced accuracy are undefined: lone." in found.notes
 
 
 def test_environments_in_which_the_baseline_is_as_good_are_noted(learner, new):
     is_wrong = learner.predict(new.X) != new.y
-    found = evaluate(learner, new.X, new.y, np.where(is_wrong, "bad", "good"))
+    found = evaluate(learner, new.X, new.y, environments=np.where(is_wrong, "bad", "good"))
     said = "environments the Brier score is not below that of the constant rate: bad."
     assert f"In 1 of 2 {said}" in found.notes
 
@@ -252,7 +257,7 @@ def test_values_missing_as_never_before_are_a_note_and_no_warning():
 
 def test_names_of_series_are_used(learner, new):
     y, places = pd.Series(new.y, name="ill"), pd.Series(new.environments, name="hospital")
-    found = evaluate(learner, new.X, y, places)
+    found = evaluate(learner, new.X, y, environments=places)
     assert "(always ill = " in found.headline
     assert "By hospital, the worst first" in repr(found)
 
@@ -267,7 +272,7 @@ def test_a_frame_has_a_row_for_each_environment(found):
 
 def test_the_text_fits_80_columns_and_names_the_worst_and_the_best(learner, new):
     names = np.array([f"a place of a very long name number {i}" for i in range(30)])
-    found = evaluate(learner, new.X, new.y, names[np.arange(len(new.y)) % 30])
+    found = evaluate(learner, new.X, new.y, environments=names[np.arange(len(new.y)) % 30])
     lines = repr(found).splitlines()
     assert max(map(len, lines)) <= 80
     assert sum("..." in line for line in lines) == 1
@@ -280,7 +285,7 @@ def test_a_model_without_rules_is_judged_too(new):
     model = make_saved_model(SCMClassifier().fit([[0], [1]], [0, 1])).model.make_baseline()
     saved = make_saved_model(SCMClassifier().fit(new.X, new.y))
     empty = type(saved)(**{**vars(saved), "model": model})
-    found = evaluate(empty, new.X, new.y, new.environments)
+    found = evaluate(empty, new.X, new.y, environments=new.environments)
     assert found.verdict == "no better"
     assert len(found.leaves) == 1
 
@@ -302,7 +307,7 @@ def test_it_plots_and_shows_itself(found):
 
 def test_names_on_the_page_are_text_whatever_they_hold(learner, new):
     names = np.where(new.environments == 0, "<script>alert(1)</script>", "$x_{$")
-    found = evaluate(learner, new.X, pd.Series(new.y, name="<b>ill"), names)
+    found = evaluate(learner, new.X, pd.Series(new.y, name="<b>ill"), environments=names)
     page = found.to_html()
     assert "<script>alert" not in page
     assert "<b>ill" not in page
@@ -312,7 +317,7 @@ def test_names_on_the_page_are_text_whatever_they_hold(learner, new):
 @pytest.mark.parametrize("n_names", [210, pytest.param(700, marks=pytest.mark.thorough)])
 def test_very_many_environments_keep_the_page_small(n_names, learner, new):
     names = np.arange(len(new.y)) % n_names
-    page = evaluate(learner, new.X, new.y, names).to_html()
+    page = evaluate(learner, new.X, new.y, environments=names).to_html()
     assert len(page.encode()) < 2_000_000
     for table in page.split("<table")[1:]:
         assert table.split("</table>")[0].count("<tr") <= 202  # with those of titles and of all
@@ -341,7 +346,7 @@ def test_labels_that_a_file_cannot_hold_are_recognized(kind, tmp_path):
     learner.save(tmp_path / "model.json")
     new = make_labels(kind, ["b"] * 45 + ["d"] * 45)
     for model in (learner, icscm.load(tmp_path / "model.json")):
-        found = evaluate(model, X, y, new)
+        found = evaluate(model, X, y, environments=new)
         assert [each.is_new for each in found.environments] == [False, True]
         assert [len(leaf.interval_checks) for leaf in found.leaves] == [1, 1]
 
@@ -361,7 +366,9 @@ def test_environments_are_merged_and_excluded_as_in_training():
     y[75:] = 0  # of the excluded environment: scored, they would count as wrong
     places = np.repeat(["b", "c", "new", "d"], 25)
     X = (np.arange(100) % 2)[:, np.newaxis]
-    found = evaluate(make_merged(), X, pd.Series(y, name="ill"), pd.Series(places, name="place"))
+    found = evaluate(
+        make_merged(), X, pd.Series(y, name="ill"), environments=pd.Series(places, name="place")
+    )
     assert [(e.environment, e.n_samples, e.is_new) for e in found.environments] == [
         ("b + c", 50, False),
         ("new", 25, True),
@@ -374,7 +381,7 @@ def test_environments_are_merged_and_excluded_as_in_training():
 
 def test_environments_absent_from_the_new_rows_need_no_merging():
     y = np.arange(50) % 2
-    found = evaluate(make_merged(), y[:, np.newaxis], y, ["c"] * 50)
+    found = evaluate(make_merged(), y[:, np.newaxis], y, environments=["c"] * 50)
     assert [(e.environment, e.is_new) for e in found.environments] == [("b + c", False)]
     assert not found.notes
 
@@ -383,7 +390,7 @@ def test_rows_of_excluded_environments_alone_are_those_of_a_new_one():
     """A hospital that was left out of the fit could not be evaluated: an error said that all its
     rows were excluded."""
     y = np.arange(50) % 2
-    found = evaluate(make_merged(), y[:, np.newaxis], y, ["d"] * 50)
+    found = evaluate(make_merged(), y[:, np.newaxis], y, environments=["d"] * 50)
     assert [(e.environment, e.n_samples, e.is_new) for e in found.environments] == [("d", 50, True)]
 
 
@@ -401,7 +408,7 @@ def test_odd_settings_of_a_model_file_are_ignored(odd):
     """A model file may hold anything as its settings."""
     y = np.arange(50) % 2
     saved = make_merged(merge_environments=odd, exclude_environment=odd)
-    assert len(evaluate(saved, y[:, np.newaxis], y, ["b"] * 50).environments) == 1
+    assert len(evaluate(saved, y[:, np.newaxis], y, environments=["b"] * 50).environments) == 1
 
 
 def test_visits_of_a_patient_do_not_move_a_leaf():
@@ -429,7 +436,7 @@ def test_visits_of_a_patient_do_not_move_a_leaf():
 
 def test_an_evaluation_with_groups_has_wider_intervals_and_a_note(learner, new, found):
     groups = [f"patient {k}" for k in np.argsort(np.argsort(new.y, kind="stable")) // 50]
-    grouped = evaluate(learner, new.X, new.y, new.environments, groups=groups)
+    grouped = evaluate(learner, new.X, new.y, environments=new.environments, groups=groups)
     assert any("Intervals and tests are those of" in each for each in grouped.notes)
     for one, other in zip(
         (found.overall, *found.environments), (grouped.overall, *grouped.environments), strict=True
@@ -438,7 +445,7 @@ def test_an_evaluation_with_groups_has_wider_intervals_and_a_note(learner, new, 
         widths = [each.scores["brier"].high - each.scores["brier"].low for each in (one, other)]
         assert widths[0] < widths[1]
     with pytest.raises(IcscmError, match="groups has 3 entries"):
-        evaluate(learner, new.X, new.y, new.environments, groups=[1, 2, 3])
+        evaluate(learner, new.X, new.y, environments=new.environments, groups=[1, 2, 3])
 
 
 def test_a_rate_without_an_interval_is_drawn():
@@ -447,5 +454,5 @@ def test_a_rate_without_an_interval_is_drawn():
     learner = SCMClassifier().fit(data.X, data.y)
     rows = [int(np.flatnonzero(data.y == k)[0]) for k in (0, 1)]
     X, y, places = data.X.iloc[rows], data.y[rows], np.array(["north", "south"])
-    found = evaluate(learner, X, y, places, groups=y)
+    found = evaluate(learner, X, y, environments=places, groups=y)
     assert "north" in found.to_html()

@@ -37,14 +37,14 @@ X = pd.DataFrame({"a": A, "b": B, "c": C})
 
 def draw(environments, groups):
     """Every kind of draw, for the rows as the table has them."""
-    both = make_cohort(X, Y, environments, groups)
-    yield from (both.deal(3, 0), make_cohort(X, Y, environments).deal(3, 0))
+    both = make_cohort(X, Y, environments=environments, groups=groups)
+    yield from (both.deal(3, 0), make_cohort(X, Y, environments=environments).deal(3, 0))
     yield assign_folds(ICSCMClassifier(), both, "environments", 3, 0)
     yield [np.isin(both.numbers, part) for part in _deal_places(both.numbers)]
     yield shuffle_within(both.numbers, np.random.default_rng(0))
     pair = np.where(both.numbers == both.numbers[0], environments[0], "z")
     for places, own in ((environments, groups), (pair, groups), (pair, None)):
-        source = open_memory(X, Y, places, groups=own).source
+        source = open_memory(X, Y, environments=places, groups=own).source
         cells, at = source.list_cells(), source.position
         for codes in (None, cells[1], source.list_groups()):
             yield source.number_units(codes)[at]
@@ -65,7 +65,7 @@ def test_draws_do_not_depend_on_names(places, groups):
 def fit_forest(environments, **parameters):
     forest = InvariantForestClassifier(2, random_state=0, **parameters)
     forest.fit(X, Y, environments=environments)
-    importance = permutation_importance(forest, X, Y, environments, n_repeats=1)
+    importance = permutation_importance(forest, X, Y, environments=environments, n_repeats=1)
     return [*forest.predict_proba(X)[:, 1], *importance.pooled.ravel()]
 
 
@@ -76,7 +76,7 @@ LEARNERS = {
     "subsamples": lambda e: [
         hash(each.features)
         for each in stability_selection(
-            InvariantTreeClassifier(), X, Y, e, 4, random_state=0
+            InvariantTreeClassifier(), X, Y, environments=e, n_resamples=4, random_state=0
         ).models
     ],
 }

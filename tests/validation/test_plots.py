@@ -18,10 +18,19 @@ from icscm.datasets import make_conjunction
 @pytest.mark.parametrize(
     "study",
     [
-        lambda *data: evaluate(SCMClassifier(max_rules=1).fit(*data[:2]), *data),
-        lambda *data: leave_one_environment_out(SCMClassifier(max_rules=1), *data),
-        lambda *data: compare(*data, ["scm"], n_folds=2),
-        lambda *data: tolerance_path(InvariantTreeClassifier(max_leaves=2), *data, [None, 0.03]),
+        lambda *data: evaluate(
+            SCMClassifier(max_rules=1).fit(*data[:2]), *data[:2], environments=data[2]
+        ),
+        lambda *data: leave_one_environment_out(
+            SCMClassifier(max_rules=1), *data[:2], environments=data[2]
+        ),
+        lambda *data: compare(*data[:2], environments=data[2], candidates=["scm"], n_folds=2),
+        lambda *data: tolerance_path(
+            InvariantTreeClassifier(max_leaves=2),
+            *data[:2],
+            environments=data[2],
+            tolerances=[None, 0.03],
+        ),
     ],
     ids=["evaluate", "leave_one_environment_out", "compare", "tolerance_path"],
 )

@@ -89,7 +89,9 @@ def make_table(rng, n_rows=400):
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_frequencies_are_those_of_fitting_each_subsample(learner):
     X, y, environments = make_table(np.random.default_rng(3))
-    found = stability_selection(learner, X, y, environments, n_resamples=12, random_state=7)
+    found = stability_selection(
+        learner, X, y, environments=environments, n_resamples=12, random_state=7
+    )
     members = [np.flatnonzero(environments == k) for k in pd.unique(environments)]
     rng = np.random.default_rng(7)
     features, rules = dict.fromkeys(X.columns, 0), {}
@@ -111,7 +113,7 @@ def test_the_parents_are_stable():
     data = make_conjunction(4000, 5, random_state=0)
     learner = ICSCMClassifier(search="exhaustive")
     found = stability_selection(
-        learner, data.X, data.y, data.environments, n_resamples=20, random_state=0
+        learner, data.X, data.y, environments=data.environments, n_resamples=20, random_state=0
     )
     assert set(found.stable_features) == {"A1", "A2"}
     frame = found.to_frame()
@@ -121,7 +123,7 @@ def test_the_parents_are_stable():
     assert len(frame) == data.X.shape[1]
     assert not hasattr(learner, "model_")  # the caller's own is not fitted
     again = stability_selection(
-        learner, data.X, data.y, data.environments, n_resamples=20, random_state=0
+        learner, data.X, data.y, environments=data.environments, n_resamples=20, random_state=0
     )
     assert again == found
 
@@ -136,7 +138,9 @@ def test_subsamples_hold_half_of_each_environment():
 def test_a_subsample_without_a_class_chooses_nothing():
     """One positive sample of 40 is in about half of the subsamples."""
     X = np.repeat([[0], [1]], [39, 1], axis=0)
-    found = stability_selection(SCMClassifier(), X, X[:, 0], None, n_resamples=100, random_state=0)
+    found = stability_selection(
+        SCMClassifier(), X, X[:, 0], environments=None, n_resamples=100, random_state=0
+    )
     assert 0.3 < found.feature_frequencies[0] < 0.7
     assert found.rule_frequencies == {"x0 > 0": found.feature_frequencies[0]}
 
@@ -146,7 +150,15 @@ def test_memory_does_not_grow_with_the_resamples():
     peaks = []
     for n_resamples in (2, 20):
         tracemalloc.start()
-        stability_selection(SCMClassifier(n_jobs=1), X, y, environments, n_resamples, 0.6, 0)
+        stability_selection(
+            SCMClassifier(n_jobs=1),
+            X,
+            y,
+            environments=environments,
+            n_resamples=n_resamples,
+            threshold=0.6,
+            random_state=0,
+        )
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
@@ -180,7 +192,9 @@ def test_only_usable_features_count_for_the_error_bound():
     unused = data.X.assign(**{f"noise{k}": np.arange(1000) % (k + 2) for k in range(30)})
     weights = {f"noise{k}": 0 for k in range(30)}
     found = [
-        stability_selection(learner, X, data.y, None, n_resamples=10, random_state=0).error_bound
+        stability_selection(
+            learner, X, data.y, environments=None, n_resamples=10, random_state=0
+        ).error_bound
         for learner, X in (
             (SCMClassifier(), data.X),
             (SCMClassifier(), padded.to_numpy()),
@@ -197,10 +211,12 @@ def test_the_models_of_the_subsamples_are_counted():
     data = make_conjunction(4000, 5, random_state=0)
     samples = data.X, data.y, data.environments
     learner = ICSCMClassifier(search="exhaustive")
-    found = stability_selection(learner, *samples, n_resamples=20, random_state=0)
+    found = stability_selection(
+        learner, *samples[:2], environments=samples[2], n_resamples=20, random_state=0
+    )
     assert sum(each.frequency for each in found.models) == pytest.approx(1.0)
     assert len({each.text for each in found.models}) == len(found.models)
-    assert found.model == learner.fit(*samples).model_
+    assert found.model == learner.fit(*samples[:2], environments=samples[2]).model_
     (own,) = [each for each in found.models if each.is_own]
     assert (own.features, own.frequency) == ({"A1", "A2"}, found.model_frequency)
     assert found.model_frequency >= 0.5
@@ -215,14 +231,18 @@ def test_the_order_of_rules_makes_no_other_model():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (2000, 2))
     y = X.all(axis=1).astype(int)
-    found = stability_selection(SCMClassifier(), X, y, None, n_resamples=20, random_state=0)
+    found = stability_selection(
+        SCMClassifier(), X, y, environments=None, n_resamples=20, random_state=0
+    )
     assert [(each.frequency, each.is_own) for each in found.models] == [(1.0, True)]
 
 
 def test_an_unstable_model_is_warned_of():
     X, y, environments = make_table(np.random.default_rng(0))
     with pytest.warns(UnstableModelWarning, match=r"was found in \d+ of 10 random subsamples"):
-        found = stability_selection(SCMClassifier(), X, y, environments, 10, random_state=0)
+        found = stability_selection(
+            SCMClassifier(), X, y, environments=environments, n_resamples=10, random_state=0
+        )
     assert found.model_frequency < 0.5
 
 
@@ -235,7 +255,9 @@ def test_an_unstable_model_is_warned_of():
 def test_trees_and_forests_are_grown_on_each_subsample(learner):
     """Only rules were taken; a tree once failed with an AttributeError."""
     X, y, environments = make_table(np.random.default_rng(3), 1200)
-    found = stability_selection(learner, X, y, environments, n_resamples=4, random_state=5)
+    found = stability_selection(
+        learner, X, y, environments=environments, n_resamples=4, random_state=5
+    )
     members = [np.flatnonzero(environments == k) for k in pd.unique(environments)]
     rng, counts = np.random.default_rng(5), dict.fromkeys(X.columns, 0)
     for _ in range(4):
@@ -272,7 +294,7 @@ def test_halves_are_halves_of_groups():
     X, y = rng.integers(0, 2, (400, 3)), rng.integers(0, 2, 400)
     environments = (groups >= 10).astype(int)
     more = {"n_resamples": 7, "random_state": 0, "groups": groups}
-    stability_selection(Learner(n_jobs=1), X, y, environments, **more)
+    stability_selection(Learner(n_jobs=1), X, y, environments=environments, **more)
     halves = [rows for rows in seen if len(rows) < 400]
     assert len(halves) == 7
     for rows in halves:

@@ -54,7 +54,7 @@ def data():
 @pytest.mark.parametrize("learner", [SCMClassifier(), ICSCMClassifier()], ids=repr)
 def test_each_entry_is_a_fit_without_and_a_score_on(learner, data):
     environments = NAMES[data.environments]
-    found = leave_one_environment_out(learner, data.X, data.y, environments)
+    found = leave_one_environment_out(learner, data.X, data.y, environments=environments)
     assert not hasattr(learner, "model_")
     assert [each.environment for each in found.held_out] == NAMES.tolist()
     for each in found.held_out:
@@ -79,8 +79,10 @@ def test_each_entry_is_a_fit_without_and_a_score_on(learner, data):
 )
 def test_any_table(make, data):
     X = make({name: data.X[name].to_numpy() for name in data.X.columns})
-    wanted = leave_one_environment_out(ICSCMClassifier(), data.X, data.y, data.environments)
-    found = leave_one_environment_out(ICSCMClassifier(), X, data.y, data.environments)
+    wanted = leave_one_environment_out(
+        ICSCMClassifier(), data.X, data.y, environments=data.environments
+    )
+    found = leave_one_environment_out(ICSCMClassifier(), X, data.y, environments=data.environments)
     assert [e.scores for e in found.held_out] == [e.scores for e in wanted.held_out]
     if not isinstance(X, np.ndarray):
         assert found == wanted
@@ -88,7 +90,9 @@ def test_any_table(make, data):
 
 def test_lists():
     environments = [("e", 1), ("e", 1), ("e", 2), ("e", 2)]
-    found = leave_one_environment_out(SCMClassifier(), [[0], [1]] * 2, list("abab"), environments)
+    found = leave_one_environment_out(
+        SCMClassifier(), [[0], [1]] * 2, list("abab"), environments=environments
+    )
     assert [each.environment for each in found.held_out] == [("e", 1), ("e", 2)]
     assert found.mean_scores["auc"] == 1.0
     assert found.mean_scores["slope"] is None
@@ -97,7 +101,7 @@ def test_lists():
 def test_an_environment_of_one_class_has_a_brier_score(data):
     kept = (data.environments != 1) | (data.y == 1)
     X, y, environments = data.X[kept], data.y[kept], data.environments[kept]
-    found = leave_one_environment_out(SCMClassifier(), X, y, environments)
+    found = leave_one_environment_out(SCMClassifier(), X, y, environments=environments)
     assert found.held_out[1].scores["auc"] is None
     assert found.held_out[1].scores["brier"].value > 0
     assert found.pooled["auc"].n_environments == 2
@@ -108,12 +112,12 @@ def test_an_environment_of_one_class_has_a_brier_score(data):
 def test_two_environments(data):
     two = data.environments < 2
     X, y, environments = data.X[two], data.y[two], data.environments[two]
-    found = leave_one_environment_out(SCMClassifier(), X, y, environments)
+    found = leave_one_environment_out(SCMClassifier(), X, y, environments=environments)
     assert len(found.held_out) == 2
     assert "each score comes from a model trained on a single environment" in repr(found)
     assert np.isnan(found.pooled["auc"].low)
     with pytest.raises(IcscmError, match=r"at least 3 environments .* that 2 remain .*; got 2"):
-        leave_one_environment_out(ICSCMClassifier(), X, y, environments)
+        leave_one_environment_out(ICSCMClassifier(), X, y, environments=environments)
 
 
 @pytest.mark.parametrize(
@@ -142,18 +146,22 @@ def test_errors(arguments, message, data):
 def test_a_class_that_only_one_environment_has(data):
     y = np.where(data.environments == 2, data.y, 0)
     with pytest.raises(IcscmError, match="without environment 'west': y holds one class only"):
-        leave_one_environment_out(SCMClassifier(), data.X, y, NAMES[data.environments])
+        leave_one_environment_out(SCMClassifier(), data.X, y, environments=NAMES[data.environments])
 
 
 def test_a_group_that_is_everywhere():
     """Without its rows none are left to train on: an IndexError instead of a reason."""
     X, y, groups = np.array([[0], [0], [1], [1]]), [0, 1, 0, 1], [5, 5, 5, 5]
     with pytest.raises(IcscmError, match="y holds no class; learning needs two"):
-        leave_one_environment_out(SCMClassifier(), X, y, ["a", "a", "b", "b"], groups=groups)
+        leave_one_environment_out(
+            SCMClassifier(), X, y, environments=["a", "a", "b", "b"], groups=groups
+        )
 
 
 def test_the_plot_names_each_environment(data):
-    found = leave_one_environment_out(SCMClassifier(), data.X, data.y, NAMES[data.environments])
+    found = leave_one_environment_out(
+        SCMClassifier(), data.X, data.y, environments=NAMES[data.environments]
+    )
     first, *others = found.plot().axes
     labels = [label.get_text() for label in first.get_yticklabels()]
     assert labels[:3] == [f"{name} (n = 2,000)" for name in NAMES]
@@ -171,7 +179,9 @@ def test_the_plot_names_each_environment(data):
 
 
 def test_without_matplotlib(data, monkeypatch):
-    found = leave_one_environment_out(SCMClassifier(), data.X, data.y, data.environments)
+    found = leave_one_environment_out(
+        SCMClassifier(), data.X, data.y, environments=data.environments
+    )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(IcscmError, match=r"icscm\[plot\]"):
         found.plot()
@@ -188,7 +198,9 @@ def test_without_matplotlib(data, monkeypatch):
 def test_any_classifier(make, data):
     """Only our own learners could be evaluated by leave-one-environment-out."""
     table = data.X, data.y, NAMES[data.environments]
-    found = leave_one_environment_out(make(), *table, ("error", "auc"))
+    found = leave_one_environment_out(
+        make(), *table[:2], environments=table[2], scorers=("error", "auc")
+    )
     for k, each in enumerate(found.held_out):
         out = data.environments == k
         fitted = make().fit(data.X[~out], data.y[~out])
@@ -212,13 +224,15 @@ def test_environments_reach_a_learner_inside_of_others(wrap, routed, data):
     with config_context(enable_metadata_routing=routed), warnings.catch_warnings():
         warnings.simplefilter("error", NoEnvironmentsWarning)
         pipe = wrap(nest(ICSCMClassifier(), routed=routed))
-        found = leave_one_environment_out(pipe, data.X.to_numpy(), data.y, data.environments)
+        found = leave_one_environment_out(
+            pipe, data.X.to_numpy(), data.y, environments=data.environments
+        )
     assert len(found.held_out) == 3
 
 
 def test_the_rules_at_the_end_of_a_pipeline_are_told(data):
     pipe = make_pipeline(SelectKBest(k=3), ICSCMClassifier())
-    found = leave_one_environment_out(pipe, data.X, data.y, data.environments)
+    found = leave_one_environment_out(pipe, data.X, data.y, environments=data.environments)
     assert all(" > 0" in each.model for each in found.held_out)
 
 
@@ -239,20 +253,24 @@ def test_scorers(data):
             del scorers["theirs"]  # recall of scikit-learn's asks for 0 and 1
             scorers["mine"] = lambda estimator, X, y: np.mean(estimator.predict(X) == "yes")
         found = leave_one_environment_out(
-            LogisticRegression(), data.X, y, data.environments, scorers
+            LogisticRegression(), data.X, y, environments=data.environments, scorers=scorers
         )
         assert list(found.mean_scores) == list(scorers)
         assert found.mean_scores["loss"] == pytest.approx(found.mean_scores["log_loss"])
         assert 0 < found.mean_scores["mine"] < 1
         if y is data.y:
             assert found.mean_scores["theirs"] == pytest.approx(found.mean_scores["ours"])
-    alone = leave_one_environment_out(LogisticRegression(), *data[:3], "accuracy")
+    alone = leave_one_environment_out(
+        LogisticRegression(), *data[:2], environments=data[2], scorers="accuracy"
+    )
     assert alone.held_out[0].scores["accuracy"].value > 0.8
     assert alone.pooled == {"accuracy": None}
 
 
 def test_a_classifier_without_probabilities_has_an_auc_and_no_loss(data):
-    found = leave_one_environment_out(LinearSVC(), *data[:3], scorers=["auc", "brier"])
+    found = leave_one_environment_out(
+        LinearSVC(), *data[:2], environments=data[2], scorers=["auc", "brier"]
+    )
     assert found.mean_scores["auc"] > 0.9
     assert found.mean_scores["brier"] is None
 
@@ -263,7 +281,7 @@ def test_a_frame_of_text_goes_to_the_pipeline_as_it_is(data):
         make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough"),
         LogisticRegression(),
     )
-    found = leave_one_environment_out(pipe, frame, data.y, data.environments)
+    found = leave_one_environment_out(pipe, frame, data.y, environments=data.environments)
     assert found.mean_scores["auc"] > 0.8
 
 
@@ -273,9 +291,12 @@ def test_a_patient_of_the_held_out_environment_is_not_trained_on():
     patients = np.tile(np.arange(300), 2)
     environments = (patients + np.repeat([0, 1], 300)) % 3
     y, X = rng.integers(0, 2, 300)[patients], rng.integers(0, 2**20, 300)[patients, np.newaxis]
-    table = DecisionTreeClassifier(random_state=0), X, y, environments, ["auc"]
-    assert leave_one_environment_out(*table).mean_scores["auc"] == 1.0
-    found = leave_one_environment_out(*table, groups=patients)
+    tree = DecisionTreeClassifier(random_state=0)
+    plain = leave_one_environment_out(tree, X, y, environments=environments, scorers=["auc"])
+    assert plain.mean_scores["auc"] == 1.0
+    found = leave_one_environment_out(
+        tree, X, y, environments=environments, groups=patients, scorers=["auc"]
+    )
     assert abs(found.mean_scores["auc"] - 0.5) < 0.15
 
 
@@ -345,11 +366,11 @@ def test_the_report_leads_with_environments_left_out(make, data):
     """The report showed training figures only; environments left out needed another function."""
     y, places = pd.Series(data.y, name="ill"), pd.Series(NAMES[data.environments], name="site")
     learner = make().fit(data.X, y, environments=places)
-    before = learner.report(data.X, y, places)
+    before = learner.report(data.X, y, environments=places)
     assert before.to_dict()["headline"]["new_sites"]["answer"] == "Not validated"
-    found = learner.validate(data.X, y, places)
+    found = learner.validate(data.X, y, environments=places)
     assert found is learner.validation_
-    report = learner.report(data.X, y, places)
+    report = learner.report(data.X, y, environments=places)
     section = report.to_dict()["validation"]
     assert section["pooled"]["auc"]["value"] == found.pooled["auc"].value
     topics = [name for name in report.to_dict()["headline"] if name in ("new_sites", "error")]
@@ -396,8 +417,10 @@ def test_the_report_draws_calibration_and_decisions_of_environments_left_out(lea
 
 def test_without_probabilities_there_is_no_curve(data):
     samples = data.X, data.y, data.environments
-    found = leave_one_environment_out(LinearSVC(), *samples, scorers=["auc"])
+    found = leave_one_environment_out(
+        LinearSVC(), *samples[:2], environments=samples[2], scorers=["auc"]
+    )
     assert (found.thresholds, found.overall, found.held_out[0].net_benefit) == ((), {}, ())
     learner = SCMClassifier().fit(data.X, data.y)
-    assert learner.validate(*samples, scorers=["error"]).overall == {}
+    assert learner.validate(*samples[:2], environments=samples[2], scorers=["error"]).overall == {}
     assert '<div class="curves">' not in make_report(learner).to_html()

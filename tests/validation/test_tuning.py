@@ -16,7 +16,7 @@ from icscm.validation.tuning import SCORERS, assign_folds, grid_search
 def test_folds_share_out_every_cell(seed):
     rng = np.random.default_rng(seed)
     y, environments = rng.integers(0, 2, 203), rng.integers(0, 4, 203)
-    cohort = make_cohort(np.zeros((203, 1)), y, environments)
+    cohort = make_cohort(np.zeros((203, 1)), y, environments=environments)
     folds = assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
     for label in (0, 1):
         for environment in range(4):
@@ -40,20 +40,24 @@ def test_p_is_chosen_by_the_score(traps):
     X, y, greedy, wary = traps
     learner = SCMClassifier(max_rules=1)
     p_values = [0.01, 1.0, 5.0]
-    choice = grid_search(learner, X, y, y * 0, {"p": p_values}, scorer="accuracy")
+    choice = grid_search(learner, X, y, environments=y * 0, grid={"p": p_values}, scorer="accuracy")
     assert [each["p"] for each in choice.tried] == p_values
     right = [(y == each).mean() for each in (greedy, wary, wary)]
     assert choice.scores == pytest.approx(right)
     assert (choice.best, choice.baseline) == ({"p": 1.0}, 0.5)
     assert choice.beats_baseline
     assert not hasattr(learner, "model_")
-    assert choice == grid_search(learner, X, y, y * 0, {"p": p_values}, scorer="accuracy")
+    assert choice == grid_search(
+        learner, X, y, environments=y * 0, grid={"p": p_values}, scorer="accuracy"
+    )
 
 
 def test_of_equally_good_p_the_nearest_to_1_is_chosen():
     y = np.arange(100) % 2
     p_values = ["balanced", 0.1, 3.0, 2.0, 9.0]
-    choice = grid_search(SCMClassifier(), np.column_stack((y, y)), y, None, {"p": p_values})
+    choice = grid_search(
+        SCMClassifier(), np.column_stack((y, y)), y, environments=None, grid={"p": p_values}
+    )
     assert choice.scores == (1.0,) * 5
     assert choice.best == {"p": 2.0}
 
@@ -63,7 +67,13 @@ def test_each_scorer_is_what_scikit_learn_computes(traps, scorer):
     X, y, *_ = traps
     learner, environments = SCMClassifier(max_rules=1), np.arange(400) // 2 % 3
     found = grid_search(
-        learner, X, y, environments, {"p": [0.01]}, scorer=scorer, folds="environments"
+        learner,
+        X,
+        y,
+        environments=environments,
+        grid={"p": [0.01]},
+        scorer=scorer,
+        folds="environments",
     )
     expected, constant = [], []
     for k in range(3):
@@ -91,7 +101,12 @@ def test_each_scorer_is_what_scikit_learn_computes(traps, scorer):
 def test_smaller_log_loss_is_better(traps):
     X, y, *_ = traps
     found = grid_search(
-        SCMClassifier(max_rules=1), X, y, None, {"p": [0.01, 1.0]}, scorer="log_loss"
+        SCMClassifier(max_rules=1),
+        X,
+        y,
+        environments=None,
+        grid={"p": [0.01, 1.0]},
+        scorer="log_loss",
     )
     assert found.best == found.tried[int(np.argmin(found.scores))]
     assert found.beats_baseline
@@ -103,12 +118,12 @@ def test_every_combination_is_tried_and_callables_score():
     grid = {"model_type": ["conjunction", "disjunction"], "alpha": [0.01, 0.05]}
     options = {"scorer": make_scorer(balanced_accuracy_score), "n_folds": 2}
     learner = ICSCMClassifier()
-    found = grid_search(learner, X, y, environments, grid, **options)
+    found = grid_search(learner, X, y, environments=environments, grid=grid, **options)
     assert len(found.tried) == 4
     frame = found.to_frame()
     assert frame["score"].tolist() == pytest.approx([*found.scores, found.baseline])
     assert frame["chosen"].sum() == 1
-    own = grid_search(learner, X, y, environments, grid, n_folds=2)
+    own = grid_search(learner, X, y, environments=environments, grid=grid, n_folds=2)
     assert own.scores == pytest.approx(found.scores)
 
 
@@ -116,7 +131,9 @@ def test_tables_are_binned_as_each_combination_asks():
     rng = np.random.default_rng(0)
     x = rng.random(300)
     y = (x > 0.9).astype(int)
-    found = grid_search(SCMClassifier(), x[:, np.newaxis], y, None, {"max_thresholds": [1, 50]})
+    found = grid_search(
+        SCMClassifier(), x[:, np.newaxis], y, environments=None, grid={"max_thresholds": [1, 50]}
+    )
     assert found.scores[1] > found.scores[0]
 
 
@@ -125,7 +142,12 @@ def test_a_class_absent_from_an_environment_does_not_count():
     y = np.array([0, 1] * 60 + [0] * 20)
     environments = np.repeat([0, 1, 2, 3], [40, 40, 40, 20])
     found = grid_search(
-        SCMClassifier(), y[:, np.newaxis], y, environments, {"p": [1]}, folds="environments"
+        SCMClassifier(),
+        y[:, np.newaxis],
+        y,
+        environments=environments,
+        grid={"p": [1]},
+        folds="environments",
     )
     assert (found.scores, found.n_folds) == ((1.0,), 4)
 
@@ -154,7 +176,11 @@ def test_errors_say_what_to_do(arguments, message):
 def test_too_few_rows_for_folds():
     with pytest.raises(IcscmError, match="needs 5 rows of each class; one has 2"):
         grid_search(
-            SCMClassifier(), np.zeros((9, 1)), np.array([1, 1] + [0] * 7), None, {"p": [1.0]}
+            SCMClassifier(),
+            np.zeros((9, 1)),
+            np.array([1, 1] + [0] * 7),
+            environments=None,
+            grid={"p": [1.0]},
         )
 
 
@@ -164,8 +190,12 @@ def test_any_kind_of_frame(kind):
     frames = pytest.importorskip(kind)
     y = np.arange(100) % 2
     columns = {"good": y, "bad": np.arange(100) % 3}
-    choice = grid_search(SCMClassifier(), frames.DataFrame(columns), y, None, {"p": [0.5, 1.0]})
-    assert choice == grid_search(SCMClassifier(), pa.table(columns), y, None, {"p": [0.5, 1.0]})
+    choice = grid_search(
+        SCMClassifier(), frames.DataFrame(columns), y, environments=None, grid={"p": [0.5, 1.0]}
+    )
+    assert choice == grid_search(
+        SCMClassifier(), pa.table(columns), y, environments=None, grid={"p": [0.5, 1.0]}
+    )
 
 
 @pytest.mark.parametrize("folds", ["rows", "environments"])
@@ -173,7 +203,9 @@ def test_trees_and_forests_are_chosen_too(folds):
     """Ties are broken by p, which trees do not have: the search failed with an AttributeError."""
     data = make_conjunction(500, n_environments=4, random_state=1)
     for learner in (InvariantTreeClassifier(), InvariantForestClassifier(3, random_state=0)):
-        found = grid_search(learner, *data[:3], {"max_leaves": [1, 4]}, folds=folds)
+        found = grid_search(
+            learner, *data[:2], environments=data[2], grid={"max_leaves": [1, 4]}, folds=folds
+        )
         assert found.best == {"max_leaves": 4}
         assert found.scores[1] > found.scores[0] == found.baseline
 
@@ -187,7 +219,7 @@ def test_a_function_called_log_loss_is_a_score():
     y = np.arange(100) % 2
     X = np.column_stack((y, np.arange(100) < 50))
     grid = {"max_rules": [1], "feature_weights": [[0, 1], [1, 0]]}
-    found = grid_search(SCMClassifier(), X, y, None, grid, scorer=log_loss)
+    found = grid_search(SCMClassifier(), X, y, environments=None, grid=grid, scorer=log_loss)
     assert found.best["feature_weights"] == [1, 0]
     assert found.beats_baseline
     assert max(found.scores) == 1
@@ -200,7 +232,9 @@ def test_folds_never_split_a_group(seed):
     groups = rng.integers(0, 90, 600)
     risk, places = rng.random(90), rng.integers(0, 3, 90)
     y, environments = (rng.random(600) < risk[groups]).astype(int), places[groups]
-    cohort = make_cohort(np.zeros((600, 1)), y, environments, [f"patient {g}" for g in groups])
+    cohort = make_cohort(
+        np.zeros((600, 1)), y, environments=environments, groups=[f"patient {g}" for g in groups]
+    )
     folds = assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
     assert all(len(set(folds[groups == g])) == 1 for g in set(groups))
     for cell in range(6):
@@ -215,7 +249,14 @@ def test_folds_never_split_a_group(seed):
 def test_a_class_in_few_groups_is_not_shared_out():
     y, groups = np.arange(40) < 20, np.arange(40) // 10
     with pytest.raises(IcscmError, match="5 groups with rows of each class; one has 2"):
-        grid_search(SCMClassifier(), np.zeros((40, 2)), y, None, {"p": [1.0]}, groups=groups)
+        grid_search(
+            SCMClassifier(),
+            np.zeros((40, 2)),
+            y,
+            environments=None,
+            grid={"p": [1.0]},
+            groups=groups,
+        )
 
 
 def test_copies_of_a_patient_do_not_choose_the_parameter():
@@ -225,8 +266,8 @@ def test_copies_of_a_patient_do_not_choose_the_parameter():
     y = rng.integers(0, 2, 60)[patients]
     X = rng.integers(0, 8, (60, 12))[patients]
     grid, learner = {"max_rules": [1, 10]}, SCMClassifier(max_thresholds=None)
-    plain = grid_search(learner, X, y, None, grid)
-    grouped = grid_search(learner, X, y, None, grid, groups=patients)
+    plain = grid_search(learner, X, y, environments=None, grid=grid)
+    grouped = grid_search(learner, X, y, environments=None, grid=grid, groups=patients)
     assert plain.best == {"max_rules": 10}
     assert max(plain.scores) > 0.7
     assert max(grouped.scores) < 0.6

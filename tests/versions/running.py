@@ -153,13 +153,15 @@ def name_environments(table: Table) -> pd.DataFrame:
 def fit_csv(estimator: Any, table: Table, folder: Path, has_groups: bool) -> None:
     table.file.to_csv(folder / "table.csv", index=False)
     groups = GROUP if has_groups else None
-    estimator.fit_dataset(folder / "table.csv", OUTCOME, ENVIRONMENT, groups=groups)
+    estimator.fit_dataset(folder / "table.csv", OUTCOME, environments=ENVIRONMENT, groups=groups)
 
 
 def fit_parquet(estimator: Any, table: Table, folder: Path, has_groups: bool) -> None:
     table.file.to_parquet(folder / "table.parquet", row_group_size=400)
     groups = GROUP if has_groups else None
-    estimator.fit_dataset(folder / "table.parquet", OUTCOME, ENVIRONMENT, groups=groups)
+    estimator.fit_dataset(
+        folder / "table.parquet", OUTCOME, environments=ENVIRONMENT, groups=groups
+    )
 
 
 def fit_folder(estimator: Any, table: Table, folder: Path, has_groups: bool) -> None:
@@ -169,7 +171,7 @@ def fit_folder(estimator: Any, table: Table, folder: Path, has_groups: bool) -> 
         table.file.iloc[rows].to_parquet(parts / f"part{number}.parquet")
     groups = GROUP if has_groups else None
     names = list(table.columns.columns)
-    estimator.fit_dataset(parts, OUTCOME, ENVIRONMENT, groups=groups, columns=names)
+    estimator.fit_dataset(parts, OUTCOME, environments=ENVIRONMENT, groups=groups, columns=names)
 
 
 def fit_dask(estimator: Any, table: Table, folder: Path, has_groups: bool) -> None:
@@ -210,7 +212,9 @@ def fit_genomes(estimator: Any, table: Table, path: Path, has_groups: bool) -> N
     labels.insert(0, "sample", [f"s{i}" for i in range(len(labels))])
     groups = GROUP if has_groups else None
     config = estimator.prepare()
-    countable = open_bits(path, labels, OUTCOME, ENVIRONMENT, groups=groups, preparation=config)
+    countable = open_bits(
+        path, labels, OUTCOME, environments=ENVIRONMENT, groups=groups, preparation=config
+    )
     estimator.fit_counts(countable)
 
 
@@ -234,7 +238,9 @@ def fit_federation(estimator: Any, table: Table, folder: Path, has_groups: bool)
     sites = []
     for name in names:
         rows = (table.environments == name).to_numpy()
-        sites.append(LocalSite(columns[rows], table.outcome[rows], name, agreement))
+        sites.append(
+            LocalSite(columns[rows], table.outcome[rows], environments=name, agreement=agreement)
+        )
     estimator.fit_counts(open_sites(sites, agreement))
 
 

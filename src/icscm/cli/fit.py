@@ -163,20 +163,21 @@ def _fit_in_memory(
     from icscm.validation.stability import MAX_BRIEF_STEPS, N_BRIEF, stability_selection
     from icscm.validation.tuning import grid_search
 
-    table = samples.X, samples.y, samples.environments
-    own: Options = {"groups": samples.groups}
+    table = samples.X, samples.y
+    places: Options = {"environments": samples.environments}
+    own: Options = places | {"groups": samples.groups}
     learner.keep_columns = shared.find_kept(samples.X.column_names, options, "the table")
     seed, choice = options["random_state"], None
     found: dict[str, Any] = {}
     if grid:
         ways = {"scorer": options["cv_scorer"], "folds": options["cv_folds"]} | own
         with progress.stage(f"Cross-validating {', '.join(grid)}"):
-            choice = grid_search(learner, *table, grid, **ways, random_state=seed)
+            choice = grid_search(learner, *table, grid=grid, **ways, random_state=seed)
         learner.set_params(**choice.best)
     with progress.stage(f"Learning from {samples.X.num_rows:,} rows"), hide_repeated_warnings():
         countable = open_memory(*table, **own, preparation=learner.prepare())
         learner.fit_counts(countable)
-    found |= _validate(learner, table, samples.groups, options, progress, countable)
+    found |= _validate(learner, samples, options, progress, countable)
     n_subsamples, n_steps = options["stability"], count_steps(countable, samples.X.num_rows)
     is_brief = n_subsamples is None and options["model"] in ("icscm", "scm")
     is_brief = is_brief and bool(learner.model_.rules) and n_steps <= MAX_BRIEF_STEPS
@@ -184,12 +185,12 @@ def _fit_in_memory(
         n = n_subsamples or N_BRIEF
         text = f"Learning from {count(n, 'random subsample')}"
         with progress.stage(text), hide_repeated_warnings():
-            halved = stability_selection(learner, *table, n, random_state=seed, **own)
+            halved = stability_selection(learner, *table, n_resamples=n, random_state=seed, **own)
         same = round(halved.columns_frequency * n)
         found |= {"n_returned": (same, n)} if is_brief else {"stability": halved}
     if options["report"] is not None and options["model"] == "forest":
         with progress.stage("Permuting columns"):
-            found["importances"] = learner.permute_columns(*table)
+            found["importances"] = learner.permute_columns(*table, **places)
     if options["report"] is not None and not options["no_path"] and options["model"] != "score":
         settings = learner.make_settings(countable)
         with progress.stage("Learning with other settings"):
@@ -210,7 +211,7 @@ def _choose_threshold(learner: Any, labels: Roles, options: Options) -> Threshol
 
 
 def _validate(
-    learner: Any, table: Any, groups: Any, options: Options, progress: Progress, countable: Any
+    learner: Any, samples: Any, options: Options, progress: Progress, countable: Any
 ) -> dict[str, str]:
     """Validate by leave-one-environment-out; where that is not done, return the reason."""
     n, wanted = len(learner.environments_ or ()), options["validation"]
@@ -218,14 +219,19 @@ def _validate(
         return {"unvalidated": "--no-validation" if n > 1 else "the data have no environments"}
     from icscm.search.shape import count_steps
 
-    n_steps = n * count_steps(countable, table[0].num_rows, each=4)
+    n_steps = n * count_steps(countable, samples.X.num_rows, each=4)
     if not wanted and n_steps > (most := _MAX_STEPS[options["model"]]):
         why = f"too many cells and environments ({n_steps:,} steps, by default at most {most:,})"
         return {"unvalidated": f"{why}; --validation measures it"}
     text = f"Validating in {n} environments left out (--no-validation omits it)"
     try:
         with progress.stage(text), hide_repeated_warnings():
-            learner.validate(*table, groups)
+            learner.validate(
+                samples.X,
+                samples.y,
+                environments=samples.environments,
+                groups=samples.groups,
+            )
     except IcscmError as error:
         if wanted:
             raise

@@ -97,7 +97,9 @@ def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) 
         roles = io_roles.find_labelling(tallies, roles)
     changed = ChangedReader(reader, roles.apply, roles.needs)
     limits = {name: options[name] for name in ("max_memory", "temp_dir")} | {"groups": roles.group}
-    learner.fit_dataset(changed, roles.target, roles.environment, columns=columns, **limits)
+    learner.fit_dataset(
+        changed, roles.target, environments=roles.environment, columns=columns, **limits
+    )
     return roles.keep_misread(get_misread(reader), columns)
 
 
@@ -110,7 +112,9 @@ def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) ->
         frame = read_folder(data, TextFormat(**shared.get_text_settings(options)))
         roles, columns = _choose_columns(learner, list(frame.columns), data, options)
         table, labelling = take_apart(frame, roles, columns)
-        learner.fit_counts(open_dask(*table, preparation=learner.prepare()))
+        X, y, environments = table
+        countable = open_dask(X, y, environments=environments, preparation=learner.prepare())
+        learner.fit_counts(countable)
     return labelling
 
 
@@ -120,7 +124,9 @@ def _learn_packed(learner: BaseRuleClassifier, data: Path, options: Options) -> 
     table, found = read_labels(options)
     settings = {"sample_column": options["sample_column"], "preparation": learner.prepare()}
     settings["groups"] = found.group
-    learner.fit_counts(open_bits(data, table, found.target, found.environment, **settings))
+    learner.fit_counts(
+        open_bits(data, table, found.target, environments=found.environment, **settings)
+    )
     return found
 
 

@@ -63,22 +63,25 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_samples(data, options)
     kept = shared.find_kept(samples.X.column_names, options, "the table")
-    cohort = make_cohort(samples.X.to_pandas(), samples.y, samples.environments)
+    cohort = make_cohort(samples.X.to_pandas(), samples.y, environments=samples.environments)
     cohort, dropped = drop_columns(cohort, kept)
-    table = cohort.X, samples.y, samples.environments, samples.groups
+    table = cohort.X, samples.y
+    more = {"environments": samples.environments, "groups": samples.groups}
     if not cohort.X.shape[1]:
         raise IcscmError("no column is left to screen; --keep-columns keeps dropped columns")
     text = f"Screening {cohort.X.shape[1]:,} columns"
     with progress.stage(text), console.hide_repeated_warnings():
-        selector.fit(*table)
+        selector.fit(*table, **more)
     found: dict[str, Any] = {}
     if options["validate"]:
         text = "Screening without each environment"
         with progress.stage(text), console.hide_repeated_warnings():
-            found["validation"] = validate_screen(selector, *table)
+            found["validation"] = validate_screen(selector, *table, **more)
     if _needs_path(selector, options) and (report is not None or console.is_json()):
         with progress.stage("Screening at other tolerances"):
-            found["path"] = selector.tolerance_path(*table, leave_one_out=options["validate"])
+            found["path"] = selector.tolerance_path(
+                *table, **more, leave_one_out=options["validate"]
+            )
     found |= {"target": samples.target, "environment": samples.environment}
     made = selector.report(data_name=name_data(data), **found)
     if report is not None:

@@ -55,8 +55,14 @@ def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any)
         with progress.stage(f"Reading {describe_path(data)}"):
             labels = samples = read_labelled(data, options)
         with progress.stage("Checking the environments"):
-            table, kept = (samples.X, samples.y, samples.environments), samples.asked_for or None
-            found = check_environments(*table, alpha=alpha, keep_columns=kept, words=name_option)
+            found = check_environments(
+                samples.X,
+                samples.y,
+                environments=samples.environments,
+                alpha=alpha,
+                keep_columns=samples.asked_for or None,
+                words=name_option,
+            )
     misread: dict[str, dict[str, int]] = {}
     for (column, text), n in labels.misread.items():
         misread.setdefault(column, {})[text] = n
@@ -81,9 +87,14 @@ def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp,
     from icscm.validation.checkup import check_presence
 
     table, labels = read_labels(options)
-    roles, column = (labels.target, labels.environment), options["sample_column"]
     with open_packed(data, shared.read_delimiter(options["delimiter"])) as store:
-        countable = open_bits(store, table, *roles, sample_column=column)
+        countable = open_bits(
+            store,
+            table,
+            labels.target,
+            environments=labels.environment,
+            sample_column=options["sample_column"],
+        )
         return check_presence(countable, alpha=alpha, words=name_option), labels
 
 

@@ -422,7 +422,7 @@ class RowSource(Protocol):
     >>> from icscm.datasets import make_conjunction
     >>> from icscm.sources import open_memory
     >>> data = make_conjunction(50, random_state=1)
-    >>> source = open_memory(data.X, data.y, data.environments).source
+    >>> source = open_memory(data.X, data.y, environments=data.environments).source
     >>> source.count_rows().shape, [cube.counts.shape for cube in source.count_cubes()]
     ((2, 2), [(6, 2, 2, 2)])
     """

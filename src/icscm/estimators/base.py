@@ -1,7 +1,7 @@
 """The base of all learners: samples made countable, fitted state out, predictions from a model."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from os import PathLike
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from icscm._changes import data_by_name
 from icscm.estimators.describing import DescribingMixin, get_names
 from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
@@ -53,13 +54,15 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
                 check_is_fitted(self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    @data_by_name
     def fit(
         self,
         X: Any,
         y: Any,
+        *,
         environments: Any = None,
-        sample_weight: Any = None,
         groups: Any = None,
+        sample_weight: Any = None,
         frequency_weight: Any = None,
     ) -> Self:
         """Learn from a table, its labels and the environment of each row.
@@ -97,15 +100,24 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         if is_dask(X):
             from icscm.sources.dask.opening import open_dask as open_table  # dask is an extra
 
-        data = X, y, environments, sample_weight, groups, frequency_weight
-        return self._fit(open_table(*data, preparation=config), config, y, environments)
+        countable = open_table(
+            X,
+            y,
+            environments=environments,
+            groups=groups,
+            sample_weight=sample_weight,
+            frequency_weight=frequency_weight,
+            preparation=config,
+        )
+        return self._fit(countable, config, y, environments)
 
+    @data_by_name
     def fit_dataset(
         self,
         data: Any,
         target: str,
-        environments: str | None = None,
         *,
+        environments: str | None = None,
         groups: str | None = None,
         columns: Sequence[str] | None = None,
         positive: Any = None,
@@ -151,7 +163,9 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         config = self.prepare()
         named: Any = {"groups": groups, "columns": columns, "positive": positive}
         limits: Any = {"max_memory": max_memory, "temp_dir": temp_dir, "text": text}
-        countable = open_files(data, target, environments, **named, **limits, preparation=config)
+        countable = open_files(
+            data, target, environments=environments, **named, **limits, preparation=config
+        )
         return self._fit(countable, config, target, environments)
 
     def fit_counts(self, countable: Countable[Any]) -> Self:
@@ -312,7 +326,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         positive = self.model_.predict_proba(self._check_rows(X))
         return np.column_stack((1.0 - positive, positive))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    @data_by_name
+    def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
         """Accuracy: the share of rows that are predicted correctly.
 
         Parameters
@@ -363,10 +378,10 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         warnings.warn(message, FutureWarning, stacklevel=2)
         return self.dropped_columns_
 
-    def _compute_path(self, compute: Any, data: Sequence[Any], values: Any, what: str) -> Any:
+    def _compute_path(self, compute: Any, data: Mapping[str, Any], values: Any, what: str) -> Any:
         """The models at other levels or tolerances, of the data of `fit`."""
         with warnings.catch_warnings(action="ignore", category=LeftOutWarning):  # `fit` has warned
-            countable = open_memory(*data, preparation=self.prepare())
+            countable = open_memory(**data, preparation=self.prepare())
         path = compute(countable.source, self.make_settings(countable), values)
         self._check_same(path.own_point.model, what)
         return path

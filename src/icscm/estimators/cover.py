@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from icscm import exceptions
+from icscm._changes import data_by_name
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
 from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
@@ -152,15 +153,16 @@ class SCMClassifier(BaseRuleClassifier):
         equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
         return [equivalent[rule] for rule in self.rules_]
 
+    @data_by_name
     def report(
         self,
         X: Any = None,
         y: Any = None,
-        environments: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        frequency_weight: Any = None,
         *,
+        environments: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        frequency_weight: Any = None,
         data_name: str | None = None,
         alphas: Iterable[float] | None = DEFAULT_ALPHAS,
         stability: Any = None,
@@ -169,7 +171,7 @@ class SCMClassifier(BaseRuleClassifier):
 
         Parameters
         ----------
-        X, y, environments, sample_weight, groups, frequency_weight : optional
+        X, y, environments, groups, sample_weight, frequency_weight : optional
             What the learner was fitted on. With them, and environments, the report also shows
             how the model depends on alpha. The label and the environments have the names of their
             Series, here or in `fit`.
@@ -193,7 +195,14 @@ class SCMClassifier(BaseRuleClassifier):
         """
         levels, path = list(alphas or ()), None
         if X is not None and environments is not None and levels and self.tests_invariance:
-            data = X, y, environments, sample_weight, groups, frequency_weight
+            data = {
+                "X": X,
+                "y": y,
+                "environments": environments,
+                "groups": groups,
+                "sample_weight": sample_weight,
+                "frequency_weight": frequency_weight,
+            }
             path = self._compute_path(compute_alpha_path, data, levels, "report")
         names = {"data_name": data_name, "stability": stability}
         return self._make_report(y, environments, path=path, **names)

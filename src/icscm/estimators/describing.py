@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from icscm._changes import data_by_name
 from icscm._types import FloatArray
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.forest import Forest
@@ -133,8 +134,9 @@ class DescribingMixin:
             }
         )
 
+    @data_by_name
     def validate(
-        self, X: Any, y: Any, environments: Any, groups: Any = None, **options: Any
+        self, X: Any, y: Any, *, environments: Any, groups: Any = None, **options: Any
     ) -> Any:
         """Measure the performance in environments left out, and keep it for the report.
 

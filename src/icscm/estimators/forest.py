@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icscm._changes import data_by_name
 from icscm._lazy import special
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import BaseTreeClassifier
@@ -138,12 +139,13 @@ class InvariantForestClassifier(BaseTreeClassifier):
                 NothingFoundWarning,
             )
 
+    @data_by_name
     def report(
         self,
         X: Any = None,
         y: Any = None,
-        environments: Any = None,
         *,
+        environments: Any = None,
         data_name: str | None = None,
     ) -> Report:
         """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
@@ -161,10 +163,10 @@ class InvariantForestClassifier(BaseTreeClassifier):
         Report
             Trees, importances of the columns, rejected columns, and out-of-bag errors.
         """
-        found = None if X is None else self.permute_columns(X, y, environments)
+        found = None if X is None else self.permute_columns(X, y, environments=environments)
         return self._make_report(y, environments, data_name=data_name, importances=found)
 
-    def permute_columns(self, X: Any, y: Any, environments: Any) -> PermutationImportance:
+    def permute_columns(self, X: Any, y: Any, *, environments: Any) -> PermutationImportance:
         """Permutation importances for a report, on at most 3,000 rows.
 
         Parameters
@@ -180,7 +182,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
         from icscm.report.importances import permutation_importance  # only reports need it
 
         size = {"n_repeats": 3, "max_rows": MAX_PERMUTED}
-        return permutation_importance(self, X, y, environments, **size)
+        return permutation_importance(self, X, y, environments=environments, **size)
 
 
 def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:

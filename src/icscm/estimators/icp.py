@@ -11,6 +11,7 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from icscm import exceptions
+from icscm._changes import data_by_name
 from icscm._types import Array
 from icscm.engine.pieces import make_level_counts
 from icscm.exceptions import IcscmError, Parameter, warn
@@ -29,8 +30,9 @@ class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     # the parameter for finer thresholds
     _finer: ClassVar[str]
 
+    @data_by_name
     @whole_or_nothing
-    def fit(self, X: Any, y: Any, environments: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, environments: Any = None) -> Self:
         """Test the sets of features.
 
         Parameters

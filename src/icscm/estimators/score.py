@@ -150,7 +150,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         frame = pandas.DataFrame(dict(zip(shown, table.values(), strict=True))).iloc[order]
         places = np.array([*source.environments, None], dtype=object)[environments[order]]
         groups = None if source.groups is None else source.number_units(source.list_groups())[order]
-        found = selector.fit(frame, labels[order], places, groups).screen_
+        found = selector.fit(frame, labels[order], environments=places, groups=groups).screen_
         features = [shown[name] for name in found["column"]]
         self.screen_ = found.assign(column=[j if names is None else names[j] for j in features])
         rows = [*zip(features, found.to_dict("records"), strict=True)]

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm import exceptions
+from icscm._changes import data_by_name
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import Array, BoolArray, CountArray
 from icscm.estimators.base import warn_of_environments
@@ -108,8 +109,9 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     n_jobs: int | None = None
     random_state: Any = None
 
+    @data_by_name
     @whole_or_nothing
-    def fit(self, X: Any, y: Any, environments: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, environments: Any = None, groups: Any = None) -> Self:
         """Screen the columns, and fit the learner on those kept.
 
         Parameters
@@ -143,7 +145,9 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             validate_data(self, X=X, skip_check_array=True)
         else:
             X = validate_data(self, X=X, dtype=None, ensure_all_finite="allow-nan")
-        with open_memory(X, y, environments, groups=groups, preparation=_BINNING) as countable:
+        with open_memory(
+            X, y, environments=environments, groups=groups, preparation=_BINNING
+        ) as countable:
             source = countable.source
             self.classes_ = countable.classes
             self.environments_ = tuple(source.environments) if countable.has_environments else None

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.utils.validation import check_is_fitted
 
+from icscm._changes import data_by_name
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.report import screen as reports
 from icscm.tables.columns import count_rows, is_frame, take_columns, take_rows
@@ -27,13 +28,14 @@ class SelectorViews:
 
     tolerance: Any
 
+    @data_by_name
     def tolerance_path(
         self,
         X: Any,
         y: Any,
+        *,
         environments: Any,
         groups: Any = None,
-        *,
         tolerances: Iterable[float] = reports.SCREEN_TOLERANCES,
         leave_one_out: bool = False,
     ) -> reports.ScreenPath:
@@ -69,7 +71,7 @@ class SelectorViews:
         wanted = {*tolerances, self.tolerance}
         screen: Any = clone(self).set_params(tolerance=min(wanted))
         with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
-            screen.fit(X, y, environments, groups)
+            screen.fit(X, y, environments=environments, groups=groups)
         frames = screen.screen_, screen.rounds_
         path = reports.make_screen_path(*frames, wanted, self.tolerance, screen.tolerance)
         if not leave_one_out:

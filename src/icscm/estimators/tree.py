@@ -8,6 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icscm import exceptions
+from icscm._changes import data_by_name
 from icscm._constants import DEFAULT_TOLERANCES
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.exceptions import NothingFoundWarning, warn
@@ -155,15 +156,16 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         if (beyond := self.trace_.describe_excess()) is not None:
             warn(beyond, exceptions.NotInvariantWarning)
 
+    @data_by_name
     def report(
         self,
         X: Any = None,
         y: Any = None,
-        environments: Any = None,
-        sample_weight: Any = None,
-        groups: Any = None,
-        frequency_weight: Any = None,
         *,
+        environments: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        frequency_weight: Any = None,
         data_name: str | None = None,
         tolerances: Iterable[float | None] | None = DEFAULT_TOLERANCES,
         tolerance_path: Path | None = None,
@@ -172,7 +174,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
         Parameters
         ----------
-        X, y, environments, sample_weight, groups, frequency_weight : optional
+        X, y, environments, groups, sample_weight, frequency_weight : optional
             What the learner was fitted on. With them, and environments, the report also shows
             how the tree depends on the tolerance. The label and the environments have the names of
             their Series, here or in `fit`.
@@ -201,19 +203,27 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         if path is not None:
             self._check_same(path.own_point.model, "tolerance_path")
         elif has_data and self.tolerance_ is not None and tolerances is not None:
-            data = X, y, environments, sample_weight, groups, frequency_weight
+            data = {
+                "X": X,
+                "y": y,
+                "environments": environments,
+                "groups": groups,
+                "sample_weight": sample_weight,
+                "frequency_weight": frequency_weight,
+            }
             path = self._compute_path(compute_tolerance_path, data, tolerances, "report")
         return self._make_report(y, environments, data_name=data_name, path=path)
 
+    @data_by_name
     def tolerance_path(
         self,
         X: Any,
         y: Any,
-        environments: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        frequency_weight: Any = None,
         *,
+        environments: Any,
+        groups: Any = None,
+        sample_weight: Any = None,
+        frequency_weight: Any = None,
         tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
     ) -> Path:
         """The trees of other tolerances, from a plain one to a strict one, of the same data.
@@ -223,7 +233,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
 
         Parameters
         ----------
-        X, y, environments, sample_weight, groups, frequency_weight : optional
+        X, y, environments, groups, sample_weight, frequency_weight : optional
             What the learner was fitted on.
         tolerances : iterable of float or None, optional
             Tolerances to grow the tree at; None is a plain tree. The tolerance of the learner is
@@ -241,7 +251,14 @@ class InvariantTreeClassifier(BaseTreeClassifier):
         """
         from icscm.report.path import compute_tolerance_path
 
-        data = X, y, environments, sample_weight, groups, frequency_weight
+        data = {
+            "X": X,
+            "y": y,
+            "environments": environments,
+            "groups": groups,
+            "sample_weight": sample_weight,
+            "frequency_weight": frequency_weight,
+        }
         path: Path = self._compute_path(compute_tolerance_path, data, tolerances, "tolerance_path")
         return path
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icscm._changes import data_by_name
 from icscm._lazy import is_sparse, sparse
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm._types import Array, BoolArray, FloatArray
@@ -51,7 +52,7 @@ class PermutationImportance(DisplayMixin):
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
     >>> model = LogisticRegression().fit(data.X, data.y)
-    >>> found = permutation_importance(model, data.X, data.y, data.environments)
+    >>> found = permutation_importance(model, data.X, data.y, environments=data.environments)
     >>> found.n_rows, sorted(found.to_frame()["feature"][:3])
     (2000, ['A1', 'A2', 'C1'])
     """
@@ -115,12 +116,13 @@ class PermutationImportance(DisplayMixin):
         return display_frame(line, self.to_frame())
 
 
+@data_by_name
 def permutation_importance(
     model: Any,
     X: Any,
     y: Any,
-    environments: Any = None,
     *,
+    environments: Any = None,
     n_repeats: int = 5,
     max_rows: int | None = None,
     random_state: Any = 0,
@@ -160,7 +162,7 @@ def permutation_importance(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
     >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-    >>> found = permutation_importance(learner, data.X, data.y, data.environments)
+    >>> found = permutation_importance(learner, data.X, data.y, environments=data.environments)
     >>> found.to_frame()[["feature", "auc"]].round(2).head(3)
       feature   auc
     0      A2  0.50

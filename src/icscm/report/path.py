@@ -295,7 +295,7 @@ def compute_alpha_path(
     >>> from icscm.datasets import make_conjunction
     >>> from icscm.sources.memory import open_memory
     >>> data = make_conjunction(random_state=1)
-    >>> samples = open_memory(data.X, data.y, data.environments)
+    >>> samples = open_memory(data.X, data.y, environments=data.environments)
     >>> settings = ICSCMClassifier().make_settings(samples)
     >>> path = compute_alpha_path(samples.source, settings, alphas=[0.001, 0.01, 0.5])
     >>> for each in path.points:
@@ -332,7 +332,7 @@ def compute_tolerance_path(
     >>> from icscm.datasets import make_conjunction
     >>> from icscm.sources.memory import open_memory
     >>> data = make_conjunction(n_environments=3, random_state=1)
-    >>> samples = open_memory(data.X, data.y, data.environments)
+    >>> samples = open_memory(data.X, data.y, environments=data.environments)
     >>> settings = InvariantTreeClassifier(max_leaves=4).make_settings(samples)
     >>> compute_tolerance_path(samples.source, settings, [None, 0.1]).values
     (None, 0.1, 0.01)

@@ -235,7 +235,7 @@ class ScreenReport(Report):
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, n_environments=3, random_state=1)
     >>> screen = InvariantFeatureSelector(LogisticRegression(), cv=2)
-    >>> report = screen.fit(data.X[["A1", "A2"]], data.y, data.environments).report()
+    >>> report = screen.fit(data.X[["A1", "A2"]], data.y, environments=data.environments).report()
     >>> "<html" in report.to_html(), "# " in report.to_markdown()
     (True, True)
     """

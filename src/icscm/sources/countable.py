@@ -115,7 +115,7 @@ class Countable(Generic[Source]):
     >>> data = make_conjunction(random_state=1)
 
     >>> from icscm.sources import open_memory
-    >>> with open_memory(data.X, data.y, data.environments) as countable:
+    >>> with open_memory(data.X, data.y, environments=data.environments) as countable:
     ...     print(countable.n_features, countable.classes)
     ...     print(ICSCMClassifier().fit_counts(countable).model_)
     6 [0 1]

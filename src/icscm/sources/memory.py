@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icscm._changes import data_by_name
 from icscm._lazy import is_sparse
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
@@ -53,14 +54,15 @@ class MemorySource(StoredSource):
         return self.take(np.arange(len(self.position)))
 
 
+@data_by_name
 def open_memory(
     X: Any,
     y: Any,
-    environments: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    frequency_weight: Any = None,
     *,
+    environments: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    frequency_weight: Any = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[MemorySource]:
     """Check a table, labels and environments in memory, and make them countable.
@@ -100,7 +102,7 @@ def open_memory(
     >>> from icscm.sources import open_memory
     >>> data = make_conjunction(random_state=1)
 
-    >>> countable = open_memory(data.X, data.y, data.environments)
+    >>> countable = open_memory(data.X, data.y, environments=data.environments)
     >>> print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """

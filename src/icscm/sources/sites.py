@@ -142,7 +142,8 @@ class Site(Protocol):
     >>> import pandas as pd
     >>> from icscm.sources.sites import LocalSite, make_agreement
     >>> agreed = make_agreement({"age": [40]}, classes=(0, 1), environments=("a", "b"))
-    >>> site = LocalSite(pd.DataFrame({"age": [30, 70]}), [0, 1], "a", agreed)
+    >>> ages = pd.DataFrame({"age": [30, 70]})
+    >>> site = LocalSite(ages, [0, 1], environments="a", agreement=agreed)
     >>> site.count_cube(rules=[], block=0).shape  # feature, bin, label, environment
     (1, 2, 2, 2)
     """
@@ -231,12 +232,13 @@ class LocalSite(Site):
     >>> import pandas as pd
     >>> from icscm.sources.sites import LocalSite, make_agreement
     >>> agreed = make_agreement({"age": [40, 60]}, classes=(0, 1), environments=("a", "b"))
-    >>> site = LocalSite(pd.DataFrame({"age": [30, 70]}), [0, 1], "a", agreed)
+    >>> ages = pd.DataFrame({"age": [30, 70]})
+    >>> site = LocalSite(ages, [0, 1], environments="a", agreement=agreed)
     >>> site.count_totals().tolist()
     [[1, 0], [1, 0]]
     """
 
-    def __init__(self, X: Any, y: Any, environments: Any, agreement: Agreement) -> None:
+    def __init__(self, X: Any, y: Any, *, environments: Any, agreement: Agreement) -> None:
         n_rows = count_rows(X)
         if isinstance(environments, tuple) or np.ndim(environments) == 0:
             environments = [environments] * n_rows
@@ -446,7 +448,10 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     ... )
     >>> ages = pd.DataFrame({"age": [30, 50, 70, 80] * 50})
     >>> ill = ["well", "well", "ill", "ill"] * 50
-    >>> sites = [LocalSite(ages, ill, name, agreement) for name in ("north", "south")]
+    >>> sites = [
+    ...     LocalSite(ages, ill, environments=name, agreement=agreement)
+    ...     for name in ("north", "south")
+    ... ]
     >>> print(ICSCMClassifier().fit_counts(open_sites(sites, agreement)).model_)
     age > 60
     """

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm import _constants
+from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray
 from icscm.engine.counts import CountSource, Cut
@@ -136,7 +137,7 @@ class CheckUp(DisplayMixin):
     >>> from icscm import check_environments
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
-    >>> found = check_environments(data.X, data.y, data.environments)
+    >>> found = check_environments(data.X, data.y, environments=data.environments)
     >>> found.n_rows, found.n_columns, found.associations[0].column
     (2000, 6, 'A1')
     """
@@ -179,11 +180,12 @@ class CheckUp(DisplayMixin):
         return plain
 
 
+@data_by_name
 def check_environments(
     X: Any,
     y: Any,
-    environments: Any,
     *,
+    environments: Any,
     alpha: float = 0.05,
     keep_columns: Any = None,
     words: Words = str,
@@ -220,7 +222,7 @@ def check_environments(
     --------
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
-    >>> found = check_environments(data.X, data.y, data.environments)
+    >>> found = check_environments(data.X, data.y, environments=data.environments)
     >>> [(each.label, each.n_rows, round(each.rate, 2)) for each in found.environments]
     [(0, 10000, 0.07), (1, 10000, 0.17)]
     """

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from icscm._changes import data_by_name
 from icscm._lazy import special
 from icscm._types import IntArray
 from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text
-from icscm.parameters import allow, check_matplotlib, check_value, rename_seed
+from icscm.parameters import allow, check_matplotlib, check_value
 from icscm.progress import track
 from icscm.report.canvas import LINE, make_figure
 from icscm.report.page import render_template
@@ -156,7 +157,7 @@ class Comparison:
     >>> from icscm import compare
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(500, n_environments=3, random_state=1)
-    >>> found = compare(data.X, data.y, data.environments, ["logistic"])
+    >>> found = compare(data.X, data.y, environments=data.environments, candidates=["logistic"])
     >>> [each.name for each in found.candidates], found.n_rows
     (['baseline', 'logistic'], 1500)
     """
@@ -241,13 +242,13 @@ class Comparison:
         return figure
 
 
-@rename_seed
+@data_by_name
 def compare(
     X: Any,
     y: Any,
+    *,
     environments: Any,
     candidates: Sequence[str] | Mapping[str, Any] | None = None,
-    *,
     n_folds: int = N_FOLDS,
     min_rows: int = MIN_ROWS,
     min_positives: int = MIN_POSITIVES,
@@ -303,7 +304,8 @@ def compare(
     >>> from icscm import compare
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(n_environments=3, random_state=1)
-    >>> found = compare(data.X, data.y, data.environments, ["icscm", "logistic"])
+    >>> names = ["icscm", "logistic"]
+    >>> found = compare(data.X, data.y, environments=data.environments, candidates=names)
     >>> found.to_frame()[["candidate", "rows_error", "environments_error"]].round(2)
       candidate  rows_error  environments_error
     0  baseline        0.13                0.13
@@ -314,7 +316,7 @@ def compare(
         check_value(name, value, allow("int [2, inf)"))
     check_value("min_positives", min_positives, allow("int [0, inf)"))
     chosen = choose_candidates(candidates, keep_columns)
-    cohort = folds.make_cohort(X, y, environments, groups)
+    cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
     check_several(cohort.labels)
     cohort, dropped = folds.drop_columns(cohort, keep_columns)
     cohort.check_folds(n_folds)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from icscm._changes import data_by_name
 from icscm._types import BoolArray, FloatArray
 from icscm.estimators.describing import get_names
 from icscm.formatting import as_text, make_plain
@@ -105,7 +106,7 @@ class Evaluation:
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
     >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-    >>> found = evaluate(learner, data.X, data.y, data.environments)
+    >>> found = evaluate(learner, data.X, data.y, environments=data.environments)
     >>> found.verdict, found.overall.n_samples, [each.environment for each in found.environments]
     ('better', 2000, [0, 1])
     """
@@ -219,10 +220,12 @@ class Evaluation:
         return make_frame(self.headline, self.to_html())
 
 
+@data_by_name
 def evaluate(
     model: Any,
     X: Any,
     y: Any,
+    *,
     environments: Any = None,
     groups: Any = None,
     threshold: float | str | None = None,
@@ -267,11 +270,11 @@ def evaluate(
     >>> from icscm.datasets import make_conjunction
     >>> old, new = make_conjunction(random_state=1), make_conjunction(random_state=2)
     >>> learner = ICSCMClassifier().fit(old.X, old.y, environments=old.environments)
-    >>> found = evaluate(learner, new.X, new.y, new.environments)
+    >>> found = evaluate(learner, new.X, new.y, environments=new.environments)
     >>> found.verdict, [each.has_moved for each in found.leaves]
     ('better', [False, False, False])
     """
-    found = predict_rows(model, X, y, environments, groups, threshold)
+    found = predict_rows(model, X, y, environments=environments, groups=groups, threshold=threshold)
     rows, majority = found.rows, found.majority
     is_positive = rows.is_positive
     cuts = None if found.probability is None else choose_thresholds(found.probability)

@@ -103,8 +103,13 @@ class Cohort(NamedTuple):
 
     def open(self, preparation: BinningConfig) -> Countable[MemorySource]:
         """The samples binned, for learners that share this preparation."""
-        known = self.y, self.environments
-        return open_memory(self.X, *known, groups=self.groups, preparation=preparation)
+        return open_memory(
+            self.X,
+            self.y,
+            environments=self.environments,
+            groups=self.groups,
+            preparation=preparation,
+        )
 
     def check_folds(self, n_folds: int) -> None:
         """Raise unless each fold of rows can hold both classes."""
@@ -134,7 +139,7 @@ def find_least_environments(estimator: Any) -> int:
 
 
 def make_cohort(
-    X: Any, y: Any, environments: Any, groups: Any = None, *, may_lack: bool = False
+    X: Any, y: Any, *, environments: Any, groups: Any = None, may_lack: bool = False
 ) -> "Cohort":
     """Check labels, environments and groups; a table or an array stays as it is."""
     X, environments = take_environments(X, environments)

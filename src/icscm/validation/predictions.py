@@ -50,7 +50,7 @@ class Predicted(NamedTuple):
 
 
 def predict_rows(
-    model: Any, X: Any, y: Any, environments: Any, groups: Any, threshold: Any
+    model: Any, X: Any, y: Any, *, environments: Any, groups: Any, threshold: Any
 ) -> Predicted:
     """What a model predicts for rows, with the given threshold or its own."""
     own, classes, known, settings = _open_model(model)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
+from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.exceptions import IcscmError, IcscmWarning
@@ -108,8 +109,9 @@ class ScreenValidation(DisplayMixin):
         return display_frame(fill(self.text, 80), self.to_frame())
 
 
+@data_by_name
 def validate_screen(
-    selector: InvariantFeatureSelector, X: Any, y: Any, environments: Any, groups: Any = None
+    selector: InvariantFeatureSelector, X: Any, y: Any, *, environments: Any, groups: Any = None
 ) -> ScreenValidation:
     """Fit the learner without each environment, on all columns and on screened ones.
 
@@ -139,18 +141,20 @@ def validate_screen(
     >>> from icscm.datasets import make_conjunction
     >>> from icscm.validation.screening import validate_screen
     >>> data = make_conjunction(200, n_environments=3, random_state=1)
-    >>> rows = data.X[["A1", "C1"]], data.y, data.environments
-    >>> found = validate_screen(InvariantFeatureSelector(LogisticRegression(), cv=2), *rows)
+    >>> selector = InvariantFeatureSelector(LogisticRegression(), cv=2)
+    >>> X = data.X[["A1", "C1"]]
+    >>> found = validate_screen(selector, X, data.y, environments=data.environments)
     >>> [each.n_samples for each in found.held_out]
     [200, 200, 200]
     """
-    cohort, named = folds.make_cohort(X, y, environments, groups), {name: name for name in _SCORES}
+    cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
+    named = {name: name for name in _SCORES}
     held_out = []
     for label, train, test in folds.leave_out_environments(selector, cohort):
         screen = clone(selector)
         try:
             with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
-                screen.fit(train.X, train.y, train.environments, train.groups)
+                screen.fit(train.X, train.y, environments=train.environments, groups=train.groups)
         except IcscmError as error:
             raise IcscmError(f"{CONTEXT.format(label)}: {error}") from None
         plain = screen._make_learner().fit(train.X, train.y)

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.engine.bits import expand
 from icscm.engine.threads import count_threads, run_tasks
@@ -82,7 +83,12 @@ class StabilitySelection(DisplayMixin):
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
     >>> found = stability_selection(
-    ...     ICSCMClassifier(), data.X, data.y, data.environments, n_resamples=5, random_state=0
+    ...     ICSCMClassifier(),
+    ...     data.X,
+    ...     data.y,
+    ...     environments=data.environments,
+    ...     n_resamples=5,
+    ...     random_state=0,
     ... )
     >>> found.n_resamples, [*found.feature_frequencies]
     (5, ['A1', 'A2', 'B1', 'B2', 'B3', 'C1'])
@@ -143,10 +149,12 @@ def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
     return dict(sorted(frequencies.items(), key=lambda item: -item[1]))
 
 
+@data_by_name
 def stability_selection(
     estimator: BaseRuleClassifier,
     X: Any,
     y: Any,
+    *,
     environments: Any,
     n_resamples: int = 100,
     threshold: float = 0.6,
@@ -199,7 +207,12 @@ def stability_selection(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
     >>> found = stability_selection(
-    ...     ICSCMClassifier(), data.X, data.y, data.environments, n_resamples=20, random_state=0
+    ...     ICSCMClassifier(),
+    ...     data.X,
+    ...     data.y,
+    ...     environments=data.environments,
+    ...     n_resamples=20,
+    ...     random_state=0,
     ... )
     >>> sorted(found.stable_features)
     ['A1', 'A2']
@@ -212,7 +225,9 @@ def stability_selection(
         raise IcscmError(f"environments is None, but {name} needs them; give a label per row")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
-    samples = open_memory(X, y, environments, groups=groups, preparation=estimator.prepare())
+    samples = open_memory(
+        X, y, environments=environments, groups=groups, preparation=estimator.prepare()
+    )
     source, settings = samples.source, estimator.make_settings(samples)
     n_rows = int(source.count_totals().sum())
     # by first appearance: names do not matter

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from icscm._changes import data_by_name
 from icscm._constants import DEFAULT_TOLERANCES
 from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin, display_frame
@@ -106,7 +107,9 @@ class Validation(DisplayMixin):
     >>> from icscm import leave_one_environment_out
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, n_environments=3, random_state=1)
-    >>> found = leave_one_environment_out(LogisticRegression(), *data[:3], scorers=["auc"])
+    >>> found = leave_one_environment_out(
+    ...     LogisticRegression(), data.X, data.y, environments=data.environments, scorers=["auc"]
+    ... )
     >>> found.to_frame()["n_samples"].tolist(), found.pooled["auc"].n_environments
     ([1000, 1000, 1000], 3)
     """
@@ -221,10 +224,12 @@ def _pool(name: str, scores: Sequence[Score | None]) -> PooledScore | None:
     return PooledScore(float(back(found.mean)), low, high, new[0], new[1], found.tau, n)
 
 
+@data_by_name
 def leave_one_environment_out(
     estimator: Any,
     X: Any,
     y: Any,
+    *,
     environments: Any,
     scorers: Scorers = DEFAULT_SCORERS,
     groups: Any = None,
@@ -272,14 +277,16 @@ def leave_one_environment_out(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(n_environments=3, random_state=1)
     >>> learner = ICSCMClassifier(search="exhaustive", alpha="auto")
-    >>> found = leave_one_environment_out(learner, data.X, data.y, data.environments)
+    >>> found = leave_one_environment_out(learner, data.X, data.y, environments=data.environments)
     >>> found.to_frame()["model"].tolist()
     ['A2 > 0 and A1 > 0', 'A1 > 0 and A2 > 0', 'A1 > 0 and A2 > 0']
 
     Other classifiers are evaluated in the same way:
 
     >>> from sklearn.linear_model import LogisticRegression
-    >>> found = leave_one_environment_out(LogisticRegression(), *data[:3], scorers=["auc"])
+    >>> found = leave_one_environment_out(
+    ...     LogisticRegression(), data.X, data.y, environments=data.environments, scorers=["auc"]
+    ... )
     >>> print(f"{found.mean_scores['auc']:.2f}")
     0.99
     """
@@ -287,7 +294,7 @@ def leave_one_environment_out(
     named = folds.name_scorers(scorers)
     held_out = []
     predicted: list[tuple[Any, Any]] = []
-    cohort = folds.make_cohort(X, y, environments, groups)
+    cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
     for label, train, test in folds.leave_out_environments(estimator, cohort):
         (found,) = folds.fit_and_score([estimator], train, test, named, CONTEXT.format(label))
         n_positive, scores = int(test.is_positive.sum()), found.measured or {}
@@ -303,10 +310,12 @@ def leave_one_environment_out(
     return Validation(drawn, tuple(cuts.tolist()), compute_curves(truth, p, cuts))
 
 
+@data_by_name
 def tolerance_path(
     estimator: Any,
     X: Any,
     y: Any,
+    *,
     environments: Any,
     tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
     groups: Any = None,
@@ -346,7 +355,9 @@ def tolerance_path(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(2_000, n_environments=4, random_state=1)
     >>> tree = InvariantTreeClassifier(max_leaves=4)
-    >>> path = tolerance_path(tree, data.X, data.y, data.environments, [None, 0.01])
+    >>> path = tolerance_path(
+    ...     tree, data.X, data.y, environments=data.environments, tolerances=[None, 0.01]
+    ... )
     >>> [len(each.aucs) for each in path.points]
     [4, 4]
     """
@@ -354,7 +365,7 @@ def tolerance_path(
         raise IcscmError(
             f"estimator must be an InvariantTreeClassifier; got {type(estimator).__name__}"
         )
-    cohort = folds.make_cohort(X, y, environments, groups)
+    cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
     held_out = folds.leave_out_environments(estimator, cohort)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns, once
         samples = cohort.open(estimator.prepare())

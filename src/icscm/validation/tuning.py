@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from icscm._changes import data_by_name
 from icscm._lazy import dummy
 from icscm._types import IntArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
 from icscm.model.thresholds import Threshold, find_threshold, read_threshold
-from icscm.parameters import allow, check_value, make_generator, rename_seed
+from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.validation import folds as core
 from icscm.validation.folds import Cohort, Scorer, fit_and_score, make_cohort
@@ -53,7 +54,9 @@ class GridSearch:
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
     >>> grid = {"max_rules": [1, 2]}
-    >>> found = grid_search(SCMClassifier(), data.X, data.y, data.environments, grid)
+    >>> found = grid_search(
+    ...     SCMClassifier(), data.X, data.y, environments=data.environments, grid=grid
+    ... )
     >>> found.best in found.tried, found.beats_baseline
     (True, True)
     """
@@ -82,14 +85,14 @@ class GridSearch:
         return pd.DataFrame([*rows, {"score": self.baseline, "chosen": False}])
 
 
-@rename_seed
+@data_by_name
 def grid_search(
     learner: BaseRuleClassifier,
     X: Any,
     y: Any,
+    *,
     environments: Any,
     grid: Mapping[str, Sequence[Any]],
-    *,
     scorer: Scorer = SCORERS[0],
     folds: str = FOLDS[0],
     n_folds: int = N_FOLDS,
@@ -141,7 +144,9 @@ def grid_search(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
     >>> grid = {"model_type": ["conjunction", "disjunction"]}
-    >>> found = grid_search(ICSCMClassifier(), data.X, data.y, data.environments, grid)
+    >>> found = grid_search(
+    ...     ICSCMClassifier(), data.X, data.y, environments=data.environments, grid=grid
+    ... )
     >>> found.best, [round(score, 2) for score in (*found.scores, found.baseline)]
     ({'model_type': 'conjunction'}, [0.91, 0.5, 0.5])
     """
@@ -154,7 +159,7 @@ def grid_search(
     candidates = [clone(learner).set_params(**each) for each in tried]
     for each in candidates:
         each.prepare()
-    cohort = make_cohort(X, y, environments, groups, may_lack=True)
+    cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
     fold_of = assign_folds(learner, cohort, folds, n_folds, random_state)
     estimators = [*candidates, dummy.DummyClassifier(strategy="prior")]
     metrics = {"score": "error" if scorer == "accuracy" else scorer}
@@ -216,11 +221,12 @@ def assign_folds(
     return cohort.deal(n_folds, random_state)
 
 
-@rename_seed
+@data_by_name
 def choose_threshold(
     estimator: Any,
     X: Any,
     y: Any,
+    *,
     environments: Any = None,
     threshold: float | str = "youden",
     groups: Any = None,
@@ -263,8 +269,13 @@ def choose_threshold(
     >>> from icscm import InvariantTreeClassifier, choose_threshold
     >>> from icscm.datasets import make_hospitals
     >>> data = make_hospitals(n_rows=4_000, random_state=1)
-    >>> rows = data.X, data.y, data.environments
-    >>> found = choose_threshold(InvariantTreeClassifier(), *rows, "sensitivity=0.9")
+    >>> found = choose_threshold(
+    ...     InvariantTreeClassifier(),
+    ...     data.X,
+    ...     data.y,
+    ...     environments=data.environments,
+    ...     threshold="sensitivity=0.9",
+    ... )
     >>> 0 < found < 0.5, found.sensitivity >= 0.9, found.held_out
     (True, True, 'environments')
     """
@@ -273,7 +284,7 @@ def choose_threshold(
     if not isinstance(criterion, tuple):
         return Threshold(criterion, name if "costs" in str(name) else None)
     core.check_classifier(estimator)
-    cohort = make_cohort(X, y, environments, groups, may_lack=True)
+    cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
     is_enough = len(cohort.labels) >= core.find_least_environments(estimator)
     kind = "environments" if is_enough else "rows"
     fold_of = assign_folds(estimator, cohort, kind, N_FOLDS, make_generator(random_state))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from icscm._changes import data_by_name
 from icscm._constants import (
     COUNT_DTYPE,
     MAX_MAPPED_BYTES,
@@ -152,12 +153,13 @@ def make_packed_source(
     return StoredSource(info, [store], rows, position)
 
 
+@data_by_name
 def open_bits(
     bits: str | Path | BitFile,
     labels: Any,
     target: str,
-    environments: str | None = None,
     *,
+    environments: str | None = None,
     groups: str | None = None,
     sample_column: str | None = None,
     preparation: BinningConfig | None = None,
@@ -207,7 +209,9 @@ def open_bits(
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "genes.bits")
     ...     pack_matrix(data.X, path, names=list(data.X))
-    ...     countable = open_bits(path, labels, "y", "country", sample_column="genome")
+    ...     countable = open_bits(
+    ...         path, labels, "y", environments="country", sample_column="genome"
+    ...     )
     ...     print(ICSCMClassifier().fit_counts(countable).model_)
     A1 present and A2 present
     """

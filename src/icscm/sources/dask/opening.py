@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from icscm._changes import data_by_name
 from icscm._types import Hashes, IntArray
 from icscm.engine import sampling
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
@@ -54,14 +55,15 @@ THINNED = (
 )
 
 
+@data_by_name
 def open_dask(
     X: Any,
     y: Any,
-    environments: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    frequency_weight: Any = None,
     *,
+    environments: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    frequency_weight: Any = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[DaskSource]:
     """Check Dask collections and make them countable where they lie.
@@ -101,7 +103,7 @@ def open_dask(
     >>> from icscm.sources import open_dask
     >>> data = make_conjunction(random_state=1)
     >>> table = from_pandas(data.X.assign(y=data.y, site=data.environments), npartitions=2)
-    >>> countable = open_dask(table[["A1", "A2", "C1"]], table["y"], table["site"])
+    >>> countable = open_dask(table[["A1", "A2", "C1"]], table["y"], environments=table["site"])
     >>> print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """

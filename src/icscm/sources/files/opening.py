@@ -22,6 +22,7 @@ import pyarrow
 import pyarrow.compute
 from pyarrow import types
 
+from icscm._changes import data_by_name
 from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
@@ -118,11 +119,12 @@ def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
     return 1 - ranks, classes[::-1]
 
 
+@data_by_name
 def open_files(
     data: Any,
     target: str,
-    environments: str | None = None,
     *,
+    environments: str | None = None,
     groups: str | None = None,
     columns: Sequence[str] | None = None,
     positive: Any = None,
@@ -177,7 +179,7 @@ def open_files(
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "visits.parquet")
     ...     data.X.assign(y=data.y, site=data.environments).to_parquet(path)
-    ...     with open_files(path, "y", "site") as countable:
+    ...     with open_files(path, "y", environments="site") as countable:
     ...         print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """
