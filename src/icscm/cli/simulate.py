@@ -71,7 +71,7 @@ def simulate(
     settings = {name: value for name, value in settings.items() if value is not None}
     data, names = make(**settings), ("y", "environment")
     causes = ", ".join(data.parents)
-    tables = [(data.X, data.y, environments=data.environments, f"; causes: {causes}")]
+    tables = [(data.X, data.y, data.environments, f"; causes: {causes}")]
     if hospitals:
         names = "deteriorated", "hospital"
         note = f", simulated;\n causes: {causes}; shortcuts: {', '.join(data.shortcuts)}"
