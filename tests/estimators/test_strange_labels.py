@@ -82,7 +82,7 @@ def test_labels_that_are_not_unicode_are_scored():
 def test_large_whole_labels_in_many_rows():
     """fit raised an OverflowError for uint64 labels above 2**63 in 2**16 rows or more."""
     X = (np.arange(2**16) % 7)[:, np.newaxis]
-    y = np.where(X.ravel() > 3, 2**63 + 9, 2**63 + 5).astype(np.uint64)
+    y = np.where(X.ravel() > 3, np.uint64(2**63 + 9), np.uint64(2**63 + 5))
     model = SCMClassifier().fit(X, y)
     assert model.classes_.tolist() == [2**63 + 5, 2**63 + 9]
     assert model.score(X, y) == 1

@@ -1,7 +1,9 @@
 """Ways to run an exported model, and tables and rules of all kinds to run it on."""
 
+import functools
 import json
 import math
+import operator
 import sqlite3
 
 import pandas as pd
@@ -152,9 +154,14 @@ def follow_score(model, row):
     return model["classes"][total >= model["cut"]], model["risks"][total], text
 
 
+def add_in_order(numbers):
+    """The sum as SQL and NumPy compute it; `sum` of Python 3.12 compensates for rounding."""
+    return functools.reduce(operator.add, numbers, 0.0)
+
+
 def follow_forest(model, row):
     found = [follow_root(tree, row) for tree in model["trees"]]
-    mean = sum((probability for probability, _, _ in found), start=0.0) / len(found)
+    mean = add_in_order(probability for probability, _, _ in found) / len(found)
     second = model["classes"][1]
     votes = [p > 0.5 if leaf is None else leaf["prediction"] == second for p, _, leaf in found]
     text = f"{sum(votes)} of {len(found)} tree{'s' * (len(found) != 1)} above 0.5"
