@@ -24,8 +24,8 @@ import pandas as pd
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.report.page import make_report
-from icscm.report.path import compute_alpha_path
 from icscm.sources.memory import open_memory
+from icscm.validation.path import compute_alpha_path
 
 ENVIRONMENTS, COLUMNS = (1_000, 10_000), (20_000, 200_000)
 QUICK_ENVIRONMENTS, QUICK_COLUMNS = (200, 400), (500, 1_000)

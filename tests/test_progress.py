@@ -18,7 +18,6 @@ from icscm import (
     compare,
     evaluate,
     leave_one_environment_out,
-    permutation_importance,
     progress,
     show_progress,
     stability_selection,
@@ -26,6 +25,7 @@ from icscm import (
 from icscm.datasets import make_conjunction
 from icscm.io.streams import read_file
 from icscm.progress import track
+from icscm.validation.importances import permutation_importance
 from icscm.validation.tuning import grid_search
 from support.processes import wait_until
 

@@ -29,6 +29,7 @@ from icscm import (
     InvariantTreeClassifier,
     check_environments,
     evaluate,
+    leave_one_environment_out,
 )
 from icscm.datasets import load_heart_by_hospital
 
@@ -86,11 +87,11 @@ print(score.model_)
 # %%
 # Hospitals left out
 # ------------------
-# Performance on the training data is no guide to the next hospital. ``validate`` leaves out each
-# hospital in turn, learns from the other three, and predicts for the one left out
+# Performance on the training data is no guide to the next hospital. ``leave_one_environment_out``
+# leaves out each hospital in turn, learns from the other three, and predicts for the one left out
 # (internal-external cross-validation).
 
-score.validate(X, disease, environments=hospital)
+leave_one_environment_out(score, X, disease, environments=hospital)
 
 # %%
 # The AUC is above 0.7 at each hospital left out. The risks cannot be used at a new hospital without
@@ -100,7 +101,7 @@ score.validate(X, disease, environments=hospital)
 
 tree = InvariantTreeClassifier().fit(X, disease, environments=hospital)
 print(tree.model_)
-tree.validate(X, disease, environments=hospital)
+leave_one_environment_out(tree, X, disease, environments=hospital)
 
 # %%
 # The next hospital

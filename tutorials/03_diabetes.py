@@ -18,7 +18,12 @@ from zipfile import ZipFile
 
 import pandas as pd
 
-from icscm import InvariantTreeClassifier, check_environments, evaluate
+from icscm import (
+    InvariantTreeClassifier,
+    check_environments,
+    evaluate,
+    leave_one_environment_out,
+)
 from icscm.datasets import fetch
 
 # %%
@@ -84,7 +89,7 @@ for name, groups in {"without": None, "with": patient}.items():
 # Sources of admission left out
 # -----------------------------
 
-grouped.validate(X, y, environments=source, groups=patient)
+leave_one_environment_out(grouped, X, y, environments=source, groups=patient)
 
 # %%
 # What to report

@@ -13,7 +13,12 @@ program: ``icscm datasets`` states where it is published. Save it in the folder 
 
 import pandas as pd
 
-from icscm import ICSCMClassifier, InvariantFeatureSelector, InvariantTreeClassifier
+from icscm import (
+    ICSCMClassifier,
+    InvariantFeatureSelector,
+    InvariantTreeClassifier,
+    leave_one_environment_out,
+)
 from icscm.datasets import load_sachs
 
 # %%
@@ -64,7 +69,7 @@ screen.screen_[columns].round(2)
 
 tree = InvariantTreeClassifier().fit(X, erk, environments=experiment)
 print(tree.model_)
-tree.validate(X, erk, environments=experiment)
+leave_one_environment_out(tree, X, erk, environments=experiment)
 
 # %%
 # Two lessons of a table whose causes are known:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from icscm import ICSCMClassifier, SCMClassifier, check_environments, evaluate
 from icscm.datasets import make_hospitals
+from icscm.validation.path import alpha_path
 
 # %%
 # The table
@@ -116,7 +117,8 @@ model.plot()
 # ``report(...).save("report.html")`` writes all of the above, and the rules at other levels alpha,
 # to one self-contained file. In a notebook it is displayed inline, as here.
 
-model.report(data.X, deteriorated, environments=hospital, data_name="simulated admissions")
+path = alpha_path(model, data.X, deteriorated, environments=hospital)
+model.report(data_name="simulated admissions", path=path)
 
 # %%
 # The sixth hospital

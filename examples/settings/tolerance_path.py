@@ -9,8 +9,9 @@ becomes stricter, and the AUC at held-out hospitals.
 
 import matplotlib.pyplot as plt
 
-from icscm import InvariantTreeClassifier, tolerance_path
+from icscm import InvariantTreeClassifier
 from icscm.datasets import make_hospitals
+from icscm.validation.path import tolerance_path
 
 # %%
 # Simulated admissions; troponin and billing code are shortcuts, whose strength

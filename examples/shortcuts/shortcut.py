@@ -49,4 +49,4 @@ plt.show()
 # Among the rejected candidates it lists the billing code, with the rates of its
 # leaf by hospital.
 
-invariant.report(data.X, y, environments=hospital)
+invariant.report()

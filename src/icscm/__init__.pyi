@@ -18,12 +18,12 @@ from icscm.model.saved import load as load
 from icscm.model.score import Score as Score
 from icscm.model.tree import Tree as Tree
 from icscm.progress import show_progress as show_progress
-from icscm.report.importances import permutation_importance as permutation_importance
 from icscm.validation.checkup import check_environments as check_environments
 from icscm.validation.comparison import compare as compare
 from icscm.validation.evaluation import evaluate as evaluate
+from icscm.validation.importances import permutation_importance as permutation_importance
+from icscm.validation.path import tolerance_path as tolerance_path
 from icscm.validation.screening import validate_screen as validate_screen
 from icscm.validation.stability import stability_selection as stability_selection
 from icscm.validation.transfer import leave_one_environment_out as leave_one_environment_out
-from icscm.validation.transfer import tolerance_path as tolerance_path
 from icscm.validation.tuning import choose_threshold as choose_threshold

@@ -10,6 +10,7 @@ import pytest
 from icscm import ICSCMClassifier
 from icscm.cli import main
 from icscm.datasets import make_conjunction
+from icscm.validation.path import alpha_path
 from support.processes import PATIENCE, run_program
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
@@ -124,6 +125,7 @@ def test_reports_of_two_runs_are_equal():
     """A report held the seconds that its path along alpha took."""
     data = make_conjunction(300, random_state=1)
     learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-    reports = [learner.report(data.X, data.y, environments=data.environments) for _ in range(2)]
+    rows = {"X": data.X, "y": data.y, "environments": data.environments}
+    reports = [learner.report(path=alpha_path(learner, **rows)) for _ in range(2)]
     assert reports[0].to_json() == reports[1].to_json()
     assert "seconds" not in reports[0].to_json()

@@ -14,6 +14,7 @@ from icscm.exceptions import IcscmError, NoEnvironmentsWarning, NothingFoundWarn
 from icscm.search.forest import DRAWN_SHARE
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import pack_matrix
+from icscm.validation.importances import permutation_importance
 from icscm.validation.scores import score_calibration
 
 
@@ -304,9 +305,10 @@ def test_the_report_has_importances(fitted):
         name: share for name, share in shares.items() if share
     }
     assert "auc" not in uses[0]
-    report = forest.report(X, y, environments=place)
+    found = permutation_importance(forest, X, y, environments=place, n_repeats=3, max_rows=3_000)
+    report = forest.report(importances=found)
     trees = report.to_dict()["model"]["trees"]
-    frame = forest.permute_columns(X, y, environments=place).to_frame().set_index("feature")
+    frame = found.to_frame().set_index("feature")
     assert trees["n_permuted"] == 1000
     for use in trees["uses"]:
         assert use["auc"] == pytest.approx(frame.loc[use["feature"], "auc"])

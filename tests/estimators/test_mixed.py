@@ -16,6 +16,7 @@ from icscm.formatting import format_level
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule, make_rule
 from icscm.tables.coded import choose_levels
 from icscm.tables.columns import read_column
+from icscm.validation.path import alpha_path
 from support.fitting import PAPER
 
 N = 1500
@@ -361,10 +362,10 @@ def test_a_report_needs_the_data_of_fit():
     """Other data gave a slider that contradicted the report."""
     frame, ill, hospital = make_patients()
     fitted = ICSCMClassifier(max_rules=2).fit(frame, ill, environments=hospital)
-    assert fitted.report(frame, ill, environments=hospital).to_dict()["path"]
-    assert fitted.report().to_dict()["path"] is None
-    with pytest.raises(IcscmError, match="report was given other data than fit"):
-        fitted.report(frame[::-1], ill, environments=hospital)
+    rows = {"X": frame, "y": ill, "environments": hospital, "alphas": [0.2]}
+    assert fitted.report(path=alpha_path(fitted, **rows)).to_dict()["path"]
+    with pytest.raises(IcscmError, match="path is of other data or settings"):
+        fitted.report(path=alpha_path(fitted, **rows | {"X": frame[::-1]}))
 
 
 def test_odd_types():

@@ -16,6 +16,7 @@ from icscm import InvariantFeatureSelector
 from icscm.exceptions import IcscmError
 from icscm.report.texts import write_lines, write_text
 from icscm.stats.random_effects import pool_effects
+from icscm.validation.path import tolerance_path
 from icscm.validation.screening import validate_screen
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
@@ -41,6 +42,10 @@ def data():
     return make_table()
 
 
+def follow(selector, X, y, site, **options):
+    return tolerance_path(selector, X, y, environments=site, **options)
+
+
 @pytest.fixture(scope="module")
 def selector(data):
     return InvariantFeatureSelector(cv=2, random_state=0).fit(*data[:2], environments=data[2])
@@ -49,9 +54,7 @@ def selector(data):
 @pytest.fixture(scope="module")
 def path(data):
     screen = InvariantFeatureSelector(cv=2, random_state=0)
-    return screen.tolerance_path(
-        *data[:2], environments=data[2], tolerances=[0.2, 0.003], leave_one_out=True
-    )
+    return follow(screen, *data, tolerances=[0.2, 0.003])
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +103,9 @@ def test_the_path_has_a_row_for_each_tolerance(path):
 
 def test_a_path_needs_environments_and_tolerances(data):
     with pytest.raises(IcscmError, match="needs environments"):
-        InvariantFeatureSelector().tolerance_path(data[0], data[1], environments=None)
+        follow(InvariantFeatureSelector(), data[0], data[1], None)
     with pytest.raises(IcscmError, match="tolerance"):
-        InvariantFeatureSelector().tolerance_path(
-            *data[:2], environments=data[2], tolerances=[-1.0]
-        )
+        follow(InvariantFeatureSelector(), *data, tolerances=[-1.0])
 
 
 def test_the_price_is_the_coefficient_of_variation():
@@ -257,7 +258,7 @@ def test_arrays_have_positions_for_names(data):
     validation = validate_screen(found, X[in_three], y[in_three], environments=site[in_three])
     assert "x1" in validation.to_dict()["environments"][1]["rejected"]
     assert "x1" in found.report(validation=validation).to_html()
-    points = found.tolerance_path(X, y, environments=site, tolerances=[0.05]).points
+    points = follow(found, X, y, site, tolerances=[0.05], leave_one_out=False).points
     assert [point.tolerance for point in points] == [0.05, 0.01]
 
 
@@ -276,8 +277,6 @@ def test_a_frame_of_which_every_column_is_rejected():
     assert [each["n_columns"] for each in costs] == [1, 0]
     assert costs[-1]["auc"] is None
     assert "-" in found.report().to_markdown()
-    path = found.tolerance_path(
-        X.loc[own, ["code"]], y[own], environments=site[own], leave_one_out=True
-    )
+    path = follow(found, X.loc[own, ["code"]], y[own], site[own])
     assert path.points[-1].kept == ()
     assert path.to_frame()["n_columns"].iloc[-1] == 0

@@ -81,11 +81,12 @@ def warm_up() -> None:
             )
         for kind in ("ICSCM", "SCM", "InvariantTree", "InvariantForest", "InvariantScore"):
             few = {"n_estimators": 2} if kind == "InvariantForest" else {}
-            learner = getattr(icscm, f"{kind}Classifier")(n_jobs=1, **few).fit(
-                *table[:2], environments=table[2]
+            learner = getattr(icscm, f"{kind}Classifier")(n_jobs=1, **few)
+            learner.fit(*table[:2], environments=table[2])
+            left_out = icscm.leave_one_environment_out(
+                learner, X=table[0], y=table[1], environments=table[2]
             )
-            learner.validate(*table[:2], environments=table[2])
-            report = learner.report()
+            report = learner.report(validation=left_out)
             report.to_html(), report.to_markdown()
     check_threads()
 

@@ -20,8 +20,9 @@ import icscm
 from golden.tables import Table
 from golden.writing import Golden, drop_unknown
 from golden.zoo import CASES
-from icscm import stability_selection
+from icscm import leave_one_environment_out, stability_selection
 from icscm.export import export_model
+from icscm.validation.path import alpha_path, tolerance_path
 
 # Rows whose predictions are held.
 N_PREDICTED = 30
@@ -178,20 +179,21 @@ def fold_counts(table: pd.DataFrame) -> list[dict[str, Any]]:
 def make_report(name: str) -> Any:
     """Make the report of a case, with the parts that the case asks for."""
     case, fitted = CASES[name], fit_case(name)
-    options = dict(case.report_options or {})
+    table = fitted.table
+    rows = {"X": table.X, "y": table.y, "environments": table.environments}
+    options: dict[str, Any] = {}
     if case.n_subsamples:
         options["stability"] = resample(case.estimator, fitted.table, case.n_subsamples, seed=0)
     with ignore_warnings():
         if case.is_validated:
-            fitted.learner.validate(
-                fitted.table.X, fitted.table.y, environments=fitted.table.environments
+            options["validation"] = leave_one_environment_out(fitted.learner, **rows)
+        if case.alphas is not None:
+            options["path"] = alpha_path(fitted.learner, **rows, alphas=case.alphas)
+        if case.tolerances is not None:
+            options["path"] = tolerance_path(
+                fitted.learner, **rows, tolerances=case.tolerances, leave_one_out=False
             )
-        if case.report_options is None:
-            return fitted.learner.report(data_name="zoo.csv")
-        table = fitted.table
-        return fitted.learner.report(
-            table.X, table.y, environments=table.environments, data_name="zoo.csv", **options
-        )
+        return fitted.learner.report(data_name="zoo.csv", **options)
 
 
 def describe_report(name: str) -> dict[str, Any]:

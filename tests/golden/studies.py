@@ -16,13 +16,13 @@ from icscm import (
     compare,
     evaluate,
     leave_one_environment_out,
-    tolerance_path,
 )
 from icscm.datasets import make_hospitals
 from icscm.report.path import Path
 from icscm.validation.checkup import CheckUp, check_environments
 from icscm.validation.comparison import Comparison
 from icscm.validation.evaluation import Evaluation
+from icscm.validation.path import tolerance_path
 from icscm.validation.stability import StabilitySelection
 from icscm.validation.transfer import Validation
 from icscm.validation.tuning import grid_search
@@ -117,7 +117,7 @@ def follow_tolerances() -> Path:
     sites = make_sites(1_200, 3)
     with ignore_warnings():
         return tolerance_path(
-            learner, sites.X, sites.y, environments=sites.environments, **TOLERANCES
+            learner, sites.X, sites.y, environments=sites.environments, tolerances=TOLERANCES
         )
 
 

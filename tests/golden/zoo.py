@@ -42,9 +42,8 @@ class Case:
         The learner, not fitted, and what returns its table.
     why_report : str or None
         What its report shows that no other report shows; None if the report is not held.
-    report_options : dict or None
-        Options of the report for what needs the samples, such as `alphas`, other levels at which
-        the model is learned; None if the report is made without them.
+    alphas, tolerances : tuple or None
+        Other levels or tolerances at which the model is learned, for the report's path.
     is_validated : bool
         Whether the report has the performance in environments left out.
     n_subsamples : int
@@ -55,13 +54,14 @@ class Case:
     estimator: Any
     make_table: Callable[[], Table]
     why_report: str | None = None
-    report_options: dict[str, Any] | None = None
+    alphas: tuple[float, ...] | None = None
+    tolerances: tuple[float | None, ...] | None = None
     is_validated: bool = False
     n_subsamples: int = 0
 
 
-ALPHAS = {"alphas": (0.001, 0.05, 0.3)}
-TOLERANCES = {"tolerances": (None, 0.03, 0.3)}
+ALPHAS = (0.001, 0.05, 0.3)
+TOLERANCES = (None, 0.03, 0.3)
 # The search as in the paper: without the limits that our defaults add.
 PAPER = {"pruning": "always", "min_replication": 0, "min_utility": None}
 
@@ -71,7 +71,7 @@ RULE_SETS = {
         estimator=ICSCMClassifier(),
         make_table=lambda: make_network(1_500, seed=3),
         why_report="a rule set with all parts: validation, stability, other levels",
-        report_options=ALPHAS,
+        alphas=ALPHAS,
         is_validated=True,
         n_subsamples=6,
     ),
@@ -91,7 +91,7 @@ RULE_SETS = {
         estimator=ICSCMClassifier(),
         make_table=make_shifted,
         why_report="no rule: nearest misses, and what to try next",
-        report_options=ALPHAS,
+        alphas=ALPHAS,
     ),
     "weak": Case(
         why="any utility above 0 is enough, so that rules are found in noise",
@@ -153,7 +153,7 @@ RULE_SETS = {
         estimator=ICSCMClassifier(),
         make_table=lambda: make_admissions(3_000, 0),
         why_report="dropped columns, and rules with missing values",
-        report_options=ALPHAS,
+        alphas=ALPHAS,
     ),
     "missing_disjunction": Case(
         why="missing values as a rule of their own",
@@ -214,7 +214,7 @@ TREES = {
         estimator=InvariantTreeClassifier(),
         make_table=make_sites,
         why_report="a tree with all parts: validation, rejected columns, other tolerances",
-        report_options=TOLERANCES,
+        tolerances=TOLERANCES,
         is_validated=True,
     ),
     "effect_tree_missing": Case(

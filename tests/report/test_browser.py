@@ -8,6 +8,7 @@ from PIL import Image
 
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier, evaluate
 from icscm.report.page import make_report
+from icscm.validation.path import tolerance_path
 from support.fitting import PAPER
 from support.reports import find_path, fit, make_noise, make_sites
 
@@ -247,7 +248,9 @@ def test_many_environments_fit_as_well(browser, tmp_path):
 def tree_file(tmp_path_factory):
     samples = make_sites()
     tree = fit(InvariantTreeClassifier(), *samples)
-    report = tree.report(*samples[:2], environments=samples[2], data_name="sites")
+    X, y, site = samples
+    path = tolerance_path(tree, X, y, environments=site, leave_one_out=False)
+    report = tree.report(path=path, data_name="sites")
     return report.save(tmp_path_factory.mktemp("report") / "tree.html")
 
 

@@ -127,7 +127,7 @@ def test_columns_name_the_label_and_the_environment():
     learner = fit(SCMClassifier(max_rules=1, p=0.01), X, *columns)
     asked = learner.report().to_dict()["task"]
     assert (asked["target"], asked["environment"]) == ("ill", "region")
-    asked = learner.report(X, columns[0].rename("sick")).to_dict()["task"]
+    asked = learner.report(target="sick").to_dict()["task"]
     assert (asked["target"], asked["environment"]) == ("sick", "region")
     assert fit(learner, X, y, environments).report().to_dict()["task"]["target"] == "label"
 

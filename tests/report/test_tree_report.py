@@ -22,6 +22,7 @@ from icscm.report.figures import draw_model
 from icscm.report.formatting import format_ends, format_share
 from icscm.report.page import MAX_HTML_BYTES, Report, escape_markdown, make_report
 from icscm.report.terminal import render_blocks, render_summary
+from icscm.validation.path import tolerance_path
 from support.reports import (
     HOSTILE,
     fit,
@@ -246,7 +247,10 @@ def test_hostile_names_are_only_text(tmp_path):
     names = dict(zip(X, HOSTILE, strict=False))
     places = site.map(dict(zip(sorted(set(site)), HOSTILE, strict=False)))
     learner = fit(InvariantTreeClassifier(max_leaves=5), X.rename(columns=names), y, places)
-    report = learner.report(X.rename(columns=names), y, environments=places, data_name=HOSTILE[0])
+    path = tolerance_path(
+        learner, X.rename(columns=names), y, environments=places, leave_one_out=False
+    )
+    report = learner.report(path=path, data_name=HOSTILE[0])
     page = Page(report.to_html())
     assert "<script>alert(1)</script>" in page.text
     assert "alert(1)" not in "".join(
@@ -290,12 +294,6 @@ def test_the_axis_of_odds_ratios_holds_one(low, high):
     assert len(marks) <= 8
     assert marks[0] <= max(low, 0.01)
     assert marks[-1] >= min(high, 100)
-
-
-def test_a_report_of_other_data_is_refused(sites, tree):
-    X, y, site = sites
-    with pytest.raises(IcscmError, match="report was given other data than fit"):
-        tree.report(X[:900], y[:900], environments=site[:900])
 
 
 def test_missing_values_are_explained(sites):

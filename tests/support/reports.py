@@ -14,8 +14,7 @@ from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning
 from icscm.report.page import make_report
-from icscm.report.path import compute_alpha_path
-from icscm.sources import open_memory
+from icscm.validation.path import alpha_path
 from support.fitting import PAPER
 
 HOSTILE = [
@@ -39,8 +38,7 @@ def fit(learner, X, y, environments=None):
 def find_path(learner, X, y, environments, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
-        samples = open_memory(X, y, environments=environments, preparation=learner.prepare())
-    return compute_alpha_path(samples.source, learner.make_settings(samples), **options)
+        return alpha_path(learner, X, y, environments=environments, **options)
 
 
 def make_noise(n_samples, n_environments, n_columns=12, seed=2):

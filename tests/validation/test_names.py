@@ -16,7 +16,6 @@ from icscm import (
     InvariantScoreClassifier,
     InvariantTreeClassifier,
     TreeCausalPrediction,
-    permutation_importance,
     stability_selection,
 )
 from icscm.search import shape
@@ -25,6 +24,7 @@ from icscm.sources.memory import open_memory
 from icscm.tables.labels import shuffle_within
 from icscm.validation.comparison import _deal_places
 from icscm.validation.folds import make_cohort
+from icscm.validation.importances import permutation_importance
 from icscm.validation.tuning import assign_folds
 
 N = 200

@@ -10,9 +10,14 @@ from icscm import (
     compare,
     evaluate,
     leave_one_environment_out,
-    tolerance_path,
 )
 from icscm.datasets import make_conjunction
+from icscm.validation.path import tolerance_path
+
+
+def follow_tolerances(X, y, environments):
+    learner = InvariantTreeClassifier(max_leaves=2)
+    return tolerance_path(learner, X, y, environments=environments, tolerances=[None, 0.03])
 
 
 @pytest.mark.parametrize(
@@ -25,12 +30,7 @@ from icscm.datasets import make_conjunction
             SCMClassifier(max_rules=1), *data[:2], environments=data[2]
         ),
         lambda *data: compare(*data[:2], environments=data[2], candidates=["scm"], n_folds=2),
-        lambda *data: tolerance_path(
-            InvariantTreeClassifier(max_leaves=2),
-            *data[:2],
-            environments=data[2],
-            tolerances=[None, 0.03],
-        ),
+        follow_tolerances,
     ],
     ids=["evaluate", "leave_one_environment_out", "compare", "tolerance_path"],
 )

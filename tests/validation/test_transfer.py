@@ -366,11 +366,10 @@ def test_the_report_leads_with_environments_left_out(make, data):
     """The report showed training figures only; environments left out needed another function."""
     y, places = pd.Series(data.y, name="ill"), pd.Series(NAMES[data.environments], name="site")
     learner = make().fit(data.X, y, environments=places)
-    before = learner.report(data.X, y, environments=places)
+    before = learner.report()
     assert before.to_dict()["headline"]["new_sites"]["answer"] == "Not validated"
-    found = learner.validate(data.X, y, environments=places)
-    assert found is learner.validation_
-    report = learner.report(data.X, y, environments=places)
+    found = leave_one_environment_out(learner, data.X, y, environments=places)
+    report = learner.report(validation=found)
     section = report.to_dict()["validation"]
     assert section["pooled"]["auc"]["value"] == found.pooled["auc"].value
     topics = [name for name in report.to_dict()["headline"] if name in ("new_sites", "error")]
@@ -378,8 +377,6 @@ def test_the_report_leads_with_environments_left_out(make, data):
     for text in (report.to_markdown(), report.to_html()):
         assert text.index("in 3 environments left out") < text.index("In training")
         assert "random effects" in text
-    learner.fit(data.X, y, environments=places)
-    assert not hasattr(learner, "validation_")
 
 
 KINDS = [
@@ -394,7 +391,7 @@ KINDS = [
 def test_the_report_draws_calibration_and_decisions_of_environments_left_out(learner, data):
     """The report of `fit` had neither, though that of `evaluate` has both."""
     own = clone(learner).fit(data.X, data.y, environments=data.environments)
-    found = own.validate(data.X, data.y, environments=data.environments)
+    found = leave_one_environment_out(own, data.X, data.y, environments=data.environments)
     chances = np.full(len(data.y), np.nan)
     for k, each in enumerate(found.held_out):
         out = data.environments == k
@@ -404,7 +401,7 @@ def test_the_report_draws_calibration_and_decisions_of_environments_left_out(lea
         assert wanted == {name: getattr(each, name) for name in wanted}
     assert found.thresholds == tuple(choose_thresholds(chances))
     assert found.overall == compute_curves(data.y == 1, chances, np.array(found.thresholds))
-    report = make_report(own)
+    report = make_report(own, validation=found)
     page = report.to_html()
     (drawn,) = re.findall(r'<div class="curves">.*?</div>', page, re.DOTALL)
     assert drawn.count('<svg class="path"') == 3
@@ -422,5 +419,8 @@ def test_without_probabilities_there_is_no_curve(data):
     )
     assert (found.thresholds, found.overall, found.held_out[0].net_benefit) == ((), {}, ())
     learner = SCMClassifier().fit(data.X, data.y)
-    assert learner.validate(*samples[:2], environments=samples[2], scorers=["error"]).overall == {}
-    assert '<div class="curves">' not in make_report(learner).to_html()
+    found = leave_one_environment_out(
+        learner, *samples[:2], environments=samples[2], scorers=["error"]
+    )
+    assert found.overall == {}
+    assert '<div class="curves">' not in make_report(learner, validation=found).to_html()

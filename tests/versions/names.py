@@ -36,6 +36,10 @@ CANDIDATES = {
 OWN_OPTIONS: dict[str, dict[str, Any]] = {"rate tree": {"invariance": "rate"}}
 
 
+# Studies that were methods of the learner in 0.3 are functions of a package that is newer.
+HAS_METHODS = find_spec("icscm.studies") is not None
+
+
 class GoneError(Exception):
     """What a case asks for does not exist any more; the message says what replaces it."""
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from versions.names import HAS_METHODS, load_name
+
 N_SHOWN = 50  # rows whose predictions are compared one by one
 PATH_VALUES = {"alphas": (0.001, 0.05, 0.3), "tolerances": (None, 0.03, 0.3)}
 
@@ -288,6 +290,44 @@ def read_views(kind: str, fitted: Any, views: Sequence[str], rows: Facts) -> Fac
     if "leaves" in views:
         facts["leaves"] = read_frame(fitted.describe_leaves())
         facts["leaves_at_prevalence"] = read_frame(fitted.describe_leaves(prevalence=0.4))
+    if HAS_METHODS:
+        return facts | read_methods(kind, fitted, views, rows)
+    parts: Facts = {}
+    if "validation" in views:
+        parts["validation"] = load_name("icscm:leave_one_environment_out")(fitted, **rows)
+        facts["validation"] = split_texts(make_plain(parts["validation"].to_dict()))
+    if "report" in views:
+        if kind == "forest":
+            permute = load_name("icscm.validation.importances:permutation_importance")
+            parts["importances"] = permute(fitted, **rows, n_repeats=3, max_rows=3_000)
+        elif kind not in ("screen", "score"):
+            parts["path"] = follow_path(kind, fitted, rows, PATH_VALUES)
+        report = fitted.report(data_name="zoo.csv", **parts)
+        facts["report"] = split_texts(make_plain(report.to_dict()))
+    if "path" in views:
+        facts["path"] = read_frame(follow_path(kind, fitted, rows, {}).to_frame())
+    return facts
+
+
+def follow_path(kind: str, fitted: Any, rows: Facts, values: Facts) -> Any:
+    """The models at other levels or tolerances; None where nothing was tested."""
+    if rows.get("environments") is None or kind == "plain rules" or is_plain_tree(fitted):
+        return None
+    if kind == "rules":
+        alphas = {"alphas": values["alphas"]} if values else {}
+        return load_name("icscm.validation.path:alpha_path")(fitted, **rows, **alphas)
+    tolerances = {"tolerances": values["tolerances"]} if values else {}
+    study = load_name("icscm.validation.path:tolerance_path")
+    return study(fitted, **rows, **tolerances, leave_one_out=False)
+
+
+def is_plain_tree(fitted: Any) -> bool:
+    return getattr(fitted, "tolerance_", "no tree") is None
+
+
+def read_methods(kind: str, fitted: Any, views: Sequence[str], rows: Facts) -> Facts:
+    """The same views of version 0.3, which were methods of the learner."""
+    facts: Facts = {}
     if "validation" in views:
         facts["validation"] = split_texts(make_plain(fitted.validate(**rows).to_dict()))
     if "report" in views:

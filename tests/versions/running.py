@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from versions import reading
 from versions.cases import Case, Command, Fit, Study
 from versions.names import (
+    HAS_METHODS,
     GoneError,
     find_candidates,
     find_version,
@@ -342,17 +343,23 @@ def select_stable(estimator: Any, table: Table, case: Study, arguments: Facts) -
 
 
 def follow_tolerance(estimator: Any, table: Table, case: Study, arguments: Facts) -> Any:
-    study = load_name("icscm:tolerance_path")
+    place = "icscm" if HAS_METHODS else "icscm.validation.path"
+    study = load_name(f"{place}:tolerance_path")
     return study(estimator, **get_rows(table), **arguments).describe_points()
 
 
 def follow_screen(estimator: Any, table: Table, case: Study, arguments: Facts) -> Any:
-    return estimator.tolerance_path(**get_rows(table), **arguments).describe_points()
+    if HAS_METHODS:
+        return estimator.tolerance_path(**get_rows(table), **arguments).describe_points()
+    arguments = {"leave_one_out": False} | arguments
+    study = load_name("icscm.validation.path:tolerance_path")
+    return study(estimator, **get_rows(table), **arguments).describe_points()
 
 
 def permute(estimator: Any, table: Table, case: Study, arguments: Facts) -> Any:
     fit_learner(estimator, table, case)
-    study = load_name("icscm:permutation_importance")
+    place = "icscm" if HAS_METHODS else "icscm.validation.importances"
+    study = load_name(f"{place}:permutation_importance")
     found = study(estimator, **get_rows(table), **arguments)
     return {"pooled": found.to_frame(), "by_environment": found.to_frame("environments")}
 

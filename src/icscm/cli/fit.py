@@ -73,6 +73,8 @@ _ELSEWHERE = "needs all rows in memory; give a number, costs=1:10 or a smaller t
 _MAX_STEPS = dict.fromkeys(MODELS, 20 * 10**6) | dict.fromkeys(("forest", "score"), 5 * 10**6)
 # Levels of a category up to which the model file lists them, so that new ones can be reported.
 _MAX_LEVELS = 1_000
+# Rows in which a report permutes columns: a forest predicts them about thirty times.
+_MAX_PERMUTED = 3_000
 
 
 @main.command()
@@ -157,9 +159,10 @@ def _fit_in_memory(
     """The roles of columns, the choice of --cv, and the path and stability for the report."""
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = shared.read_labelled(data, options)
-    from icscm.report.path import compute_alpha_path, compute_tolerance_path
     from icscm.search.shape import count_steps
     from icscm.sources.memory import open_memory
+    from icscm.validation.importances import permutation_importance
+    from icscm.validation.path import compute_alpha_path, compute_tolerance_path
     from icscm.validation.stability import MAX_BRIEF_STEPS, N_BRIEF, stability_selection
     from icscm.validation.tuning import grid_search
 
@@ -190,7 +193,9 @@ def _fit_in_memory(
         found |= {"n_returned": (same, n)} if is_brief else {"stability": halved}
     if options["report"] is not None and options["model"] == "forest":
         with progress.stage("Permuting columns"):
-            found["importances"] = learner.permute_columns(*table, **places)
+            found["importances"] = permutation_importance(
+                learner, *table, **places, n_repeats=3, max_rows=_MAX_PERMUTED
+            )
     if options["report"] is not None and not options["no_path"] and options["model"] != "score":
         settings = learner.make_settings(countable)
         with progress.stage("Learning with other settings"):
@@ -212,12 +217,13 @@ def _choose_threshold(learner: Any, labels: Roles, options: Options) -> Threshol
 
 def _validate(
     learner: Any, samples: Any, options: Options, progress: Progress, countable: Any
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """Validate by leave-one-environment-out; where that is not done, return the reason."""
     n, wanted = len(learner.environments_ or ()), options["validation"]
     if options["no_validation"] or n < 2:
         return {"unvalidated": "--no-validation" if n > 1 else "the data have no environments"}
     from icscm.search.shape import count_steps
+    from icscm.validation.transfer import leave_one_environment_out
 
     n_steps = n * count_steps(countable, samples.X.num_rows, each=4)
     if not wanted and n_steps > (most := _MAX_STEPS[options["model"]]):
@@ -226,7 +232,8 @@ def _validate(
     text = f"Validating in {n} environments left out (--no-validation omits it)"
     try:
         with progress.stage(text), hide_repeated_warnings():
-            learner.validate(
+            found = leave_one_environment_out(
+                learner,
                 samples.X,
                 samples.y,
                 environments=samples.environments,
@@ -236,7 +243,7 @@ def _validate(
         if wanted:
             raise
         return {"unvalidated": str(error)}
-    return {}
+    return {"validation": found}
 
 
 def _write(

@@ -52,6 +52,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     from icscm.estimators.selector import InvariantFeatureSelector
     from icscm.report.screen import render_screen
     from icscm.validation.folds import drop_columns, make_cohort
+    from icscm.validation.path import tolerance_path
     from icscm.validation.screening import validate_screen
 
     names = "tolerance", "min_replication", "cv", "n_jobs", "random_state"
@@ -79,8 +80,13 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
             found["validation"] = validate_screen(selector, *table, **more)
     if _needs_path(selector, options) and (report is not None or console.is_json()):
         with progress.stage("Screening at other tolerances"):
-            found["path"] = selector.tolerance_path(
-                *table, **more, leave_one_out=options["validate"]
+            found["path"] = tolerance_path(
+                selector,
+                cohort.X,
+                samples.y,
+                environments=samples.environments,
+                groups=samples.groups,
+                leave_one_out=options["validate"],
             )
     found |= {"target": samples.target, "environment": samples.environment}
     made = selector.report(data_name=name_data(data), **found)

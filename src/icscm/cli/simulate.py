@@ -108,6 +108,7 @@ def demo(
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
     from icscm.report.summary import make_summary
     from icscm.report.terminal import render_summary
+    from icscm.validation.path import alpha_path
 
     is_kept = not is_given(ctx, "report") and not force and report.exists()
     is_wanted = not (no_report or is_kept)
@@ -125,9 +126,8 @@ def demo(
             learner.fit(data.X, data.y, environments=data.environments)
     if is_wanted:
         name = "the paper's simulation"
-        page = learners["ICSCM"].report(
-            data.X, data.y, environments=data.environments, data_name=name
-        )
+        path = alpha_path(learners["ICSCM"], data.X, data.y, environments=data.environments)
+        page = learners["ICSCM"].report(data_name=name, path=path)
         page.save(report, force=force)
     found: Options = {}
     for name, learner in learners.items():

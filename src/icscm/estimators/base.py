@@ -1,7 +1,7 @@
 """The base of all learners: samples made countable, fitted state out, predictions from a model."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from os import PathLike
@@ -14,8 +14,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm._changes import data_by_name
-from icscm.estimators.describing import DescribingMixin, get_names
-from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
+from icscm.estimators.describing import DescribingMixin
+from icscm.exceptions import IcscmError, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
 from icscm.model.splits import LeafCounts, freeze_counts
@@ -23,7 +23,7 @@ from icscm.parameters import check_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
 from icscm.tables.columns import is_dask
-from icscm.tables.labels import code_known, read_weights, warn_of_sparse
+from icscm.tables.labels import code_known, find_series_names, read_weights, warn_of_sparse
 from icscm.tables.parsing import check_rows
 
 if TYPE_CHECKING:
@@ -198,8 +198,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         with countable:
             self._keep_table(countable)
             self._learn(countable)
-        self.__dict__.pop("validation_", None)  # of an earlier fit
-        self._series_names_ = get_names(*named)
+        self._series_names_ = find_series_names(*named)
         self._warn_of_findings()
         return self
 
@@ -377,20 +376,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         message = "left_out_ will be removed: use dropped_columns_"
         warnings.warn(message, FutureWarning, stacklevel=2)
         return self.dropped_columns_
-
-    def _compute_path(self, compute: Any, data: Mapping[str, Any], values: Any, what: str) -> Any:
-        """The models at other levels or tolerances, of the data of `fit`."""
-        with warnings.catch_warnings(action="ignore", category=LeftOutWarning):  # `fit` has warned
-            countable = open_memory(**data, preparation=self.prepare())
-        path = compute(countable.source, self.make_settings(countable), values)
-        self._check_same(path.own_point.model, what)
-        return path
-
-    def _check_same(self, model: Any, what: str) -> None:
-        """Raise if data given again lead to a different model."""
-        if model != self.model_:
-            other = "other data than fit, which give a different model"
-            raise IcscmError(f"{what} was given {other}; give the data of fit, or nothing")
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model as a JSON file that `icscm.load` reads.

@@ -1,6 +1,5 @@
 """The learners of conjunctions and disjunctions."""
 
-from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -8,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from icscm import exceptions
-from icscm._changes import data_by_name
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
 from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
@@ -18,7 +16,6 @@ from icscm.model.rules import Rule
 from icscm.model.splits import CHAINS
 from icscm.model.tree import Tree
 from icscm.parameters import check_weights, document_parameters
-from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
 from icscm.search.columns import average_design
 from icscm.search.exhaustive import choose_alpha
 from icscm.search.records import STOP_REASONS
@@ -33,7 +30,7 @@ from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts, compute_minimum_dete
 from icscm.tables.labels import check_several
 
 if TYPE_CHECKING:
-    from icscm.report.page import Report
+    pass
 
 
 @document_parameters
@@ -152,60 +149,6 @@ class SCMClassifier(BaseRuleClassifier):
         """For each rule, the others that would have covered exactly the same samples."""
         equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
         return [equivalent[rule] for rule in self.rules_]
-
-    @data_by_name
-    def report(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        environments: Any = None,
-        groups: Any = None,
-        sample_weight: Any = None,
-        frequency_weight: Any = None,
-        data_name: str | None = None,
-        alphas: Iterable[float] | None = DEFAULT_ALPHAS,
-        stability: Any = None,
-    ) -> "Report":
-        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
-
-        Parameters
-        ----------
-        X, y, environments, groups, sample_weight, frequency_weight : optional
-            What the learner was fitted on. With them, and environments, the report also shows
-            how the model depends on alpha. The label and the environments have the names of their
-            Series, here or in `fit`.
-        data_name : str, optional
-            The name of the data.
-        alphas : iterable of float, optional
-            The levels to learn again at, one search each; None turns this off.
-        stability : StabilitySelection, optional
-            What `icscm.stability_selection` returned for this learner and its data: the report
-            then shows how often each rule and model is found in subsamples.
-
-        Returns
-        -------
-        Report
-            The page and its other renderings.
-
-        Raises
-        ------
-        IcscmError
-            If the data are not those that the learner was fitted on.
-        """
-        levels, path = list(alphas or ()), None
-        if X is not None and environments is not None and levels and self.tests_invariance:
-            data = {
-                "X": X,
-                "y": y,
-                "environments": environments,
-                "groups": groups,
-                "sample_weight": sample_weight,
-                "frequency_weight": frequency_weight,
-            }
-            path = self._compute_path(compute_alpha_path, data, levels, "report")
-        names = {"data_name": data_name, "stability": stability}
-        return self._make_report(y, environments, path=path, **names)
 
 
 @document_parameters

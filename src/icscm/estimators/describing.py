@@ -1,18 +1,15 @@
-"""A fitted model as a frame, a figure or a report, and its performance in other environments."""
+"""A fitted model as a frame, a figure or a report."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from icscm._changes import data_by_name
 from icscm._types import FloatArray
-from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.exceptions import IcscmError
 from icscm.model.forest import Forest
 from icscm.report.sections.leaves import AFTERWARDS_ALPHA
 from icscm.stats.independence import make_test
@@ -25,16 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from icscm.report.formatting import Describable
+    from icscm.report.importances import PermutationImportance
     from icscm.report.page import Report
-
-
-def get_names(target: Any = None, environments: Any = None) -> dict[str, str | None]:
-    """Names of the columns of the label and of the environments, for reports; a text is a name."""
-    names: dict[str, str | None] = {}
-    for key, column in (("target", target), ("environment", environments)):
-        name = column if isinstance(column, str) else getattr(column, "name", None)
-        names[key] = name if isinstance(name, str) and name else None
-    return names
+    from icscm.report.path import Path
 
 
 class DescribingMixin:
@@ -53,7 +44,8 @@ class DescribingMixin:
 
         The deviance is that of an effect common to all environments: differences between the
         environments' own rates do not count. The shares sum to 1; all are 0 without a split. They
-        describe the training data; `icscm.permutation_importance` measures new data as well.
+        describe the training data; `icscm.validation.importances.permutation_importance` measures
+        new data as well.
         """
         importances = np.zeros(self.n_features_in_)
         for tree in getattr(self.model_, "trees", (self.model_,)):
@@ -134,38 +126,6 @@ class DescribingMixin:
             }
         )
 
-    @data_by_name
-    def validate(
-        self, X: Any, y: Any, *, environments: Any, groups: Any = None, **options: Any
-    ) -> Any:
-        """Measure the performance in environments left out, and keep it for the report.
-
-        Parameters
-        ----------
-        X, y, environments, groups : as for `fit`
-            The samples that the learner was fitted on, of at least three environments for a
-            learner that tests invariance, two for others.
-        **options : optional
-            As for `icscm.leave_one_environment_out`.
-
-        Returns
-        -------
-        icscm.validation.transfer.Validation
-            AUC, calibration and Brier score in each environment, of a model learned without it,
-            and their random-effects summary; also the attribute `validation_`.
-
-        Raises
-        ------
-        IcscmError
-            If there are too few environments, or a class occurs in only one of them.
-        """
-        check_is_fitted(self)
-        # imported late, since studies import the learners
-        measure = import_module("icscm.validation.transfer").leave_one_environment_out
-        with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warned
-            self.validation_ = measure(self, X, y, environments, groups=groups, **options)
-        return self.validation_
-
     def plot(self, ax: Axes | None = None, *, order: str = "name") -> Figure:
         """The tree of the rules and the label's rate in each leaf, by environment.
 
@@ -185,9 +145,67 @@ class DescribingMixin:
 
         return draw_model(self, ax, order, **self._series_names_)
 
-    def _make_report(self, y: Any, environments: Any, **options: Any) -> Report:
+    def report(
+        self,
+        *,
+        data_name: str | None = None,
+        target: str | None = None,
+        environment: str | None = None,
+        path: Path | None = None,
+        validation: Describable | None = None,
+        stability: Any = None,
+        importances: PermutationImportance | None = None,
+    ) -> Report:
+        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
+
+        It shows the model and its search, and any results of further fits that it is given.
+
+        Parameters
+        ----------
+        data_name, target, environment : str, optional
+            Names of the data, of the outcome's column and of the environments' column; by default
+            the columns have the names of the Series given to `fit`.
+        path : Path, optional
+            What `icscm.validation.path.alpha_path` or `tolerance_path` returned for this learner
+            and its data: the models at other levels or tolerances.
+        validation : Validation, optional
+            What `icscm.leave_one_environment_out` returned for this learner and its data.
+        stability : StabilitySelection, optional
+            What `icscm.stability_selection` returned for this learner and its data: how often each
+            rule and model is found in subsamples.
+        importances : PermutationImportance, optional
+            For a forest, what `icscm.validation.importances.permutation_importance` returned.
+
+        Returns
+        -------
+        Report
+            The page and its other renderings.
+
+        Raises
+        ------
+        IcscmError
+            If the path or the stability are those of another model.
+        """
         from icscm.report.page import make_report  # jinja2 is slow to import
 
-        given = {key: name for key, name in get_names(y, environments).items() if name is not None}
-        names = self._series_names_ | given
-        return make_report(self, dropped=self.dropped_columns_, **names, **options)
+        check_is_fitted(self)
+        if path is not None and path.own_point.model != self.model_:
+            raise IcscmError(
+                "path is of other data or settings, which give a different model; compute it with "
+                "the settings and the data of fit"
+            )
+        names = dict(self._series_names_)
+        if target is not None:
+            names["target"] = target
+        if environment is not None:
+            names["environment"] = environment
+        return make_report(
+            self,
+            data_name=data_name,
+            dropped=self.dropped_columns_,
+            path=path,
+            validation=validation,
+            stability=stability,
+            importances=importances,
+            **names,
+        )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icscm._changes import data_by_name
 from icscm._lazy import special
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import BaseTreeClassifier
@@ -21,12 +20,6 @@ from icscm.stats.ranking import compute_auc
 
 if TYPE_CHECKING:
     import pandas
-
-    from icscm.report.importances import PermutationImportance
-    from icscm.report.page import Report
-
-# Rows in which a report permutes columns: a forest predicts them about thirty times.
-MAX_PERMUTED = 3_000
 
 
 @document_parameters
@@ -138,51 +131,6 @@ class InvariantForestClassifier(BaseTreeClassifier):
                 "for what was rejected.",
                 NothingFoundWarning,
             )
-
-    @data_by_name
-    def report(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        environments: Any = None,
-        data_name: str | None = None,
-    ) -> Report:
-        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
-
-        Parameters
-        ----------
-        X, y, environments : optional
-            What the forest was fitted on. With them the report has permutation importances, on at
-            most 3,000 rows. The label and the environments have the names of their Series.
-        data_name : str, optional
-            The name of the data.
-
-        Returns
-        -------
-        Report
-            Trees, importances of the columns, rejected columns, and out-of-bag errors.
-        """
-        found = None if X is None else self.permute_columns(X, y, environments=environments)
-        return self._make_report(y, environments, data_name=data_name, importances=found)
-
-    def permute_columns(self, X: Any, y: Any, *, environments: Any) -> PermutationImportance:
-        """Permutation importances for a report, on at most 3,000 rows.
-
-        Parameters
-        ----------
-        X, y, environments : as for `fit`
-            What the forest was fitted on.
-
-        Returns
-        -------
-        PermutationImportance
-            Of three permutations of each column.
-        """
-        from icscm.report.importances import permutation_importance  # only reports need it
-
-        size = {"n_repeats": 3, "max_rows": MAX_PERMUTED}
-        return permutation_importance(self, X, y, environments=environments, **size)
 
 
 def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:

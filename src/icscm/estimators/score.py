@@ -27,8 +27,6 @@ from icscm.tables.labels import check_several
 if TYPE_CHECKING:
     import pandas
 
-    from icscm.report.page import Report
-
 
 @document_parameters
 @dataclass(eq=False, repr=False)
@@ -174,21 +172,6 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             points = [each.points for each in terms]
             importances[terms[0].rule.column] = max(points) - min(points)
         return importances / (importances.sum() or 1.0)
-
-    def report(self, *, data_name: str | None = None) -> "Report":
-        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
-
-        Parameters
-        ----------
-        data_name : str, optional
-            The name of the data.
-
-        Returns
-        -------
-        Report
-            The table of points, the risk of each class of totals, and rejected columns.
-        """
-        return self._make_report(None, None, data_name=data_name)
 
 
 class _Screen(InvariantFeatureSelector):

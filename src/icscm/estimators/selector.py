@@ -156,11 +156,23 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             warn_of_environments(countable, "no column can be rejected")
             self._screen(X, Judge(source), source, groups)
         if self._refits:
-            learner = self._make_learner(int(self._support.sum()))
+            learner = self.make_learner(int(self._support.sum()))
             self.estimator_ = learner.fit(self._select(X), np.asarray(y))
         return self
 
-    def _make_learner(self, n_columns: int = 1) -> Any:
+    def make_learner(self, n_columns: int = 1) -> Any:
+        """The learner of this many columns, unfitted: without any, one that predicts the rate.
+
+        Parameters
+        ----------
+        n_columns : int, default=1
+            Number of columns.
+
+        Returns
+        -------
+        classifier
+            A clone of `estimator`, or its default.
+        """
         if n_columns == 0:
             return DummyClassifier(strategy="prior")
         return TableClassifier("hgb", 0) if self.estimator is None else clone(self.estimator)
@@ -182,7 +194,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         folds = self._make_folds(X, judge.labels, groups, seed) if self.environments_ else []
         while folds and len(columns):
             number = len(rounds) + 1
-            fits = CrossFit(self._make_learner(), self.classes_, folds, seed, self.n_jobs)
+            fits = CrossFit(self.make_learner(), self.classes_, folds, seed, self.n_jobs)
             scores, made = fits.run(X, columns, judge, deviances)
             found = judge.judge(columns, scores, made)
             effects |= {j: replace(each, round=number) for j, each in found.columns.items()}

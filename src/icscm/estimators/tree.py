@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icscm import exceptions
-from icscm._changes import data_by_name
-from icscm._constants import DEFAULT_TOLERANCES
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.exceptions import NothingFoundWarning, warn
 from icscm.model.tree import Tree
@@ -23,8 +20,7 @@ from icscm.stats.verdicts import Verdicts
 from icscm.tables.labels import check_several, warn_of_two
 
 if TYPE_CHECKING:
-    from icscm.report.page import Report
-    from icscm.report.path import Path
+    pass
 
 
 class BaseTreeClassifier(BaseRuleClassifier):
@@ -155,112 +151,6 @@ class InvariantTreeClassifier(BaseTreeClassifier):
             )
         if (beyond := self.trace_.describe_excess()) is not None:
             warn(beyond, exceptions.NotInvariantWarning)
-
-    @data_by_name
-    def report(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        environments: Any = None,
-        groups: Any = None,
-        sample_weight: Any = None,
-        frequency_weight: Any = None,
-        data_name: str | None = None,
-        tolerances: Iterable[float | None] | None = DEFAULT_TOLERANCES,
-        tolerance_path: Path | None = None,
-    ) -> Report:
-        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
-
-        Parameters
-        ----------
-        X, y, environments, groups, sample_weight, frequency_weight : optional
-            What the learner was fitted on. With them, and environments, the report also shows
-            how the tree depends on the tolerance. The label and the environments have the names of
-            their Series, here or in `fit`.
-        data_name : str, optional
-            The name of the data.
-        tolerances : iterable of float or None, optional
-            The tolerances to grow the tree again at (None: a plain tree); None instead of an
-            iterable turns this off.
-        tolerance_path : Path, optional
-            What `icscm.tolerance_path` returned for this learner and its data: the report then
-            also shows the leave-one-environment-out scores of every tolerance.
-
-        Returns
-        -------
-        Report
-            The page and its other renderings.
-
-        Raises
-        ------
-        IcscmError
-            If the data are not those that the learner was fitted on.
-        """
-        from icscm.report.path import compute_tolerance_path  # not an option of rules
-
-        path, has_data = tolerance_path, X is not None and environments is not None
-        if path is not None:
-            self._check_same(path.own_point.model, "tolerance_path")
-        elif has_data and self.tolerance_ is not None and tolerances is not None:
-            data = {
-                "X": X,
-                "y": y,
-                "environments": environments,
-                "groups": groups,
-                "sample_weight": sample_weight,
-                "frequency_weight": frequency_weight,
-            }
-            path = self._compute_path(compute_tolerance_path, data, tolerances, "report")
-        return self._make_report(y, environments, data_name=data_name, path=path)
-
-    @data_by_name
-    def tolerance_path(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        environments: Any,
-        groups: Any = None,
-        sample_weight: Any = None,
-        frequency_weight: Any = None,
-        tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
-    ) -> Path:
-        """The trees of other tolerances, from a plain one to a strict one, of the same data.
-
-        `icscm.tolerance_path` also gives their leave-one-environment-out scores, and grows each of
-        them once for every environment.
-
-        Parameters
-        ----------
-        X, y, environments, groups, sample_weight, frequency_weight : optional
-            What the learner was fitted on.
-        tolerances : iterable of float or None, optional
-            Tolerances to grow the tree at; None is a plain tree. The tolerance of the learner is
-            always added.
-
-        Returns
-        -------
-        Path
-            It prints as a table; `to_frame()` and `plot()` show it.
-
-        Raises
-        ------
-        IcscmError
-            If the data are not those that the learner was fitted on, or it is a plain tree.
-        """
-        from icscm.report.path import compute_tolerance_path
-
-        data = {
-            "X": X,
-            "y": y,
-            "environments": environments,
-            "groups": groups,
-            "sample_weight": sample_weight,
-            "frequency_weight": frequency_weight,
-        }
-        path: Path = self._compute_path(compute_tolerance_path, data, tolerances, "tolerance_path")
-        return path
 
     @property
     def verdicts_(self) -> Verdicts:

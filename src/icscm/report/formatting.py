@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,13 @@ from icscm.model.splits import LeafCounts
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, compute_wilson
 
 Plain = dict[str, Any]
+
+
+class Describable(Protocol):
+    """A result that a report shows, such as a validation: it describes itself."""
+
+    def to_dict(self) -> Plain: ...
+
 
 SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
 MISSING = '"missing: true" means that a missing value counts as true for the rule.'

@@ -1,35 +1,25 @@
-"""Paths of models along alpha or the tolerance.
+"""Models along alpha or the tolerance: a record, its table and its figure.
 
-The table is binned once; each value costs one more search over the same counts.
+`icscm.validation.path` computes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from icscm._constants import DEFAULT_TOLERANCES
 from icscm._repr import Display, DisplayMixin
-from icscm.engine.counts import CountSource
-from icscm.exceptions import IcscmError
 from icscm.formatting import clip, format_name, format_number
-from icscm.parameters import allow, check_matplotlib, check_value
-from icscm.progress import track
+from icscm.parameters import check_matplotlib
 from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
 from icscm.report.drawing import PATH_TITLES, join_points
 from icscm.report.formatting import Plain, format_score
 from icscm.report.sections.nodes import measure_effect
-from icscm.search.columns import ColumnScreen
-from icscm.search.grow import TreeSettings
-from icscm.search.rules import find_model
-from icscm.search.settings import Settings
-from icscm.search.trees import find_tree
-from icscm.sources.memory import MemorySource
 from icscm.stats.splits import compute_rate_heterogeneity
 
 if TYPE_CHECKING:
@@ -37,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# 1, 2, 5 in each decade: even steps on a logarithmic scale, in round numbers.
-DEFAULT_ALPHAS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
 # Numbers of a point in a report.
 _MEASURES: Final = (
     *("deviance_explained", "heterogeneity", "rate_heterogeneity", "varies"),
@@ -86,7 +74,7 @@ class PathPoint(ScoredPoint):
         The model, and the record of its search.
     aucs : tuple of float or None, optional
         The AUC in each environment of the model learned without it, in the order of the
-        environments; None where one has a single class. Only in `icscm.tolerance_path`.
+        environments; None where one has a single class. None where they were not left out.
     """
 
     value: float | None
@@ -281,93 +269,6 @@ class Path(DisplayMixin):
 
         caution = fill(write_text("path_caution"), 80)
         return Display(f"{line}\n{caution}", (*columns, ">AUC out", ">worst"), rows)
-
-
-def compute_alpha_path(
-    source: MemorySource, settings: Settings, alphas: Iterable[float] = DEFAULT_ALPHAS
-) -> Path:
-    """Learn again at each level; all other settings stay as they are.
-
-    The level of `settings` is always among them. `source` is not changed. The cost is one search
-    for each level.
-
-    >>> from icscm import ICSCMClassifier
-    >>> from icscm.datasets import make_conjunction
-    >>> from icscm.sources.memory import open_memory
-    >>> data = make_conjunction(random_state=1)
-    >>> samples = open_memory(data.X, data.y, environments=data.environments)
-    >>> settings = ICSCMClassifier().make_settings(samples)
-    >>> path = compute_alpha_path(samples.source, settings, alphas=[0.001, 0.01, 0.5])
-    >>> for each in path.points:
-    ...     print(each.value, each.model)
-    0.001 A1 > 0 and C1 > 0
-    0.01 A1 > 0 and A2 > 0
-    0.05 A1 > 0 and A2 > 0
-    0.5 no rule holds in every environment and does better than always negative
-    """
-    levels = set(alphas)
-    for alpha in sorted(levels):
-        check_value("each of alphas", alpha, allow("float (0, 1)"))
-    if settings.test is None:
-        raise IcscmError(
-            "a path along alpha needs an ICSCMClassifier fitted with environments: without them "
-            "nothing is tested"
-        )
-    ordered = sorted({*levels, settings.alpha})
-
-    def find(alpha: float) -> tuple[Any, Any]:
-        return find_model(source.start_again(), replace(settings, alpha=alpha))
-
-    return _compute_path("alpha", ordered, find, settings.alpha, source)
-
-
-def compute_tolerance_path(
-    source: CountSource,
-    settings: TreeSettings,
-    tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
-) -> Path:
-    """Grow the tree again at each tolerance; all other settings stay as they are.
-
-    >>> from icscm import InvariantTreeClassifier
-    >>> from icscm.datasets import make_conjunction
-    >>> from icscm.sources.memory import open_memory
-    >>> data = make_conjunction(n_environments=3, random_state=1)
-    >>> samples = open_memory(data.X, data.y, environments=data.environments)
-    >>> settings = InvariantTreeClassifier(max_leaves=4).make_settings(samples)
-    >>> compute_tolerance_path(samples.source, settings, [None, 0.1]).values
-    (None, 0.1, 0.01)
-    """
-    if settings.tolerance is None:
-        raise IcscmError(
-            "a path along the tolerance needs a tree grown with environments and a tolerance: a "
-            "plain tree rejects nothing"
-        )
-
-    screen = ColumnScreen(source, settings)
-
-    def find(tolerance: float | None) -> tuple[Any, Any]:
-        shared = None if tolerance is None else screen
-        return find_tree(source, replace(settings, tolerance=tolerance), shared)
-
-    ordered = order_tolerances(tolerances, settings.tolerance)
-    return _compute_path("tolerance", ordered, find, settings.tolerance, source)
-
-
-def order_tolerances(
-    tolerances: Iterable[float | None], own: float | None
-) -> tuple[float | None, ...]:
-    """From plain to strict, each once, the learner's own among them."""
-    values = {*tolerances, own}
-    for each in values - {None}:
-        check_value("each of tolerances", each, allow("float (0, inf)"))
-    return tuple(sorted(values, key=lambda each: (each is not None, -(each or 0.0))))
-
-
-def _compute_path(
-    parameter: str, values: Sequence[Any], find: Callable[[Any], Any], own: float, source: Any
-) -> Path:
-    points = tuple(PathPoint(each, *find(each)) for each in track(values, len(values)))
-    return Path(parameter, points, own, tuple(source.environments))
 
 
 def draw_scores(axes: Axes, points: Sequence[Plain], lines: Sequence[Sequence[str]]) -> None:

@@ -47,7 +47,7 @@ from icscm.model.saved import Learner, check_fitted
 from icscm.model.splits import LeafCounts
 from icscm.parameters import get_spec
 from icscm.report import formatting
-from icscm.report.formatting import Names, Plain, count_samples
+from icscm.report.formatting import Describable, Names, Plain, count_samples
 from icscm.report.importances import PermutationImportance
 from icscm.report.sections import leaves as of_leaves
 from icscm.report.sections.nodes import describe_nodes, walk_nodes
@@ -76,7 +76,8 @@ def make_summary(
     path: Path | None = None,
     stability: Any = None,
     n_returned: tuple[int, int] | None = None,
-    unvalidated: str = "validate(X, y, environments=...) measures it",
+    validation: Describable | None = None,
+    unvalidated: str = "icscm.leave_one_environment_out measures it",
     importances: PermutationImportance | None = None,
     commands: Mapping[str, str] | None = None,
     class_names: tuple[str, str] | None = None,
@@ -88,7 +89,7 @@ def make_summary(
     columns and the classes; `dropped` gives columns that were not used, with the reason (by default
     those of the learner). `path` and `stability` are results of learning again; `n_returned` is in
     how many of so many subsamples a model of the same columns was found, `unvalidated` why there is
-    no performance in environments left out (`validation_` of the learner). `importances` are those
+    no performance in environments left out (`validation`). `importances` are those
     of the columns of a forest on its training rows. `words` names parameters
     in suggestions, as in Python or as options of the command line, where `commands` learn a "tree"
     and make a "screen" of the same data.
@@ -121,7 +122,7 @@ def make_summary(
         "nodes": nodes,
         "leaves": leaves,
         "validation": {"reason": unvalidated, "lines": [], "pooled": {}}
-        | (validated.to_dict() if (validated := getattr(learner, "validation_", None)) else {}),
+        | ({} if validation is None else validation.to_dict()),
         "errors": errors,
         "new_environments": describe_new_environments(leaves, learner.class_counts_, names),
         "path": path and describe_path(path, names, nodes),

@@ -44,6 +44,15 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
     return is_second[codes], classes if dtype is None else classes.astype(dtype)
 
 
+def find_series_names(target: Any = None, environments: Any = None) -> dict[str, str | None]:
+    """Return the names of the columns of outcomes and environments; a text is itself a name."""
+    names: dict[str, str | None] = {}
+    for role, column in (("target", target), ("environment", environments)):
+        name = column if isinstance(column, str) else getattr(column, "name", None)
+        names[role] = name if isinstance(name, str) and name else None
+    return names
+
+
 def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tuple[Array, Any]:
     """The number of each row's label or environment, and what each number stands for, in any order.
 

@@ -17,7 +17,6 @@ import pandas as pd
 
 from icscm._changes import data_by_name
 from icscm._types import BoolArray, FloatArray
-from icscm.estimators.describing import get_names
 from icscm.formatting import as_text, make_plain
 from icscm.model.saved import make_label
 from icscm.progress import track
@@ -25,6 +24,7 @@ from icscm.report.formatting import Plain
 from icscm.report.page import make_frame
 from icscm.report.texts import write_lines, write_text
 from icscm.report.validation import draw_validation, render_page_of, render_text
+from icscm.tables.labels import find_series_names
 from icscm.validation import scores as metrics
 from icscm.validation.predictions import Predicted, predict_rows
 from icscm.validation.scores import PROBABILITY_METRICS, TITLES, LeafCalibration, Score
@@ -302,7 +302,7 @@ def evaluate(
         environments=tuple(places),
         leaves=leaves,
         notes=(*found.notes, *of_rows),
-        **get_names(y, environments),
+        **find_series_names(y, environments),
         threshold=found.threshold,
         thresholds=() if cuts is None else tuple(cuts.tolist()),
     )

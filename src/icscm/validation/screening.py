@@ -157,7 +157,7 @@ def validate_screen(
                 screen.fit(train.X, train.y, environments=train.environments, groups=train.groups)
         except IcscmError as error:
             raise IcscmError(f"{CONTEXT.format(label)}: {error}") from None
-        plain = screen._make_learner().fit(train.X, train.y)
+        plain = screen.make_learner().fit(train.X, train.y)
         scores = [folds.score_classifier(each, test, named)[0] for each in (plain, screen)]
         own: list[Any] = [each[name] for name in _SCORES for each in scores]
         held_out.append(HeldOutScreen(label, len(test.y), *[*own, (*screen.rejected_,)]))

@@ -1,25 +1,22 @@
 """Leave-one-environment-out: the performance of a classifier in environments held out."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
 from icscm._changes import data_by_name
-from icscm._constants import DEFAULT_TOLERANCES
 from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin, display_frame
-from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.exceptions import IcscmWarning
 from icscm.formatting import as_text, make_plain
 from icscm.parameters import check_matplotlib
 from icscm.report.canvas import ACCENT, INK, draw_rows, make_figure
 from icscm.report.formatting import Plain
-from icscm.report.path import Path, compute_tolerance_path
 from icscm.report.texts import write_lines
 from icscm.stats.random_effects import pool_effects
 from icscm.validation import folds
@@ -296,7 +293,9 @@ def leave_one_environment_out(
     predicted: list[tuple[Any, Any]] = []
     cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
     for label, train, test in folds.leave_out_environments(estimator, cohort):
-        (found,) = folds.fit_and_score([estimator], train, test, named, CONTEXT.format(label))
+        # the scores of an environment show what its model warns of
+        with warnings.catch_warnings(action="ignore", category=IcscmWarning):
+            (found,) = folds.fit_and_score([estimator], train, test, named, CONTEXT.format(label))
         n_positive, scores = int(test.is_positive.sum()), found.measured or {}
         model = folds.describe_model(found.fitted)
         held_out.append(HeldOutEnvironment(label, len(test.y), n_positive, scores, model))
@@ -308,73 +307,3 @@ def leave_one_environment_out(
     both = zip(held_out, predicted, strict=True)
     drawn = tuple(replace(each, **compute_curves(*own, cuts)) for each, own in both)
     return Validation(drawn, tuple(cuts.tolist()), compute_curves(truth, p, cuts))
-
-
-@data_by_name
-def tolerance_path(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    *,
-    environments: Any,
-    tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
-    groups: Any = None,
-) -> Path:
-    """Grow a tree at several tolerances, on all environments and by leave-one-environment-out.
-
-    A held-out environment shows no larger shift than those between the environments of the data:
-    a loose tolerance with a high AUC here may fail where a shortcut reverses. Of tolerances with
-    about the same AUC prefer the strictest; the default of trees is not chosen this way.
-
-    Parameters
-    ----------
-    estimator : InvariantTreeClassifier
-        The tree; it is not changed and need not be fitted.
-    X, y, environments : as for `InvariantTreeClassifier.fit`
-        The samples, of at least three environments.
-    tolerances : iterable of float or None, optional
-        Tolerances to try; None is a plain tree. The estimator's own is always added.
-    groups : array-like of shape (n_samples,), str or list of str, optional
-        As for `leave_one_environment_out`.
-
-    Returns
-    -------
-    Path
-        For each tolerance the tree of all samples, and the AUC in each environment of the tree
-        grown without it, with `to_frame()` and `plot()`; a tree's `report` accepts it.
-
-    Raises
-    ------
-    IcscmError
-        If the estimator is not a tree or a plain one, there are too few environments, or a class
-        occurs in only one of them.
-
-    Examples
-    --------
-    >>> from icscm import InvariantTreeClassifier, tolerance_path
-    >>> from icscm.datasets import make_conjunction
-    >>> data = make_conjunction(2_000, n_environments=4, random_state=1)
-    >>> tree = InvariantTreeClassifier(max_leaves=4)
-    >>> path = tolerance_path(
-    ...     tree, data.X, data.y, environments=data.environments, tolerances=[None, 0.01]
-    ... )
-    >>> [len(each.aucs) for each in path.points]
-    [4, 4]
-    """
-    if not (hasattr(estimator, "tolerance_path") and hasattr(estimator, "prepare")):
-        raise IcscmError(
-            f"estimator must be an InvariantTreeClassifier; got {type(estimator).__name__}"
-        )
-    cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
-    held_out = folds.leave_out_environments(estimator, cohort)
-    with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns, once
-        samples = cohort.open(estimator.prepare())
-        path = compute_tolerance_path(samples.source, estimator.make_settings(samples), tolerances)
-        trees = [clone(estimator).set_params(tolerance=each.value) for each in path.points]
-        aucs = []  # (environment, tolerance)
-        for label, train, test in held_out:
-            found = folds.fit_and_score(trees, train, test, {"auc": "auc"}, CONTEXT.format(label))
-            aucs.append([each.scores and each.scores["auc"] for each in found])
-    points = zip(path.points, zip(*aucs, strict=True), strict=True)
-    scored = tuple(replace(point, aucs=each) for point, each in points)
-    return replace(path, points=scored)

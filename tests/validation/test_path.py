@@ -12,10 +12,16 @@ from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_hospitals
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.report.formatting import make_names
-from icscm.report.path import DEFAULT_ALPHAS, compute_alpha_path
 from icscm.report.summary import describe_path
 from icscm.sources import open_memory
-from support.reports import find_path, fit, fit_reported, make_shifted
+from icscm.validation.path import DEFAULT_ALPHAS, alpha_path, compute_alpha_path
+from support.reports import find_path, fit, fit_reported, make_shifted, make_simulation
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    return make_simulation()
+
 
 LEARNERS = {
     "greedy": ICSCMClassifier(),
@@ -86,30 +92,27 @@ def test_neither_the_learner_nor_its_source_is_changed():
     assert first.points == second.points
 
 
-@pytest.mark.parametrize("nothing", [None, (), []])
-def test_it_can_be_turned_off(nothing, simulation):
-    samples = simulation.X, simulation.y, simulation.environments
-    report = fit_reported("greedy").report(*samples[:2], environments=samples[2], alphas=nothing)
-    assert report.to_dict()["path"] is None
+def test_a_report_has_only_the_path_that_it_is_given():
+    assert fit_reported("greedy").report().to_dict()["path"] is None
 
 
 def test_levels_may_come_from_a_generator(simulation):
-    """`report(alphas=generator)` looked into it first, and then found it empty: no path."""
+    """A generator of levels was looked into first, and then found empty: no path."""
     samples = simulation.X, simulation.y, simulation.environments
-    report = fit_reported("greedy").report(
-        *samples[:2], environments=samples[2], alphas=(a for a in (0.01, 0.2))
-    )
-    path = report.to_dict()["path"]
+    learner = fit_reported("greedy")
+    path = find_path(learner, *samples, alphas=(a for a in (0.01, 0.2)))
+    path = learner.report(path=path).to_dict()["path"]
     assert (path["models"][0]["alpha_from"], path["models"][-1]["alpha_to"]) == (0.01, 0.2)
 
 
 def test_a_weighted_fit_can_be_reported(simulation):
     """`report` had no weights: what it learned again was another model, an error."""
     X, y, environments = simulation.X, simulation.y, simulation.environments
-    weight = np.where(np.arange(len(y)) % 3 == 0, 0, 2)
+    weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 2.0)
+    rows = {"X": X, "y": y, "environments": environments, "sample_weight": weight}
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        learner = ICSCMClassifier().fit(X, y, environments=environments, frequency_weight=weight)
-    report = learner.report(X, y, environments=environments, frequency_weight=weight, alphas=[0.05])
+        learner = ICSCMClassifier().fit(**rows)
+    report = learner.report(path=alpha_path(learner, **rows, alphas=[0.05]))
     assert report.to_dict()["path"]["own"] == 0.05
 
 
@@ -118,10 +121,13 @@ def test_errors_say_what_is_wrong(simulation):
     learner = fit_reported("greedy")
     with pytest.raises(IcscmError, match="each of alphas must be a number between 0 and 1"):
         find_path(learner, *samples, alphas=[0.1, 1.0])
-    for other in (ICSCMClassifier(), SCMClassifier()):
-        fit(other, simulation.X, simulation.y)
-        with pytest.raises(IcscmError, match="fitted with environments"):
-            find_path(other, simulation.X, simulation.y, None)
+    with pytest.raises(IcscmError, match="fitted with environments"):
+        find_path(ICSCMClassifier(), simulation.X, simulation.y, None)
+    with pytest.raises(IcscmError, match="must be an ICSCMClassifier; got SCMClassifier"):
+        find_path(SCMClassifier(), *samples)
+    path = find_path(learner, *samples, alphas=[0.1])
+    with pytest.raises(IcscmError, match="path is of other data or settings"):
+        fit(ICSCMClassifier(max_rules=1), *samples).report(path=path)
 
 
 def test_the_default_levels_are_round_and_even():
@@ -139,9 +145,8 @@ def test_a_level_without_a_rule_hides_no_columns():
     data = make_hospitals(3_000, random_state=0)
     samples = data.X, data.y, data.environments
     learner = fit(ICSCMClassifier(), *samples)
-    path = learner.report(
-        *samples[:2], environments=samples[2], alphas=[1e-6, 1e-5, 0.001, 0.2]
-    ).to_dict()["path"]
+    path = find_path(learner, *samples, alphas=[1e-6, 1e-5, 0.001, 0.2])
+    path = learner.report(path=path).to_dict()["path"]
     assert [model["n_rules"] for model in path["models"]] == [0, 2, 2, 2]
     assert path["text"] == (
         "5 levels of alpha from 1e-06 to 0.2 give 3 different models, this one only at 0.05; "

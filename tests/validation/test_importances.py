@@ -9,9 +9,10 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
-from icscm import ICSCMClassifier, InvariantForestClassifier, permutation_importance
+from icscm import ICSCMClassifier, InvariantForestClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
+from icscm.validation.importances import permutation_importance
 
 
 @pytest.fixture(scope="module")

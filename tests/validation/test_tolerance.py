@@ -4,10 +4,15 @@ import warnings
 
 import pytest
 
-from icscm import InvariantTreeClassifier, tolerance_path
+from icscm import InvariantTreeClassifier
+from icscm._constants import DEFAULT_TOLERANCES
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.report.path import DEFAULT_TOLERANCES, order_tolerances
+from icscm.validation.path import order_tolerances, tolerance_path
 from support.reports import fit, make_sites
+
+
+def follow(tree, X, y, site, **options):
+    return tolerance_path(tree, X, y, environments=site, **options)
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +27,12 @@ def tree(sites):
 
 @pytest.fixture(scope="module")
 def path(tree, sites):
-    return tree.tolerance_path(*sites[:2], environments=sites[2])
+    return follow(tree, *sites, leave_one_out=False)
 
 
 @pytest.fixture(scope="module")
 def scored(tree, sites):
-    return tolerance_path(tree, *sites[:2], environments=sites[2], tolerances=[None, 0.1])
+    return follow(tree, *sites, tolerances=[None, 0.1])
 
 
 def test_every_point_is_what_fit_gives_at_that_tolerance(path, tree, sites):
@@ -66,14 +71,13 @@ def test_it_shows_as_a_table_a_frame_and_a_figure(path, scored):
     assert scored.to_frame()["auc_left_out"].between(0.5, 1).all()
 
 
-def test_the_report_has_the_path_where_data_are_given(tree, sites, scored):
-    summary = tree.report(*sites[:2], environments=sites[2], data_name="sites").to_dict()["path"]
+def test_the_report_has_the_path_that_it_is_given(tree, path, scored):
+    summary = tree.report(path=path).to_dict()["path"]
     assert [each["name"] for each in summary["points"]][:2] == ["plain", "0.3"]
     assert not summary["has_scores"]
     assert "code" in summary["text"]
-    assert tree.report(*sites[:2], environments=sites[2], tolerances=None).to_dict()["path"] is None
     assert tree.report().to_dict()["path"] is None
-    report = tree.report(*sites[:2], environments=sites[2], tolerance_path=scored)
+    report = tree.report(path=scored)
     page = report.to_html()
     assert "AUC, mean" in page
     assert "prefer the strict one" in page
@@ -101,27 +105,28 @@ def test_tolerances_go_from_plain_to_strict_once_each():
 @pytest.mark.parametrize("wrong", [0, -1.0, float("nan"), "auto"])
 def test_no_number_is_refused(wrong, tree, sites):
     with pytest.raises(IcscmError, match="each of tolerances"):
-        tree.tolerance_path(*sites[:2], environments=sites[2], tolerances=[wrong])
+        follow(tree, *sites, tolerances=[wrong])
 
 
 def test_a_path_of_other_data_or_of_a_plain_tree_is_refused(tree, sites, scored):
     X, y, site = sites
-    with pytest.raises(IcscmError, match="tolerance_path was given other data"):
-        tree.tolerance_path(X[:900], y[:900], environments=site[:900])
+    few = follow(tree, X[:900], y[:900], site[:900], leave_one_out=False)
+    with pytest.raises(IcscmError, match="path is of other data or settings"):
+        tree.report(path=few)
     plain = fit(InvariantTreeClassifier(tolerance=None), *sites)
     with pytest.raises(IcscmError, match="plain tree rejects nothing"):
-        plain.tolerance_path(*sites[:2], environments=sites[2])
+        follow(plain, *sites)
     other = fit(InvariantTreeClassifier(max_leaves=3), *sites)
-    with pytest.raises(IcscmError, match="tolerance_path was given other data"):
-        other.report(tolerance_path=scored)
+    with pytest.raises(IcscmError, match="path is of other data or settings"):
+        other.report(path=scored)
 
 
 def test_two_environments_are_too_few_to_leave_one_out(tree, sites):
     X, y, site = sites
     two = site.isin(["site 0", "site 1"])
     with pytest.raises(IcscmError, match="at least 3"):
-        tolerance_path(tree, X[two], y[two], environments=site[two])
+        follow(tree, X[two], y[two], site[two])
     from sklearn.tree import DecisionTreeClassifier
 
     with pytest.raises(IcscmError, match="must be an InvariantTreeClassifier"):
-        tolerance_path(DecisionTreeClassifier(), *sites[:2], environments=sites[2])
+        follow(DecisionTreeClassifier(), *sites)
