@@ -296,7 +296,14 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
     with progress.stage(f"Evaluating on {table.num_rows:,} rows"):
         environments = labels.environment and _list_values(table, labels.environment)
         groups = labels.group and read_groups(table, labels.group)
-        found = evaluate_model(saved, table, y, environments, groups, options["threshold"])
+        found = evaluate_model(
+            saved,
+            table,
+            y,
+            environments=environments,
+            groups=groups,
+            threshold=options["threshold"],
+        )
         names: Options = {"target": labels.target, "environment": labels.environment}
         names["data"] = formats.name_data(data)
         found = replace(found, **names, notes=(*found.notes, *notes))

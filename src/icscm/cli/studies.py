@@ -142,9 +142,14 @@ def compare(
     settings = {name: options[name] for name in ("n_folds", "min_rows", "min_positives")}
     settings |= {"keep_columns": samples.asked_for or None, "random_state": options["random_state"]}
     settings["groups"] = samples.groups
-    table = samples.X, samples.y, samples.environments
     with progress.stage(f"Comparing {', '.join(candidates)}"):
-        found = compare_candidates(*table, names, **settings)
+        found = compare_candidates(
+            samples.X,
+            samples.y,
+            environments=samples.environments,
+            candidates=names,
+            **settings,
+        )
     _write(found, out, plot)
     n_columns = samples.X.num_columns - len(found.dropped)
     n_environments = len(found.environments) + len(found.kept_in)
