@@ -14,7 +14,7 @@ from icscm import compiling
 from support.processes import run_as_stranger
 
 USE = "from icscm.stats import _kernels; from icscm.engine import _kernels as more; "
-CALL = "import numpy; print(more.clear_bits(numpy.zeros(1, 'u8'), numpy.zeros(1, 'u4')))"
+CALL = "import numpy; print(more.sum_words(numpy.zeros(1, 'u8'), numpy.zeros(2, 'u8')))"
 
 
 @pytest.fixture

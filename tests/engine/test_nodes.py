@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm.engine.counts import ORDERED, BinnedRule
-from icscm.engine.pieces import Block, NodeRows, Piece, make_piece
+from icscm.engine.pieces import Block, Piece, RowsOfPaths, make_piece
 
 N_BINS = [5, 2, 1]
 
@@ -42,10 +42,10 @@ def assert_partition(nodes, n_rows):
 def test_any_path_in_any_order(seed, n_rows):
     rng = np.random.default_rng(seed)
     codes, piece = make_table(rng, n_rows)
-    rules, nodes = [draw_rule(rng) for _ in range(4)], NodeRows()
+    rules, nodes = [draw_rule(rng) for _ in range(4)], RowsOfPaths(piece.rows, piece.split)
     for _ in range(12):
         path = [rules[i] for i in rng.integers(4, size=rng.integers(5))]
-        found = nodes.find(piece, path)
+        found = nodes.find(tuple(path))
         wanted = np.ones(n_rows, bool)
         for rule in path:
             wanted &= rule.satisfied[codes[rule.feature]]
@@ -65,12 +65,12 @@ def test_a_growing_tree_splits_each_node_once(monkeypatch):
         "split",
         lambda self, rows, rule: looked_at.append(len(rows)) or split(self, rows, rule),
     )
-    nodes, leaves, expected = NodeRows(), [[]], []
+    nodes, leaves, expected = RowsOfPaths(piece.rows, piece.split), [[]], []
     for _ in range(20):
         path, rule = leaves.pop(rng.integers(len(leaves))), draw_rule(rng)
-        expected.append(len(nodes.find(piece, path)))
+        expected.append(len(nodes.find(tuple(path))))
         halves = [[*path, rule], [*path, BinnedRule(rule.feature, ~rule.satisfied)]]
-        nodes.find(piece, halves[rng.integers(2)])
+        nodes.find(tuple(halves[rng.integers(2)]))
         leaves += halves
         assert_partition(nodes, 500)
     assert looked_at == expected

@@ -192,10 +192,8 @@ def draw_store(rng, card):
     own = np.arange(n_features), words, rows
     stores = [CardBits(each, own[0], each.send(own[1]), rows, n_alike=n_alike) for each in card]
     settled = rng.random(n_rows) < rng.choice([0.0, 0.4])
-    stay, left = rows.split(settled)
-    for store in stores:
-        store.remove(left, stay)
-    return stores, np.diff(stay.bounds).reshape(2, -1)
+    stay, _ = rows.split(settled)
+    return [store.restrict(stay) for store in stores], stay.sizes.reshape(2, -1)
 
 
 def check_kernels(rng, card):

@@ -140,7 +140,7 @@ def _make_stores(
             surprised = code(X, position, some, n_threads, codes)
             codes = codes[~surprised] if surprised.any() else codes
             features = some.columns[~surprised]
-            stores.append(CodeStore(features, codes, most + 1, rows, n_threads, layout))
+            stores.append(CodeStore(features, codes, most + 1, n_threads, layout))
         surprises.append(some.columns[surprised])
     return stores, np.concatenate(surprises)
 

@@ -1,11 +1,11 @@
 """A piece of a table, coded where it is stored: immutable, and counted on demand.
 
-    rows of one partition  --code once-->  Piece  --rule-->  InPlay  --rule-->  InPlay ...
-                                              \\               |                 |
-                                               `----------> counts            counts
+    rows of one partition  --code once-->  Piece  --rule-->  Rows  --rule-->  Rows ...
+                                              \\              |                |
+                                               `----------> counts          counts
 
-What is still in play is kept apart from the codes, so every step is a pure function of the piece,
-the step before and a rule. A lost piece, and all that followed, can be recomputed.
+Rows that satisfy a path of rules are kept apart from the codes, so every step is a pure function of
+the piece, the rows before and a rule. A lost piece, and all that followed, can be recomputed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -85,62 +84,48 @@ def make_cubes(blocks: Sequence[Block], counted: Iterable[CountArray]) -> Iterat
 
 
 @dataclass(frozen=True)
-class InPlay:
-    """The rows of a piece that no rule has covered, and those that the last rule covered."""
-
-    stay: Rows
-    left: Rows
-
-    def __sizeof__(self) -> int:
-        """Bytes, which a scheduler weighs before moving it."""
-        indices = (self.stay.index, self.left.index)
-        return sum(index.nbytes for index in indices if index is not None) + _OBJECT_BYTES
-
-
-@dataclass(frozen=True)
 class Piece:
-    """Rows of a table as bin numbers, in stores that have a feature each or several."""
+    """Rows of a table as the numbers of bins, in stores that have a column each or several."""
 
     stores: Sequence[Store]
     rows: Rows
     n_environments: int
 
     def __sizeof__(self) -> int:
-        """Bytes, which a scheduler weighs before moving it."""
+        """Return the bytes, which a scheduler of tasks weighs before it moves them."""
         return sum(store.n_bytes for store in self.stores) + _OBJECT_BYTES
 
-    def restrict(self, wanted: BoolArray, n_threads: int | None) -> Piece:
-        """The same codes over some of the rows, to be counted by so many threads."""
-        rows, _ = self.rows.split(~wanted)
-        stores = [store.restrict(rows) for store in self.stores]
-        for store in stores:
-            store.n_threads = n_threads or store.n_threads
+    def select(self, is_selected: BoolArray, n_threads: int | None = None) -> Piece:
+        """Make a piece of some rows with the same codes, counted by so many threads."""
+        rows, _ = self.rows.split(~is_selected)
+        stores = self.stores
+        if n_threads is not None:
+            stores = [store.use_threads(n_threads) for store in stores]
         return Piece(stores, rows, self.n_environments)
 
-    def start(self) -> InPlay:
-        """Every row is in play."""
-        return InPlay(self.rows, self.rows)
-
-    def count_totals(self) -> CountArray:
-        """All rows by (label, environment)."""
-        return self.rows.sizes.reshape(2, self.n_environments)
-
-    def keep(self, in_play: InPlay, rule: BinnedRule) -> InPlay:
-        """The rows that the rule covers leave."""
-        return InPlay(*self.split(in_play.stay, rule))
-
-    def keep_all(self, rules: Sequence[BinnedRule]) -> InPlay:
-        """The rows that any of the rules covers leave."""
-        return reduce(self.keep, rules, self.start())
-
     def split(self, rows: Rows, rule: BinnedRule) -> tuple[Rows, Rows]:
-        """Of some rows those that satisfy the rule, and those that it covers."""
+        """Split some rows into those of which a rule is true, and those that it covers."""
         return rows.split(self.find_covered(rows, rule))
 
-    def count(self, rows: Rows, block: int) -> CountArray:
-        """Some rows, by (feature, bin, label, environment), for one store of features."""
-        restricted = self.stores[block].restrict(rows)
-        return np.concatenate([cube.counts for cube in restricted.counts()])
+    def find_rows(self, path: Sequence[BinnedRule]) -> Rows:
+        """Find the rows of which every rule of a path is true."""
+        rows = self.rows
+        for rule in path:
+            rows, _ = self.split(rows, rule)
+        return rows
+
+    def count_rows(self, rows: Rows) -> CountArray:
+        """Count some rows by (outcome, environment)."""
+        return rows.sizes.reshape(2, self.n_environments)
+
+    def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
+        """Count some rows by (column, bin, outcome, environment), in blocks of columns."""
+        for store in self.stores:
+            yield from store.count_cubes(rows)
+
+    def count_block(self, rows: Rows, block: int) -> CountArray:
+        """Count some rows by (column, bin, outcome, environment), for one of the stores."""
+        return np.concatenate([cube.counts for cube in self.stores[block].count_cubes(rows)])
 
     def find_same_coverage(
         self, rows: Rows, rule: BinnedRule, others: Sequence[BinnedRule]
@@ -151,52 +136,57 @@ class Piece:
         return np.array(is_same, dtype=np.bool_)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        """All rows by the truth of each rule."""
+        """Count all rows by the truth of each rule."""
         tables = []
-        for some in self.rows.cut(ROW_CHUNK):
-            truths = [~self.find_covered(some, rule) for rule in rules]
-            cells = np.repeat(np.arange(2 * self.n_environments), some.sizes)
+        for part in self.rows.cut(ROW_CHUNK):
+            truths = [~self.find_covered(part, rule) for rule in rules]
+            cells = np.repeat(np.arange(2 * self.n_environments), part.sizes)
             tables.append(count_patterns(truths, cells, self.n_environments))
         return add_patterns(tables)
 
     def find_covered(self, rows: Rows, rule: BinnedRule) -> BoolArray:
-        """Which of some rows the rule covers."""
+        """Find which of some rows a rule covers: those of which it is false."""
         store = self.find_store(rule.feature)
         if store is None:  # what cannot be cut has one bin
             return np.full(len(rows), not rule.satisfied[0])
-        codes, is_covered = store.find_codes(rule.feature), ~rule.satisfied
-        covered: BoolArray = np.empty(len(rows), dtype=np.bool_)
-        for start in range(0, len(covered), ROW_CHUNK):
+
+        codes = store.find_codes(rule.feature)
+        is_covered_bin = ~rule.satisfied
+        is_covered: BoolArray = np.empty(len(rows), dtype=np.bool_)
+        for start in range(0, len(rows), ROW_CHUNK):
             part = slice(start, start + ROW_CHUNK)
-            own = codes[part] if rows.index is None else codes.take(rows.index[part])
-            is_covered.take(own, out=covered[part], mode="clip")  # else it is buffered
+            bins = codes[part] if rows.index is None else codes.take(rows.index[part])
+            is_covered_bin.take(bins, out=is_covered[part], mode="clip")  # else it is buffered
         store.release()
-        return covered
+        return is_covered
 
     def sum_values(
-        self, values: FloatArray, environments: Array, features: IntArray | None = None
+        self, values: FloatArray, environments: Array, columns: IntArray | None = None
     ) -> Iterator[CountCube]:
-        """Sums of values (sorted row, value) by (feature, bin, value, environment).
+        """Sum values (row, value) by (column, bin, value, environment), in blocks of columns.
 
-        A block of features at a time, of all or of some.
+        `environments` are those of the rows; `columns` are the wanted ones, by default all.
         """
         for store in self.stores:
-            of_store = store.features
-            own = of_store if features is None else np.intersect1d(of_store, features)
+            wanted = store.features
+            if columns is not None:
+                wanted = np.intersect1d(wanted, columns)
+            if len(wanted) == 0:
+                continue
             shape = store.n_bins, values.shape[1], self.n_environments
-            n_blocks = -(-len(own) * math.prod(shape) // BLOCK_CELLS)
-            for block in split_evenly(len(own), n_blocks) if len(own) else ():
+            n_blocks = -(-len(wanted) * math.prod(shape) // BLOCK_CELLS)
+            for block in split_evenly(len(wanted), n_blocks):
                 sums: Array = np.zeros((block.stop - block.start, *shape))
-                for each, feature in zip(sums, own[block].tolist(), strict=True):
-                    codes = self.rows.take(store.find_codes(feature))
-                    _kernels.add_values(codes, environments, values, each)
-                yield CountCube(own[block], sums, store.layout)
+                for sums_of_column, column in zip(sums, wanted[block].tolist(), strict=True):
+                    bins = self.rows.take(store.find_codes(column))
+                    _kernels.add_values(bins, environments, values, sums_of_column)
+                yield CountCube(wanted[block], sums, store.layout)
 
     def find_store(self, feature: int) -> Store | None:
-        """The store that has a feature."""
+        """Find the store that has a column; None if no store has it, since it cannot be cut."""
         for store in self.stores:
-            at = np.searchsorted(store.features, feature)
-            if at < len(store.features) and store.features[at] == feature:
+            place = np.searchsorted(store.features, feature)
+            if place < len(store.features) and store.features[place] == feature:
                 return store
         return None
 
@@ -220,7 +210,7 @@ def make_piece(
         ordered = np.empty((len(features), len(rows)), dtype=np.min_scalar_type(n_bins - 1))
         for row, feature in zip(ordered, features.tolist(), strict=True):
             row[position] = codes[feature]
-        stores.append(CodeStore(features, ordered, n_bins, rows, 1, layout))
+        stores.append(CodeStore(features, ordered, n_bins, 1, layout))
     return Piece(stores, rows, n_environments)
 
 

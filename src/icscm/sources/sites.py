@@ -248,15 +248,15 @@ class LocalSite(Site):
         self._piece = make_piece(codes, labels, numbers, n_environments, agreement.blocks)
 
     def count_totals(self) -> CountArray:
-        return self._piece.count_totals()
+        return self._piece.count_rows(self._piece.rows)
 
     def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
-        return self._piece.count(self._piece.keep_all(rules).stay, block)
+        return self._piece.count_block(self._piece.find_rows(rules), block)
 
     def find_same_coverage(
         self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        return self._piece.find_same_coverage(self._piece.keep_all(rules).stay, rule, others)
+        return self._piece.find_same_coverage(self._piece.find_rows(rules), rule, others)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         return self._piece.count_patterns(rules)

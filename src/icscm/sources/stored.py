@@ -73,7 +73,7 @@ class StoredSource:
         self.groups = groups
         self.piece = Piece(stores, rows, len(info.environments))
         self._rows_of_paths = RowsOfPaths(rows, self.piece.split)
-        self._in_play = self.piece.start()
+        self._path: RulePath = ()
 
     @property
     def clusters(self) -> "StoredClusters | None":
@@ -91,19 +91,18 @@ class StoredSource:
 
         With several stores the first of all tied rules could be in any of them.
         """
-        if len(self.piece.stores) != 1 or self.piece.stores[0].shortlister is None:
+        stores = self.piece.stores
+        if len(stores) != 1 or not stores[0].has_shortlister:
             return None
         return StoredShortlister(self)
 
     def count_rows(self, path: RulePath = ()) -> CountArray:
         """Count the rows of a path by (outcome, environment)."""
-        return self.find_rows(path).sizes.reshape(2, len(self.environments)).copy()
+        return self.piece.count_rows(self.find_rows(path)).copy()
 
     def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
         """Count the rows of a path by (column, bin, outcome, environment)."""
-        rows = self.find_rows(path)
-        for store in self.piece.stores:
-            yield from store.restrict(rows).counts()
+        return self.piece.count_cubes(self.find_rows(path))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """Count all rows by the truth of each rule."""
@@ -130,7 +129,7 @@ class StoredSource:
         return self.columns
 
     def draw(self, wanted: BoolArray, n_threads: int | None = 1) -> Self:
-        return self.make_part(self.piece.restrict(wanted, n_threads))
+        return self.make_part(self.piece.select(wanted, n_threads))
 
     def number_units(self, codes: IntArray | None = None) -> IntArray:
         return self.rows.number_units(codes)
@@ -139,8 +138,8 @@ class StoredSource:
         return self.rows.list_groups()
 
     def count_clusters(self, rules: Sequence[BinnedRule]) -> CountArray:
-        assert self.groups is not None
-        return cluster_sums.count_clusters(self.piece, self._in_play.stay, self.groups, rules)
+        assert self.clusters is not None
+        return self.clusters.count_moments(self._path, rules)
 
     def count_cluster_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
         assert self.clusters is not None
@@ -170,13 +169,10 @@ class StoredSource:
         return self.count_rows()
 
     def counts(self) -> Iterator[CountCube]:
-        for store in self.piece.stores:
-            yield from store.counts()
+        return self.count_cubes(self._path)
 
     def keep(self, rule: BinnedRule) -> None:
-        self._in_play = self.piece.keep(self._in_play, rule)
-        for store in self.piece.stores:
-            store.remove(self._in_play.left, self._in_play.stay)
+        self._path = (*self._path, rule)
 
     def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
         return self.count_cubes(tuple(path))
@@ -192,7 +188,7 @@ class StoredRows:
 
     def select(self, is_selected: BoolArray, n_threads: int | None = 1) -> StoredSource:
         """Make a source of some rows, which are not binned again."""
-        return self._source.make_part(self._piece.restrict(is_selected, n_threads))
+        return self._source.make_part(self._piece.select(is_selected, n_threads))
 
     def take(self, table_rows: Array, n_threads: int | None = None) -> StoredSource:
         """Make a source of some rows, given by their numbers in the table."""
@@ -354,6 +350,4 @@ class StoredShortlister:
         """List the columns that can matter; where the card cannot decide, it lists a column."""
         (store,) = self._source.piece.stores
         rows_of_path = self._source.find_rows(query.path)
-        shortlister = store.restrict(rows_of_path).shortlister
-        assert shortlister is not None  # else the source would have none
-        return shortlister.shortlist(query)
+        return store.make_shortlister(rows_of_path).shortlist(query)

@@ -199,12 +199,12 @@ def fill_slots(known, slots):
         slots[slot] = number + 1
 
 
-def count_codes(codes, rows, bounds, sign, out):
+def count_codes(codes, rows, bounds, out):
     listed = codes if rows is None else codes[:, rows]
     for f in range(codes.shape[0]):
         for s in range(len(bounds) - 1):
             segment = listed[f, bounds[s] : bounds[s + 1]]
-            out[f, :, s] += sign * np.bincount(segment, minlength=out.shape[1])
+            out[f, :, s] += np.bincount(segment, minlength=out.shape[1])
 
 
 def sort_cells(labels, environments, n_environments, position, bounds):
@@ -243,11 +243,6 @@ def count_tiles(tiles, places, masks, bounds, n_in_play, out: Array):
     for s, (start, stop) in enumerate(pairwise(bounds)):
         out[:, 1, s] = ones[:, start:stop].sum(axis=1).ravel()[: len(out)]
     out[:, 0] = n_in_play - out[:, 1]
-
-
-def clear_bits(words, bits):
-    for bit in bits.tolist():
-        words[bit // 64] &= ~np.uint64(1 << (bit % 64))
 
 
 def add_values(codes, environments, values, sums: Array):

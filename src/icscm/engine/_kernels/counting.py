@@ -13,7 +13,6 @@ from numba.extending import intrinsic, register_jitable
 
 from icscm._constants import SHORT_SEGMENT
 from icscm.compiling import compiled
-from icscm.engine._kernels.hashing import BIT_MASK, ONE, WORD_SHIFT
 
 _BYTES = ir.VectorType(ir.IntType(8), 16)
 _WIDE_BYTES = ir.VectorType(ir.IntType(16), 16)
@@ -91,8 +90,8 @@ def _find_row(rows, i):
 
 
 @compiled
-def count_codes(codes, rows, bounds, sign, out):
-    """out[feature, bin, segment] += sign for each sample of the segment in that bin.
+def count_codes(codes, rows, bounds, out):
+    """out[feature, bin, segment] += 1 for each sample of the segment in that bin.
 
     `rows` lists the samples, segment by segment; None means all of them, in their order.
     """
@@ -103,7 +102,7 @@ def count_codes(codes, rows, bounds, sign, out):
             i, stop = bounds[s], bounds[s + 1]
             if stop - i < SHORT_SEGMENT:
                 while i < stop:
-                    out[f, column[_find_row(rows, i)], s] += sign
+                    out[f, column[_find_row(rows, i)], s] += 1
                     i += 1
                 continue
             # four histograms: equal neighbours do not wait for each other's increment
@@ -117,7 +116,7 @@ def count_codes(codes, rows, bounds, sign, out):
                 local[0, column[_find_row(rows, i)]] += 1
                 i += 1
             for b in range(out.shape[1]):
-                out[f, b, s] += sign * (local[0, b] + local[1, b] + local[2, b] + local[3, b])
+                out[f, b, s] += local[0, b] + local[1, b] + local[2, b] + local[3, b]
                 local[0, b] = local[1, b] = local[2, b] = local[3, b] = 0
 
 
@@ -172,13 +171,6 @@ def count_bits(words, in_play, word_bounds, n_in_play, out):
                 ones += _popcount(words[f, w] & in_play[0, w])
             out[f, 1, s] = ones
             out[f, 0, s] = n_in_play[s] - np.int64(ones)
-
-
-@compiled
-def clear_bits(words, bits):
-    """Turn the listed bits off."""
-    for bit in bits:
-        words[bit >> WORD_SHIFT] &= ~(ONE << np.uint64(bit & BIT_MASK))
 
 
 def _swap_bits(builder, one, other, shift):

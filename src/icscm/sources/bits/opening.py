@@ -11,6 +11,7 @@ Samples without a label are in no tile; the masks mark the samples in play.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,19 @@ _MAX_UNSORTED = 8
 _MAX_READ_CELLS = 250_000_000
 
 
+@dataclass(frozen=True)
+class Masks:
+    """Which bits of a pattern's words to count: segment s has those from `bounds[s]` on.
+
+    `words` are the numbers of words, `masks` the bits of them, `n_rows` the bits of each segment.
+    """
+
+    words: Array
+    masks: Array
+    bounds: IntArray
+    n_rows: IntArray
+
+
 class PackedStore(Store):
     """The patterns of a packed store, of which `order` are the samples that count, sorted.
 
@@ -79,7 +93,6 @@ class PackedStore(Store):
         is_new = [np.diff(each, prepend=-1) != 0 for each in (self._word, segments)]
         self._starts = np.flatnonzero(is_new[0] | is_new[1])
         self._segments = segments[self._starts]
-        self._set_in_play(rows)
 
     @property
     def n_bytes(self) -> int:
@@ -89,29 +102,36 @@ class PackedStore(Store):
         words = self._bits.read_feature(feature)
         return unpack(words, len(self._bits.samples)).view(np.uint8)[self.order]
 
-    def _set_in_play(self, rows: Rows) -> None:
-        is_in_play = np.zeros(len(self.order), dtype=np.bool_)
-        is_in_play[slice(None) if rows.index is None else rows.index] = True
-        masks = np.bitwise_or.reduceat(np.where(is_in_play, self._bit, 0), self._starts)
-        used, n_in_play = np.flatnonzero(masks), rows.sizes.astype(COUNT_DTYPE)
-        bounds = np.searchsorted(self._segments[used], np.arange(len(rows.bounds)))
-        places = self._word[self._starts[used]].astype(np.uint32)
-        self._masked = places, masks[used], bounds, n_in_play
-
-    def counts(self) -> Iterator[CountCube]:
-        n_patterns, n_segments = self._bits.n_patterns, len(self._masked[3])
+    def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
+        n_patterns = self._bits.n_patterns
         n_threads = self.n_threads if self.n_bytes >= 8 * MIN_THREADED_CELLS else 1
         # whole tiles; some blocks of the patterns that share a checksum, or a part of one
-        size = max(1, PACKED_BLOCK_CELLS // (2 * n_segments))
+        size = max(1, PACKED_BLOCK_CELLS // (2 * len(rows.sizes)))
         multiple = max(BLOCK_PATTERNS, WORD_BITS) if size >= BLOCK_PATTERNS else WORD_BITS
         blocks = split_evenly(n_patterns, -(-n_patterns // size), multiple)
-        return run_ahead(partial(self._count_block, self._masked), blocks, n_threads)
+        count_block = partial(self._count_block, self._make_masks(rows))
+        return run_ahead(count_block, blocks, n_threads)
 
-    def _count_block(self, masked: tuple[Array, ...], block: slice) -> CountCube:
-        cube = np.empty((block.stop - block.start, 2, len(masked[3])), dtype=COUNT_DTYPE)
-        _kernels.count_tiles(self._read_tiles(block), *masked, cube)
+    def _make_masks(self, rows: Rows) -> "Masks":
+        """Make the masks that select some of the samples from the words of a pattern."""
+        is_counted = rows.mark(len(self.order))
+        masks = np.bitwise_or.reduceat(np.where(is_counted, self._bit, 0), self._starts)
+        used = np.flatnonzero(masks)
+        return Masks(
+            words=self._word[self._starts[used]].astype(np.uint32),
+            masks=masks[used],
+            bounds=np.searchsorted(self._segments[used], np.arange(len(rows.bounds))),
+            n_rows=rows.sizes.astype(COUNT_DTYPE),
+        )
+
+    def _count_block(self, masks: "Masks", block: slice) -> CountCube:
+        n_patterns = block.stop - block.start
+        counts = np.empty((n_patterns, 2, len(masks.n_rows)), dtype=COUNT_DTYPE)
+        _kernels.count_tiles(
+            self._read_tiles(block), masks.words, masks.masks, masks.bounds, masks.n_rows, counts
+        )
         first, n_alike = self._bits.copies.describe(block)
-        return CountCube(first, cube.reshape(len(cube), 2, 2, -1), n_alike=n_alike)
+        return CountCube(first, counts.reshape(n_patterns, 2, 2, -1), n_alike=n_alike)
 
     def _read_tiles(self, block: slice) -> Array:
         """Tiles (group, word, pattern) of a block of patterns, of which each has always the same.

@@ -205,7 +205,7 @@ class DaskSource:
         self.notes = info.notes
         self._blocks = blocks
         self._pieces, self._homes = persist(pieces), [""] * len(pieces)
-        self._totals: CountArray = self._ask("sum", ADD_COUNTS, "total", Piece.count_totals)
+        self._totals: CountArray = self._ask("sum", ADD_COUNTS, "total", count_all_rows)
         self._pieces, self._homes = order_by_worker(self._pieces)
         all_rows = persist(map_tasks("rows", get_rows, self._pieces))
         self._rows_of_paths = RowsOfPaths(all_rows, self._split)
@@ -216,13 +216,15 @@ class DaskSource:
         if not path:
             return self._totals.copy()
         counts: CountArray = self._ask(
-            "sum", ADD_COUNTS, "total", count_some_rows, self._rows_of_paths.find(path)
+            "sum", ADD_COUNTS, "total", Piece.count_rows, self._rows_of_paths.find(path)
         )
         return counts
 
     def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
         """Count the rows of a path by (column, bin, outcome, environment)."""
-        return make_cubes(self._blocks, self._count(Piece.count, self._rows_of_paths.find(path)))
+        return make_cubes(
+            self._blocks, self._count(Piece.count_block, self._rows_of_paths.find(path))
+        )
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """Count all rows by the truth of each rule."""
@@ -294,9 +296,9 @@ def get_rows(piece: Piece) -> Rows:
     return piece.rows
 
 
-def count_some_rows(piece: Piece, rows: Rows) -> CountArray:
-    """Count some rows of a piece by (outcome, environment)."""
-    return rows.sizes.reshape(2, piece.n_environments)
+def count_all_rows(piece: Piece) -> CountArray:
+    """Count all rows of a piece by (outcome, environment)."""
+    return piece.count_rows(piece.rows)
 
 
 def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:

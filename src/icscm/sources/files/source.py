@@ -247,19 +247,18 @@ class CodeFile:
 
 @dataclass(eq=False)
 class MappedStore(CodeStore):
-    """Columns of one layout in a code file; `block_features` of them are resident at a time."""
+    """Columns of one layout in a code file; `block_columns` of them are resident at a time."""
 
     file: CodeFile
-    block_features: int
+    block_columns: int
 
     def release(self) -> None:
         self.file.release()
 
-    def _add_counts(self, block: slice, rows: Rows, sign: int, cube: CountArray) -> None:
-        n_blocks = -(-len(cube) // self.block_features)
-        for part in split_evenly(len(cube), n_blocks):
-            features = slice(block.start + part.start, block.start + part.stop)
-            super()._add_counts(features, rows, sign, cube[part])
+    def _count_into(self, counts: CountArray, block: slice, rows: Rows) -> None:
+        for part in split_evenly(len(counts), -(-len(counts) // self.block_columns)):
+            columns = slice(block.start + part.start, block.start + part.stop)
+            super()._count_into(counts[part], columns, rows)
             self.release()
 
 
@@ -276,14 +275,22 @@ def make_mapped_source(
     A row takes a few bytes of memory: its number, while in play, and where it went, `position`.
     """
     layouts = [info.candidates.find_layout(feature) for feature in features]
-    numbers, rows = np.array(features, dtype=np.int64), file.rows
+    columns = np.array(features, dtype=np.int64)
+    rows = file.rows
     stores = []
     for layout in dict.fromkeys(layouts):
         first = layouts.index(layout)
-        alike = slice(first, first + layouts.count(layout))
-        n_bins = int(info.candidates.count_bins(numbers[alike]).max())
-        own = numbers[alike], file.codes[alike], n_bins, rows, file.n_threads, layout
-        stores.append(MappedStore(*own, file, max(1, block_bytes // max(1, len(rows)))))
+        neighbours = slice(first, first + layouts.count(layout))
+        store = MappedStore(
+            features=columns[neighbours],
+            codes=file.codes[neighbours],
+            n_bins=int(info.candidates.count_bins(columns[neighbours]).max()),
+            n_threads=file.n_threads,
+            layout=layout,
+            file=file,
+            block_columns=max(1, block_bytes // max(1, len(rows))),
+        )
+        stores.append(store)
     return StoredSource(info, place(stores, rows, device), rows, position)
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -182,6 +183,7 @@ class CardBits(Store):
     n_alike: Any = None
     n_bins: int = 2
     n_threads: int = 1
+    has_shortlister: bool = True
 
     def __post_init__(self) -> None:
         self.n_alike = None if self.n_alike is None else self.card.send(self.n_alike)
@@ -198,6 +200,15 @@ class CardBits(Store):
         at = np.searchsorted(self.features, [feature])
         (words,) = self.card.bring(self.take(at))
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.rows)]
+
+    def restrict(self, rows: Rows) -> Self:
+        """The same columns with just these rows in play; the two share the columns."""
+        restricted = copy(self)
+        restricted._set_in_play(rows)
+        return restricted
+
+    def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
+        return self.restrict(rows).counts()
 
     def _set_in_play(self, rows: Rows) -> None:
         bits = np.zeros(count_padded(len(self.rows)), dtype=np.uint8)
@@ -225,6 +236,7 @@ class CardBits(Store):
         return out
 
     def counts(self) -> Iterator[CountCube]:
+        """The counts of all columns over the rows in play."""
         with translate_card_errors():
             for part, words in self.parts(max(1, BLOCK_CELLS // (2 * len(self._in_play)))):
                 yield self._make_cube(part, words)
@@ -292,10 +304,8 @@ class CardBits(Store):
             self.judge(words, query, totals[part], codes[part])
         return Screened(totals, codes, query)
 
-    @property
-    def shortlister(self) -> "CardBits":
-        """Itself."""
-        return self
+    def make_shortlister(self, rows: Rows) -> "CardBits":
+        return self.restrict(rows)
 
     @translate_card_errors()
     def shortlist(self, query: ShortlistQuery) -> Shortlist:
