@@ -126,7 +126,7 @@ def measure_rates(source) -> dict[str, float]:
 
 
 def count(source) -> None:
-    for _ in source.counts():
+    for _ in source.count_cubes():
         pass
 
 

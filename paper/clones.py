@@ -113,7 +113,8 @@ def compute_p_value(
     design = np.ones(n_places)
     if groups is not None:
         source = open_memory(x[:, np.newaxis], y, environments=places, groups=groups).source
-        squares = source.square_residuals([], rates[np.newaxis])
+        assert source.clusters is not None
+        squares = source.clusters.square_residuals([], rates[np.newaxis])
         design = compute_design_effects(squares, sizes * rates * (1 - rates), sizes)
     sums = [np.bincount(places, each * x, n_places) / design for each in (g, h)]
     totals = [np.bincount(places, each, n_places) / design for each in (g, h)]

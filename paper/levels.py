@@ -105,10 +105,10 @@ def reject_leaf(design: Design, difference: float, rng: np.random.Generator) -> 
     own = {"sample_weight": weights, "groups": None if is_single else group}
     source = open_memory(feature[:, np.newaxis], y, environments=place, **own).source
     rule = BinnedRule(0, np.array([False, True]))
-    (cube,) = source.counts()
+    (cube,) = source.count_cubes()
     leaf, effects = cube.counts[:, 0], None
-    if source.groups is not None:
-        effects = compute_leaf_design_effects(leaf, source.count_clusters([rule]))
+    if source.clusters is not None:
+        effects = compute_leaf_design_effects(leaf, source.clusters.count_moments((), [rule]))
     corrected = compute_corrected(ChiSquaredTest(), leaf, effects)
     return bool(naive[0] <= ALPHA), bool(corrected[0] <= ALPHA)
 

@@ -377,11 +377,8 @@ class RowAccess(Protocol):
         What is drawn by these numbers does not depend on the names of environments and groups.
         """
 
-    def to_table_order(self, values: Array) -> Array:
-        """Return values of the rows in the order of the table."""
-
-    def from_table_order(self, values: Array) -> Array:
-        """Return values that are in the order of the table in that of the rows."""
+    def list_in_table_order(self) -> IntArray:
+        """List the rows as they come in the table, of which some may be left out."""
 
     def list_columns(self) -> IntArray:
         """List the columns that can be cut, ascending."""

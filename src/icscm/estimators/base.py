@@ -34,7 +34,7 @@ def warn_of_environments(countable: Countable[Any], lost: str) -> None:
     """Warn of environments that are missing or sparse."""
     source = countable.source
     if countable.has_environments:
-        warn_of_sparse(source.count_totals(), source.environments, source.classes)
+        warn_of_sparse(source.count_rows(), source.environments, source.classes)
         return
     why = f"No environments were given, so {lost}."
     warn(f"{why} Pass fit(X, y, environments=...).", NoEnvironmentsWarning)
@@ -227,7 +227,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         """Keep what is known of the table."""
         self.classes_ = countable.classes
         #: training samples by label and environment
-        self.class_counts_: LeafCounts = freeze_counts(countable.source.count_totals())
+        self.class_counts_: LeafCounts = freeze_counts(countable.source.count_rows())
         self.n_features_in_ = countable.n_features
         places = tuple(countable.source.environments)
         self.environments_ = places if countable.has_environments else None

@@ -89,7 +89,7 @@ class SCMClassifier(BaseRuleClassifier):
     def _make_settings(self, countable: Countable[Any]) -> Settings:
         if self.model_type != "auto":
             return self._make_shaped(countable, self.model_type)
-        if (known := vars(self).get("shape_")) is None and not hasattr(countable.source, "draw"):
+        if (known := vars(self).get("shape_")) is None and countable.source.rows is None:
             auto = Parameter("model_type", "auto")
             raise IcscmError(auto, " holds out rows, which is not possible here; choose a shape")
         return self._make_shaped(countable, "conjunction" if known is None else known.chosen)
@@ -98,7 +98,7 @@ class SCMClassifier(BaseRuleClassifier):
         """The settings of a conjunction or a disjunction."""
         p = self.p
         if isinstance(p, str):  # "balanced"
-            negative, positive = countable.source.count_totals().sum(axis=1).tolist()
+            negative, positive = countable.source.count_rows().sum(axis=1).tolist()
             p = negative / positive
             p = 1.0 / p if shape == "disjunction" else p
         weights = check_weights(self.feature_weights, countable.n_features, countable.names)
@@ -231,7 +231,8 @@ class ICSCMClassifier(SCMClassifier):
             raise IcscmError("with ", *names, f" must be {wanted}; got {self.margin!r}")
 
     def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
-        unit = getattr(getattr(countable.source, "groups", None), "unit", 1.0)
+        clusters = countable.source.clusters
+        unit = 1.0 if clusters is None else clusters.unit
         n_least = self.min_samples_leaf
         n_least = n_least if n_least == 1 else ceil(unit * n_least)
         plain = super()._make_shaped(countable, shape)
@@ -240,13 +241,13 @@ class ICSCMClassifier(SCMClassifier):
         check_several(countable.source.environments)
         alpha = self.alpha
         if isinstance(alpha, str):  # "auto"
-            alpha = choose_alpha(int(countable.source.count_totals().sum() / unit))
+            alpha = choose_alpha(int(countable.source.count_rows().sum() / unit))
         own: dict[str, Any] = {e.name: getattr(self, e.name, None) for e in fields(plain)}
         own |= {"p": plain.p, "feature_weights": plain.feature_weights, "model_type": shape}
         own |= {"alpha": float(alpha), "test": make_test(self.test), "min_evidence": 0.0}
         own |= {"min_samples_leaf": n_least}
         if isinstance(self.min_utility, str):  # "auto"
-            n_bins = countable.source.candidates.count_bins(np.arange(countable.n_features))
+            n_bins = countable.source.columns.count_bins(np.arange(countable.n_features))
             evidence = find_least_evidence(2 * int((n_bins - 1).sum()))
             own |= {"min_utility": 0.0}
             own["min_evidence"] = average_design(countable.source) * evidence

@@ -88,7 +88,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
 
     def _learn(self, countable: Countable[Any]) -> None:
         source = countable.source
-        if not hasattr(source, "draw"):
+        if source.rows is None:
             raise IcscmError(
                 "a forest draws rows, which is not possible with these samples; fit it on a table "
                 "in memory or with fit_dataset, or use InvariantTreeClassifier"

@@ -99,19 +99,18 @@ class InvariantScoreClassifier(BaseRuleClassifier):
 
     def _make_settings(self, countable: Countable[Any]) -> ScoreSettings:
         source = countable.source
-        if not hasattr(source, "sum_residuals"):
+        if source.rows is None:
             raise IcscmError(
                 "a score sums residuals of rows, which is not possible with these samples; fit it "
                 "on a table in memory or with fit_dataset, or use InvariantTreeClassifier"
             )
         if self.tolerance is not None and countable.has_environments:
             check_several(source.environments)
-        totals = source.count_totals()
+        totals = source.count_rows()
         share = self.min_samples_leaf
         rate = totals[1].sum() / totals.sum()
         least = (share * totals.sum() if share < 1 else share) * rate * (1.0 - rate)
-        every = [store.features for store in source.piece.stores]
-        features = np.concatenate(every) if every else np.empty(0, dtype=np.int64)
+        features = source.rows.list_columns()
         sizes = self.max_terms, self.max_points
         return ScoreSettings(features, *sizes, least, average_design(source))
 
@@ -136,8 +135,8 @@ class InvariantScoreClassifier(BaseRuleClassifier):
 
         source, names = countable.source, countable.names
         table = read_values(source)
-        labels, environments = source.list_cells()
-        order = np.argsort(source.number_units())  # as in the table
+        cells = source.rows.list_cells()
+        order = source.rows.list_in_table_order()
         selector = _Screen(
             tolerance=self.tolerance or 0.0,
             min_replication=self.min_replication,
@@ -146,9 +145,12 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         )
         shown = {format_name(j if names is None else names[j]): j for j in table}
         frame = pandas.DataFrame(dict(zip(shown, table.values(), strict=True))).iloc[order]
-        places = np.array([*source.environments, None], dtype=object)[environments[order]]
-        groups = None if source.groups is None else source.number_units(source.list_groups())[order]
-        found = selector.fit(frame, labels[order], environments=places, groups=groups).screen_
+        places = np.array([*source.environments, None], dtype=object)[cells.environments[order]]
+        groups = source.rows.list_groups()
+        if groups is not None:
+            groups = source.rows.number_units(groups)[order]
+        outcomes = cells.outcomes[order]
+        found = selector.fit(frame, outcomes, environments=places, groups=groups).screen_
         features = [shown[name] for name in found["column"]]
         self.screen_ = found.assign(column=[j if names is None else names[j] for j in features])
         rows = [*zip(features, found.to_dict("records"), strict=True)]
@@ -187,29 +189,27 @@ def read_values(source: Any) -> dict[int, Any]:
     import pandas
 
     columns: dict[int, Any] = {}
-    for store in source.piece.stores:
-        for feature in store.features.tolist():
-            layout = source.candidates.find_layout(feature)
-            codes = source.piece.rows.take(store.find_codes(feature)).astype(np.int64)
-            codes -= layout.has_missing  # -1 where missing
-            cuts = [Cut(feature, k, False) for k in range(int(codes.max(initial=0)) + 1)]
-            if layout.nominal:
-                rules = map(source.candidates.make_rule, cuts)
-                levels = ["rare levels" if r.pooled else str(r.levels[0]) for r in rules]
-                columns[feature] = pandas.Categorical.from_codes(codes, levels)
-                continue
-            rules = map(source.candidates.make_rule, cuts[:-1])
-            edges = [float(getattr(r, "threshold", k)) for k, r in enumerate(rules)] or [0.0]
-            values = np.array([*edges, max(2 * edges[-1], edges[-1] + 1.0), np.nan])
-            columns[feature] = values[codes]
-            store.release()
-    return dict(sorted(columns.items()))
+    for feature in source.rows.list_columns().tolist():
+        layout = source.columns.find_layout(feature)
+        codes = source.rows.read_bins(feature).astype(np.int64)
+        codes -= layout.has_missing  # -1 where missing
+        cuts = [Cut(feature, k, False) for k in range(int(codes.max(initial=0)) + 1)]
+        if layout.nominal:
+            rules = map(source.columns.make_rule, cuts)
+            levels = ["rare levels" if r.pooled else str(r.levels[0]) for r in rules]
+            columns[feature] = pandas.Categorical.from_codes(codes, levels)
+            continue
+        rules = map(source.columns.make_rule, cuts[:-1])
+        edges = [float(getattr(r, "threshold", k)) for k, r in enumerate(rules)] or [0.0]
+        values = np.array([*edges, max(2 * edges[-1], edges[-1] + 1.0), np.nan])
+        columns[feature] = values[codes]
+    return columns
 
 
 def _record(source: Any, feature: int, row: dict[str, Any]) -> RejectedColumn:
     """What the trace has of a rejected column: the rule of the screen, share and effects."""
-    make, layout = source.candidates.make_rule, source.candidates.find_layout(feature)
-    n_bins = int(source.candidates.count_bins(np.array([feature]))[0]) - layout.has_missing
+    make, layout = source.columns.make_rule, source.columns.find_layout(feature)
+    n_bins = int(source.columns.count_bins(np.array([feature]))[0]) - layout.has_missing
     n_cuts = n_bins if layout.nominal else n_bins - 1
     places = product(range(-1, n_cuts), (False, True), (False, True))
     rules = {str(rule): rule for rule in (make(Cut(feature, *each)) for each in places)}

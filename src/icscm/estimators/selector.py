@@ -213,7 +213,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             columns = columns[columns != worst]
         self._support: BoolArray = ~np.isin(np.arange(n_columns), [*reasons])
         self._keep(effects, reasons, replication, rounds, source)
-        self._warn(source.count_totals())
+        self._warn(source.count_rows())
 
     def _make_folds(self, X: Any, labels: Array, groups: Any, seed: int) -> list[Any]:
         cv = self.cv
@@ -249,7 +249,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             at = find_extreme_environments([None if each != each else each for each in known])
             row = {"column": name, "verdict": verdict, "reason": reason}
             row |= {key: getattr(column, key) for key in ("round", "share", "p_value", "question")}
-            row["rule"] = "" if column.cut is None else str(source.candidates.make_rule(column.cut))
+            row["rule"] = "" if column.cut is None else str(source.columns.make_rule(column.cut))
             for end, k in zip(("lowest", "highest"), at or (None, None), strict=True):
                 row[f"{end}_effect"] = np.nan if k is None else known[k]
                 row[f"{end}_environment"] = None if k is None else environments[k]

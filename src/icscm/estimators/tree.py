@@ -38,7 +38,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
             tolerance = None
         if tolerance is not None:
             check_several(countable.source.environments)
-        n_samples = int(countable.source.count_totals().sum())
+        n_samples = int(countable.source.count_rows().sum())
         least = self.min_samples_leaf
         return TreeSettings(
             invariance=self.invariance,

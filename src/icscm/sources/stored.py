@@ -222,26 +222,18 @@ class StoredRows:
         """Number the rows, or codes of them, by their first appearance in the table."""
         import pandas
 
-        order = self._find_table_order()
+        order = self.list_in_table_order()
         units = np.empty(len(order), dtype=np.int64)
         units[order] = np.arange(len(order))
         if codes is not None:
             units[order] = pandas.factorize(codes[order])[0]
         return units
 
-    def to_table_order(self, values: Array) -> Array:
-        """Return values of the rows in the order of the table."""
-        return values[self._find_table_order()]
-
-    def from_table_order(self, values: Array) -> Array:
-        """Return values that are in the order of the table in that of the rows."""
-        in_order_of_rows = np.empty_like(values)
-        in_order_of_rows[self._find_table_order()] = values
-        return in_order_of_rows
-
-    def _find_table_order(self) -> IntArray:
-        """Find the rows in the order of the table, in which some of its rows may be left out."""
+    def list_in_table_order(self) -> IntArray:
+        """List the rows as they come in the table, of which some may be left out."""
         position = self._source.position
+        if self._all_rows.index is None:
+            return position
         row_of_table = np.empty_like(position)
         row_of_table[position] = np.arange(len(position), dtype=position.dtype)
         return np.argsort(self._all_rows.take(row_of_table))

@@ -277,7 +277,7 @@ def check_presence(
     check_value("alpha", alpha, allow("float (0, 1)"))
     source = countable.source
     check_several(source.environments)
-    known = source.count_totals(), source.environments, source.classes
+    known = source.count_rows(), source.environments, source.classes
     found = _make_checkup(*known, alpha, countable.n_features, _find_strongest(source))
     return replace(found, advice=_advise(found, words))
 
@@ -285,7 +285,7 @@ def check_presence(
 def _find_strongest(source: CountSource) -> list[Association]:
     """The features that are most strongly associated with the environment, of millions."""
     best: list[tuple[float, int, Codes]] = []
-    for cube in source.counts():
+    for cube in source.count_cubes():
         tables = cube.counts.sum(axis=2)  # (feature, absent or present, environment)
         of_value, of_environment = tables.sum(axis=2, keepdims=True), tables.sum(axis=1)[:, None]
         expected = of_value * of_environment / max(1, int(tables[0].sum()))
@@ -294,7 +294,7 @@ def _find_strongest(source: CountSource) -> list[Association]:
         top = np.argsort(-strength, kind="stable")[:N_LISTED]
         found = zip(strength[top].tolist(), cube.features[top].tolist(), tables[top], strict=True)
         best = sorted([*best, *found], key=lambda each: (-each[0], each[1]))[:N_LISTED]
-    rules = [source.candidates.make_rule(Cut(feature, 0, negated=False)) for _, feature, _ in best]
+    rules = [source.columns.make_rule(Cut(feature, 0, negated=False)) for _, feature, _ in best]
     return [compute_association(r.feature, each[2]) for r, each in zip(rules, best, strict=True)]
 
 

@@ -28,6 +28,7 @@ from icscm.model.splits import CHAINS
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.sources.memory import MemorySource, open_memory
+from icscm.sources.stored import StoredSource
 from icscm.tables.labels import encode_environments, number_environments, take_environments
 from icscm.validation.folds import format_model
 
@@ -229,7 +230,7 @@ def stability_selection(
         X, y, environments=environments, groups=groups, preparation=estimator.prepare()
     )
     source, settings = samples.source, estimator.make_settings(samples)
-    n_rows = int(source.count_totals().sum())
+    n_rows = int(source.count_rows().sum())
     # by first appearance: names do not matter
     numbers = pd.factorize(number_environments(environments, n_rows)[0])[0]
     codes = np.arange(n_rows)
@@ -239,7 +240,7 @@ def stability_selection(
     units = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
     n_usable, n_threads = _count_usable(source, settings), count_threads(estimator.n_jobs)
 
-    def learn(part: MemorySource) -> Model:
+    def learn(part: StoredSource) -> Model:
         """The model of some rows, binned like all rows."""
         fitted = clone(estimator).fit_counts(replace(samples, source=part, is_part=True))
         model: Model = fitted.model_
@@ -247,8 +248,8 @@ def stability_selection(
 
     def learn_drawn(drawn: NDArray[np.intp]) -> Model | None:
         rows = drawn if groups is None else np.flatnonzero(np.isin(codes, drawn))
-        part = source.take(rows, n_threads=1)
-        return learn(part) if part.count_totals().any(axis=1).all() else None
+        part = source.rows.take(rows, n_threads=1)
+        return learn(part) if part.count_rows().any(axis=1).all() else None
 
     rng = make_generator(random_state)
     subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
@@ -281,8 +282,8 @@ def draw_subsample(units: Sequence[NDArray[np.intp]], rng: np.random.Generator) 
 def _count_usable(source: MemorySource, settings: Any) -> int:
     """The number of features with a candidate rule: not dropped, constant or of weight 0."""
     usable: set[int] = set()
-    for cube in source.counts():
-        cube = expand(cube, source.candidates)
+    for cube in source.count_cubes():
+        cube = expand(cube, source.columns)
         n_values = (cube.counts.sum(axis=(2, 3)) > 0).sum(axis=1)
         usable.update(cube.features[n_values > 1].tolist())
     weights = getattr(settings, "feature_weights", None)
