@@ -35,7 +35,7 @@ ANSWERS = [
     (335, 335, 290, 70, ["InvariantCausalPrediction", "for values that are discrete"]),
     (650, 335, 290, 70, ["InvariantTreeClassifier", "one tree, to be read"]),
     (20, 430, 290, 50, ['search="exhaustive"', "where rows are few"]),
-    (335, 430, 290, 50, ["TreeCausalPrediction", "for numbers"]),
+    (335, 430, 290, 50, ['model="tree"', "for numbers"]),
     (650, 430, 290, 50, ["InvariantForestClassifier", "many trees, often more accurate"]),
     (650, 500, 290, 50, ["InvariantScoreClassifier", "points to add up"]),
     (650, 570, 290, 50, ["InvariantFeatureSelector", "your own learner, on screened columns"]),

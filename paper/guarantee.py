@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from icscm import TreeCausalPrediction
-from icscm.search.tree_sets import SetSettings, SetTester
+from icscm import InvariantCausalPrediction
+from icscm.search.tree_sets import TreeTester, TreeTestSettings
 from icscm.sources.memory import make_memory_source
 from paper.alpha import READINGS
 from paper.base import Options, Summary, Table
@@ -59,7 +59,7 @@ def run_task(task: Task, seed: int) -> Row:
     train = simulate(task, seed, share=1.0, **knobs)
     row: Row = dict.fromkeys(MEASURES, "")
     row["truth rejected"] = int(_test_parents(train) <= ALPHA)
-    selector = TreeCausalPrediction(alpha=ALPHA, random_state=seed % 2**32)
+    selector = InvariantCausalPrediction(model="tree", alpha=ALPHA, random_state=seed % 2**32)
     selector.fit(train.X, train.y, environments=train.environments)
     found = {"": train.name(selector.parents_ or ())}
     if task["features"] == "binary":
@@ -76,7 +76,8 @@ def _test_parents(train: Training) -> float:
     own = train.X, train.y, numbers
     source = make_memory_source(*own, environment_labels=names.tolist(), n_jobs=1)
     parents = [train.names.index(name) for name in sorted(train.parents)]
-    return SetTester(source, parents, SetSettings(seed=train.seed % 2**32)).test(parents)
+    settings = TreeTestSettings(seed=train.seed % 2**32)
+    return TreeTester(source, parents, settings).compute_p_value(parents)
 
 
 def summarise(rows: Rows) -> Summary:

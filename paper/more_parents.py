@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from icscm import ICSCMClassifier, TreeCausalPrediction
+from icscm import ICSCMClassifier, InvariantCausalPrediction
 from icscm.exceptions import IcscmError
-from icscm.search.tree_sets import SetSettings, SetTester
+from icscm.search.tree_sets import TreeTester, TreeTestSettings
 from icscm.sources.memory import make_memory_source
 from paper.base import Options, Summary, Table, cross
 from paper.methods import Training, fit_rate_tree, simulate
@@ -75,7 +75,9 @@ def run_task(task: Task, seed: int) -> Row:
         found |= {f"rules, intersection{name}": _intersect(accepted), f"rules, best{name}": best}
         row[f"rules{name}: truth rejected"] = rejected
     if task["n_samples"] != LARGE:
-        selector = TreeCausalPrediction(ALPHA, conclusion="best", random_state=seed % 2**32)
+        selector = InvariantCausalPrediction(
+            model="tree", alpha=ALPHA, conclusion="best", random_state=seed % 2**32
+        )
         selector.fit(train.X, train.y, environments=train.environments)
         found["trees, best"] = train.name(selector.parents_ or ())
         found["trees, intersection"] = _intersect(map(train.name, selector.accepted_sets_))
@@ -90,8 +92,8 @@ def run_task(task: Task, seed: int) -> Row:
 def _test_all_samples() -> Iterator[None]:
     """Test samples beside a cut, too, as before."""
     with (
-        patch("icscm.search.exhaustive.find_beside", lambda _, rules: [None] * len(rules)),
-        patch("icscm.search.tree_sets.find_beside", lambda _, rules: [None] * len(rules)),
+        patch("icscm.search.exhaustive.find_cut_bounds", lambda _, rules: [None] * len(rules)),
+        patch("icscm.search.tree_sets.find_cut_bounds", lambda _, rules: [None] * len(rules)),
     ):
         yield
 
@@ -104,8 +106,9 @@ def _intersect(sets: Iterable[set[str]]) -> set[str]:
 def _fit_rules(train: Training) -> tuple[list[set[str]], set[str], int | str]:
     """The accepted sets, the best of them, and whether the parents' own set is rejected."""
     learner = ICSCMClassifier(search="exhaustive", alpha=ALPHA, conclusion="best", n_jobs=1)
-    learner.set_params(n_candidates=N_CANDIDATES, min_utility=None)
-    learner.fit(train.X, train.y, environments=train.environments)
+    learner.set_params(min_utility=None)
+    with patch("icscm.search.exhaustive.N_CANDIDATES", N_CANDIDATES):
+        learner.fit(train.X, train.y, environments=train.environments)
     accepted = [train.name(each) for each in learner.accepted_sets_]
     own = [each for each in learner.trace_.sets if train.name(each.features) == train.parents]
     return accepted, train.name(learner.features_used_), int(not own[0].accepted) if own else ""
@@ -117,7 +120,8 @@ def _test_parents(train: Training) -> float:
     own = train.X, train.y, numbers
     source = make_memory_source(*own, environment_labels=names.tolist(), n_jobs=1)
     parents = [train.names.index(name) for name in sorted(train.parents)]
-    return SetTester(source, parents, SetSettings(ALPHA, seed=train.seed % 2**32)).test(parents)
+    settings = TreeTestSettings(seed=train.seed % 2**32)
+    return TreeTester(source, parents, settings).compute_p_value(parents)
 
 
 def summarise(rows: Rows) -> Summary:

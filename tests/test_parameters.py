@@ -19,7 +19,6 @@ LEARNERS = [
     icscm.InvariantForestClassifier,
     icscm.InvariantScoreClassifier,
     icscm.InvariantCausalPrediction,
-    icscm.TreeCausalPrediction,
     icscm.InvariantFeatureSelector,
 ]
 
@@ -119,7 +118,7 @@ def test_messages():
     [
         icscm.InvariantForestClassifier(n_estimators=2),
         icscm.InvariantScoreClassifier(max_terms=1),
-        icscm.TreeCausalPrediction(max_features=1),
+        icscm.InvariantCausalPrediction(model="tree", max_features=1),
         icscm.InvariantFeatureSelector(cv=2),
     ],
     ids=lambda learner: type(learner).__name__,

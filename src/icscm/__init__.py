@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from icscm._changes import REMOVED_NAMES
 from icscm._version import __version__ as __version__
 
 # The module of each public name, as the stub lists them for type checkers and editors. Modules are
@@ -17,6 +18,9 @@ __all__ = [*sorted(_HOMES), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in REMOVED_NAMES:
+        # an AttributeError would lose its message in `from icscm import name`
+        raise ImportError(f"icscm has no {name} any more: {REMOVED_NAMES[name]}", name=name)
     if name not in _HOMES:
         raise AttributeError(f"module 'icscm' has no attribute {name!r}")
     if _HOMES[name] == "icscm":

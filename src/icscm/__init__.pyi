@@ -6,7 +6,6 @@ from icscm.estimators.cover import ICSCMClassifier as ICSCMClassifier
 from icscm.estimators.cover import SCMClassifier as SCMClassifier
 from icscm.estimators.forest import InvariantForestClassifier as InvariantForestClassifier
 from icscm.estimators.icp import InvariantCausalPrediction as InvariantCausalPrediction
-from icscm.estimators.icp import TreeCausalPrediction as TreeCausalPrediction
 from icscm.estimators.score import InvariantScoreClassifier as InvariantScoreClassifier
 from icscm.estimators.selector import InvariantFeatureSelector as InvariantFeatureSelector
 from icscm.estimators.tree import InvariantTreeClassifier as InvariantTreeClassifier

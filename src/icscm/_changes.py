@@ -16,6 +16,11 @@ REMOVED_ARGUMENTS: Final = {
     "seed": "its name is random_state",
 }
 
+# Names at the top level, with what replaces them.
+REMOVED_NAMES: Final = {
+    "TreeCausalPrediction": 'use InvariantCausalPrediction(model="tree")',
+}
+
 
 def data_by_name(function: Function) -> Function:
     """Decorate a function that takes data, so that a call of version 0.3 gets a clear error.

@@ -393,7 +393,7 @@ def test_every_option_that_messages_name_is_one(here):
     }
     learner = ICSCMClassifier()
     names = [*learner.get_params(), "force"]
-    unset = {"feature_weights", "screen", "pruning"}
+    unset = {"feature_weights", "pruning"}
     assert {name_option(Parameter(name)) for name in names if name not in unset} <= options
 
 

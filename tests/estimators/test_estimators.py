@@ -285,8 +285,6 @@ def test_clone_keeps_every_parameter():
         "min_utility": None,
         "search": "exhaustive",
         "evidence": "cumulative",
-        "n_candidates": 5,
-        "screen": "invariance",
         "criterion": "equivalence",
         "margin": 1.5,
         "margin_on": "odds_ratio",

@@ -21,7 +21,7 @@ from icscm.datasets import make_conjunction
 from icscm.engine.pieces import make_level_counts
 from icscm.estimators.icp import InvariantCausalPrediction
 from icscm.exceptions import IcscmError, IcscmWarning, NothingAcceptedWarning
-from icscm.search import sets
+from icscm.search import sets, table_sets
 from support.literal.icp import predict_slowly
 
 # --- equal to the definition ------------------------------------------------
@@ -68,7 +68,7 @@ PARAMETERS = st.fixed_dictionaries(
 def test_equals_the_definition(table, parameters, n_cells):
     """Whatever the size of the batches."""
     X, y, environments = table
-    with mock.patch.object(sets, "_BATCH_CELLS", n_cells):
+    with mock.patch.object(table_sets, "_BATCH_CELLS", n_cells):
         fitted = fit_quietly(X, y, environments, **parameters)
     expected = predict_slowly(X.tolist(), y.tolist(), environments.tolist(), **parameters)
     assert fitted.parents_ == expected["parents"]
@@ -119,7 +119,7 @@ def test_the_order_of_rows_does_not_matter(table, parameters, random):
 def test_every_set_is_visited_once(n, size):
     size = min(n, size)
     counts = make_level_counts(np.zeros((4, n)), *np.zeros((2, 4), dtype=int), 1, max_levels=2)
-    found = [each for each, _ in sets._walk_all(counts, size)]
+    found = [table.columns for table in table_sets._walk_all(counts, size)]
     assert len(found) == len(set(found)) == sets.count_sets(n, size)
     assert sorted(found) == sorted(sets.list_subsets(n, size))
 
@@ -297,10 +297,16 @@ def test_output_may_be_a_frame(data):
 
 def test_clone_keeps_every_parameter():
     changed = {"alpha": 0.01, "test": "chi2", "max_set_size": 3, "dof": "nominal", "max_levels": 2}
-    changed["conclusion"] = "best"
+    changed |= {"conclusion": "best", "model": "tree", "max_features": 3, "max_leaves": 4}
+    changed |= {"min_samples_leaf": 0.1, "max_thresholds": None, "random_state": 1}
     selector = InvariantCausalPrediction(**changed)
     assert set(changed) == set(selector.get_params())
     assert clone(selector).get_params() == changed
+
+
+def test_the_old_name_says_what_to_use():
+    with pytest.raises(ImportError, match=r'use InvariantCausalPrediction\(model="tree"\)'):
+        from icscm import TreeCausalPrediction  # noqa: F401
 
 
 # --- errors -----------------------------------------------------------------

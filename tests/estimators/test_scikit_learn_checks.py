@@ -14,7 +14,7 @@ from icscm import (
     InvariantTreeClassifier,
     SCMClassifier,
 )
-from icscm.estimators.icp import InvariantCausalPrediction, TreeCausalPrediction
+from icscm.estimators.icp import InvariantCausalPrediction
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning"),
@@ -36,12 +36,6 @@ class WithEnvironments(InvariantCausalPrediction):
         if environments is None:
             environments = make_environments(X, y)
         return super().fit(X, y, environments=environments)
-
-
-class TreeWithEnvironments(WithEnvironments, TreeCausalPrediction):
-    """The same for the sets that are tested by trees."""
-
-    __init__ = TreeCausalPrediction.__init__
 
 
 def make_environments(X, y):
@@ -69,7 +63,7 @@ OTHERS = [
     InvariantTreeClassifier(probabilities="balanced", max_leaves=3),
     InvariantFeatureSelector(cv=2, random_state=0),
     WithEnvironments(),
-    TreeWithEnvironments(random_state=0),
+    WithEnvironments(model="tree", random_state=0),
 ]
 
 WEIGHT_CHECKS = [
@@ -92,7 +86,7 @@ def list_expected_failures(estimator):
         if sklearn.__version__.startswith("1.6."):
             failures |= dict.fromkeys(WEIGHT_CHECKS, SHUFFLED)
         return failures
-    if isinstance(estimator, InvariantCausalPrediction | TreeCausalPrediction):
+    if isinstance(estimator, InvariantCausalPrediction):
         # at the usual level nothing is selected from the data of the checks
         return {"check_array_api_input": EMPTY_TABLE} if estimator.alpha == 0.05 else {}
     if isinstance(estimator, InvariantFeatureSelector):

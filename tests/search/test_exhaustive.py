@@ -5,6 +5,7 @@ import math
 import re
 import warnings
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from scipy import special, stats
 from icscm import ICSCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning, UntestedSetsWarning
+from icscm.search import exhaustive
 from support.fitting import PAPER, fit_quietly
 from support.literal.learner import compute_statistic, find_beside, is_replicated, tabulate
 
@@ -158,7 +160,8 @@ def test_equals_the_literal_search(model_type, seeds):
         X, y, environments = make_table(rng, n_environments, n_values)
         options = draw_options(rng)
         weights = options["weights"]
-        learner_options = {name: each for name, each in options.items() if name != "weights"}
+        own = ("weights", "n_candidates")
+        learner_options = {name: each for name, each in options.items() if name not in own}
         learner = ICSCMClassifier(
             search="exhaustive",
             model_type=model_type,
@@ -166,7 +169,8 @@ def test_equals_the_literal_search(model_type, seeds):
             p=float(rng.choice([1.0, 20.0])),
             **learner_options,
         )
-        fit_quietly(learner, X, y, environments)
+        with mock.patch.object(exhaustive, "N_CANDIDATES", options["n_candidates"]):
+            fit_quietly(learner, X, y, environments)
         inverted = model_type == "disjunction"
         p_values, bics, chosen, screened, equivalent = search_slowly(
             X, y, environments, inverted=inverted, **options
@@ -260,13 +264,15 @@ def test_max_rules_bounds_the_sets():
     assert len(learner.rules_) <= 1
     assert max(len(test.features) for test in learner.trace_.sets) == 1
     assert learner.trace_.notes[-1].startswith("Sets of more than 1 of the ")
-    trace = fit(data, max_rules=2, n_candidates=2).trace_
+    with mock.patch.object(exhaustive, "N_CANDIDATES", 2):
+        trace = fit(data, max_rules=2).trace_
     n_beyond = len(fit(data).trace_.screening) - 2
     assert n_beyond > 0
     assert trace.untested == trace.notes[-1]
     assert trace.untested.startswith(f"Sets with any of {n_beyond} weaker rule")
-    learner = ICSCMClassifier(search="exhaustive", n_candidates=2)
+    learner = ICSCMClassifier(search="exhaustive")
     with (
+        mock.patch.object(exhaustive, "N_CANDIDATES", 2),
         pytest.warns(NothingFoundWarning),
         pytest.warns(UntestedSetsWarning, match=re.escape(trace.untested)),
     ):
@@ -276,9 +282,10 @@ def test_max_rules_bounds_the_sets():
 def test_weights_choose_among_the_candidates():
     """Weights other than 0 were ignored without a word."""
     data = make_conjunction(1_000, 5, random_state=3)
-    strongest = fit(data, n_candidates=1).trace_.screening[0].rule.feature
     weights = {name: 0.001 for name in data.X.columns if name != "A2"}
-    heavy = fit(data, n_candidates=1, feature_weights=weights).trace_.screening
+    with mock.patch.object(exhaustive, "N_CANDIDATES", 1):
+        strongest = fit(data).trace_.screening[0].rule.feature
+        heavy = fit(data, feature_weights=weights).trace_.screening
     assert strongest != "A2"
     assert [each.rule.feature for each in heavy] == ["A2"]
     plain = {each.rule.feature: each for each in fit(data).trace_.screening}

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from icscm import ICSCMClassifier, InvariantCausalPrediction, TreeCausalPrediction
+from icscm import ICSCMClassifier, InvariantCausalPrediction
 from icscm.datasets import make_conjunction
 from icscm.engine.counts import BinnedRule
 from icscm.exceptions import IcscmWarning, NothingAcceptedWarning, UntestedSetsWarning
+from icscm.search.cut_bounds import find_cut_bounds
 from icscm.search.exhaustive import learn_exhaustively
-from icscm.search.sets import find_beside, find_best
+from icscm.search.sets import find_best
 from icscm.search.settings import Settings
-from icscm.search.tree_sets import SetSettings, SetTester
+from icscm.search.tree_sets import TreeTester, TreeTestSettings
 from icscm.sources.memory import make_memory_source
 from icscm.stats.independence import GTest
 from support.fitting import fit_quietly
@@ -50,9 +51,9 @@ def test_the_level_of_trees_on_continuous_parents():
     for seed in range(n_runs):
         data = make_conjunction(10_000, 0, n_children=0, continuous=True, random_state=seed)
         source = make_source(data.X.to_numpy(), data.y, data.environments)
-        tester = SetTester(source, (0, 1), SetSettings(seed=seed))
-        rejected += tester.test((0, 1)) <= 0.05
-        wrong += max(tester.test((0,)), tester.test((1,))) <= 0.05
+        tester = TreeTester(source, (0, 1), TreeTestSettings(seed=seed))
+        rejected += tester.compute_p_value((0, 1)) <= 0.05
+        wrong += max(tester.compute_p_value((0,)), tester.compute_p_value((1,))) <= 0.05
     assert binom.sf(rejected - 1, n_runs, 0.05) > 0.01
     assert wrong == n_runs
 
@@ -69,11 +70,11 @@ def test_bins_beside_a_cut(values, cut, wanted):
     y = np.arange(len(values)) % 2
     source = make_source(values[:, np.newaxis].astype(float), y, y[::-1].copy())
     satisfied = np.arange(len(np.unique(values))) > cut
-    (beside,) = find_beside(source, [BinnedRule(0, satisfied)])
+    (bounds,) = find_cut_bounds(source, [BinnedRule(0, satisfied)])
     if wanted is None:
-        assert beside is None
+        assert bounds is None
     else:
-        wide, narrow = beside
+        wide, narrow = bounds.wide, bounds.narrow
         assert tuple(np.flatnonzero(wide.satisfied != narrow.satisfied)) == wanted
         assert (narrow.satisfied <= satisfied).all()
         assert (satisfied <= wide.satisfied).all()
@@ -89,10 +90,10 @@ def test_a_category_or_a_missing_value_has_no_neighbours():
     is_present = np.arange(n_bins) > 0
     above = np.arange(n_bins) > 20
     above[0] = True
-    present, beside = find_beside(source, [BinnedRule(0, is_present), BinnedRule(0, above)])
+    present, bounds = find_cut_bounds(source, [BinnedRule(0, is_present), BinnedRule(0, above)])
     assert present is None
-    assert beside is not None
-    assert np.flatnonzero(beside[0].satisfied != beside[1].satisfied).tolist() == [20, 21]
+    assert bounds is not None
+    assert np.flatnonzero(bounds.wide.satisfied != bounds.narrow.satisfied).tolist() == [20, 21]
 
 
 # --- the best of the accepted sets --------------------------------------------------------------
@@ -127,7 +128,7 @@ def test_the_best_set_holds_all_parents(n_parents, continuous):
     "selector",
     [
         InvariantCausalPrediction(conclusion="best"),
-        TreeCausalPrediction(conclusion="best", random_state=2),
+        InvariantCausalPrediction(model="tree", conclusion="best", random_state=2),
     ],
 )
 def test_selectors_conclude_alike(selector):
@@ -155,7 +156,9 @@ def test_ties_and_no_accepted_set():
     learner = ICSCMClassifier(search="exhaustive", conclusion="best")
     assert fit_quietly(learner, X, y, environments).trace_.stop_reason == "all_rejected"
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        selector = TreeCausalPrediction(conclusion="best").fit(X, y, environments=environments)
+        selector = InvariantCausalPrediction(model="tree", conclusion="best").fit(
+            X, y, environments=environments
+        )
     assert selector.parents_ is None
 
 
@@ -194,7 +197,9 @@ def test_the_best_set_is_labelled():
 
 def test_features_beyond_the_limit_are_a_warning():
     data = make_conjunction(2_000, 0, n_parents=4, random_state=1)
-    selector = TreeCausalPrediction(max_features=4, random_state=4, conclusion="best")
+    selector = InvariantCausalPrediction(
+        model="tree", max_features=4, random_state=4, conclusion="best"
+    )
     with (
         pytest.warns(NothingAcceptedWarning),
         pytest.warns(UntestedSetsWarning, match="any of 1 weaker feature beyond max_features"),

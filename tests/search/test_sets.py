@@ -7,8 +7,9 @@ import pytest
 
 from icscm.engine.pieces import LevelCounts
 from icscm.exceptions import IcscmError
-from icscm.search import sets
-from icscm.search.sets import check_affordable, find_shared, list_subsets
+from icscm.search import sets, table_sets
+from icscm.search.sets import find_shared, list_subsets
+from icscm.search.table_sets import SetTable, check_affordable
 
 
 def make_counts(*n_levels, n_environments=2):
@@ -64,7 +65,7 @@ def test_too_many_cells():
 
 def test_numbers_of_sets():
     assert [sets.count_sets(5, size) for size in range(6)] == [1, 6, 16, 26, 31, 32]
-    with mock.patch.object(sets, "_UNCOUNTED", 16):
+    with mock.patch.object(sets, "MAX_COUNTED", 16):
         assert sets.count_sets(5, 2) == 16
         assert sets.count_sets(5, 5) == 26, "counting ends with the first number beyond"
 
@@ -87,8 +88,8 @@ def test_shared():
     [(1, [[3], [3], [3], [4]]), (6, [[3, 3], [3, 4]]), (7, [[3, 3, 3], [4]]), (99, [[3, 3, 3, 4]])],
 )
 def test_batches(most, wanted):
-    tables = [((), np.zeros(n)) for n in (3, 3, 3, 4)]
-    with mock.patch.object(sets, "_BATCH_CELLS", most):
-        found = [[len(table) for _, table in batch] for batch in sets._make_batches(tables)]
-    assert found == wanted
-    assert list(sets._make_batches([])) == []
+    tables = [SetTable((), np.zeros(n)) for n in (3, 3, 3, 4)]
+    with mock.patch.object(table_sets, "_BATCH_CELLS", most):
+        batches = [*table_sets._make_batches(tables)]
+    assert [[len(table.strata) for table in batch] for batch in batches] == wanted
+    assert list(table_sets._make_batches([])) == []

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, gamma
 
-from icscm import TreeCausalPrediction
+from icscm import InvariantCausalPrediction
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, NothingAcceptedWarning
-from icscm.search.tree_sets import SetSettings, SetTester, draw_half
+from icscm.search.tree_sets import TreeTester, TreeTestSettings, draw_half
 from icscm.sources.memory import make_memory_source
 from icscm.stats.independence import sum_pearson
 from support.literal.learner import find_beside
@@ -106,12 +106,12 @@ def test_a_set_is_tested_as_row_by_row(seed):
     y = (rng.random(n) < risk).astype(int)
     y[:2] = 0, 1
     source = make_source(X, y, environments)
-    tester = SetTester(source, range(3), SetSettings(seed=seed))
-    half = draw_half(source.list_cells()[1], source.number_units(), seed)
+    tester = TreeTester(source, range(3), TreeTestSettings(seed=seed))
+    half = draw_half(source.rows.list_cells().environments, source.rows.number_units(), seed)
     first = half[source.position]
     for features in ((), (0,), (1, 2), (0, 1, 2)):
         wanted = judge_slowly(X, y, environments, features, first)
-        assert tester.test(features) == pytest.approx(wanted, rel=1e-6)
+        assert tester.compute_p_value(features) == pytest.approx(wanted, rel=1e-6)
 
 
 def test_halves_are_those_of_every_environment():
@@ -134,12 +134,16 @@ def test_the_level_is_held():
     for seed in range(n_runs):
         data = make_conjunction(300, n_distractors=1, random_state=seed)
         source = make_source(data.X.to_numpy(), data.y, data.environments)
-        n_rejected += SetTester(source, (0, 1), SetSettings(seed=seed)).test((0, 1)) <= 0.05
+        n_rejected += (
+            TreeTester(source, (0, 1), TreeTestSettings(seed=seed)).compute_p_value((0, 1)) <= 0.05
+        )
     assert binom.sf(n_rejected - 1, n_runs, 0.05) > 0.01
 
 
 def fit(X, y, environments, **options):
-    return TreeCausalPrediction(random_state=0, **options).fit(X, y, environments=environments)
+    return InvariantCausalPrediction(model="tree", random_state=0, **options).fit(
+        X, y, environments=environments
+    )
 
 
 def test_parents_are_found_among_many_features():

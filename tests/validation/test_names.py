@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from icscm import (
     ICSCMClassifier,
+    InvariantCausalPrediction,
     InvariantFeatureSelector,
     InvariantForestClassifier,
     InvariantScoreClassifier,
     InvariantTreeClassifier,
-    TreeCausalPrediction,
     stability_selection,
 )
 from icscm.search import shape
@@ -56,7 +56,7 @@ def draw(environments, groups):
 @given(st.permutations("abcdef"), st.permutations(range(40)))
 def test_draws_do_not_depend_on_names(places, groups):
     """Rows were drawn in the order of the environments' names: by forests, folds of groups,
-    shapes, the halves of `TreeCausalPrediction`, and values by the screen."""
+    shapes, the halves of invariant causal prediction by trees, and values by the screen."""
     named = [(list("abcdef"), range(40)), (places, groups)]
     pairs = [draw(np.array(e)[ENVIRONMENT], np.array(g)[GROUP]) for e, g in named]
     assert all(np.array_equal(*each) for each in zip(*pairs, strict=True))
@@ -72,7 +72,9 @@ def fit_forest(environments, **parameters):
 LEARNERS = {
     "forest": fit_forest,
     "forest of environments": lambda e: fit_forest(e, resample="environments"),
-    "halves": lambda e: TreeCausalPrediction(random_state=0).fit(X, Y, environments=e).p_values_,
+    "halves": lambda e: (
+        InvariantCausalPrediction(model="tree", random_state=0).fit(X, Y, environments=e).p_values_
+    ),
     "subsamples": lambda e: [
         hash(each.features)
         for each in stability_selection(

@@ -7,6 +7,7 @@ replaces it: such a case is not compared, and is listed as such.
 
 from __future__ import annotations
 
+import inspect
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -35,6 +36,12 @@ CANDIDATES = {
 # Options that make the kind.
 OWN_OPTIONS: dict[str, dict[str, Any]] = {"rate tree": {"invariance": "rate"}}
 
+# Options that later versions do not have, and what replaces them.
+REMOVED_OPTIONS = {
+    "n_candidates": "the exhaustive search combines eight rules",
+    "screen": "the exhaustive search takes the rule of each column that is most associated",
+}
+
 
 # Studies that were methods of the learner in 0.3 are functions of a package that is newer.
 HAS_METHODS = find_spec("icscm.studies") is not None
@@ -57,7 +64,15 @@ def translate(kind: str, options: dict[str, Any], version: str) -> tuple[type, d
     """The class of an estimator and its options, as a version calls them."""
     assert version == "0.3", f"no names are known of version {version}"
     options = OWN_OPTIONS.get(kind, {}) | options
-    return load_name(ESTIMATORS[kind]), options
+    estimator = load_name(ESTIMATORS["icp" if kind == "tree icp" else kind])
+    if kind == "tree icp":
+        if "model" in inspect.signature(estimator).parameters:
+            return estimator, {"model": "tree"} | options
+        estimator = load_name(ESTIMATORS[kind])
+    for name in options:
+        if name in REMOVED_OPTIONS and name not in inspect.signature(estimator).parameters:
+            raise GoneError(f"{name} was removed: {REMOVED_OPTIONS[name]}")
+    return estimator, options
 
 
 def translate_command(arguments: list[str], version: str) -> list[str]:

@@ -43,7 +43,7 @@ MODELS: Final = {
 PARAMETERS: Final = (
     *("model_type", "p", "alpha", "max_rules", "max_thresholds", "test", "stop", "pruning"),
     *("search", "min_samples_leaf", "min_replication", "min_utility", "criterion", "margin"),
-    *("margin_on", "correction", "evidence", "conclusion", "n_candidates", "invariance"),
+    *("margin_on", "correction", "evidence", "conclusion", "invariance"),
     *("tolerance", "max_leaves", "max_terms", "max_points"),
     *("probabilities", "n_estimators", "max_features", "resample", "missing", "n_jobs", "device"),
 )

@@ -17,7 +17,7 @@ from icscm.model.splits import CHAINS
 from icscm.model.tree import Tree
 from icscm.parameters import check_weights, document_parameters
 from icscm.search.columns import average_design
-from icscm.search.exhaustive import choose_alpha
+from icscm.search.exhaustive import N_CANDIDATES, choose_alpha
 from icscm.search.records import STOP_REASONS
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
@@ -210,8 +210,6 @@ class ICSCMClassifier(SCMClassifier):
     min_utility: float | str | None = "auto"
     search: str = "greedy"
     evidence: str = "step"
-    n_candidates: int = 8
-    screen: str = "association"
     criterion: str = "pvalue"
     margin: float = DEFAULT_MARGIN
     margin_on: str = "rate"
@@ -302,7 +300,7 @@ class ICSCMClassifier(SCMClassifier):
         if self.min_replication and (lone := self.trace_.describe_lone()) is not None:
             warn(lone, exceptions.FewEnvironmentsWarning)
         if self.trace_.untested is not None:
-            limits = Parameter("n_candidates"), " and ", Parameter("max_rules"), " set the limits"
+            limits = f"{N_CANDIDATES} candidates and ", Parameter("max_rules"), " set the limits"
             warn((self.trace_.untested, " ", *limits, "."), exceptions.UntestedSetsWarning)
         if not self.rules_ or not self._may_be_blind():
             return

@@ -1,7 +1,7 @@
-"""Invariant causal prediction: sets of features given which the label is invariant."""
+"""Invariant causal prediction: sets of columns given which the outcome is invariant."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,30 +17,138 @@ from icscm.engine.pieces import make_level_counts
 from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
-from icscm.search.sets import InvariantSets, check_affordable, find_best, find_invariant_sets
-from icscm.search.tree_sets import SetSettings, find_tree_sets
+from icscm.search import table_sets, tree_sets
+from icscm.search.sets import (
+    CandidateSet,
+    InvariantSets,
+    SetTester,
+    find_best,
+    find_invariant_sets,
+)
+from icscm.search.table_sets import TableTester
+from icscm.search.tree_sets import TreeTester, TreeTestSettings, screen_columns
 from icscm.sources.memory import make_memory_source
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import check_table
 
 
-class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the selectors that test sets of features."""
+@dataclass(frozen=True)
+class _Candidates:
+    """The sets to test: how, up to which size, and what is known of the columns in them.
 
-    # the parameter for finer thresholds
-    _finer: ClassVar[str]
+    `copied` are columns that stand for several identical ones, `n_beyond` is how many columns are
+    in no set because their number is limited.
+    """
+
+    tester: SetTester
+    max_size: int
+    copied: set[int] = field(default_factory=set)
+    n_beyond: int = 0
+
+
+@document_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
+class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Invariant causal prediction: columns in every set given which the outcome is invariant.
+
+    For each set S of columns the outcome is tested against the environment given S. S is accepted
+    when the p-value exceeds `alpha`, and the columns that all accepted sets share are selected. If
+    the causes of the outcome are among the columns, and the environment acts on the outcome through
+    them only, their set is accepted with probability 1 - alpha, and then every selected column is
+    one of them. A column that is not selected may still be a cause that these environments cannot
+    identify.
+
+    With `model="table"` the test is made within every combination of the values of S. That is for
+    discrete columns; the number of sets doubles with each, and at most 20 can be tested in full.
+
+    With `model="tree"` a tree over the columns of S is grown on one half of the rows of every
+    environment, and the outcome is tested against the environment in its leaves on the other half;
+    then the halves are exchanged, and the p-value is twice the smaller one. That is also for
+    numeric columns, and for any number of them: sets are made of the columns that explain most. The
+    guarantee then also needs that
+
+    - the causes are at most `max_set_size`, and among the `max_features` columns that were
+      screened. A cause without marginal association (as in an exclusive or) is not;
+    - the tree over the causes captures their whole effect: the outcome's rate is constant within
+      each leaf. A true threshold lies between two of the `max_thresholds` that are tried, so rows
+      in the bins on either side of a cut are not tested; a column of at most 16 distinct values
+      has no such bins.
+
+    {parameters}
+
+    Attributes
+    ----------
+    parents_ : tuple or None
+        The selected columns: names, or positions where X had no names. `()` when the accepted
+        sets share nothing, or the best of them is empty; None when every set was rejected. Only
+        those of `conclusion="intersection"` carry the guarantee. Of identical columns a tree's
+        intersection holds none, the best set the first.
+    accepted_sets_ : dict
+        p-value of each accepted set, by size and then in the order of columns.
+    bic_ : dict
+        BIC of each accepted set for `conclusion="best"`, else empty.
+    p_values_ : array of shape (n_features,)
+        For each column the largest p-value of the sets without it: a column is in all accepted
+        sets when that is not above alpha (and something was accepted).
+    n_sets_tested_ : int
+        Number of sets tested.
+    environments_ : tuple
+        The environments' labels.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+
+    References
+    ----------
+    Peters, Bühlmann and Meinshausen (2016), Causal inference by using invariant prediction.
+    Heinze-Deml, Peters and Meinshausen (2018), Invariant causal prediction for nonlinear models.
+
+    Examples
+    --------
+    >>> from icscm import InvariantCausalPrediction
+    >>> from icscm.datasets import make_conjunction
+    >>> data = make_conjunction(n_distractors=1, random_state=1)
+    >>> icp = InvariantCausalPrediction().fit(data.X, data.y, environments=data.environments)
+    >>> icp.parents_
+    ('A1', 'A2')
+    >>> for columns in icp.accepted_sets_:
+    ...     print(*columns)
+    A1 A2
+    A1 A2 B1
+
+    Of many columns by trees:
+
+    >>> data = make_conjunction(2000, n_distractors=20, random_state=0)
+    >>> icp = InvariantCausalPrediction(model="tree", random_state=0)
+    >>> icp.fit(data.X, data.y, environments=data.environments).parents_
+    ('A1', 'A2')
+    """
+
+    model: str = "table"
+    alpha: float = 0.05
+    max_set_size: int | None = None
+    conclusion: str = "intersection"
+    test: str = "g"
+    dof: str = "adjusted"
+    max_levels: int = 4
+    max_features: int = 8
+    max_leaves: int = 32
+    min_samples_leaf: float = 0.01
+    max_thresholds: int | None = 50
+    random_state: Any = None
 
     @data_by_name
     @whole_or_nothing
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> Self:
-        """Test the sets of features.
+        """Test the sets of columns.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
-            The features: numbers or booleans, none missing.
+            The columns: numbers or booleans, none missing.
         y : array-like of shape (n_samples,)
-            Labels of two classes.
+            Outcomes of two classes.
         environments : array-like of shape (n_samples,)
             One hashable label per row, of at least two distinct ones.
 
@@ -58,7 +166,7 @@ class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         check_parameters(self)
         X, environments = take_environments(X, environments)
         table = check_table(self, X)
-        labels, _ = check_labels(y, len(table))
+        outcomes, _ = check_labels(y, len(table))
         if environments is None:
             raise IcscmError(
                 "environments are missing, so invariance cannot be tested; pass fit(X, y, "
@@ -66,32 +174,93 @@ class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         numbers, self.environments_ = encode_environments(environments, len(table))
         check_several(self.environments_)
-        found, names = self._find_sets(table, labels, numbers), self._get_features()
-        is_best = self.conclusion == "best"
-        chosen = find_best(found.bics) if is_best else found.shared
-        self.parents_ = None if chosen is None else tuple(names[j] for j in sorted(chosen))
-        self.accepted_sets_, self.bic_ = (
-            {tuple(names[j] for j in features): value for features, value in each.items()}
-            for each in (found.accepted, found.bics if is_best else {})
+
+        make_candidates = self._make_tables if self.model == "table" else self._make_trees
+        candidates = make_candidates(table, outcomes, numbers)
+        sets = find_invariant_sets(
+            candidates.tester, max_size=candidates.max_size, alpha=float(self.alpha)
         )
-        self.p_values_, self.n_sets_tested_ = found.p_values, found.n_tested
-        if found.n_beyond:
-            what = f"Sets with any of {count(found.n_beyond, 'weaker feature')} beyond "
+        self._keep(sets, candidates)
+        self._warn(candidates)
+        return self
+
+    def _make_tables(self, table: Array, outcomes: Array, environments: Array) -> _Candidates:
+        """Count the table of all columns, whose values are cut into levels."""
+        counts = make_level_counts(
+            table, outcomes, environments, len(self.environments_), self.max_levels
+        )
+        max_size = min(self.max_set_size or counts.n_features, counts.n_features)
+        table_sets.check_affordable(counts, max_size, self.max_set_size)
+        return _Candidates(
+            tester=TableTester(counts, test=self.test, dof=self.dof), max_size=max_size
+        )
+
+    def _make_trees(self, table: Array, outcomes: Array, environments: Array) -> _Candidates:
+        """Bin the columns, and screen those whose sets are tested."""
+        source = make_memory_source(
+            table,
+            outcomes,
+            environments,
+            max_thresholds=self.max_thresholds,
+            n_jobs=1,
+            environment_labels=self.environments_,
+        )
+        settings = TreeTestSettings(
+            max_columns=self.max_features,
+            max_leaves=self.max_leaves,
+            min_share=float(self.min_samples_leaf),
+            seed=draw_seed(self.random_state),
+        )
+        screened = screen_columns(source, settings)
+        max_size = min(self.max_set_size or self.max_features, len(screened.columns))
+        tree_sets.check_affordable(len(screened.columns), max_size)
+        return _Candidates(
+            tester=TreeTester(source, screened.columns, settings),
+            max_size=max_size,
+            copied=screened.copied,
+            n_beyond=screened.n_beyond,
+        )
+
+    def _keep(self, sets: InvariantSets, candidates: _Candidates) -> None:
+        """Keep what was found, with columns by name."""
+        bics: dict[CandidateSet, float] = {}
+        if self.conclusion == "best":
+            bics = candidates.tester.compute_bics(sets.accepted)
+            parents = find_best(bics)
+        else:
+            shared = sets.find_shared()
+            parents = None if shared is None else shared.difference(candidates.copied)
+
+        names = self._get_names()
+        self.parents_ = None if parents is None else tuple(names[j] for j in sorted(parents))
+        self.accepted_sets_ = {
+            tuple(names[j] for j in columns): p_value for columns, p_value in sets.accepted.items()
+        }
+        self.bic_ = {tuple(names[j] for j in columns): bic for columns, bic in bics.items()}
+        self.p_values_ = sets.find_largest_p_values(
+            self.n_features_in_, never_needed=candidates.copied
+        )
+        self.n_sets_tested_ = len(sets.p_values)
+
+    def _warn(self, candidates: _Candidates) -> None:
+        """Warn of sets that were not tested, and if no set was accepted."""
+        if candidates.n_beyond:
+            what = f"Sets with any of {count(candidates.n_beyond, 'weaker feature')} beyond "
             untested = what, Parameter("max_features"), " were not tested."
             warn(untested, exceptions.UntestedSetsWarning)
         if self.parents_ is None:
+            finer = "max_levels" if self.model == "table" else "max_thresholds"
             warn(
-                f"All {found.n_tested} sets of features were rejected at alpha={self.alpha}: "
+                f"All {self.n_sets_tested_} sets of features were rejected at alpha={self.alpha}: "
                 "given any set, the label still depends on the environment. parents_ is None, "
                 "which is not the empty set. Possible reasons are a cause that is hidden, binned "
                 "too coarsely or excluded by max_set_size, and an environment that acts on the "
                 "label directly. Try a smaller alpha, more features (screened if they are many), "
-                f"a larger {self._finer}, or other and more environments.",
+                f"a larger {finer}, or other and more environments.",
                 exceptions.NothingAcceptedWarning,
             )
-        return self
 
-    def _get_features(self) -> list[str | int]:
+    def _get_names(self) -> list[str | int]:
         """Names where X had names, positions otherwise."""
         names = getattr(self, "feature_names_in_", None)
         return list(range(self.n_features_in_)) if names is None else names.tolist()
@@ -99,7 +268,7 @@ class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "parents_")
         parents = self.parents_ or ()
-        return np.array([feature in parents for feature in self._get_features()], dtype=np.bool_)
+        return np.array([name in parents for name in self._get_names()], dtype=np.bool_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -107,136 +276,3 @@ class CausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         # no classifier, but its y is that of one with two classes
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
-
-
-@document_parameters
-@dataclass(eq=False, repr=False)
-class InvariantCausalPrediction(CausalPrediction):
-    """Invariant causal prediction: features in every set given which the label is invariant.
-
-    For each set S of features the label is tested against the environment within every
-    combination of values of S. S is accepted when the p-value exceeds `alpha`, and the features
-    that all accepted sets share are selected. If the causes of the label are among the
-    features, and the environment acts on the label through them only, their set is accepted
-    with probability 1 - alpha, and then every selected feature is one of them. A feature that
-    is not selected may still be a cause that these environments cannot identify.
-
-    The number of sets doubles with each feature. At most 20 features can be tested in full;
-    with more, screen them first or bound the size of the sets with `max_set_size`.
-
-    {parameters}
-
-    Attributes
-    ----------
-    parents_ : tuple or None
-        The selected features: names, or positions where X had no names. `()` when the accepted
-        sets share nothing, or the best of them is empty; None when every set was rejected. Only
-        those of `conclusion="intersection"` carry the guarantee.
-    accepted_sets_ : dict
-        p-value of each accepted set, by size and then in the order of features.
-    bic_ : dict
-        BIC of each accepted set for `conclusion="best"`, else empty.
-    p_values_ : array of shape (n_features,)
-        For each feature the largest p-value of the sets without it: a feature is in all accepted
-        sets when that is not above alpha (and something was accepted).
-    n_sets_tested_ : int
-        Number of sets tested.
-    environments_ : tuple
-        The environments' labels.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of str
-        Their names, where X had names.
-
-    Examples
-    --------
-    >>> from icscm.datasets import make_conjunction
-    >>> from icscm.estimators.icp import InvariantCausalPrediction
-    >>> data = make_conjunction(n_distractors=1, random_state=1)
-    >>> icp = InvariantCausalPrediction().fit(data.X, data.y, environments=data.environments)
-    >>> icp.parents_
-    ('A1', 'A2')
-    >>> for features in icp.accepted_sets_:
-    ...     print(*features)
-    A1 A2
-    A1 A2 B1
-    """
-
-    _finer: ClassVar[str] = "max_levels"
-
-    alpha: float = 0.05
-    test: str = "g"
-    max_set_size: int | None = None
-    dof: str = "adjusted"
-    max_levels: int = 4
-    conclusion: str = "intersection"
-
-    def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
-        """Test the sets."""
-        own = table, labels, environments, len(self.environments_)
-        counts = make_level_counts(*own, self.max_levels)
-        size = min(self.max_set_size or counts.n_features, counts.n_features)
-        check_affordable(counts, size, self.max_set_size)
-        options: dict[str, Any] = {"alpha": self.alpha, "scored": self.conclusion == "best"}
-        return find_invariant_sets(counts, size, test=self.test, dof=self.dof, **options)
-
-
-@document_parameters
-@dataclass(eq=False, repr=False)
-class TreeCausalPrediction(CausalPrediction):
-    """Invariant causal prediction with a tree for each set of features.
-
-    `InvariantCausalPrediction` tests within every combination of the values of a set, of which
-    there are soon more than samples. Here a tree over the features of a set is grown on one half of
-    the rows of every environment, and the label is tested against the environment in its leaves on
-    the other half; then the halves are exchanged. A set is accepted if twice the smaller p-value
-    exceeds `alpha`; the features that all accepted sets share are selected.
-
-    The guarantee is that of `InvariantCausalPrediction`, with level `alpha`, if
-
-    - the causes are at most `max_set_size`, and among the features that were screened. A cause
-      without marginal association (as in an exclusive or) is not;
-    - the tree over the causes captures their whole effect: the label's rate is constant within each
-      leaf. A true threshold lies between two of the `max_thresholds` that are tried, so samples in
-      the bins on either side of a cut are not tested; a feature of at most 16 distinct values has
-      no such bins.
-
-    {parameters}
-
-    Attributes
-    ----------
-    parents_, accepted_sets_, bic_, p_values_, n_sets_tested_, environments_, n_features_in_
-        As in `InvariantCausalPrediction`. Of identical features the intersection holds
-        none, the best set the first.
-    feature_names_in_ : array of str
-        Names of the columns, where X had names.
-
-    Examples
-    --------
-    >>> from icscm.datasets import make_conjunction
-    >>> from icscm.estimators.icp import TreeCausalPrediction
-    >>> data = make_conjunction(2000, n_distractors=20, random_state=0)
-    >>> selector = TreeCausalPrediction(random_state=0)
-    >>> selector.fit(data.X, data.y, environments=data.environments).parents_
-    ('A1', 'A2')
-    """
-
-    _finer: ClassVar[str] = "max_thresholds"
-
-    alpha: float = 0.05
-    max_set_size: int | None = None
-    max_features: int = 8
-    max_leaves: int = 32
-    min_samples_leaf: float = 0.01
-    max_thresholds: int | None = 50
-    random_state: Any = None
-    conclusion: str = "intersection"
-
-    def _find_sets(self, table: Array, labels: Array, environments: Array) -> InvariantSets:
-        options: dict[str, Any] = {"max_thresholds": self.max_thresholds, "n_jobs": 1}
-        options["environment_labels"] = self.environments_
-        source = make_memory_source(table, labels, environments, **options)
-        sizes = self.max_features, self.max_set_size or self.max_features, self.max_leaves
-        seed = draw_seed(self.random_state)
-        settings = SetSettings(float(self.alpha), *sizes, float(self.min_samples_leaf), seed)
-        return find_tree_sets(source, table.shape[1], settings)

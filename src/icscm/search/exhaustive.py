@@ -1,228 +1,377 @@
-"""Exhaustive search over a screened set of rules, leaf by leaf.
-
-    counts -> one rule per associated feature, copies joined -> their joint table
-           -> every subset's leaves -> accepted subsets -> what they all share, or the best
+"""The exhaustive search: every set of a few screened rules is tested as a whole.
 
 The greedy search treats "not rejected" as "invariant", so tests of low power may mislead it. Here
-every subset of a few candidate rules is tested as a whole, and only rules that all accepted
-subsets share are reported, as invariant causal prediction does; but a subset of d rules makes
-d + 1 leaves, not 2^d strata, so its test has far more power. `docs/theory.md` has the guarantee
-and its assumptions.
+only rules that all accepted sets share are reported, as invariant causal prediction does
+(`icscm.search.sets`); but a set of d rules makes d + 1 leaves, not 2^d strata, so its test has far
+more power:
+
+    leaf 1 of rules r1, .., rd   rows for which r1 is false
+    leaf k                       rows for which r1 .. r(k-1) are true, and rk is false
+    leaf d + 1                   rows for which all are true
+
+    p-value of a set: chi-squared tail of G, outcome against environment, summed over its leaves
+
+The candidates are the rules of the strongest association with the outcome, one for each column.
+`docs/theory.md` has the guarantee and its assumptions.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, MAX_EQUIVALENT_RULES
 from icscm._lazy import special
-from icscm._types import CountArray, FloatArray, IntArray
-from icscm.engine.counts import CountSource, Cut
+from icscm._types import CountArray, FloatArray
+from icscm.engine.counts import BinnedRule, CountSource, Cut
 from icscm.engine.leaf_tables import LeafTables, make_utility
 from icscm.formatting import count
+from icscm.model.rules import Rule
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.columns import average_design
+from icscm.search.cut_bounds import CutBounds, find_cut_bounds
 from icscm.search.records import Candidate, Screened, SetTest
-from icscm.search.sets import find_beside, find_best, find_shared, list_subsets
+from icscm.search.sets import (
+    CandidateSet,
+    InvariantSets,
+    find_best,
+    find_invariant_sets,
+    list_subsets,
+)
 from icscm.search.settings import ConjunctionView, Patterns, Settings
 from icscm.search.trace import Step, Trace, make_trace
 from icscm.stats.criteria import PValueCriterion
-from icscm.stats.independence import PEARSON, GTest, compute_bic, compute_conditional, exceeds
+from icscm.stats.independence import PEARSON, GTest, compute_bic, compute_conditional
 from icscm.stats.replication import find_replicated
 from icscm.stats.verdicts import Verdict
 
+# Rules that are combined: 256 sets, which take milliseconds. Candidates beyond the causes and
+# their children reduce the power.
+N_CANDIDATES = 8
+# The level for `alpha="auto"` is this share of the number of rows, and at most the usual one.
+_AUTO_ALPHA: Final = 200.0
+_MAX_AUTO_ALPHA: Final = 0.05
+
 
 def choose_alpha(n_samples: int) -> float:
-    """The level for `alpha="auto"`: 0.05 for few samples, 200 / m for more than 4,000.
+    """The level for `alpha="auto"`: 0.05 for few rows, 200 / n for more than 4,000.
 
-    In up to alpha of the runs the true set is rejected. With many samples wrong sets have very
-    small p-values, so that a smaller alpha has no disadvantage.
+    In up to alpha of the runs the true set is rejected. With many rows wrong sets have very small
+    p-values, so that a smaller alpha has no disadvantage.
 
     >>> choose_alpha(2_000), choose_alpha(20_000)
     (0.05, 0.01)
     """
-    return min(0.05, 200.0 / n_samples)
+    return min(_MAX_AUTO_ALPHA, _AUTO_ALPHA / n_samples)
 
 
 def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
-    """Learn from counts the rules that all accepted subsets of the screened rules share.
+    """Learn from counts the rules that all accepted sets of the screened rules share.
 
-    Or, for `conclusion="best"`, the accepted subset of lowest BIC. Subsets of more than `max_rules`
-    rules are not tried.
+    Or, for `conclusion="best"`, the accepted set of lowest BIC. Sets of more than `max_rules` rules
+    are not tried.
     """
     view = ConjunctionView(source, settings)
-    screened, n_tried, n_beyond = _screen(view)
-    rules = [view.make_rule(each.cut) for each in screened]
-    binned = [view.make_binned_rule(each.cut) for each in screened]
-    # where a rule has forms that are wider and narrower by the bins beside its cut, these follow
-    wide, narrow = [*range(len(rules))], [*range(len(rules))]
-    for number, beside in enumerate(find_beside(source, binned)):
-        if beside is not None:
-            wide[number], narrow[number] = len(binned), len(binned) + 1
-            binned += beside
-    patterns = view.count_patterns(binned)
-    subsets = list_subsets(len(rules), settings.max_rules)
-    # G summed over the leaves of each subset's conjunction, of samples not beside a cut
-    certain = [([wide[i] for i in each], [narrow[i] for i in each]) for each in subsets]
-    every = [patterns.compute_leaves(*each) for each in certain]
-    numbers = (patterns.find_leaves(*each) for each in certain)
-    p_values = compute_conditional(every, effects=patterns.measure_all(numbers, every)).p_values
-    design = average_design(source)  # fewer samples, where rows belong together
-    bics = compute_bic([patterns.compute_leaves(each) / design for each in subsets])
-    names = [tuple(rules[i].feature for i in each) for each in subsets]
-    found = p_values, exceeds(p_values, settings.alpha), bics
-    sets = tuple(map(SetTest, names, *(each.tolist() for each in found)))
-    accepted = {s: each.bic for s, each in zip(subsets, sets, strict=True) if each.accepted}
-    chosen = find_best(accepted) if settings.conclusion == "best" else find_shared(accepted)
-    kept = sorted(chosen or ())
-    leaves = patterns.compute_leaves(kept)
-    model = make_chain(settings.model_type, tuple(rules[i] for i in kept), freeze_counts(leaves))
-    # the test that was used for the sets
-    places = patterns.find_leaves(kept)
-    own = patterns.measure_effects(places, leaves)
-    verdicts = settings.make_verdicts(model.leaves, test=GTest(), effects=own)
-    untested = _describe_untested(len(rules), n_beyond, settings)
-    reason = "nothing_associated" if not screened else "all_rejected"
-    if chosen is not None and screened:
-        reason = ("" if chosen else "empty_") + settings.conclusion
-    statistics = [each.statistic for each in screened]
-    passed = zip(rules, statistics, _compute_p_values(statistics, n_tried).tolist(), strict=True)
+    screening = _screen(view)
+    rules = [view.make_rule(each.cut) for each in screening.rules]
+    tester = _RuleTester.count(view, [each.cut for each in screening.rules])
+
+    sets = find_invariant_sets(tester, max_size=settings.max_rules, alpha=settings.alpha)
+    bics = tester.compute_bics(sets.p_values)
+    chosen = _conclude(sets, bics, settings)
+
+    chosen_rules = sorted(chosen or ())
+    leaves = tester.patterns.compute_leaves(chosen_rules)
+    leaf_of_pattern = tester.patterns.find_leaves(chosen_rules)
+    model = make_chain(
+        settings.model_type, tuple(rules[i] for i in chosen_rules), freeze_counts(leaves)
+    )
+    verdicts = settings.make_verdicts(
+        model.leaves,
+        test=GTest(),  # that of the sets
+        effects=tester.patterns.measure_effects(leaf_of_pattern, leaves),
+    )
+    steps = _make_steps(
+        view,
+        tester.patterns,
+        screening,
+        chosen_rules=chosen_rules,
+        verdicts=verdicts,
+    )
+    untested = _describe_untested(screening, settings)
     return model, make_trace(
         source,
-        _make_steps(view, [screened[i] for i in kept], leaves, verdicts, n_tried, patterns, places),
+        steps,
         notes=(*source.notes, untested) if untested else tuple(source.notes),
         verdicts=verdicts,
-        stop_reason=reason,
+        stop_reason=_find_stop_reason(screening, chosen, settings),
         alpha=settings.alpha,
         criterion=PValueCriterion(GTest(), settings.alpha),
-        screening=tuple(Screened(*each) for each in passed),
-        sets=sets,
+        screening=screening.make_records(rules),
+        sets=_make_set_records(sets, bics, rules),
         untested=untested,
     )
 
 
-def _describe_untested(n_rules: int, n_beyond: int, settings: Settings) -> str | None:
-    """A sentence on sets that were not tested because of limits; None if all were."""
-    texts = []
-    if n_beyond:
-        texts.append(f"with any of {count(n_beyond, 'weaker rule')}")
-    if n_rules > settings.max_rules:
-        texts.append(f"of more than {settings.max_rules} of the {n_rules} screened rules")
-    return f"Sets {' and sets '.join(texts)} were not tested." if texts else None
+# --- screening ------------------------------------------------------------------------------------
 
 
-class _Association(NamedTuple):
-    """A feature's best rule; sorts the strongest first, then as ties are broken.
+class _AssociatedRule(NamedTuple):
+    """The best rule of a column; sorts the strongest first, then as ties are broken.
 
-    `rank` is the negative of its statistic times the weight of the feature; `alike` are the rules
-    that cover the same samples.
+    `rank` is the negative of its statistic times the weight of the column; `leaf` are the bytes of
+    the table that it covers, and `equivalent` the rules that cover the same rows.
     """
 
     rank: float
     cut: Cut
     statistic: float
     leaf: bytes
-    alike: Sequence[Cut] = ()
+    equivalent: Sequence[Cut] = ()
 
 
-def _screen(view: ConjunctionView) -> tuple[list[_Association], int, int]:
-    """The best rule of each feature that is significantly associated with the label.
+@dataclass(frozen=True)
+class _Screening:
+    """The rules whose sets are tested, strongest first.
 
-    At most `n_candidates`, strongest first; those that cover the same samples are one, which the
-    first of them stands for. And the number of rules tried, by which Bonferroni's correction
-    multiplies the p-values, and how many passed besides.
+    `n_tried` rules were compared, `n_beyond` more columns have a significant rule.
     """
-    settings, samples = view.settings, view.flip(view.source.count_totals())
-    design, weights = average_design(view.source), settings.feature_weights
-    found: list[_Association] = []
+
+    rules: list[_AssociatedRule]
+    n_tried: int
+    n_beyond: int
+
+    def make_records(self, rules: Sequence[Rule]) -> tuple[Screened, ...]:
+        """What the trace has of them."""
+        statistics = [each.statistic for each in self.rules]
+        p_values = _compute_p_values(statistics, self.n_tried).tolist()
+        return tuple(map(Screened, rules, statistics, p_values))
+
+
+def _screen(view: ConjunctionView) -> _Screening:
+    """Find the best rule of each column that is significantly associated with the outcome.
+
+    P-values are multiplied by the number of rules tried (Bonferroni). Of rules that cover the same
+    rows the first stands for all.
+    """
+    settings = view.settings
+    rows = view.flip(view.source.count_totals())
+    design_effect = average_design(view.source)
+    associated: list[_AssociatedRule] = []
     n_tried = 0
-    for leaves in view.leaf_tables(samples):
-        statistics = _associate(view, leaves, samples) / design
+    for leaves in view.leaf_tables(rows):
+        statistics = _associate(view, leaves, rows) / design_effect
         n_tried += leaves.count(statistics > 0)
         best = leaves.find_best(statistics)
         # more rules will be tried, but what is not significant now will never be
         p_values = _compute_p_values(statistics[best], n_tried)
-        for one in best[(statistics[best] > 0) & (p_values <= CHANCE_LEVEL)].tolist():
-            cut, statistic = leaves.locate(one), float(statistics[one])
+        is_significant = (statistics[best] > 0) & (p_values <= CHANCE_LEVEL)
+        for number in best[is_significant].tolist():
+            cut = leaves.locate(number)
+            statistic = float(statistics[number])
+            weights = settings.feature_weights
             weight = 1.0 if weights is None else float(weights[cut.feature])
-            leaf = leaves.tables[one].tobytes()
-            found.append(_Association(-statistic * weight, cut, statistic, leaf))
-    is_significant = _compute_p_values([each.statistic for each in found], n_tried) <= CHANCE_LEVEL
-    found = sorted(each for each, is_so in zip(found, is_significant, strict=True) if is_so)
+            associated.append(
+                _AssociatedRule(
+                    rank=-statistic * weight,
+                    cut=cut,
+                    statistic=statistic,
+                    leaf=leaves.tables[number].tobytes(),
+                )
+            )
+    p_values = _compute_p_values([each.statistic for each in associated], n_tried)
+    remaining = sorted(
+        rule for rule, p in zip(associated, p_values.tolist(), strict=True) if p <= CHANCE_LEVEL
+    )
+
+    screened: list[_AssociatedRule] = []
+    while remaining and len(screened) < N_CANDIDATES:
+        first = remaining[0]
+        alike_leaves = [each.cut for each in remaining[1:] if each.leaf == first.leaf]
+        same = {first.cut, *view.find_equivalent((), first.cut, alike_leaves)}
+        screened.append(first._replace(equivalent=_list_copies(view, same, first.cut)))
+        remaining = [each for each in remaining if each.cut not in same]
+    return _Screening(rules=screened, n_tried=n_tried, n_beyond=len(remaining))
+
+
+def _list_copies(view: ConjunctionView, same: Iterable[Cut], first: Cut) -> list[Cut]:
+    """List cuts with the same coverage, those of identical columns included, without the first."""
     most = MAX_EQUIVALENT_RULES + 1
-    screened: list[_Association] = []
-    while found and len(screened) < settings.n_candidates:
-        first = found[0]
-        others = [each.cut for each in found[1:] if each.leaf == first.leaf]
-        same = {first.cut, *view.find_equivalent((), first.cut, others)}
-        alike = sorted(copy for each in same for copy in view.list_alike(each, most))[:most]
-        screened.append(first._replace(alike=[each for each in alike if each != first.cut]))
-        found = [each for each in found if each.cut not in same]
-    return screened, n_tried, len(found)
+    copies = sorted(copy for cut in same for copy in view.list_alike(cut, most))[:most]
+    return [cut for cut in copies if cut != first]
 
 
-def _associate(view: ConjunctionView, leaves: LeafTables, samples: CountArray) -> FloatArray:
-    """Pearson's statistic of each rule against the label.
+def _associate(view: ConjunctionView, leaves: LeafTables, rows: CountArray) -> FloatArray:
+    """Compute Pearson's statistic of each rule against the outcome.
 
-    0 for rules in the wrong direction (their leaf is more positive than the other samples): this
+    0 for rules in the wrong direction (their leaf is more positive than the other rows): this
     holds for a rule or its negation, so each cut counts once.
     """
-    settings, leaf = view.settings, leaves.tables.sum(axis=2)
-    rest = samples.sum(axis=1) - leaf
-    points_right = rest[:, 1] * leaf.sum(axis=1) > leaf[:, 1] * rest.sum(axis=1)
-    n_least = np.minimum(leaf.sum(axis=1), rest.sum(axis=1))
-    allowed = points_right & (n_least >= settings.min_samples_leaf)
+    settings = view.settings
+    inside = leaves.tables.sum(axis=2)
+    outside = rows.sum(axis=1) - inside
+    n_inside = inside.sum(axis=1)
+    n_outside = outside.sum(axis=1)
+
+    points_right = outside[:, 1] * n_inside > inside[:, 1] * n_outside
+    is_allowed = points_right & (np.minimum(n_inside, n_outside) >= settings.min_samples_leaf)
     if settings.min_replication:
-        allowed &= find_replicated(leaves.tables, samples, settings.min_replication)
+        is_allowed &= find_replicated(leaves.tables, rows, settings.min_replication)
     if settings.feature_weights is not None:
-        allowed &= settings.feature_weights[leaves.find_features()] > 0
-    if settings.screen == "invariance" and settings.test is not None:
-        which = np.flatnonzero(allowed)
-        cuts = map(leaves.locate, which.tolist())
-        own = leaves.tables[which], view.measure_effects(cuts, leaves.tables[which])
-        allowed[which] = PValueCriterion(settings.test, settings.alpha).find_accepted(*own)
-    tables = np.stack((leaf, rest), axis=2)
-    return np.where(allowed, PEARSON.compute_statistics(tables)[0], 0.0)
+        is_allowed &= settings.feature_weights[leaves.find_features()] > 0
+    statistics, _ = PEARSON.compute_statistics(np.stack((inside, outside), axis=2))
+    return np.where(is_allowed, statistics, 0.0)
 
 
 def _compute_p_values(statistics: Sequence[float] | FloatArray, n_tried: int) -> FloatArray:
+    """Compute p-values of one degree of freedom, corrected for the number of rules tried."""
     tails: FloatArray = special.chdtrc(1, np.asarray(statistics, dtype=np.float64))
     return np.minimum(n_tried * tails, 1.0)
 
 
+# --- testing sets ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _RuleTester:
+    """Tests sets of rules within the leaves of their conjunction.
+
+    `patterns` are the rows by the truth of each rule and, behind these, of the wide and the narrow
+    form of rules that have bins beside their cut (`icscm.search.cut_bounds`); `wide` and `narrow`
+    say where these forms are. A rule without such bins is its own wide and narrow form.
+    """
+
+    patterns: Patterns
+    n_rules: int
+    wide: list[int]
+    narrow: list[int]
+    design_effect: float
+
+    @classmethod
+    def count(cls, view: ConjunctionView, cuts: Sequence[Cut]) -> "_RuleTester":
+        """Count the rows of all sets of the rules, in one pass."""
+        binned_rules: list[BinnedRule] = [view.make_binned_rule(cut) for cut in cuts]
+        wide = [*range(len(cuts))]
+        narrow = [*range(len(cuts))]
+        bounds: list[CutBounds | None] = find_cut_bounds(view.source, binned_rules)
+        for number, rule_bounds in enumerate(bounds):
+            if rule_bounds is not None:
+                wide[number] = len(binned_rules)
+                narrow[number] = len(binned_rules) + 1
+                binned_rules += [rule_bounds.wide, rule_bounds.narrow]
+        return cls(
+            patterns=view.count_patterns(binned_rules),
+            n_rules=len(cuts),
+            wide=wide,
+            narrow=narrow,
+            design_effect=average_design(view.source),
+        )
+
+    def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:
+        """Compute the p-value of every set: G summed over its leaves, of rows not beside a cut."""
+        sets = list_subsets(self.n_rules, max_size)
+        forms = [([self.wide[i] for i in each], [self.narrow[i] for i in each]) for each in sets]
+        leaves = [self.patterns.compute_leaves(wide, narrow) for wide, narrow in forms]
+        numbers = (self.patterns.find_leaves(wide, narrow) for wide, narrow in forms)
+        effects = self.patterns.measure_all(numbers, leaves)
+        p_values = compute_conditional(leaves, effects=effects).p_values
+        return dict(zip(sets, p_values.tolist(), strict=True))
+
+    def compute_bics(self, sets: Iterable[CandidateSet]) -> dict[CandidateSet, float]:
+        """Compute the BIC of the outcome given the leaves of each set.
+
+        Where rows belong together they count as fewer: as many as they would be if independent.
+        """
+        subsets = [*sets]
+        leaves = [self.patterns.compute_leaves(each) / self.design_effect for each in subsets]
+        return dict(zip(subsets, compute_bic(leaves).tolist(), strict=True))
+
+
+# --- conclusion -----------------------------------------------------------------------------------
+
+
+def _conclude(
+    sets: InvariantSets, bics: dict[CandidateSet, float], settings: Settings
+) -> set[int] | None:
+    """Find the rules to report; None if every set was rejected."""
+    if settings.conclusion == "best":
+        return find_best({each: bics[each] for each in sets.accepted})
+    return sets.find_shared()
+
+
+def _find_stop_reason(screening: _Screening, chosen: set[int] | None, settings: Settings) -> str:
+    """Find the name of what ended the search, as the trace has it."""
+    if not screening.rules:
+        return "nothing_associated"
+    if chosen is None:
+        return "all_rejected"
+    return settings.conclusion if chosen else f"empty_{settings.conclusion}"
+
+
+def _describe_untested(screening: _Screening, settings: Settings) -> str | None:
+    """A sentence on sets that were not tested because of limits; None if all were."""
+    texts = []
+    if screening.n_beyond:
+        texts.append(f"with any of {count(screening.n_beyond, 'weaker rule')}")
+    if len(screening.rules) > settings.max_rules:
+        n_rules = len(screening.rules)
+        texts.append(f"of more than {settings.max_rules} of the {n_rules} screened rules")
+    return f"Sets {' and sets '.join(texts)} were not tested." if texts else None
+
+
+def _make_set_records(
+    sets: InvariantSets, bics: dict[CandidateSet, float], rules: Sequence[Rule]
+) -> tuple[SetTest, ...]:
+    """What the trace has of the sets, with columns by name."""
+    return tuple(
+        SetTest(
+            features=tuple(rules[i].feature for i in each),
+            p_value=p_value,
+            accepted=each in sets.accepted,
+            bic=bics[each],
+        )
+        for each, p_value in sets.p_values.items()
+    )
+
+
 def _make_steps(
     view: ConjunctionView,
-    chosen: Sequence[_Association],
-    leaves: CountArray,
-    verdicts: Sequence[Verdict],
-    n_tried: int,
     patterns: Patterns,
-    places: IntArray,
+    screening: _Screening,
+    *,
+    chosen_rules: Sequence[int],
+    verdicts: Sequence[Verdict],
 ) -> Iterator[Step]:
-    """The model's rules as steps, with the leaf of each and the samples uncovered after it."""
-    samples = view.flip(view.source.count_totals())
-    p, weights = view.settings.p, view.settings.feature_weights
-    utility = make_utility(p, weights, int(samples.sum()))
-    for number, each in enumerate(chosen):
+    """Yield the model's rules as steps, with the leaf of each and the rows uncovered after it."""
+    settings = view.settings
+    rows = view.flip(view.source.count_totals())
+    utility = make_utility(settings.p, settings.feature_weights, int(rows.sum()))
+    leaves = patterns.compute_leaves(chosen_rules)
+    leaf_of_pattern = patterns.find_leaves(chosen_rules)
+    for number, rule_number in enumerate(chosen_rules):
         uncovered = leaves[number + 1 :].sum(axis=0)
-        both = np.stack((uncovered, leaves[: number + 1].sum(axis=0)))
-        own = patterns.measure_effects((places <= number).astype(np.int64), both)
-        found = None if own is None else [own[:1]]
-        tested = compute_conditional([uncovered[np.newaxis]], effects=found)
-        alone = np.frombuffer(each.leaf, samples.dtype).reshape(samples.shape)
+        covered = leaves[: number + 1].sum(axis=0)
+        is_covered = (leaf_of_pattern <= number).astype(np.int64)
+        effects = patterns.measure_effects(is_covered, np.stack((uncovered, covered)))
+        test_of_uncovered = compute_conditional(
+            [uncovered[np.newaxis]], effects=None if effects is None else [effects[:1]]
+        )
+
+        rule = screening.rules[rule_number]
+        leaf_of_rule_alone = np.frombuffer(rule.leaf, rows.dtype).reshape(rows.shape)
         yield Step(
-            n_candidates=n_tried,
+            n_candidates=screening.n_tried,
             n_rejected={},
             chosen=Candidate(
-                rule=view.make_rule(each.cut),
+                rule=view.make_rule(rule.cut),
                 covered=freeze_counts(leaves[number]),
-                utility=utility.compute(alone, each.cut.feature),
+                utility=utility.compute(leaf_of_rule_alone, rule.cut.feature),
                 verdict=verdicts[number],
             ),
             uncovered=freeze_counts(uncovered),
-            p_value_uncovered=float(tested.p_values[0]),
-            equivalent=tuple(map(view.make_rule, each.alike)),
-            n_tied=1 + len(each.alike),
+            p_value_uncovered=float(test_of_uncovered.p_values[0]),
+            equivalent=tuple(map(view.make_rule, rule.equivalent)),
+            n_tied=1 + len(rule.equivalent),
         )

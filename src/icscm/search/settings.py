@@ -62,8 +62,6 @@ class Settings:
     feature_weights: FloatArray | None = None
     evidence: str = "step"
     conclusion: str = "intersection"
-    n_candidates: int = 8
-    screen: str = "association"
     criterion: str = "pvalue"
     margin: float = DEFAULT_MARGIN
     margin_on: str = "rate"

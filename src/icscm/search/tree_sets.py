@@ -1,229 +1,343 @@
-"""Sets of features tested by trees, leaf by leaf.
+"""Tests of sets of columns by trees, leaf by leaf.
 
-    one half of the rows of every environment   a tree over the features of a set
-    the other half                              label against environment in each leaf
-    and the same with the halves exchanged      the smaller p-value, twice
+Combinations of the values of a set are soon more than rows. A tree over the columns of the set has
+few leaves instead, within which the outcome is tested against the environment:
 
-A test on the rows that a tree was grown on would be biased; one on the other half is not.
-Halves are drawn without regard to the label. The level holds for a set given which the label is
-independent of the environment, provided that the tree found all of it: that the label's rate is
-the same all over a leaf. A true threshold lies between two that are tried: samples of the bins
-beside a cut are not tested (`icscm.search.sets.find_beside`).
+    half A of the rows of every environment   a tree over the columns of a set is grown
+    half B                                    outcome against environment in each of its leaves
+    and the same with the halves exchanged    the p-value is twice the smaller one
+
+A test on the rows that a tree was grown on would be biased; one on the other half is not. Halves
+are drawn without regard to the outcome. The level holds for a set given which the outcome is
+independent of the environment, if the tree found all of it: if the outcome's rate is the same all
+over a leaf. Rows in the bins beside a cut, where it may not be, are not tested
+(`icscm.search.cut_bounds`).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import BoolArray, IntArray
-from icscm.engine.counts import BinnedRule, CandidateMap
+from icscm.engine.counts import BinnedColumns, BinnedRule, BinnedSplit, CountSource, RowAccess
 from icscm.engine.leaf_tables import compute_halves
-from icscm.engine.pieces import BinnedSplit
 from icscm.exceptions import IcscmError
+from icscm.search.cut_bounds import CutBounds, find_cut_bounds
 from icscm.search.grow import Found, Node, SplitScan, grow, list_binned_splits, make_root, rank
-from icscm.search.sets import InvariantSets, conclude, count_sets, find_beside, list_subsets
-from icscm.sources.countable import StoredSource
-from icscm.stats.independence import PearsonSum, compute_bic, sum_pearson
+from icscm.search.sets import CandidateSet, count_sets, list_subsets
+from icscm.stats.independence import compute_bic, sum_pearson
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
 
 # Sets that may be tested by trees, each by two.
 MAX_TREE_SETS: Final = 5_000
 
+# A rule by the bins that satisfy it; a tree by its splits.
+RuleKey = tuple[int, bytes]
+TreeKey = tuple[tuple[RuleKey, int, int], ...]
+
 
 @dataclass(frozen=True)
-class SetSettings:
-    """How sets are tested: `n_screened` features at most, in sets of up to `size`."""
+class TreeTestSettings:
+    """How sets are tested by trees: at most `max_columns` columns are screened, as candidates.
 
-    alpha: float = 0.05
-    n_screened: int = 8
-    size: int = 8
+    A leaf has at least `min_share` of the rows that its tree is grown on.
+    """
+
+    max_columns: int = 8
     max_leaves: int = 32
-    least_share: float = 0.01
+    min_share: float = 0.01
     seed: int = 0
 
-    def find_least(self, root: Node) -> int:
-        """Samples that a leaf must have."""
-        return max(1, int(np.ceil(self.least_share * root.size)))
+    def find_min_rows(self, root: Node) -> int:
+        """Find the number of rows that a leaf must have."""
+        return max(1, int(np.ceil(self.min_share * root.size)))
 
 
-def find_tree_sets(source: StoredSource, n_features: int, settings: SetSettings) -> InvariantSets:
-    """Test the sets of the features that explain most, and what the accepted ones share."""
-    screened, copied, n_beyond = screen_features(source, settings)
-    size = min(settings.size, len(screened))
-    if (n_sets := count_sets(len(screened), size)) > MAX_TREE_SETS:
-        raise IcscmError(
-            f"{len(screened)} features make {n_sets:,} sets to test, more than "
-            f"{MAX_TREE_SETS:,}; choose a smaller max_features or max_set_size"
-        )
-    tester = SetTester(source, screened, settings)
-    sets = (tuple(screened[i] for i in each) for each in list_subsets(len(screened), size))
-    p_values = {each: tester.test(each) for each in sets}
-    found = conclude(p_values, n_features, settings.alpha, copied)
-    bics = {each: tester.compute_bic(each) for each in found.accepted}
-    return replace(found, bics=bics, n_beyond=n_beyond)
+# --- candidates -----------------------------------------------------------------------------------
 
 
-def screen_features(source: StoredSource, settings: SetSettings) -> tuple[list[int], set[int], int]:
-    """The features that explain most within environments, beyond chance, in their own order.
+@dataclass(frozen=True)
+class ScreenedColumns:
+    """The columns whose sets are tested, in their own order.
 
-    And those of them that stand for several identical ones, and how many more there are.
+    `copied` are those of them that stand for several identical columns; `n_beyond` columns passed
+    the screen too, and are in no set since it has a limit.
     """
+
+    columns: list[int]
+    copied: set[int]
+    n_beyond: int
+
+
+def screen_columns(source: CountSource, settings: TreeTestSettings) -> ScreenedColumns:
+    """Find the columns that explain most deviance within environments, beyond chance."""
     root = make_root(source, is_shared=True)
-    n_least = settings.find_least(root)
-    found: list[tuple[float, int]] = []
+    min_rows = settings.find_min_rows(root)
+
+    deviances: dict[int, float] = {}
     copied: set[int] = set()
-    n_candidates = 0
+    n_splits = 0
     for cube in root.count():
-        tables = compute_halves(cube, source.candidates)
-        rates = measure_rates(tables.tables, root.totals, n_least)
-        n_candidates += tables.count(rates.pooled >= 0)
-        best = rates.within.reshape(len(tables.features), -1).max(axis=1, initial=-1.0)
-        ranks = (-best.round(DEVIANCE_DECIMALS)).tolist()
-        found += zip(ranks, tables.features.tolist(), strict=True)
+        halves = compute_halves(cube, source.columns)
+        rates = measure_rates(halves.tables, root.totals, min_rows)
+        n_splits += halves.count(rates.pooled >= 0)
+        by_column = rates.within.reshape(len(halves.features), -1).max(axis=1, initial=-1.0)
+        rounded = by_column.round(DEVIANCE_DECIMALS)
+        deviances |= zip(halves.features.tolist(), rounded.tolist(), strict=True)
         if cube.n_alike is not None:
             copied.update(cube.features[cube.n_alike > 1].tolist())
-    level = CHANCE_LEVEL / max(n_candidates, 1)
-    cutoff = find_quantile(level, int(np.count_nonzero(root.totals.sum(axis=0))))
-    beyond = [feature for less, feature in sorted(found) if -less > cutoff]
-    screened = sorted(beyond[: settings.n_screened])
-    return screened, copied.intersection(screened), len(beyond) - len(screened)
+
+    n_present = int(np.count_nonzero(root.totals.sum(axis=0)))
+    chance = find_quantile(CHANCE_LEVEL / max(n_splits, 1), n_present)
+    strongest_first = sorted(deviances, key=lambda column: (-deviances[column], column))
+    beyond_chance = [column for column in strongest_first if deviances[column] > chance]
+    screened = sorted(beyond_chance[: settings.max_columns])
+    return ScreenedColumns(
+        columns=screened,
+        copied=copied.intersection(screened),
+        n_beyond=len(beyond_chance) - len(screened),
+    )
 
 
-class SetTester:
-    """Tests sets of some features; trees of one subsample share their nodes."""
+def check_affordable(n_columns: int, max_size: int) -> None:
+    """Raise if there are more sets than can be tested by trees."""
+    n_sets = count_sets(n_columns, max_size)
+    if n_sets > MAX_TREE_SETS:
+        raise IcscmError(
+            f"{n_columns} features make {n_sets:,} sets to test, more than "
+            f"{MAX_TREE_SETS:,}; choose a smaller max_features or max_set_size"
+        )
+
+
+# --- the test -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeafTest:
+    """The leaves of a tree on the half of the rows that it was not grown on.
+
+    `p_value` is that of the outcome against the environment within them, `bic` that of the outcome
+    given the leaf.
+    """
+
+    p_value: float
+    bic: float
+
+
+class TreeTester:
+    """Tests sets of some columns by trees; trees that are grown on one half share their nodes."""
 
     def __init__(
-        self, source: StoredSource, features: Iterable[int], settings: SetSettings
+        self, source: CountSource, columns: Iterable[int], settings: TreeTestSettings
     ) -> None:
+        assert source.rows is not None, "trees are tested on rows in this process"
         self._source = source
+        self._rows: RowAccess = source.rows
         self._settings = settings
-        self._features = np.array([*features], dtype=np.int64)
-        self._labels, self._environments = source.list_cells()
-        first = draw_half(self._environments, source.number_units(), settings.seed)
-        self._halves = first, ~first
-        self._roots = [make_root(source.draw(half), is_shared=True) for half in self._halves]
-        self._beside: dict[tuple[int, bytes], tuple[BinnedRule, BinnedRule] | None] = {}
-        self._tested: dict[tuple[int, tuple[object, ...]], tuple[PearsonSum, float]] = {}
+        self._columns = np.array([*columns], dtype=np.int64)
+        self._cells = self._rows.list_cells()
+        half = draw_half(self._cells.environments, self._rows.number_units(), settings.seed)
+        self._halves = half, ~half
+        self._roots = [
+            make_root(cast(CountSource, self._rows.select(rows)), is_shared=True)
+            for rows in self._halves
+        ]
+        self._bounds_by_rule: dict[RuleKey, CutBounds | None] = {}
+        self._tests_by_tree: dict[tuple[int, TreeKey], LeafTest] = {}
 
-    def test(self, features: Iterable[int]) -> float:
-        """p-value of a set: twice the smaller one of the two directions."""
-        return min(1.0, 2.0 * min(each.p_value for each, _ in self.measure(features)))
+    def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:
+        """Compute the p-value of every set of up to so many columns."""
+        columns = self._columns.tolist()
+        sets = [
+            tuple(columns[i] for i in numbers) for numbers in list_subsets(len(columns), max_size)
+        ]
+        return {each: self.compute_p_value(each) for each in sets}
 
-    def compute_bic(self, features: Iterable[int]) -> float:
-        """BIC of a set: each half given the leaves of the tree that was grown on the other."""
-        return sum(bic for _, bic in self.measure(features))
+    def compute_bics(self, sets: Iterable[CandidateSet]) -> dict[CandidateSet, float]:
+        """Compute the BIC of each set: of both halves, given the tree grown on the other."""
+        return {each: sum(test.bic for test in self.test_both_ways(each)) for each in sets}
 
-    def measure(self, features: Iterable[int]) -> list[tuple[PearsonSum, float]]:
-        """Label against environment in the leaves, and the leaves' BIC, in each direction."""
-        source, wanted, found = self._source, {*features}, []
+    def compute_p_value(self, columns: Iterable[int]) -> float:
+        """Compute the p-value of a set: twice the smaller one of the two directions."""
+        return min(1.0, 2.0 * min(test.p_value for test in self.test_both_ways(columns)))
+
+    def test_both_ways(self, columns: Iterable[int]) -> list[LeafTest]:
+        """Grow a tree on each half, and test its leaves on the other."""
+        candidates = {*columns}
+        tests = []
         for number, root in enumerate(self._roots):
-            n_least = self._settings.find_least(root)
-            scan = _SetScanner(source.candidates, self._features, wanted, n_least)
-            splits = list_binned_splits(source, grow(root, scan, self._settings.max_leaves))
-            rules = tuple((s.rule.feature, s.rule.satisfied.tobytes(), *s[1:]) for s in splits)
-            if (number, rules) not in self._tested:
-                self._tested[number, rules] = self._measure_leaves(splits, self._halves[1 - number])
-            found.append(self._tested[number, rules])
-        return found
-
-    def _measure_leaves(
-        self, splits: Sequence[BinnedSplit], rows: BoolArray
-    ) -> tuple[PearsonSum, float]:
-        """The test on the rows whose leaf is certain, and the BIC of all of them."""
-        source, certain = self._source, np.ones(np.count_nonzero(rows), dtype=np.bool_)
-        leaves = source.find_leaves(splits, rows)[rows]
-        keys = [(each.rule.feature, each.rule.satisfied.tobytes()) for each in splits]
-        new = {key: s.rule for key, s in zip(keys, splits, strict=True) if key not in self._beside}
-        self._beside |= zip(new, find_beside(source, [*new.values()]), strict=True)
-        pairs = [(each, self._beside[key]) for each, key in zip(splits, keys, strict=True)]
-        if any(beside for _, beside in pairs):
-            # at the first split with the row in a bin beside its cut the two paths part for good
-            wide, narrow = (
-                [each._replace(rule=beside[side]) if beside else each for each, beside in pairs]
-                for side in (0, 1)
+            scanner = _SetScanner(
+                self._source.columns,
+                columns=self._columns,
+                allowed=candidates,
+                min_rows=self._settings.find_min_rows(root),
             )
-            certain = np.equal(*(source.find_leaves(each, rows)[rows] for each in (wide, narrow)))
-        shape = len(splits) + 1, 2, len(source.environments)
-        cells = np.ravel_multi_index((leaves, self._labels[rows], self._environments[rows]), shape)
-        tested, counted = (
-            np.bincount(each, minlength=int(np.prod(shape))).reshape(shape)
-            for each in (cells[certain], cells)
+            tree = grow(root, scanner, self._settings.max_leaves)
+            splits = list_binned_splits(self._source, tree)
+            # Many sets have the same tree, since it does not use all of their columns.
+            key = number, tuple((_make_key(each.rule), *each[1:]) for each in splits)
+            if key not in self._tests_by_tree:
+                other_half = self._halves[1 - number]
+                self._tests_by_tree[key] = self._test_leaves(splits, other_half)
+            tests.append(self._tests_by_tree[key])
+        return tests
+
+    def _test_leaves(self, splits: Sequence[BinnedSplit], rows: BoolArray) -> LeafTest:
+        """Test the rows whose leaf is certain; the BIC is that of all of them."""
+        leaves = self._rows.find_leaves(splits, rows)[rows]
+        is_certain = self._find_certain(splits, rows)
+        n_leaves = len(splits) + 1
+        certain_tables = self._count_leaves(
+            leaves[is_certain], np.flatnonzero(rows)[is_certain], n_leaves
         )
-        return sum_pearson(tested), float(compute_bic([counted])[0])
+        all_tables = self._count_leaves(leaves, np.flatnonzero(rows), n_leaves)
+        return LeafTest(
+            p_value=sum_pearson(certain_tables).p_value,
+            bic=float(compute_bic([all_tables])[0]),
+        )
+
+    def _find_certain(self, splits: Sequence[BinnedSplit], rows: BoolArray) -> BoolArray:
+        """Find the rows that are in no bin beside a cut of their path.
+
+        At the first split with the row in a bin beside its cut, the paths with the wide rules and
+        with the narrow ones part for good.
+        """
+        bounds = self._find_bounds([each.rule for each in splits])
+        if not any(bounds):
+            return np.ones(int(np.count_nonzero(rows)), dtype=np.bool_)
+        wide_splits = list(splits)
+        narrow_splits = list(splits)
+        for number, rule_bounds in enumerate(bounds):
+            if rule_bounds is not None:
+                wide_splits[number] = splits[number]._replace(rule=rule_bounds.wide)
+                narrow_splits[number] = splits[number]._replace(rule=rule_bounds.narrow)
+        wide_leaves = self._rows.find_leaves(wide_splits, rows)[rows]
+        narrow_leaves = self._rows.find_leaves(narrow_splits, rows)[rows]
+        return np.equal(wide_leaves, narrow_leaves)
+
+    def _find_bounds(self, rules: Sequence[BinnedRule]) -> list[CutBounds | None]:
+        """Find the bounds of rules, each of them once."""
+        unknown = {_make_key(rule): rule for rule in rules}
+        for key in [key for key in unknown if key in self._bounds_by_rule]:
+            del unknown[key]
+        new_bounds = find_cut_bounds(self._source, [*unknown.values()])
+        self._bounds_by_rule |= zip(unknown, new_bounds, strict=True)
+        return [self._bounds_by_rule[_make_key(rule)] for rule in rules]
+
+    def _count_leaves(self, leaves: IntArray, rows: IntArray, n_leaves: int) -> IntArray:
+        """Count rows by their leaf, outcome and environment."""
+        shape = n_leaves, 2, len(self._source.environments)
+        axes = leaves, self._cells.outcomes[rows], self._cells.environments[rows]
+        cells = np.ravel_multi_index(axes, shape)
+        return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+
+
+def _make_key(rule: BinnedRule) -> RuleKey:
+    return rule.feature, rule.satisfied.tobytes()
 
 
 def draw_half(environments: IntArray, numbers: IntArray, seed: int) -> BoolArray:
-    """One half of the rows of every environment, drawn by the rows' numbers."""
+    """Draw one half of the rows of every environment, by the rows' numbers."""
     keys = np.random.default_rng(seed).permutation(len(environments))
     order = np.lexsort((keys[numbers], environments))
-    starts = np.searchsorted(environments[order], environments[order])
-    sizes = np.bincount(environments)[environments[order]]
+    sorted_environments = environments[order]
+    starts = np.searchsorted(sorted_environments, sorted_environments)
+    sizes = np.bincount(environments)[sorted_environments]
+
     half = np.empty(len(order), dtype=np.bool_)
     half[order] = np.arange(len(order)) - starts < sizes // 2
     return half
 
 
-@dataclass(frozen=True)
-class _SetScanner:
-    """Scans for splits on the `wanted` ones of some features.
+# --- growing a tree over a set --------------------------------------------------------------------
 
-    First those that explain more deviance of the label than chance; where there is none and the
-    label still depends on the environment, one that explains part of that dependence.
+
+@dataclass(frozen=True)
+class _BestSplits:
+    """The best splits of a node on one column, of two kinds, and how many splits it has.
+
+    One explains most deviance of the outcome, one most of its dependence on the environment.
     """
 
-    candidates: CandidateMap
-    features: IntArray
-    wanted: set[int]
-    n_least: int
+    n_splits: int
+    of_outcome: Found
+    of_dependence: Found
+
+
+@dataclass(frozen=True)
+class _SetScanner:
+    """Scans nodes for splits on the `allowed` ones of some columns.
+
+    First those that explain more deviance of the outcome than chance; where there is none and the
+    outcome still depends on the environment, one that explains part of that dependence.
+    """
+
+    binned_columns: BinnedColumns
+    columns: IntArray
+    allowed: set[int]
+    min_rows: int
 
     def __call__(self, node: Node) -> SplitScan:
-        if not self.wanted or not node.can_split(self.n_least):
+        """Find the best split of a node."""
+        if not self.allowed or not node.can_split(self.min_rows):
             return SplitScan(None)
         if node.found is None:
-            node.found = self._find(node)
-        found: dict[int, tuple[int, Found, Found]] = node.found
-        own = [each for feature, each in found.items() if feature in self.wanted]
-        n_candidates = sum(n for n, _, _ in own)
-        if not n_candidates:
+            node.found = self._scan_columns(node)
+        scans: dict[int, _BestSplits] = node.found
+        allowed = [scan for column, scan in scans.items() if column in self.allowed]
+        n_splits = sum(scan.n_splits for scan in allowed)
+        if not n_splits:
             return SplitScan(None)
-        best = min((of_label for _, of_label, _ in own), key=rank)
-        if best.deviance_explained <= find_quantile(CHANCE_LEVEL / n_candidates, 1):
-            best = min((of_environment for _, _, of_environment in own), key=rank)
-            (statistic,), (dof,) = compute_rate_heterogeneity(node.totals[np.newaxis])
-            is_dependent = statistic > find_quantile(CHANCE_LEVEL, int(dof))
-            if best.deviance_explained <= 0 or not is_dependent:
-                return SplitScan(None, n_candidates=n_candidates)
-        return SplitScan(best, n_candidates=n_candidates)
 
-    def _find(self, node: Node) -> dict[int, tuple[int, Found, Found]]:
-        """Of each feature how many splits it has, and the best one of two kinds.
+        best = min((scan.of_outcome for scan in allowed), key=rank)
+        if best.deviance_explained > find_quantile(CHANCE_LEVEL / n_splits, 1):
+            return SplitScan(best, n_candidates=n_splits)
 
-        The one that explains most deviance of the label, and the one that explains most of its
-        dependence on the environment. Features not wanted now may be by another set.
-        """
-        found: dict[int, tuple[int, Found, Found]] = {}
-        before = compute_rate_heterogeneity(node.totals[np.newaxis])[0]
+        best = min((scan.of_dependence for scan in allowed), key=rank)
+        (statistic,), (dof,) = compute_rate_heterogeneity(node.totals[np.newaxis])
+        is_dependent = statistic > find_quantile(CHANCE_LEVEL, int(dof))
+        if best.deviance_explained <= 0 or not is_dependent:
+            return SplitScan(None, n_candidates=n_splits)
+        return SplitScan(best, n_candidates=n_splits)
+
+    def _scan_columns(self, node: Node) -> dict[int, _BestSplits]:
+        """Find the best splits of each column, allowed or not: another set may have it."""
+        scans: dict[int, _BestSplits] = {}
+        dependence_before = compute_rate_heterogeneity(node.totals[np.newaxis])[0]
         for cube in node.count():
-            rows = np.flatnonzero(np.isin(cube.features, self.features))
-            counts, features = cube.counts[rows], cube.features[rows]
-            own = replace(cube, features=features, counts=counts, n_alike=None)
-            tables = compute_halves(own, self.candidates)
-            if not len(tables.tables):
-                continue
-            explained = measure_rates(tables.tables, node.totals, self.n_least).pooled
-            halves = tables.tables, node.totals - tables.tables
-            after = sum(compute_rate_heterogeneity(each)[0] for each in halves)
-            of_environment = np.where(explained >= 0, before - after, -1.0)
-            best = (
-                [
-                    Found(tables.locate(at), tables.tables[at].copy(), float(values[at]))
-                    for at in tables.find_best(values.round(DEVIANCE_DECIMALS)).tolist()
-                ]
-                for values in (explained, of_environment)
+            places = np.flatnonzero(np.isin(cube.features, self.columns))
+            part = replace(
+                cube, features=cube.features[places], counts=cube.counts[places], n_alike=None
             )
-            n_candidates = (explained >= 0).reshape(len(rows), -1).sum(axis=1).tolist()
-            found |= zip(features.tolist(), zip(n_candidates, *best, strict=True), strict=True)
-        return found
+            halves = compute_halves(part, self.binned_columns)
+            if not len(halves.tables):
+                continue
+
+            explained = measure_rates(halves.tables, node.totals, self.min_rows).pooled
+            false_side = compute_rate_heterogeneity(halves.tables)[0]
+            true_side = compute_rate_heterogeneity(node.totals - halves.tables)[0]
+            dependence = np.where(
+                explained >= 0, dependence_before - (false_side + true_side), -1.0
+            )
+
+            columns = halves.features.tolist()
+            n_splits = (explained >= 0).reshape(len(columns), -1).sum(axis=1).tolist()
+            best_of_outcome = halves.find_best(explained.round(DEVIANCE_DECIMALS)).tolist()
+            best_of_dependence = halves.find_best(dependence.round(DEVIANCE_DECIMALS)).tolist()
+            for k, column in enumerate(columns):
+                first, second = best_of_outcome[k], best_of_dependence[k]
+                scans[column] = _BestSplits(
+                    n_splits=n_splits[k],
+                    of_outcome=Found(
+                        halves.locate(first), halves.tables[first].copy(), float(explained[first])
+                    ),
+                    of_dependence=Found(
+                        halves.locate(second),
+                        halves.tables[second].copy(),
+                        float(dependence[second]),
+                    ),
+                )
+        return scans

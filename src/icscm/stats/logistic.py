@@ -122,8 +122,10 @@ def fit_logistic_regression(
         g = positives - sizes * p
         h = sizes * variance
 
-        G: FloatArray = np.bincount(environments, g, n_environments)
-        H: FloatArray = np.bincount(environments, h, n_environments)
+        G = np.zeros(n_environments)
+        G += np.bincount(environments, g, n_environments)
+        H = np.zeros(n_environments)
+        H += np.bincount(environments, h, n_environments)
         C = np.zeros((n_columns, n_environments))
         for column, weighted in enumerate(columns.T * h):
             C[column] = np.bincount(environments, weighted, n_environments)

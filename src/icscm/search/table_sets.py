@@ -1,0 +1,175 @@
+"""Tests of sets of columns by their tables: within every combination of the columns' values.
+
+The number of sets is exponential, so each must be cheap. The tables of all sets come from few
+passes over the rows:
+
+    table of a largest set -> smaller sets' tables -> statistics -> p-values
+
+A largest set is all columns, or each set of as many as may be. Its table is counted from the rows;
+every smaller set belongs to exactly one largest set (see `_walk_all`), and its table is a sum over
+one column of a table at hand.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from icscm._types import CountArray
+from icscm.engine.pieces import LevelCounts, count_shared
+from icscm.exceptions import IcscmError
+from icscm.search.sets import MAX_COUNTED, CandidateSet, count_sets
+from icscm.stats.independence import (
+    PEARSON,
+    GTest,
+    compute_bic,
+    compute_conditional,
+    compute_upper_tail,
+)
+
+# Columns whose sets may all be tested, and the most sets in any case: a minute or two of work.
+MAX_COLUMNS: Final = 20
+MAX_SETS: Final = 2**MAX_COLUMNS
+# Cells of the largest table counted: 128 MiB. The walk down holds up to twice as much besides.
+MAX_TABLE_CELLS: Final = 2**24
+# Cells whose statistics are computed together: many numbers for each call, and yet in the cache.
+_BATCH_CELLS = 2**16
+# Pearson without Yates' correction: corrected strata would add up to a conservative test.
+SET_TESTS: Final = {"g": GTest(), "chi2": PEARSON}
+
+
+class SetTable(NamedTuple):
+    """The rows by the values of a set of columns (stratum), outcome and environment."""
+
+    columns: CandidateSet
+    strata: CountArray
+
+
+@dataclass(frozen=True)
+class TableTester:
+    """Tests sets of columns within the combinations of their values.
+
+    Statistics and degrees of freedom add up over the combinations, the strata. With nominal `dof`
+    every possible stratum counts (K - 1) degrees of freedom, also those without information.
+    """
+
+    counts: LevelCounts
+    test: str
+    dof: str
+
+    def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:
+        """Compute the p-value of every set of up to so many columns."""
+        p_values: dict[CandidateSet, float] = {}
+        for batch in _make_batches(_walk_all(self.counts, max_size)):
+            sets = [table.columns for table in batch]
+            tests = compute_conditional([table.strata for table in batch], SET_TESTS[self.test])
+            batch_p_values = tests.p_values
+            if self.dof == "nominal":
+                n_strata = [math.prod(self.counts.n_levels[list(each)]) for each in sets]
+                dof = np.array(n_strata) * (self.counts.n_environments - 1)
+                batch_p_values = compute_upper_tail(tests.statistics, dof)
+            p_values |= zip(sets, batch_p_values.tolist(), strict=True)
+        return p_values
+
+    def compute_bics(self, sets: Iterable[CandidateSet]) -> dict[CandidateSet, float]:
+        """Compute the BIC of the outcome given each of some sets.
+
+        Their tables are counted again: as a rule few sets are accepted, and the tables of all sets
+        would take much memory.
+        """
+        bics: dict[CandidateSet, float] = {}
+        for each in sets:
+            cells = self.counts.count(each)
+            strata = cells.reshape(2, self.counts.n_environments, -1).transpose(2, 0, 1)
+            bics[each] = float(compute_bic([strata])[0])
+        return bics
+
+
+def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -> None:
+    """Raise if the tests would take hours or exceed the memory."""
+    n_columns = counts.n_features
+    n_sets = count_sets(n_columns, size)
+    if n_sets > MAX_SETS:
+        n_sets_text = f"{n_sets:,}" if n_sets < MAX_COUNTED else "more than 10**15"
+        size_text = "" if max_set_size is None else f"of up to {size} "
+        raise IcscmError(
+            f"{n_columns:,} features make {n_sets_text} sets {size_text}to test, more than "
+            f"{MAX_SETS:,} (all sets of {MAX_COLUMNS} features); screen the features first"
+            f"{_suggest_size(counts, size)}"
+        )
+    n_cells = _count_cells(counts, size)
+    if n_cells > MAX_TABLE_CELLS:
+        raise IcscmError(
+            f"the joint table of {size} features would have {n_cells:,} cells, more than "
+            f"{MAX_TABLE_CELLS:,}; screen the features first, choose a smaller max_levels"
+            f"{_suggest_size(counts, size)}"
+        )
+
+
+def _count_cells(counts: LevelCounts, size: int) -> int:
+    """Count the cells of the largest table that a set of this size can have."""
+    most_levels: list[int] = sorted(counts.n_levels.tolist(), reverse=True)[:size]
+    return 2 * counts.n_environments * math.prod(most_levels)
+
+
+def _suggest_size(counts: LevelCounts, size: int) -> str:
+    """Suggest the largest `max_set_size` below this size that can be afforded, in words."""
+    for smaller in range(min(size - 1, MAX_COLUMNS), 0, -1):
+        n_sets = count_sets(counts.n_features, smaller)
+        if n_sets <= MAX_SETS and _count_cells(counts, smaller) <= MAX_TABLE_CELLS:
+            return f", or set max_set_size={smaller} or less"
+    return ""
+
+
+def _walk_all(counts: LevelCounts, size: int) -> Iterator[SetTable]:
+    """Yield every set of up to `size` columns with its table.
+
+    They are visited by largest sets, those with `size` columns. Each smaller set belongs to the
+    largest set made from it by adding the first of the columns that it lacks. So the largest set
+    that has the columns 0 .. r - 1 and lacks r owns what is left of it after taking out any of
+    these r, which are its *free* columns: 2**r sets.
+    """
+    all_columns = range(counts.n_features)
+    for columns in combinations(all_columns, size):
+        table = counts.count(columns)
+        n_free = count_shared(columns, all_columns)
+        cells = table.reshape(*table.shape[: n_free + 1], -1)
+        for kept, kept_cells in _walk(columns[:n_free], columns[n_free:], cells):
+            yield SetTable(kept, kept_cells.T.reshape(-1, 2, counts.n_environments))
+
+
+def _walk(
+    free: CandidateSet, kept: CandidateSet, cells: CountArray
+) -> Iterator[tuple[CandidateSet, CountArray]]:
+    """Yield the cells of each set that keeps or leaves out each free column.
+
+    `cells` is (outcome and environment, level of free column 0, of 1, ..., stratum of the columns
+    that are kept). The last free column is kept, so its levels become strata,
+
+        (2 K, L0, L1, P)  ->  (2 K, L0, L1 * P)
+
+    or left out by summing over it, until none is free.
+    """
+    if not free:
+        yield kept, cells
+    else:
+        yield from _walk(free[:-1], (free[-1], *kept), cells.reshape(*cells.shape[:-2], -1))
+        yield from _walk(free[:-1], kept, cells.sum(axis=-2))
+
+
+def _make_batches(tables: Iterable[SetTable]) -> Iterator[list[SetTable]]:
+    """Yield lists of tables with at least `_BATCH_CELLS` cells together, the last with fewer."""
+    batch: list[SetTable] = []
+    n_cells = 0
+    for table in tables:
+        batch.append(table)
+        n_cells += table.strata.size
+        if n_cells >= _BATCH_CELLS:
+            yield batch
+            batch = []
+            n_cells = 0
+    if batch:
+        yield batch
