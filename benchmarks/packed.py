@@ -132,12 +132,15 @@ def count(source) -> None:
 
 def look(source) -> None:
     """One step of the search, on a source that stays unchanged."""
-    from icscm.search.greedy import Growth
+    from icscm.search.candidate_scanner import CandidateScanner
     from icscm.search.settings import Settings
+    from icscm.search.view import ConjunctionView
     from icscm.stats.independence import ChiSquaredTest
 
     settings = Settings(test=ChiSquaredTest(), stop="coverage")
-    Growth(source, settings).scan(settings.make_criterion())
+    view = ConjunctionView(source, settings)
+    root = view.make_root()
+    CandidateScanner(view, n_rows=root.n_rows).scan(root)
 
 
 def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):

@@ -8,7 +8,7 @@ from scipy import stats
 
 from icscm import ICSCMClassifier
 from icscm.engine.clusters import EVERY_ROW
-from icscm.search import greedy
+from icscm.search import clusters
 from icscm.sources import open_memory
 from icscm.stats.design_effects import compute_leaf_design_effects
 from icscm.stats.independence import compute_conditional
@@ -42,13 +42,12 @@ def grouped_tables(draw):
 
 
 @pytest.mark.parametrize("pruning", [True, False, "always"])
-@pytest.mark.parametrize("correction", [None, "holm"])
 @settings(max_examples=50, deadline=None)
 @given(table=grouped_tables(), options=SETTINGS)
-def test_search_equals_the_literal_one(correction, pruning, table, options):
+def test_search_equals_the_literal_one(pruning, table, options):
     """The literal learner corrects every candidate; the number of rejected ones may differ."""
     X, y, places, groups = table
-    options = options | {"correction": correction, "pruning": pruning}
+    options = options | {"pruning": pruning}
     fitted = fit_quietly(ICSCMClassifier(**options), X, y, places, groups=groups)
     rows = X.tolist(), y.tolist(), places.tolist()
     expected = learn_slowly(*rows, groups=groups.tolist(), **options)
@@ -69,7 +68,7 @@ def test_few_at_a_time(table):
     X, y, places, groups = table
     first = fit_quietly(ICSCMClassifier(), X, y, places, groups=groups)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(greedy, "FIRST_CORRECTED", 1)
+        patch.setattr(clusters, "FIRST_BATCH_SIZE", 1)
         other = fit_quietly(ICSCMClassifier(), X, y, places, groups=groups)
     assert other.model_ == first.model_
     for one, two in zip(first.trace_.nodes, other.trace_.nodes, strict=True):

@@ -12,7 +12,7 @@ from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.counts import Cut
 from icscm.engine.pieces import BinnedSplit
 from icscm.estimators.judging import Contributions, Judge
-from icscm.search.forest import _draw_rows
+from icscm.search.forest import draw_rows
 from icscm.sources.memory import open_memory
 from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.heterogeneity import predict_leaves
@@ -175,7 +175,7 @@ def test_groups_of_single_rows_change_no_verdict():
 def test_a_group_is_drawn_whole():
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(50), 6))
     rng = np.random.default_rng(1)
-    drawn = _draw_rows(groups, rng, draws_places=False)
+    drawn = draw_rows(groups, rng, draws_environments=False)
     assert {*np.unique(groups[drawn], return_counts=True)[1]} == {6}
     assert drawn.sum() == 6 * round(0.632 * 50)
 

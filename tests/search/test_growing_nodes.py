@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icscm.engine.counts import BinnedRule, Cut
-from icscm.search import grow
-from icscm.search.grow import make_root
+from icscm.engine.counts import Cut
+from icscm.engine.pieces import negate
+from icscm.search import nodes
+from icscm.search.nodes import make_root
 from icscm.sources.memory import make_memory_source
 from support.sources import countable, draw_cuts
 
@@ -21,8 +22,7 @@ def make_source(drawn):
 
 def count_half(source, path, rule):
     """Totals of the samples of a path for which a rule is false, from a cube of theirs."""
-    opposite = BinnedRule(rule.feature, ~rule.satisfied)
-    for cube in source.count_node([*path, opposite]):
+    for cube in source.count_cubes((*path, negate(rule))):
         return cube.counts[0].sum(axis=0)
     return None
 
@@ -34,30 +34,30 @@ def test_nodes_count_what_their_rows_count(drawn, n_bytes):
     source, direct = make_source(drawn), make_source(drawn)
     rng = drawn[-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grow, "MAX_KEPT_CUBE_BYTES", n_bytes)
-        leaves = [(make_root(source), [])]
+        patch.setattr(nodes, "MAX_KEPT_CUBE_BYTES", n_bytes)
+        leaves = [make_root(source)]
         every = list(leaves)
         for cut in draw_cuts(source, rng):
-            node, path = leaves.pop(rng.integers(len(leaves)))
-            rule = source.candidates.make_binned_rule(cut)
-            half = count_half(direct, path, rule)
+            node = leaves.pop(rng.integers(len(leaves)))
+            rule = source.columns.make_binned_rule(cut)
+            half = count_half(direct, node.path, rule)
             if rng.random() < 0.7:
-                list(node.count())
-            children = node.split(cut, half)
-            assert node.split(cut, half) == children, "a node is split once"
-            opposite = BinnedRule(rule.feature, ~rule.satisfied)
-            made = list(zip(children, ([*path, rule], [*path, opposite]), strict=True))
+                list(node.count_cubes())
+            children = node.split(cut, if_false=half)
+            assert node.split(cut, if_false=half) is children, "a node is split once"
+            made = [children.if_true, children.if_false]
             leaves += made
             every += made
         for i in rng.permutation(len(every)):
-            node, path = every[i]
-            for found, wanted in zip(node.count(), direct.count_node(path), strict=True):
+            node = every[i]
+            counted = zip(node.count_cubes(), direct.count_cubes(node.path), strict=True)
+            for found, wanted in counted:
                 np.testing.assert_array_equal(found.counts, wanted.counts)
                 np.testing.assert_array_equal(found.features, wanted.features)
-                np.testing.assert_array_equal(found.counts[0].sum(axis=0), node.totals)
-            kept = node._kept
-            held = sum(cube.counts.nbytes for cubes in kept.cubes.values() for cube in cubes)
-            assert held == kept._n_bytes
+                np.testing.assert_array_equal(found.counts[0].sum(axis=0), node.counts)
+            cache = node._cache
+            held = sum(cube.counts.nbytes for kept in map(cache.get, every) for cube in kept or ())
+            assert held == cache.n_bytes
             assert held <= n_bytes
 
 
@@ -66,22 +66,22 @@ def test_of_two_children_the_smaller_is_counted(monkeypatch):
     X, labels = rng.normal(size=(500, 3)), rng.integers(0, 2, 500)
     source = make_memory_source(X, labels, labels * 0, environment_labels=(0,), n_jobs=1)
     sizes = []
-    count_node = source.count_node
+    count_cubes = source.count_cubes
 
-    def spy(path):
-        for number, cube in enumerate(count_node(path)):
+    def spy(path=()):
+        for number, cube in enumerate(count_cubes(path)):
             if not number:
                 sizes.append(int(cube.counts[0].sum()))
             yield cube
 
-    monkeypatch.setattr(source, "count_node", spy)
+    monkeypatch.setattr(source, "count_cubes", spy)
     root = make_root(source)
-    cube = next(iter(root.count()))
-    list(root.count())
+    cube = next(iter(root.count_cubes()))
+    list(root.count_cubes())
     half = cube.counts[0, :5].sum(axis=0)
-    true, false = root.split(Cut(0, 4, negated=False), half)
-    assert false.size < true.size
-    list(true.count())
-    list(false.count())
-    assert sizes[-1] == false.size
-    assert true.size not in sizes
+    children = root.split(Cut(0, 4, negated=False), if_false=half)
+    assert children.if_false.n_rows < children.if_true.n_rows
+    list(children.if_true.count_cubes())
+    list(children.if_false.count_cubes())
+    assert sizes[-1] == children.if_false.n_rows
+    assert children.if_true.n_rows not in sizes

@@ -10,11 +10,11 @@ import pytest
 from icscm import ICSCMClassifier, SCMClassifier, _constants
 from icscm.engine.pieces import count_patterns
 from icscm.model.splits import freeze_counts
-from icscm.search.greedy import REASONS
-from icscm.search.rules import prune
-from icscm.search.settings import ConjunctionView, Patterns
+from icscm.search.candidates import REASONS
+from icscm.search.patterns import Patterns
+from icscm.search.pruning import prune
+from icscm.search.view import ConjunctionView
 from icscm.stats.independence import ConditionalTests
-from icscm.stats.verdicts import NOT_INVARIANT
 from support.fitting import PAPER, assert_same, fit_quietly
 from support.literal.learner import learn_slowly
 
@@ -40,7 +40,6 @@ LEAST = {
     "stop: independence": 15,
     "stop: max_rules": 3,
     "stop: no_candidate": 5,
-    "correction": 15,
     "equivalence": 4,
 }
 
@@ -78,27 +77,28 @@ def draw_options(rng):
         "alpha": float(rng.choice([0.01, 0.05, 0.3])),
         "test": str(rng.choice(["chi2", "g", "fisher"], p=[0.45, 0.45, 0.1])),
         "stop": str(rng.choice(["independence", "coverage"], p=[0.7, 0.3])),
-        "pruning": [True, "shown", "always", False][rng.choice(4, p=[0.5, 0.15, 0.25, 0.1])],
+        "pruning": [True, "always", False][rng.choice(3, p=[0.65, 0.25, 0.1])],
         "margin": 0.6,
         "min_replication": float(rng.choice([0.0, 0.25, 0.9], p=[0.4, 0.5, 0.1])),
         "min_utility": [None, 0.0, 3.5][rng.choice(3, p=[0.5, 0.4, 0.1])],
         "min_samples_leaf": int(rng.choice([1, 3, 10])),
     }
     kinds = [{}, {}, {}, {"criterion": "equivalence"}]
-    kinds += [{"correction": each} for each in ("bonferroni", "holm", "bh")]
     return options | kinds[rng.integers(len(kinds))]
 
 
 def list_in_any_order(rng, blocks_seen):
-    """`ConjunctionView.leaf_tables` that remembers the blocks, and may turn them round."""
-    leaf_tables = ConjunctionView.leaf_tables
+    """`ConjunctionView.iterate_leaf_tables` that remembers the blocks, and may turn them round."""
+    iterate = ConjunctionView.iterate_leaf_tables
 
-    def list_blocks(view, *given):
-        blocks = [replace(each, tables=each.tables.copy()) for each in leaf_tables(view, *given)]
+    def list_blocks(view, cubes, uncovered):
+        blocks = [
+            replace(each, tables=each.tables.copy()) for each in iterate(view, cubes, uncovered)
+        ]
         blocks_seen[:] = [set(each.features.tolist()) for each in blocks]
         return iter(blocks if rng.random() < 0.5 else blocks[::-1])
 
-    return mock.patch.object(ConjunctionView, "leaf_tables", list_blocks)
+    return mock.patch.object(ConjunctionView, "iterate_leaf_tables", list_blocks)
 
 
 def note(reached, fitted, blocks):
@@ -110,7 +110,6 @@ def note(reached, fitted, blocks):
     reached["several blocks"] += len(blocks) > 1
     reached["disjunction"] += fitted.model_type == "disjunction" and bool(columns)
     reached[f"stop: {trace.stop_reason}"] += 1
-    reached["correction"] += fitted.correction is not None
     reached["equivalence"] += fitted.criterion == "equivalence" and bool(columns)
     looks = [*trace.steps, trace.last_scan]
     reached["set aside"] += trace.discarded is not None
@@ -154,40 +153,21 @@ def test_planted_conjunctions_equal_the_literal_learner(part):
     assert {name: reached[name] for name in LEAST if reached[name] < LEAST[name]} == {}
 
 
-def test_weighted_rules_equal_the_literal_learner():
-    n_chosen = Counter()
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        X, y, environments = plant(rng)
-        options = draw_options(rng) | {"test": None, "stop": "coverage", "pruning": False}
-        options = {name: options[name] for name in ("p", "model_type", "max_rules")}
-        weights = rng.choice([0.0, 0.1, 0.3, 1.0, 3.0], X.shape[1]).tolist()
-        with mock.patch.object(_constants, "BLOCK_CELLS", 1):
-            learner = SCMClassifier(**options, feature_weights=weights)
-            fitted = fit_quietly(learner, X, y, environments)
-        expected = learn_slowly(
-            X.tolist(), y.tolist(), environments.tolist(), **options, feature_weights=weights
-        )
-        assert_same(fitted, expected, options["model_type"] == "disjunction", environments)
-        n_chosen.update(weights[rule.column] for rule in fitted.rules_)
-    assert n_chosen[0.0] == 0
-    assert min(n_chosen[weight] for weight in (0.1, 0.3, 1.0, 3.0)) >= 5
-
-
 def test_of_equal_p_values_the_feature_that_joined_last_is_pruned():
     """Two rules that the counts cannot tell apart: the first, of larger utility, must stay."""
     truths = [np.array(each, dtype=bool) for each in ([0, 0, 1, 1] * 8, [0, 1, 0, 1] * 8)]
     labels = np.array([0, 0, 0, 1] * 4 + [0, 0, 0, 1] * 4)
     cells = labels * 2 + np.repeat([0, 1], 16)
     table = count_patterns(truths, cells, n_environments=2)
-    kept, tests = prune(Patterns(table), ["first", "last"], alpha=0.05)
+    pruning = prune(Patterns(table), ["first", "last"], alpha=0.05)
+    tests = pruning.tests
     assert tests[0].p_value == tests[1].p_value > 0.05
     assert [test.feature for test in tests if test.removed] == ["last"]
-    assert kept == [0]
+    assert pruning.kept == [0]
     # equal but for rounding
     almost = ConditionalTests(np.ones(2), np.ones(2), np.array([0.5, 0.5 - 1e-15]))
-    with mock.patch("icscm.search.rules.compute_conditional", return_value=almost):
-        assert prune(Patterns(table), ["first", "last"], alpha=0.05)[0] == [0]
+    with mock.patch("icscm.search.pruning.compute_conditional", return_value=almost):
+        assert prune(Patterns(table), ["first", "last"], alpha=0.05).kept == [0]
 
 
 def test_equal_utilities_are_equal():
@@ -210,33 +190,6 @@ def test_equal_utilities_are_equal():
     assert_same(fitted, expected, False, environments)
 
 
-def test_criterion_and_verdict_agree_after_a_correction():
-    """5 of 60 fits had an accepted rule with the verdict *not invariant*: it was judged at alpha,
-    the rule accepted at what the correction left of it."""
-    n_between = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        X, environments = rng.integers(0, 2, size=(400, 8)), rng.integers(0, 2, 400)
-        y = (X[:, 0] & X[:, 1]) ^ (rng.random(400) < 0.1 + 0.1 * environments)
-        learner = ICSCMClassifier(
-            correction=["bonferroni", "holm", "bh"][seed % 3], stop="coverage", **PAPER
-        ).set_params(pruning=False)
-        fitted = fit_quietly(learner, X, y, environments)
-        for step in fitted.trace_.steps:
-            verdict, cutoff = step.chosen.verdict, step.cutoff
-            assert verdict.conclusion != NOT_INVARIANT
-            assert verdict.alpha == cutoff < verdict.p_value
-            assert step.verdict_uncovered.alpha == 0.05
-            n_between += verdict.p_value <= 0.05
-            for refusal in step.best_rejected:
-                assert refusal.candidate.verdict.conclusion == NOT_INVARIANT
-        for verdict, step in zip(fitted.verdicts_, fitted.trace_.steps, strict=False):
-            assert verdict == step.chosen.verdict
-        for verdict in fitted.verdicts_[:-1]:
-            assert verdict.conclusion != NOT_INVARIANT
-    assert n_between >= 3
-
-
 def test_ties_of_many_candidates_are_found_quickly():
     """A tie of 2,000 leaves in 200 environments took most of 17 s: nested tuples were the keys."""
     rng = np.random.default_rng(0)
@@ -247,7 +200,7 @@ def test_ties_of_many_candidates_are_found_quickly():
         X[rng.choice(negatives, 3, replace=False), j] = True
     learner = ICSCMClassifier(p=100, stop="coverage", max_rules=1, **PAPER)
     learner.set_params(pruning=False)
-    with mock.patch("icscm.search.greedy.freeze_counts", wraps=freeze_counts) as frozen:
+    with mock.patch("icscm.search.view.freeze_counts", wraps=freeze_counts) as frozen:
         fitted = fit_quietly(learner, X, y, environments)
     assert 0 < frozen.call_count < 20  # those that the trace shows, not all that tie
     assert fitted.trace_.steps[0].n_tied == 1000

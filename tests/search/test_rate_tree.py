@@ -12,7 +12,7 @@ import pytest
 from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning, NotInvariantWarning
-from icscm.search.trees import N_TRIED_KEPT
+from icscm.search.rate_trees import N_TRIED_KEPT
 from icscm.sources import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.stats.splits import measure_effects

@@ -5,7 +5,7 @@ import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.model.rules import ThresholdRule
-from icscm.search.greedy import REASONS
+from icscm.search.candidates import REASONS
 from icscm.search.trace import Scan
 from icscm.stats.independence import make_test
 from support.fitting import fit_quietly

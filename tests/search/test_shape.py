@@ -74,7 +74,7 @@ def test_the_steps_of_a_scan():
     samples = open_memory(X, data.y, environments=data.environments)
     n_bins = sum(len(np.unique(column)) for column in X.T)
     assert shapes.count_steps(samples, len(X)) == X.size + 20 * 4 * n_bins
-    assert shapes.count_steps(samples, len(X), each=0) == X.size
+    assert shapes.count_steps(samples, len(X), n_steps_of_number=0) == X.size
 
 
 def test_trees_are_not_grown_for_many_environments(monkeypatch):

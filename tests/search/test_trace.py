@@ -163,5 +163,5 @@ def test_verdicts_of_steps_are_made_when_asked_for():
 
 
 def test_a_trace_not_asked_keeps_no_samples():
-    trace = fit(ICSCMClassifier(feature_weights=np.ones(8)))
+    trace = fit(ICSCMClassifier())
     assert len(pickle.dumps(vars(trace)["_make_nodes"])) < 20_000

@@ -157,7 +157,7 @@ def test_model_and_trace_are_those_without_collapsing(form, block_cells, folder,
 @settings(max_examples=25, deadline=None)
 @given(table=binary_tables(), tolerance=st.sampled_from([1e-4, 0.03, None]))
 def test_so_are_trees(form, block_cells, folder, table, tolerance):
-    chosen = TreeSettings(tolerance=tolerance, n_least=2)
+    chosen = TreeSettings(tolerance=tolerance, min_leaf_rows=2)
     wanted = find_tree(make_plain(table), chosen)
     assert find_tree(make_source(form, table, folder), chosen) == wanted
 

@@ -82,7 +82,7 @@ SEARCHES = {
     "conjunction": (find_model, Settings(test=ChiSquaredTest(), pruning=True)),
     "disjunction": (find_model, Settings(test=ChiSquaredTest(), model_type="disjunction", p=0.5)),
     "exhaustive": (find_model, Settings(test=ChiSquaredTest(), search="exhaustive")),
-    "tree": (find_tree, TreeSettings(n_least=5)),
+    "tree": (find_tree, TreeSettings(min_leaf_rows=5)),
 }
 
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm.engine import sampling
-from icscm.search import greedy
-from icscm.search import settings as search_settings
+from icscm.search import recording, shortlist, summary
 from icscm.sources.gpu import card, stores, values
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_row_source
@@ -48,10 +47,11 @@ def test_same_model_and_trace(seed):
 def test_same_model_and_trace_in_small_parts(seed, slack, most):
     """Many open questions, many blocks, and more ties than are listed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_settings, "_SLACK", slack)
+        patch.setattr(shortlist, "RELATIVE_ROUNDING", slack)
         patch.setattr(card, "_COMPARED", 3)
         patch.setattr(card, "_TESTED", 5)
-        patch.setattr(greedy, "MAX_EQUIVALENT_RULES", most)
+        for module in (recording, shortlist, summary):
+            patch.setattr(module, "MAX_EQUIVALENT_RULES", most)
         check_same_search(np.random.default_rng(seed), CARD)
 
 

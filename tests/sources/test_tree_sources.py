@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from icscm import InvariantTreeClassifier
-from icscm.search import grow
+from icscm.search import nodes
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.sites import LocalSite, make_agreement, open_sites
@@ -207,5 +207,5 @@ def list_refused(trace):
 
 @pytest.mark.parametrize("n_bytes", [0, 1, 20_000, 60_000])
 def test_any_bound_on_what_is_kept(monkeypatch, frame, expected, n_bytes):
-    monkeypatch.setattr(grow, "MAX_KEPT_CUBE_BYTES", n_bytes)
+    monkeypatch.setattr(nodes, "MAX_KEPT_CUBE_BYTES", n_bytes)
     assert_same(fit_frame(InvariantTreeClassifier(), frame), expected)

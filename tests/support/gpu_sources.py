@@ -13,7 +13,9 @@ from icscm.engine.counts import Cut
 from icscm.engine.leaf_tables import make_utility
 from icscm.engine.stores import Rows, sort_rows
 from icscm.search.rules import find_model
-from icscm.search.settings import ConjunctionView, Settings, make_criteria
+from icscm.search.settings import Settings
+from icscm.search.shortlist import make_criteria
+from icscm.search.view import ConjunctionView
 from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.launching import CODES, FIRST, REJECTED
 from icscm.sources.gpu.stores import CardBits, put_on_card
@@ -63,8 +65,6 @@ def draw_settings(rng):
         min_samples_leaf=int(rng.choice([1, 1, 3])),
         min_replication=float(rng.choice([0.0, 0.25, 0.9])),
         min_utility=rng.choice([None, 0.0, 1.0, 2.5]),
-        correction=None if test is None else rng.choice([None, None, "holm"]),
-        evidence=str(rng.choice(["step", "step", "cumulative"])),
         min_evidence=float(rng.choice([0.0, 1e-12, 0.5, 2.0, 6.0])),
     )
 
@@ -72,8 +72,9 @@ def draw_settings(rng):
 def draw_near_evidence(rng, source, settings):
     """Settings by which the evidence of some candidate is the least one, or next to it."""
     view = ConjunctionView(source, settings)
-    totals = view.flip(source.count_totals())
-    found = np.concatenate([each.compute_evidence(totals) for each in view.leaf_tables(totals)])
+    root = view.make_root()
+    blocks = view.iterate_leaf_tables(root.count_cubes(), root)
+    found = np.concatenate([each.compute_evidence(root.counts) for each in blocks])
     if settings.min_utility is None or not found.any():
         return settings
     least = rng.choice(found[found > 0]) * (1 + rng.choice([0, 0, 1e-15, -1e-15, 1e-9, -1e-9]))
@@ -200,12 +201,13 @@ def check_kernels(rng, card):
     """Each kernel writes what its twin writes."""
     cards = card, make_stand_in()
     (fast, slow), in_play = draw_store(rng, cards)
-    settings = replace(draw_settings(rng), evidence="step")
+    settings = draw_settings(rng)
     utility = make_utility(settings.p, None, int(in_play.sum()))
     inverted = bool(rng.integers(2))
     in_order = in_play[::-1] if inverted else in_play
-    view = SimpleNamespace(settings=settings, inverted=inverted)
-    question = make_criteria(view, settings.make_criterion(), utility, in_order)
+    view = SimpleNamespace(settings=settings, is_inverted=inverted)
+    uncovered = SimpleNamespace(counts=in_order, n_rows=int(in_order.sum()))
+    question = make_criteria(view, utility=utility, uncovered=uncovered)
     found = []
     for own, store in zip(cards, (fast, slow), strict=True):
         xp, kernels, n = own.xp, own.kernels, len(store)

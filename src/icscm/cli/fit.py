@@ -225,7 +225,7 @@ def _validate(
     from icscm.search.shape import count_steps
     from icscm.validation.transfer import leave_one_environment_out
 
-    n_steps = n * count_steps(countable, samples.X.num_rows, each=4)
+    n_steps = n * count_steps(countable, samples.X.num_rows, n_steps_of_number=4)
     if not wanted and n_steps > (most := _MAX_STEPS[options["model"]]):
         why = f"too many cells and environments ({n_steps:,} steps, by default at most {most:,})"
         return {"unvalidated": f"{why}; --validation measures it"}

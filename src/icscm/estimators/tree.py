@@ -44,7 +44,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
             invariance=self.invariance,
             tolerance=None if tolerance is None else float(tolerance),
             max_leaves=self.max_leaves,
-            n_least=max(1, ceil(least * n_samples) if least < 1 else int(least)),
+            min_leaf_rows=max(1, ceil(least * n_samples) if least < 1 else int(least)),
             missing=self.missing,
             balanced=self.probabilities == "balanced",
             min_replication=float(self.min_replication),

@@ -89,13 +89,37 @@ class Node(NamedTuple):
         return self.indent + clip(self.text, width) + tail
 
 
+def encode_leaf(number: int) -> int:
+    """Return what stands for a leaf among children, which are splits from 0 on: `~number`.
+
+    >>> [encode_leaf(number) for number in (0, 1, 2)]
+    [-1, -2, -3]
+    """
+    return ~number
+
+
+def is_leaf(child: int) -> bool:
+    """Whether a child is a leaf, rather than a split."""
+    return child < 0
+
+
+def decode_leaf(child: int) -> int:
+    """Return the number of the leaf that a child stands for."""
+    return ~child
+
+
 def make_chain_splits(kind: str, rules: Sequence[Rule]) -> tuple[Split, ...]:
     """The splits of a conjunction or disjunction."""
-    n, splits = len(rules), []
-    for i, rule in enumerate(rules):
-        covered, onward = ~i, i + 1 if i + 1 < n else ~n
-        sides = (covered, onward) if CHAINS[kind].covers_when else (onward, covered)
-        splits.append(Split(rule, *sides))
+    n_rules = len(rules)
+    splits = []
+    for number, rule in enumerate(rules):
+        covered = encode_leaf(number)
+        is_last = number + 1 == n_rules
+        onward = encode_leaf(n_rules) if is_last else number + 1
+        if CHAINS[kind].covers_when:
+            splits.append(Split(rule, if_true=covered, if_false=onward))
+        else:
+            splits.append(Split(rule, if_true=onward, if_false=covered))
     return tuple(splits)
 
 
@@ -107,7 +131,8 @@ def check_splits(splits: Sequence[Split]) -> None:
         raise IcscmError("every split but the first, and every leaf, must be reached once")
     if any(0 <= child <= place // 2 for place, child in enumerate(children)):
         raise IcscmError("the number of a split must be greater than that of its parent")
-    if [~node for node, _ in walk(splits, 0, lambda _, __: 0) if node < 0] != [*range(n + 1)]:
+    leaves = [decode_leaf(node) for node, _ in walk(splits, 0, lambda _, __: 0) if is_leaf(node)]
+    if leaves != list(range(n + 1)):
         raise IcscmError("leaves must be numbered by a walk that visits the true side first")
 
 
@@ -115,11 +140,11 @@ def walk(
     splits: Sequence[Split], start: _T, extend: Callable[[_T, Rule], _T]
 ) -> Iterator[tuple[int, _T]]:
     """Every node with the value of `extend` for the rules on its path; depth first, true first."""
-    stack = [(0 if splits else ~0, start)]
+    stack = [(0 if splits else encode_leaf(0), start)]
     while stack:
         node, path = stack.pop()
         yield node, path
-        if node >= 0:
+        if not is_leaf(node):
             split = splits[node]
             stack.append((split.if_false, extend(path, split.rule.negate())))
             stack.append((split.if_true, extend(path, split.rule)))
@@ -148,7 +173,9 @@ class _Path(NamedTuple):
 def format_paths(splits: Sequence[Split]) -> tuple[str, ...]:
     """The path to each leaf of a tree in the fewest words, such as `age > 63 and smoker == yes`."""
     texts: dict[int, tuple[Rule, str]] = {}  # each rule is formatted once
-    return tuple(path.format(texts) for node, path in walk(splits, _Path(), _Path.add) if node < 0)
+    return tuple(
+        path.format(texts) for node, path in walk(splits, _Path(), _Path.add) if is_leaf(node)
+    )
 
 
 # --- leaves --------------------------------------------------------------------------------------

@@ -24,13 +24,12 @@ import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import Array, BoolArray, CountArray, FloatArray
-from icscm.engine.bits import list_alike
-from icscm.engine.counts import CountCube, CountSource, Cut
+from icscm.engine.counts import BinnedSplit, CountCube, Cut, RowSource
 from icscm.engine.leaf_tables import compute_halves
-from icscm.engine.pieces import BinnedSplit
-from icscm.search.grow import Growing, Node, TreeSettings, grow, list_binned_splits, make_root, walk
+from icscm.search.grow import Subtree, TreeSettings, grow, list_leaves, make_binned_splits
+from icscm.search.nodes import Node, make_root
 from icscm.search.records import RejectedColumn
-from icscm.search.scanners import FeatureSplits, Scanner
+from icscm.search.split_scanner import SplitFinder, SplitScanner
 from icscm.stats import heterogeneity
 from icscm.stats.design_effects import compute_design_effects, compute_leaf_design_effects
 from icscm.stats.replication import measure_columns
@@ -61,11 +60,12 @@ class _Judged(NamedTuple):
 class ColumnScreen:
     """The columns of a source that are rejected, at any tolerance."""
 
-    def __init__(self, source: CountSource, settings: TreeSettings) -> None:
+    def __init__(self, source: RowSource, settings: TreeSettings) -> None:
         self._source = source
         self._settings = settings
         self._judged: dict[frozenset[int], _Judged] = {}
         self.root = make_root(source, is_shared=settings.tolerance is not None)
+        self.finder = SplitFinder(source.columns, settings)
 
     def reject(
         self, tolerance: float | None
@@ -101,21 +101,19 @@ class ColumnScreen:
 
     def _find_unreplicated(self) -> dict[int, list[RejectedColumn]]:
         """Features whose best split of all samples is informative in too few environments."""
-        least, candidates = self._settings.min_replication, self._source.candidates
-        if self.root.found is None:
-            self.root.found = Scanner(candidates, self._settings).find_splits(self.root, most=None)
-        known: FeatureSplits = self.root.found
-        rate = self.root.totals[1] / np.maximum(self.root.totals.sum(axis=0), 1)
+        least = self._settings.min_replication
+        known = self.finder.find(self.root, keeps_all=True)
+        rate = self.root.counts[1] / np.maximum(self.root.counts.sum(axis=0), 1)
         replication: dict[int, float] = {}
-        design = measure_design(self._source, [], self.root.totals[np.newaxis], rate[np.newaxis])
+        design = measure_design(self._source, [], self.root.counts[np.newaxis], rate[np.newaxis])
         for cube in _add_leaves([self.root], rate[np.newaxis], design):
-            is_known = np.isin(cube.features, known.features)
+            is_known = np.isin(cube.features, known.columns)
             measured, _ = measure_columns(cube.counts[is_known])
             replication |= zip(cube.features[is_known].tolist(), measured.tolist(), strict=True)
         found = {}
-        for number, feature in enumerate(known.features.tolist()):
+        for number, feature in enumerate(known.columns.tolist()):
             if (ratio := replication[feature]) < least:
-                found[feature] = self._record(known.locate(number), "unreplicated", 0, ratio)
+                found[feature] = self._record(known.kept.make_cut(number), "unreplicated", 0, ratio)
         return found
 
     def _describe(self, judged: _Judged, at: int, number: int) -> list[RejectedColumn]:
@@ -129,8 +127,9 @@ class ColumnScreen:
 
     def _record(self, cut: Cut, *fields: Any) -> list[RejectedColumn]:
         """A rejected column and its copies, as the trace has them."""
-        candidates = self._source.candidates
-        rules = map(candidates.make_rule, list_alike(cut, candidates, _MAX_COPIES))
+        columns = self._source.columns
+        copies = columns.list_copies(cut.feature, _MAX_COPIES)
+        rules = [columns.make_rule(cut._replace(feature=column)) for column in copies]
         return [RejectedColumn(rule, *fields) for rule in rules]
 
     def _judge(self, banned: Iterable[int]) -> _Judged:
@@ -138,30 +137,31 @@ class ColumnScreen:
         key = frozenset(banned)
         if key not in self._judged:
             reasons = dict.fromkeys(key, "heterogeneous")
-            own = self._source.candidates, self._settings
-            scan = Scanner(*own, record_rejections=False, banned=reasons)
-            top = grow(self.root, scan, max(_LEAST_LEAVES, 2 * self._settings.max_leaves))
+            scanner = SplitScanner(self.finder, rejected=reasons, records_rejections=False)
+            top = grow(self.root, scanner, max(_LEAST_LEAVES, 2 * self._settings.max_leaves))
             self._judged[key] = self._judge_leaves(top, [*key])
         return self._judged[key]
 
-    def _judge_leaves(self, top: Growing, banned: Sequence[int]) -> _Judged:
-        leaves = [each.node for each, _ in walk(top) if not each.children]
-        n_environments = self.root.totals.shape[1]
+    def _judge_leaves(self, top: Subtree, banned: Sequence[int]) -> _Judged:
+        leaves = [leaf.node for leaf in list_leaves(top)]
+        n_environments = self.root.counts.shape[1]
         cuts: list[Cut] = []
         deviances, p_values, effects = [np.empty(0)], [np.empty(0)], [np.empty((0, n_environments))]
         n_judged = 0
-        labels: Array = np.stack([leaf.totals for leaf in leaves])
+        labels: Array = np.stack([leaf.counts for leaf in leaves])
         p = heterogeneity.predict_leaves(labels)
-        design = measure_design(self._source, list_binned_splits(self._source, top), labels, p)
+        design = measure_design(
+            self._source, make_binned_splits(self._source.columns, top), labels, p
+        )
         if design is not None:  # the effective number of independent rows
             labels = labels / design
         totals = np.zeros((2, n_environments))
         totals[1] = (labels.sum(axis=1) * p * (1.0 - p)).sum(axis=0)
         for cube in _add_leaves(leaves, p, design) if len(leaves) > 1 else ():
             # of two bins the common effect is that of the cut, which is no heterogeneity anyway
-            is_wide = self._source.candidates.count_bins(cube.features) > 2
+            is_wide = self._source.columns.count_bins(cube.features) > 2
             cube.counts[is_wide] = heterogeneity.remove_shape(cube.counts[is_wide])
-            halves = compute_halves(cube, self._source.candidates, self._settings.sides)
+            halves = compute_halves(cube, self._source.columns, self._settings.truths_of_missing)
             found = heterogeneity.measure_heterogeneity(halves.tables, totals)
             is_banned: BoolArray = np.isin(cube.features, banned)
             is_judged = (found.dof > 0) & ~np.repeat(is_banned, halves.n_candidates)
@@ -186,27 +186,27 @@ class ColumnScreen:
 
 
 def measure_design(
-    source: Any, splits: Sequence[BinnedSplit], labels: CountArray, p: FloatArray
+    source: RowSource, splits: Sequence[BinnedSplit], labels: CountArray, p: FloatArray
 ) -> FloatArray | None:
     """Design effects of groups of rows by environment, given a tree; None without groups."""
-    if getattr(source, "groups", None) is None:
+    if source.clusters is None:
         return None
     sizes = labels.sum(axis=1)
     own = (sizes * p * (1.0 - p)).sum(axis=0), sizes.sum(axis=0)
-    return compute_design_effects(source.square_residuals(splits, p), *own)
+    return compute_design_effects(source.clusters.square_residuals(splits, p), *own)
 
 
-def measure_leaves(source: Any, top: Growing, leaves: CountArray) -> FloatArray | None:
+def measure_leaves(source: RowSource, top: Subtree, leaves: CountArray) -> FloatArray | None:
     """Design effects of the leaves of a tree; None for independent rows."""
-    if getattr(source, "groups", None) is None:
+    if source.clusters is None:
         return None
-    moments = source.count_leaf_moments(list_binned_splits(source, top))
+    moments = source.clusters.count_leaf_moments(make_binned_splits(source.columns, top))
     return compute_leaf_design_effects(leaves, moments)
 
 
-def average_design(source: CountSource) -> float:
+def average_design(source: RowSource) -> float:
     """The design effect of all samples: that of each environment, weighted by its hessian."""
-    totals = source.count_totals()
+    totals = source.count_rows()
     sizes = np.maximum(totals.sum(axis=0), 1)
     rate = totals[1] / sizes
     found = measure_design(source, [], totals[np.newaxis], rate[np.newaxis])
@@ -224,7 +224,7 @@ def _add_leaves(
     """
     blocks: list[CountCube] = []
     for leaf, rate in zip(leaves, p, strict=True):
-        for number, cube in enumerate(leaf.count()):
+        for number, cube in enumerate(leaf.count_cubes()):
             if number == len(blocks):
                 empty: Array = np.zeros(cube.counts.shape)
                 blocks.append(replace(cube, counts=empty))

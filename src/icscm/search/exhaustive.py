@@ -23,8 +23,8 @@ import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, MAX_EQUIVALENT_RULES
 from icscm._lazy import special
-from icscm._types import CountArray, FloatArray
-from icscm.engine.counts import BinnedRule, CountSource, Cut
+from icscm._types import FloatArray
+from icscm.engine.counts import BinnedRule, Cut, RowSource
 from icscm.engine.leaf_tables import LeafTables, make_utility
 from icscm.formatting import count
 from icscm.model.rules import Rule
@@ -32,6 +32,8 @@ from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.columns import average_design
 from icscm.search.cut_bounds import CutBounds, find_cut_bounds
+from icscm.search.nodes import Node
+from icscm.search.patterns import Patterns
 from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import (
     CandidateSet,
@@ -40,8 +42,9 @@ from icscm.search.sets import (
     find_invariant_sets,
     list_subsets,
 )
-from icscm.search.settings import ConjunctionView, Patterns, Settings
+from icscm.search.settings import Settings
 from icscm.search.trace import Step, Trace, make_trace
+from icscm.search.view import ConjunctionView
 from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import PEARSON, GTest, compute_bic, compute_conditional
 from icscm.stats.replication import find_replicated
@@ -67,7 +70,7 @@ def choose_alpha(n_samples: int) -> float:
     return min(_MAX_AUTO_ALPHA, _AUTO_ALPHA / n_samples)
 
 
-def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, Trace]:
+def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn from counts the rules that all accepted sets of the screened rules share.
 
     Or, for `conclusion="best"`, the accepted set of lowest BIC. Sets of more than `max_rules` rules
@@ -84,14 +87,14 @@ def learn_exhaustively(source: CountSource, settings: Settings) -> tuple[Tree, T
 
     chosen_rules = sorted(chosen or ())
     leaves = tester.patterns.compute_leaves(chosen_rules)
-    leaf_of_pattern = tester.patterns.find_leaves(chosen_rules)
+    leaf_of_pattern = tester.patterns.number_leaves(chosen_rules)
     model = make_chain(
         settings.model_type, tuple(rules[i] for i in chosen_rules), freeze_counts(leaves)
     )
     verdicts = settings.make_verdicts(
         model.leaves,
         test=GTest(),  # that of the sets
-        effects=tester.patterns.measure_effects(leaf_of_pattern, leaves),
+        effects=tester.patterns.measure_design_effects(leaf_of_pattern, leaves),
     )
     steps = _make_steps(
         view,
@@ -157,12 +160,12 @@ def _screen(view: ConjunctionView) -> _Screening:
     rows the first stands for all.
     """
     settings = view.settings
-    rows = view.flip(view.source.count_totals())
+    root = view.make_root()
     design_effect = average_design(view.source)
     associated: list[_AssociatedRule] = []
     n_tried = 0
-    for leaves in view.leaf_tables(rows):
-        statistics = _associate(view, leaves, rows) / design_effect
+    for leaves in view.iterate_leaf_tables(root.count_cubes(), root):
+        statistics = _associate(view, leaves, root) / design_effect
         n_tried += leaves.count(statistics > 0)
         best = leaves.find_best(statistics)
         # more rules will be tried, but what is not significant now will never be
@@ -190,7 +193,7 @@ def _screen(view: ConjunctionView) -> _Screening:
     while remaining and len(screened) < N_CANDIDATES:
         first = remaining[0]
         alike_leaves = [each.cut for each in remaining[1:] if each.leaf == first.leaf]
-        same = {first.cut, *view.find_equivalent((), first.cut, alike_leaves)}
+        same = {first.cut, *view.find_equivalent(first.cut, others=alike_leaves, uncovered=root)}
         screened.append(first._replace(equivalent=_list_copies(view, same, first.cut)))
         remaining = [each for each in remaining if each.cut not in same]
     return _Screening(rules=screened, n_tried=n_tried, n_beyond=len(remaining))
@@ -198,12 +201,11 @@ def _screen(view: ConjunctionView) -> _Screening:
 
 def _list_copies(view: ConjunctionView, same: Iterable[Cut], first: Cut) -> list[Cut]:
     """List cuts with the same coverage, those of identical columns included, without the first."""
-    most = MAX_EQUIVALENT_RULES + 1
-    copies = sorted(copy for cut in same for copy in view.list_alike(cut, most))[:most]
+    copies = view.list_copies(same, MAX_EQUIVALENT_RULES + 1)
     return [cut for cut in copies if cut != first]
 
 
-def _associate(view: ConjunctionView, leaves: LeafTables, rows: CountArray) -> FloatArray:
+def _associate(view: ConjunctionView, leaves: LeafTables, root: Node) -> FloatArray:
     """Compute Pearson's statistic of each rule against the outcome.
 
     0 for rules in the wrong direction (their leaf is more positive than the other rows): this
@@ -211,14 +213,14 @@ def _associate(view: ConjunctionView, leaves: LeafTables, rows: CountArray) -> F
     """
     settings = view.settings
     inside = leaves.tables.sum(axis=2)
-    outside = rows.sum(axis=1) - inside
+    outside = root.counts.sum(axis=1) - inside
     n_inside = inside.sum(axis=1)
     n_outside = outside.sum(axis=1)
 
     points_right = outside[:, 1] * n_inside > inside[:, 1] * n_outside
     is_allowed = points_right & (np.minimum(n_inside, n_outside) >= settings.min_samples_leaf)
     if settings.min_replication:
-        is_allowed &= find_replicated(leaves.tables, rows, settings.min_replication)
+        is_allowed &= find_replicated(leaves.tables, root.counts, settings.min_replication)
     if settings.feature_weights is not None:
         is_allowed &= settings.feature_weights[leaves.find_features()] > 0
     statistics, _ = PEARSON.compute_statistics(np.stack((inside, outside), axis=2))
@@ -274,7 +276,7 @@ class _RuleTester:
         sets = list_subsets(self.n_rules, max_size)
         forms = [([self.wide[i] for i in each], [self.narrow[i] for i in each]) for each in sets]
         leaves = [self.patterns.compute_leaves(wide, narrow) for wide, narrow in forms]
-        numbers = (self.patterns.find_leaves(wide, narrow) for wide, narrow in forms)
+        numbers = [self.patterns.number_leaves(wide, narrow) for wide, narrow in forms]
         effects = self.patterns.measure_all(numbers, leaves)
         p_values = compute_conditional(leaves, effects=effects).p_values
         return dict(zip(sets, p_values.tolist(), strict=True))
@@ -346,15 +348,15 @@ def _make_steps(
 ) -> Iterator[Step]:
     """Yield the model's rules as steps, with the leaf of each and the rows uncovered after it."""
     settings = view.settings
-    rows = view.flip(view.source.count_totals())
+    rows = view.make_root().counts
     utility = make_utility(settings.p, settings.feature_weights, int(rows.sum()))
     leaves = patterns.compute_leaves(chosen_rules)
-    leaf_of_pattern = patterns.find_leaves(chosen_rules)
+    leaf_of_pattern = patterns.number_leaves(chosen_rules)
     for number, rule_number in enumerate(chosen_rules):
         uncovered = leaves[number + 1 :].sum(axis=0)
         covered = leaves[: number + 1].sum(axis=0)
         is_covered = (leaf_of_pattern <= number).astype(np.int64)
-        effects = patterns.measure_effects(is_covered, np.stack((uncovered, covered)))
+        effects = patterns.measure_design_effects(is_covered, np.stack((uncovered, covered)))
         test_of_uncovered = compute_conditional(
             [uncovered[np.newaxis]], effects=None if effects is None else [effects[:1]]
         )

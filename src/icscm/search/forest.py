@@ -1,13 +1,13 @@
-"""Forests: many trees, each grown on some of the rows and some of the features.
+"""Forests: many trees, each grown on some of the rows and some of the columns.
 
-Features are screened once, on all rows: of many trees on fewer rows each, some would accept a
-feature that the others reject. Rows are drawn without replacement: repeated rows would exaggerate
-the evidence that effects differ.
+Columns are screened once, on all rows: of many trees on fewer rows each, some would accept a column
+that the others reject. Rows are drawn without replacement: repeated rows would exaggerate the
+evidence that effects differ.
 
-    all rows   --judge-->   which features differ too much
-    0.632 of the rows, 0.6 of the features left   --grow-->   tree 1
-    ...                                                      tree 2, ...
-    the other rows of each tree  ----->  scores out of bag, or out of environment
+    all rows   --screen-->   the columns that trees may use
+    0.632 of the rows, 0.6 of these columns   --grow-->   tree 1
+    ...                                                   tree 2, ...
+    the other rows of each tree   ----->   scores out of bag, or out of environment
 """
 
 from dataclasses import dataclass
@@ -16,17 +16,18 @@ from typing import Final
 import numpy as np
 
 from icscm._types import Array, BoolArray, FloatArray, IntArray
-from icscm.engine.counts import CountSource
+from icscm.engine.counts import RowAccess, RowSource
 from icscm.engine.threads import run_ahead
 from icscm.model.forest import Forest
 from icscm.model.tree import Tree
 from icscm.progress import track
-from icscm.search import trees
 from icscm.search.columns import ColumnScreen
-from icscm.search.grow import Growing, TreeSettings, grow, list_binned_splits, make_root
-from icscm.search.scanners import Scanner
+from icscm.search.grow import Subtree, TreeSettings, grow, make_binned_splits
+from icscm.search.nodes import Node, make_root
+from icscm.search.rate_trees import find_rate_tree
+from icscm.search.split_scanner import SplitFinder, SplitScanner
 from icscm.search.trace import Trace
-from icscm.sources.countable import StoredSource
+from icscm.search.tree_records import ScreenedTree, describe_tree, make_tree
 
 # Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
 DRAWN_SHARE: Final = 0.632
@@ -34,7 +35,23 @@ DRAWN_SHARE: Final = 0.632
 
 @dataclass(frozen=True)
 class ForestSettings:
-    """Settings of a forest, in addition to those of its trees."""
+    """Settings of a forest, in addition to those of its trees.
+
+    Parameters
+    ----------
+    tree : TreeSettings
+        Settings of each tree.
+    n_trees : int
+        The number of trees.
+    max_features : float
+        The share of the columns that a tree may use.
+    resample : {"rows", "environments"}
+        What is drawn for each tree.
+    seed : int
+        Of all draws.
+    n_threads : int
+        Trees that are grown at a time.
+    """
 
     tree: TreeSettings
     n_trees: int = 100
@@ -56,59 +73,129 @@ class OutOfBag:
     votes: FloatArray
 
 
-def find_forest(source: StoredSource, settings: ForestSettings) -> tuple[Forest, Trace, OutOfBag]:
-    """Grow a forest; the trace is that of screening the features, on all rows."""
-    features, trace = _screen(source, settings.tree)
-    labels, environments = source.list_cells()
-    draws_places = settings.resample == "environments"
-    units = source.number_units(environments if draws_places else source.list_groups())
+@dataclass(frozen=True)
+class ScreenedColumns:
+    """The columns that trees may use, and the trace of the screen that rejected the others."""
+
+    columns: IntArray
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A tree of a forest, and the leaf of each row; -1 for those that it was grown on."""
+
+    model: Tree
+    leaves: IntArray
+
+
+def find_forest(source: RowSource, settings: ForestSettings) -> tuple[Forest, Trace, OutOfBag]:
+    """Grow a forest; the trace is that of screening the columns, on all rows."""
+    assert source.rows is not None  # trees are grown on some of the rows
+    screened = screen_columns(source, settings.tree)
+    grower = ForestGrower(source, source.rows, screened.columns, settings)
     rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
+    grown_trees = track(run_ahead(grower.grow_tree, rngs, settings.n_threads), len(rngs))
 
-    def grow_one(rng: np.random.Generator) -> tuple[Tree, IntArray]:
-        """A tree, and the leaf of each row that it was not grown on."""
-        drawn = _draw_rows(units, rng, draws_places)
-        n_drawn = min(max(1, round(settings.max_features * len(features))), len(features))
-        columns = rng.choice(features, n_drawn, replace=False)
-        scan = Scanner(source.candidates, settings.tree, columns, record_rejections=False)
-        top = grow(make_root(source.draw(drawn)), scan, settings.tree.max_leaves)
-        leaves = source.find_leaves(list_binned_splits(source, top), ~drawn)
-        return trees.make_tree(source, top, balanced=settings.tree.balanced), leaves
+    cells = source.rows.list_cells()
+    models: list[Tree] = []
+    votes = np.zeros(len(cells.outcomes))
+    n_votes = np.zeros(len(cells.outcomes))
+    for tree in grown_trees:
+        models.append(tree.model)
+        is_out_of_bag = tree.leaves >= 0
+        leaves = tree.leaves[is_out_of_bag]
+        votes[is_out_of_bag] += tree.model.leaf_probabilities()[leaves]
+        n_votes += is_out_of_bag
 
-    grown = []
-    votes, n_votes = np.zeros((2, len(labels)))
-    for tree, leaves in track(run_ahead(grow_one, rngs, settings.n_threads), len(rngs)):
-        grown.append(tree)
-        is_out = leaves >= 0
-        votes[is_out] += tree.leaf_probabilities()[leaves[is_out]]
-        n_votes += is_out
     with np.errstate(invalid="ignore"):
-        means = np.where(n_votes > 0, votes / n_votes, np.nan)
-    return Forest(tuple(grown)), trace, OutOfBag(labels, environments, means)
+        mean_votes = np.where(n_votes > 0, votes / n_votes, np.nan)
+    out_of_bag = OutOfBag(labels=cells.outcomes, environments=cells.environments, votes=mean_votes)
+    return Forest(tuple(models)), screened.trace, out_of_bag
 
 
-def _screen(source: CountSource, settings: TreeSettings) -> tuple[IntArray, Trace]:
-    """The features that trees may use, judged on all rows, and the trace of that."""
+# --- screening ------------------------------------------------------------------
+
+
+def screen_columns(source: RowSource, settings: TreeSettings) -> ScreenedColumns:
+    """Screen the columns on all rows; the trace shows which of them are rejected, and why."""
     if settings.needs_rates:
-        _, trace, top, banned = trees.find_rate_tree(source, settings)
-        root = top.node
-    else:
-        screen = ColumnScreen(source, settings)
-        root, (banned, rejected) = screen.root, screen.reject(settings.tolerance)
-        scan = Scanner(source.candidates, settings, banned=banned)(root)
-        _, trace = trees.describe_tree(source, settings, Growing(root, scan), rejected)
-    every = [cube.features for cube in root.count()]
-    return np.setdiff1d(np.concatenate(every), [*banned]) if every else np.empty(0, int), trace
+        rate_tree = find_rate_tree(source, settings)
+        columns = list_other_columns(rate_tree.tree.node, [*rate_tree.reasons])
+        return ScreenedColumns(columns=columns, trace=rate_tree.trace)
+
+    screen = ColumnScreen(source, settings)
+    reasons, rejected_columns = screen.reject(settings.tolerance)
+    scan = SplitScanner(screen.finder, rejected=reasons)(screen.root)
+    root_only = ScreenedTree(Subtree(screen.root, scan), rejected_columns)
+    _, trace = describe_tree(source, settings, root_only)
+    return ScreenedColumns(columns=list_other_columns(screen.root, [*reasons]), trace=trace)
 
 
-def _draw_rows(units: IntArray, rng: np.random.Generator, draws_places: bool) -> BoolArray:
-    """Which rows a tree is grown on: some of all, or all of some environments, at least two.
+def list_other_columns(root: Node, rejected: list[int]) -> IntArray:
+    """List all columns but those that are rejected."""
+    columns = [cube.features for cube in root.count_cubes()]
+    if not columns:
+        return np.empty(0, dtype=np.int64)
+    return np.setdiff1d(np.concatenate(columns), rejected)
 
-    Rows that belong together are drawn together.
+
+# --- growing --------------------------------------------------------------------
+
+
+class ForestGrower:
+    """Grows the trees of a forest, each from a generator of random numbers."""
+
+    def __init__(
+        self, source: RowSource, rows: RowAccess, columns: IntArray, settings: ForestSettings
+    ) -> None:
+        self._source = source
+        self._rows = rows
+        self._columns = columns
+        self._settings = settings
+
+        # What is drawn together: an environment, or rows that belong to a group.
+        if settings.resample == "environments":
+            codes: IntArray | None = rows.list_cells().environments
+        else:
+            codes = rows.list_groups()
+        self._units = rows.number_units(codes)
+
+    def grow_tree(self, rng: np.random.Generator) -> GrownTree:
+        """Grow a tree on some of the rows and columns."""
+        settings = self._settings
+        draws_environments = settings.resample == "environments"
+        is_drawn = draw_rows(self._units, rng, draws_environments=draws_environments)
+        columns = self._draw_columns(rng)
+
+        finder = SplitFinder(self._source.columns, settings.tree)
+        scanner = SplitScanner(finder, allowed_columns=columns, records_rejections=False)
+        root = make_root(self._rows.select(is_drawn))
+        tree = grow(root, scanner, settings.tree.max_leaves)
+
+        splits = make_binned_splits(self._source.columns, tree)
+        return GrownTree(
+            model=make_tree(self._source, tree, balanced=settings.tree.balanced),
+            leaves=self._rows.find_leaves(splits, ~is_drawn),
+        )
+
+    def _draw_columns(self, rng: np.random.Generator) -> IntArray:
+        """Draw the columns that a tree may use."""
+        n_columns = len(self._columns)
+        n_drawn = max(1, round(self._settings.max_features * n_columns))
+        drawn: IntArray = rng.choice(self._columns, min(n_drawn, n_columns), replace=False)
+        return drawn
+
+
+def draw_rows(units: IntArray, rng: np.random.Generator, *, draws_environments: bool) -> BoolArray:
+    """Draw the rows that a tree is grown on: those of some units, which stay together.
+
+    Of environments at least two are drawn, which a tree compares, and not all.
     """
     n_units = int(units.max()) + 1
     n_drawn = max(1, round(DRAWN_SHARE * n_units))
-    if draws_places:
+    if draws_environments:
         n_drawn = min(max(2, n_drawn), n_units - 1)
-    wanted = np.zeros(n_units, dtype=np.bool_)
-    wanted[rng.choice(n_units, n_drawn, replace=False, shuffle=False)] = True
-    return wanted[units]
+    is_drawn = np.zeros(n_units, dtype=np.bool_)
+    is_drawn[rng.choice(n_units, n_drawn, replace=False, shuffle=False)] = True
+    return is_drawn[units]

@@ -1,36 +1,32 @@
 """Grows trees on counts: best first, each time by the allowed split that explains most.
 
-The search never uses rows. The smaller child of a node is counted, its sibling by subtraction:
+A *split* of a node sends the rows for which a rule is true one way and the others another way. The
+search never sees these rows: a node has their counts (`icscm.search.nodes`), and a scanner finds
+its best allowed split (`icscm.search.split_scanner`). Several trees may grow from the same nodes,
+each of which is scanned once.
 
-    parent     counted, or kept
-    smaller    counted by the source
-    larger     parent - smaller
-
-Several trees may grow from the same nodes; each node is scanned once. A scanner finds the best
-allowed split of a node (`icscm.search.scanners`). `invariance` names what must be homogeneous
-over environments:
+What is allowed depends on `invariance`, which names what must be homogeneous over environments:
 
     "effect"   of each column, given all others; the tree is grown without the columns whose effect
                differs too much (`icscm.search.columns`)
-    "rate"     of each leaf: the label's rate; the tree is grown without the features that make
-               its leaves differ (`icscm.search.trees`)
+    "rate"     of each leaf: the rate of the outcome; the tree is grown without the columns that
+               make its leaves differ (`icscm.search.rate_trees`)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from icscm._constants import DEVIANCE_DECIMALS, MAX_KEPT_CUBE_BYTES
+from icscm._constants import DEVIANCE_DECIMALS
 from icscm._types import CountArray
-from icscm.engine.counts import BinnedRule, CountCube, CountSource, Cut
+from icscm.engine.counts import BinnedColumns, BinnedSplit, Cut
 from icscm.engine.leaf_tables import EITHER_SIDE
-from icscm.engine.pieces import BinnedSplit
+from icscm.model.splits import encode_leaf
+from icscm.search.nodes import Node
 
 # The tolerance of `tolerance="auto"`, the same for all data.
 TOLERANCES: Final = {"effect": 0.01, "rate": 0.005}
@@ -40,14 +36,31 @@ TOLERANCES: Final = {"effect": 0.01, "rate": 0.005}
 class TreeSettings:
     """Settings for growing a tree from counts.
 
-    Without a `tolerance` nothing is rejected and environments are not used: a plain tree. With
-    groups of rows, deviance by chance is `design` times as large.
+    Parameters
+    ----------
+    invariance : {"effect", "rate"}
+        What must be homogeneous over environments.
+    tolerance : float or None
+        How much it may differ. Without one nothing is rejected and environments are not used: a
+        plain tree.
+    max_leaves : int
+        The largest number of leaves.
+    min_leaf_rows : int
+        The smallest number of rows in a leaf.
+    missing : {"candidate", "separate"}
+        Whether a rule may be true for a missing value.
+    balanced : bool
+        Whether the leaves of the model predict the mean of the environments' rates.
+    min_replication : float
+        Of columns: see `icscm.stats.replication`.
+    design : float
+        The design effect: with clusters of rows, deviance by chance is so many times as large.
     """
 
     invariance: str = "effect"
     tolerance: float | None = TOLERANCES["effect"]
     max_leaves: int = 16
-    n_least: int = 1
+    min_leaf_rows: int = 1
     missing: str = "candidate"
     balanced: bool = False
     min_replication: float = 0.25
@@ -59,206 +72,234 @@ class TreeSettings:
         return self.invariance == "rate" and self.tolerance is not None
 
     @property
-    def sides(self) -> Sequence[bool]:
-        """The truths for a missing value that rules may have."""
+    def truths_of_missing(self) -> Sequence[bool]:
+        """Return the truths for a missing value that rules may have."""
         return (False,) if self.missing == "separate" else EITHER_SIDE
 
     def pool(self, counts: CountArray) -> CountArray:
-        """The counts; for a plain tree those of all environments together, which are then one."""
+        """Return counts; for a plain tree those of all environments together, as if they were one.
+
+        A plain tree uses no environments.
+        """
         return counts.sum(axis=-1, keepdims=True) if self.tolerance is None else counts
 
 
-class Node:
-    """The samples that satisfy a path of rules: its counts now, its cubes on demand."""
-
-    def __init__(
-        self, source: CountSource, kept: _Kept, path: tuple[BinnedRule, ...], totals: CountArray
-    ) -> None:
-        self._source = source
-        self._kept = kept
-        self._path = path
-        self.totals = totals
-        self.size = int(totals.sum())
-        #: the result of a scan that serves several trees
-        self.found: Any = None
-        #: parent and sibling; None at the root
-        self._family: tuple[Node, Node] | None = None
-        self._children: dict[Cut, tuple[Node, Node]] = {}
-
-    def can_split(self, n_least: int) -> bool:
-        """Whether the node is large enough, and has both labels."""
-        return self.size >= 2 * n_least and bool(self.totals.any(axis=1).all())
-
-    def split(self, cut: Cut, half: CountArray) -> tuple[Node, Node]:
-        """The children for which a rule is true and false, given the totals of the latter."""
-        if cut not in self._children:
-            rule = self._source.candidates.make_binned_rule(cut)
-            opposite = BinnedRule(rule.feature, ~rule.satisfied)
-            own = self._source, self._kept
-            true = Node(*own, (*self._path, rule), self.totals - half)
-            false = Node(*own, (*self._path, opposite), half)
-            true._family, false._family = (self, false), (self, true)
-            self._children[cut] = true, false
-        return self._children[cut]
-
-    def count(self) -> Iterator[CountCube]:
-        """The cubes of the node, block by block, in the same order for every node."""
-        cubes = self._kept.cubes.get(self) or self._subtract()
-        if cubes is not None:
-            yield from cubes
-            return
-        counted: list[CountCube] = []
-        n_bytes = 0
-        for cube in self._source.count_node(self._path):
-            cube.check(self.totals)
-            n_bytes += cube.counts.nbytes
-            if n_bytes <= MAX_KEPT_CUBE_BYTES:
-                counted.append(cube)
-            yield cube
-        if n_bytes <= MAX_KEPT_CUBE_BYTES:
-            self._kept.add(self, counted)
-
-    def _subtract(self) -> list[CountCube] | None:
-        """The parent's cubes minus the sibling's, where these are known or faster to count."""
-        if self._family is None:
-            return None
-        parent, sibling = self._family
-        kept = self._kept.cubes
-        if parent not in kept or (sibling not in kept and sibling.size >= self.size):
-            return None
-        less = list(sibling.count())
-        if parent not in kept:  # dropped in favour of the sibling's
-            return None
-        pairs = zip(kept[parent], less, strict=True)
-        cubes = [replace(cube, counts=cube.counts - part.counts) for cube, part in pairs]
-        self._kept.add(self, cubes)
-        if not self._kept.is_shared and parent in kept:
-            self._kept.drop(parent)  # both children are known: the parent is not needed again
-        return cubes
+# --- splits of a node -----------------------------------------------------------
 
 
-class _Kept:
-    """Cubes of the nodes scanned last, up to a bound on their bytes.
+class SplitRank(NamedTuple):
+    """What splits are compared by: the smallest is the best.
 
-    Where several trees share nodes, a node may be split again in another way.
+    The deviance is negated and rounded, so that the order of a sum decides nothing; of equals the
+    first cut is better.
     """
 
-    def __init__(self, *, is_shared: bool) -> None:
-        self.is_shared = is_shared
-        self.cubes: dict[Node, list[CountCube]] = {}
-        self._n_bytes = 0
-
-    def add(self, node: Node, cubes: list[CountCube]) -> None:
-        self.cubes[node] = cubes
-        self._n_bytes += _count_bytes(cubes)
-        while self._n_bytes > MAX_KEPT_CUBE_BYTES and len(self.cubes) > 1:
-            self.drop(next(iter(self.cubes)))
-
-    def drop(self, node: Node) -> None:
-        self._n_bytes -= _count_bytes(self.cubes.pop(node))
+    negated_deviance: float
+    cut: Cut
 
 
-def _count_bytes(cubes: Sequence[CountCube]) -> int:
-    return sum(cube.counts.nbytes for cube in cubes)
+@dataclass(frozen=True)
+class SplitCandidate:
+    """A split that a node may have.
 
-
-def make_root(source: CountSource, *, is_shared: bool = False) -> Node:
-    """All samples of a source, for one tree or, if `is_shared`, for several."""
-    return Node(source, _Kept(is_shared=is_shared), (), np.ascontiguousarray(source.count_totals()))
-
-
-class Found(NamedTuple):
-    """A split of a node; `half` counts the samples for which its rule is false."""
+    Attributes
+    ----------
+    cut : Cut
+        Its rule.
+    if_false : array of int, (label, environment)
+        The rows for which the rule is false.
+    deviance_explained : float
+        Of the outcome, by the split.
+    """
 
     cut: Cut
-    half: CountArray
+    if_false: CountArray
     deviance_explained: float
 
+    @property
+    def rank(self) -> SplitRank:
+        """Return what it is compared by."""
+        return SplitRank(-round(self.deviance_explained, DEVIANCE_DECIMALS), self.cut)
 
-def rank(found: Found) -> tuple[float, Cut]:
-    """The most deviance explained first; of equals the first in the order of cuts."""
-    return -round(found.deviance_explained, DEVIANCE_DECIMALS), found.cut
 
+@dataclass(frozen=True)
+class RejectedSplit:
+    """A split that is not allowed, and why; see `icscm.search.records.Rejection`."""
 
-# A split that is not allowed, and why: see `Rejection`.
-Rejected = tuple[Found, str]
+    candidate: SplitCandidate
+    reason: str
 
 
 @dataclass(frozen=True)
 class SplitScan:
-    """The result of a scan of all splits of a node, and whether it was made."""
+    """The result of a scan of all splits of a node.
 
-    best: Found | None
+    Attributes
+    ----------
+    best : SplitCandidate or None
+        The allowed split that explains most.
+    n_candidates : int
+        How many splits there are.
+    n_rejected : dict
+        How many splits that explain more than chance are not allowed, by reason.
+    rejected : sequence of RejectedSplit
+        The best of these.
+    was_made : bool
+        False for the last leaves of a tree, whose splits are not needed.
+    """
+
+    best: SplitCandidate | None
     n_candidates: int = 0
     n_rejected: dict[str, int] = field(default_factory=dict)
-    rejected: Sequence[Rejected] = ()
+    rejected: Sequence[RejectedSplit] = ()
     was_made: bool = True
 
 
+# --- growing --------------------------------------------------------------------
+
+
 @dataclass
-class Growing:
-    """A node of a tree that grows; its children are where the rule is true, and false."""
+class Subtree:
+    """A node of a tree that grows, the scan of its splits, and what has grown from it."""
 
     node: Node
     scan: SplitScan
-    children: tuple[Growing, ...] = ()
+    if_true: Subtree | None = None
+    if_false: Subtree | None = None
 
     @property
-    def split(self) -> Found | None:
+    def split(self) -> SplitCandidate | None:
         """The split that was made; None for a leaf."""
-        return self.scan.best if self.children else None
+        return None if self.is_leaf else self.scan.best
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no split was made."""
+        return self.if_true is None
 
 
-def grow(root: Node, scan: Callable[[Node], SplitScan], max_leaves: int) -> Growing:
-    """Split the leaf whose best split explains most, again and again."""
-    top = Growing(root, scan(root))
-    waiting: list[tuple[float, int, Growing, Found]] = []
+class QueuedLeaf(NamedTuple):
+    """A leaf that waits to be split; of equal deviances the first in the queue is split first."""
+
+    negated_deviance: float
+    number: int
+    leaf: Subtree
+
+
+def grow(root: Node, scan: Callable[[Node], SplitScan], max_leaves: int) -> Subtree:
+    """Grow a tree: split the leaf whose best split explains most, again and again."""
+    tree = Subtree(root, scan(root))
+    queue: list[QueuedLeaf] = []
     numbers = count()
 
-    def wait(leaf: Growing) -> None:
-        if (best := leaf.scan.best) is not None:
-            heappush(waiting, (rank(best)[0], next(numbers), leaf, best))
+    def enqueue(leaf: Subtree) -> None:
+        best = leaf.scan.best
+        if best is not None:
+            heappush(queue, QueuedLeaf(best.rank.negated_deviance, next(numbers), leaf))
 
-    wait(top)
+    enqueue(tree)
     for n_leaves in range(2, max_leaves + 1):
-        if not waiting:
+        if not queue:
             break
-        *_, leaf, best = heappop(waiting)
-        # splits of the last two leaves are not needed
-        unscanned = SplitScan(None, was_made=False) if n_leaves == max_leaves else None
-        nodes = leaf.node.split(best.cut, best.half)
-        leaf.children = tuple(Growing(node, unscanned or scan(node)) for node in nodes)
-        for child in leaf.children:
-            wait(child)
-    return top
+        leaf = heappop(queue).leaf
+        best = leaf.scan.best
+        assert best is not None  # or it would not be in the queue
+
+        children = leaf.node.split(best.cut, if_false=best.if_false)
+        if n_leaves == max_leaves:
+            # The last two leaves are never split: a scan of them is not needed.
+            not_made = SplitScan(best=None, was_made=False)
+            leaf.if_true = Subtree(children.if_true, not_made)
+            leaf.if_false = Subtree(children.if_false, not_made)
+            break
+        leaf.if_true = Subtree(children.if_true, scan(children.if_true))
+        leaf.if_false = Subtree(children.if_false, scan(children.if_false))
+        enqueue(leaf.if_true)
+        enqueue(leaf.if_false)
+    return tree
 
 
-def walk(top: Growing) -> Iterator[tuple[Growing, tuple[tuple[Cut, bool], ...]]]:
-    """All nodes of a tree and the path to each, true side first."""
-    waiting: list[tuple[Growing, tuple[tuple[Cut, bool], ...]]] = [(top, ())]
+# --- walks ----------------------------------------------------------------------
+
+
+class PathStep(NamedTuple):
+    """A split on the way to a node, and the side that leads there."""
+
+    cut: Cut
+    is_true: bool
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A node on a walk over a tree, and the splits on the way to it."""
+
+    subtree: Subtree
+    path: tuple[PathStep, ...] = ()
+
+
+def walk(tree: Subtree) -> Iterator[Visit]:
+    """Visit all nodes of a tree: each before those below it, the true side first."""
+    waiting = [Visit(tree)]
     while waiting:
-        each, path = waiting.pop()
-        yield each, path
-        if each.split is not None:
-            true, false = each.children
-            cut = each.split.cut
-            waiting += [(false, (*path, (cut, False))), (true, (*path, (cut, True)))]
+        visit = waiting.pop()
+        yield visit
+
+        subtree = visit.subtree
+        if subtree.if_true is None or subtree.if_false is None or subtree.split is None:
+            continue
+        cut = subtree.split.cut
+        waiting.append(Visit(subtree.if_false, (*visit.path, PathStep(cut, is_true=False))))
+        waiting.append(Visit(subtree.if_true, (*visit.path, PathStep(cut, is_true=True))))
 
 
-def list_splits(top: Growing) -> list[tuple[Cut, int, int]]:
-    """The cut of each split, and where it leads: to a split, or below 0 to leaf `~number`."""
-    nodes = [each for each, _ in walk(top)]
-    splits, leaves = count(), count()
-    numbers = {id(each): next(splits) if each.split else ~next(leaves) for each in nodes}
-    found = []
-    for each in nodes:
-        if each.split:
-            true, false = (numbers[id(child)] for child in each.children)
-            found.append((each.split.cut, true, false))
-    return found
+def list_leaves(tree: Subtree) -> list[Subtree]:
+    """List the leaves of a tree, in the order of a walk."""
+    return [visit.subtree for visit in walk(tree) if visit.subtree.is_leaf]
 
 
-def list_binned_splits(source: CountSource, top: Growing) -> list[BinnedSplit]:
-    """The splits in the form that sources use."""
-    make = source.candidates.make_binned_rule
-    return [BinnedSplit(make(cut), *to) for cut, *to in list_splits(top)]
+def list_splits(tree: Subtree) -> list[SplitCandidate]:
+    """List the splits of a tree, in the order of a walk."""
+    splits = [visit.subtree.split for visit in walk(tree)]
+    return [split for split in splits if split is not None]
+
+
+@dataclass(frozen=True)
+class NumberedSplit:
+    """A split by its place in the tree: where its two sides lead to.
+
+    That is the number of another split, or that of a leaf (`icscm.model.splits.encode_leaf`).
+    """
+
+    cut: Cut
+    if_true: int
+    if_false: int
+
+
+def number_splits(tree: Subtree) -> list[NumberedSplit]:
+    """Number splits and leaves in the order of a walk, and list the splits."""
+    split_numbers = count()
+    leaf_numbers = count()
+    subtrees = [visit.subtree for visit in walk(tree)]
+    numbers: dict[int, int] = {}
+    for subtree in subtrees:
+        is_leaf = subtree.is_leaf
+        number = encode_leaf(next(leaf_numbers)) if is_leaf else next(split_numbers)
+        numbers[id(subtree)] = number
+
+    return [
+        NumberedSplit(
+            cut=subtree.split.cut,
+            if_true=numbers[id(subtree.if_true)],
+            if_false=numbers[id(subtree.if_false)],
+        )
+        for subtree in subtrees
+        if subtree.split is not None
+    ]
+
+
+def make_binned_splits(columns: BinnedColumns, tree: Subtree) -> list[BinnedSplit]:
+    """Make the splits of a tree in the form that sources use."""
+    return [
+        BinnedSplit(columns.make_binned_rule(split.cut), split.if_true, split.if_false)
+        for split in number_splits(tree)
+    ]

@@ -1,12 +1,12 @@
 """Chooses the shape of a model: a conjunction, a disjunction, or a tree of the same rules.
 
-Each is learned without some of the environments, and ranks their samples. With fewer than three
-environments too few would remain to compare, and rows are held out instead.
+Each is learned without some of the environments, and ranks the rows of these. With fewer than three
+environments too few would remain to compare, and rows are left out instead.
 
-    all rows  --draw-->  without fold 1  --search-->  model  --its leaves-->  AUC in fold 1
-                         ...
+    all rows  --select-->  without fold 1  --search-->  model  --its leaves-->  AUC in fold 1
+                           ...
 
-Chains are searched without pruning, which changes their ranking little.
+Conjunctions and disjunctions are not pruned here, which changes their ranking little.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,37 +17,40 @@ from typing import Any, Final
 import numpy as np
 
 from icscm._types import BoolArray, FloatArray, IntArray
-from icscm.engine.counts import CountSource
-from icscm.engine.pieces import BinnedSplit
-from icscm.search.greedy import Growth
-from icscm.search.grow import TOLERANCES, TreeSettings, list_binned_splits
+from icscm.engine.counts import BinnedSplit, RowAccess, RowCells, RowSource
+from icscm.model.splits import encode_leaf
+from icscm.search.greedy import learn_conjunction
+from icscm.search.grow import TOLERANCES, TreeSettings, make_binned_splits
 from icscm.search.settings import Settings
-from icscm.search.trees import grow_screened, make_tree
-from icscm.sources.countable import Countable, StoredSource
+from icscm.search.tree_records import make_tree
+from icscm.search.trees import grow_screened
+from icscm.search.view import ConjunctionView
+from icscm.sources.countable import Countable
 from icscm.stats.ranking import compute_auc_of_counts
 
 # Folds of environments, each of one where there are no more, or of rows.
 N_FOLDS: Final = 5
 # The gain in AUC required of a disjunction over a conjunction, and of a tree over both.
-LEAST_GAIN: Final = 0.01
+MIN_GAIN: Final = 0.01
 # Steps of a scan up to which a tree is grown, too: it takes many more scans; see `count_steps`.
 MAX_TREE_STEPS: Final = 10**7
 # Rows by which shapes are compared: their numbers take 50 bytes a row, beyond a limit of memory.
 MAX_ROWS: Final = 500_000
-_LEAST_LEAF: Final = 0.01
+# The smallest leaf of a tree, as a share of the rows.
+_MIN_LEAF_SHARE: Final = 0.01
 
 
 @dataclass(frozen=True)
 class ShapeChoice:
-    """AUC of each shape where samples were held out; see `choose_shape`.
+    """AUC of each shape in rows that were left out; see `choose_shape`.
 
     Attributes
     ----------
     scores : dict of str to float
         Mean AUC within environments of "conjunction", "disjunction" and, where environments were
-        held out and the table is not large, "tree".
+        left out and the table is not large, "tree".
     held_out : {"environments", "groups", "rows"}
-        What was held out.
+        What was left out.
     """
 
     scores: dict[str, float]
@@ -55,107 +58,187 @@ class ShapeChoice:
 
     @property
     def chosen(self) -> str:
-        """The disjunction if its AUC is larger by more than `LEAST_GAIN`, else the conjunction."""
-        is_better = self.scores["disjunction"] > self.scores["conjunction"] + LEAST_GAIN
+        """The disjunction if its AUC is larger by more than `MIN_GAIN`, else the conjunction."""
+        is_better = self.scores["disjunction"] > self.scores["conjunction"] + MIN_GAIN
         return "disjunction" if is_better else "conjunction"
 
     @property
     def prefers_tree(self) -> bool:
         """Whether a tree is better than both."""
-        return self.scores.get("tree", 0.0) > self.scores[self.chosen] + LEAST_GAIN
+        return self.scores.get("tree", 0.0) > self.scores[self.chosen] + MIN_GAIN
 
 
-def count_steps(countable: Countable[Any], n_samples: int, each: int = 20) -> int:
-    """Steps of a scan: the cells of the table, and `each` for a number (bin, environment).
+def count_steps(countable: Countable[Any], n_rows: int, *, n_steps_of_number: int = 20) -> int:
+    """Count the steps of a scan: a step for each cell of the table, some for each number tested.
 
-    Testing a number takes as long as counting many cells, and a tree tests it more often.
+    There is a number for each bin and environment. Testing one takes as long as counting many
+    cells, and a tree tests it more often.
     """
-    source, features = countable.source, np.arange(countable.n_features)
-    n_numbers = int(source.candidates.count_bins(features).sum()) * len(source.environments)
-    return n_samples * len(features) + each * n_numbers
+    source = countable.source
+    columns = np.arange(countable.n_features)
+    n_bins = int(source.columns.count_bins(columns).sum())
+    n_numbers = n_bins * len(source.environments)
+    return n_rows * len(columns) + n_steps_of_number * n_numbers
 
 
 def choose_shape(countable: Countable[Any], chains: Mapping[str, Settings]) -> ShapeChoice:
-    """Compare shapes by samples that they were not learned from; `chains` are settings of each.
+    """Compare shapes by rows that they were not learned from.
 
     The AUC is that within an environment, averaged with weights P N / (P + N) by its positives and
-    negatives, so that environments without cases have none. Of more than `MAX_ROWS` samples every
-    second, third .. of each label and environment is taken.
+    negatives, so that environments without cases have none.
+
+    Parameters
+    ----------
+    countable : Countable
+        The rows. Of more than `MAX_ROWS` every second, third .. of each outcome and environment is
+        taken.
+    chains : mapping of str to Settings
+        Settings of the conjunction and of the disjunction.
     """
-    source: StoredSource = countable.source
-    sizes = source.piece.rows.sizes
-    if (step := -(-int(sizes.sum()) // MAX_ROWS)) > 1:
-        kept = [np.arange(n, dtype=np.int32) % step == 0 for n in sizes.tolist()]
-        source = source.draw(np.concatenate(kept))
-    labels, environments = source.list_cells()
-    held_out, folds = _assign_folds(source, labels, environments)
-    shapes = [*chains]
-    is_small = not countable.is_part and count_steps(countable, len(labels)) <= MAX_TREE_STEPS
-    if held_out == "environments" and is_small:
-        shapes.append("tree")  # held-out rows of the training environments would favour shortcuts
-    found: dict[str, list[tuple[float, float]]] = {shape: [] for shape in shapes}
-    for fold in np.unique(folds).tolist():
-        is_out: BoolArray = folds == fold
-        part = source.draw(~is_out)
+    source = thin_out(countable.source)
+    assert source.rows is not None  # rows are left out
+    cells = source.rows.list_cells()
+    folds = assign_folds(source.rows, cells, n_environments=len(source.environments))
+
+    # Rows left out of the training environments would favour a tree that uses shortcuts.
+    is_small = count_steps(countable, len(cells.outcomes)) <= MAX_TREE_STEPS
+    has_tree = folds.held_out == "environments" and is_small and not countable.is_part
+    shapes = [*chains, "tree"] if has_tree else [*chains]
+
+    scores_of_shapes: dict[str, list[EnvironmentScore]] = {shape: [] for shape in shapes}
+    for fold in np.unique(folds.numbers).tolist():
+        is_left_out: BoolArray = folds.numbers == fold
+        training_source = source.rows.select(~is_left_out)
         for shape in shapes:
-            is_chain, settings = shape in chains, chains.get(shape, chains["conjunction"])
-            grown = _grow_chain(part, settings) if is_chain else _grow_tree(part, settings)
-            leaves = source.find_leaves(grown[0], is_out)[is_out]
-            part = source.draw(~is_out) if is_chain else part  # its rows were covered
-            found[shape] += _score(labels[is_out], environments[is_out], grown[1][leaves])
-    means = {}
-    for shape, pairs in found.items():
-        weights, values = np.array(pairs or [(1.0, 0.5)]).T
-        means[shape] = float(np.average(values, weights=weights))
-    return ShapeChoice(means, held_out)
+            if shape == "tree":
+                ranker = learn_tree(training_source, chains["conjunction"])
+            else:
+                ranker = learn_chain(training_source, chains[shape])
+            scores = score_ranker(ranker, source.rows, cells, is_left_out)
+            scores_of_shapes[shape].extend(scores)
+
+    mean_scores = {shape: average_scores(scores) for shape, scores in scores_of_shapes.items()}
+    return ShapeChoice(mean_scores, folds.held_out)
 
 
-def _assign_folds(
-    source: StoredSource, labels: IntArray, environments: IntArray
-) -> tuple[str, IntArray]:
-    """What is held out, and the fold of each row; groups of rows are never split."""
-    if len(source.environments) >= 3:
-        return "environments", source.number_units(environments) % N_FOLDS
-    groups = source.list_groups()
-    units = source.number_units(groups)
-    drawn = np.random.default_rng(0).permutation(int(units.max()) + 1)[units]
+def thin_out(source: RowSource) -> RowSource:
+    """Take every second, third .. row of each outcome and environment, if there are many."""
+    assert source.rows is not None
+    sizes = source.count_rows().ravel()
+    step = -(-int(sizes.sum()) // MAX_ROWS)
+    if step <= 1:
+        return source
+    is_taken = [np.arange(n_rows, dtype=np.int32) % step == 0 for n_rows in sizes.tolist()]
+    return source.rows.select(np.concatenate(is_taken))
+
+
+# --- folds ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The fold of each row, and what is left out together: environments, groups or rows."""
+
+    numbers: IntArray
+    held_out: str
+
+
+def assign_folds(rows: RowAccess, cells: RowCells, *, n_environments: int) -> Folds:
+    """Assign folds to rows: whole environments, or else rows, of which groups are never split."""
+    if n_environments >= 3:
+        return Folds(rows.number_units(cells.environments) % N_FOLDS, "environments")
+
+    groups = rows.list_groups()
+    units = rows.number_units(groups)
+    shuffled = np.random.default_rng(0).permutation(int(units.max()) + 1)[units]
     if groups is not None:
-        return "groups", drawn % N_FOLDS
-    order = np.lexsort((drawn, source.number_units(environments), labels))
-    folds = np.empty_like(labels)
-    folds[order] = np.arange(len(labels)) % N_FOLDS
-    return "rows", folds
+        return Folds(shuffled % N_FOLDS, "groups")
+
+    # In turn within each outcome and environment, so that all folds have the same share of them.
+    environments = rows.number_units(cells.environments)
+    order = np.lexsort((shuffled, environments, cells.outcomes))
+    numbers = np.empty_like(cells.outcomes)
+    numbers[order] = np.arange(len(order)) % N_FOLDS
+    return Folds(numbers, "rows")
 
 
-def _grow_chain(part: CountSource, settings: Settings) -> tuple[list[BinnedSplit], FloatArray]:
-    """The splits of a chain, and the probability of each of its leaves."""
-    growth = Growth(part, settings)
-    cuts, leaves, _ = growth.run()
-    last, make = len(cuts) - 1, growth.view.make_binned_rule
-    splits = [
-        BinnedSplit(make(cut), i + 1 if i < last else ~(i + 1), ~i) for i, cut in enumerate(cuts)
-    ]
-    counts = np.array(leaves).sum(axis=2)
-    return splits, (counts[:, 1] + 1.0) / (counts.sum(axis=1) + 2.0)
+# --- models that rank rows ------------------------------------------------------
 
 
-def _grow_tree(part: CountSource, settings: Settings) -> tuple[list[BinnedSplit], FloatArray]:
-    """The same of a tree whose effects are homogeneous; a plain one where nothing is tested."""
-    n_least = max(1, ceil(_LEAST_LEAF * int(part.count_totals().sum())))
-    tolerance = None if settings.test is None else TOLERANCES["effect"]
-    own = TreeSettings(tolerance=tolerance, n_least=n_least, missing=settings.missing)
-    top, _ = grow_screened(part, own)
-    tree = make_tree(part, top, balanced=False)
-    return list_binned_splits(part, top), tree.leaf_probabilities()
+@dataclass(frozen=True)
+class Ranker:
+    """A model that ranks rows: its splits, and the probability of each of its leaves."""
+
+    splits: list[BinnedSplit]
+    probabilities: FloatArray
 
 
-def _score(
-    labels: IntArray, environments: IntArray, votes: FloatArray
-) -> Iterator[tuple[float, float]]:
-    """Weight and AUC of each environment that has both labels."""
-    for k in np.unique(environments).tolist():
-        own = environments == k
-        scores, ranks = np.unique(votes[own], return_inverse=True)
-        table = np.bincount(2 * ranks + labels[own], minlength=2 * len(scores)).reshape(-1, 2)
-        if (auc := compute_auc_of_counts(table, scores)) is not None:
-            yield 1.0 / (1.0 / table.sum(axis=0)).sum(), auc
+def learn_chain(source: RowSource, settings: Settings) -> Ranker:
+    """Learn a conjunction or disjunction."""
+    conjunction = learn_conjunction(ConjunctionView(source, settings))
+    n_rules = len(conjunction.cuts)
+    splits = []
+    for number, cut in enumerate(conjunction.cuts):
+        is_last = number + 1 == n_rules
+        split = BinnedSplit(
+            rule=source.columns.make_binned_rule(cut),
+            if_true=encode_leaf(n_rules) if is_last else number + 1,
+            if_false=encode_leaf(number),
+        )
+        splits.append(split)
+
+    counts = np.array(conjunction.leaves).sum(axis=2)
+    probabilities = (counts[:, 1] + 1.0) / (counts.sum(axis=1) + 2.0)
+    return Ranker(splits, probabilities)
+
+
+def learn_tree(source: RowSource, settings: Settings) -> Ranker:
+    """Learn a tree whose effects are homogeneous; a plain one where nothing is tested."""
+    n_rows = int(source.count_rows().sum())
+    tree_settings = TreeSettings(
+        tolerance=None if settings.test is None else TOLERANCES["effect"],
+        min_leaf_rows=max(1, ceil(_MIN_LEAF_SHARE * n_rows)),
+        missing=settings.missing,
+    )
+    tree = grow_screened(source, tree_settings).tree
+    model = make_tree(source, tree, balanced=False)
+    return Ranker(make_binned_splits(source.columns, tree), model.leaf_probabilities())
+
+
+# --- scores ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EnvironmentScore:
+    """The AUC in one environment, and its weight."""
+
+    auc: float
+    weight: float
+
+
+def score_ranker(
+    ranker: Ranker, rows: RowAccess, cells: RowCells, is_left_out: BoolArray
+) -> Iterator[EnvironmentScore]:
+    """Score a model in each environment left out that has both outcomes."""
+    leaves = rows.find_leaves(ranker.splits, is_left_out)[is_left_out]
+    probabilities = ranker.probabilities[leaves]
+    outcomes = cells.outcomes[is_left_out]
+    environments = cells.environments[is_left_out]
+    for environment in np.unique(environments).tolist():
+        is_inside = environments == environment
+        scores, ranks = np.unique(probabilities[is_inside], return_inverse=True)
+        counts = np.bincount(2 * ranks + outcomes[is_inside], minlength=2 * len(scores))
+        counts_by_score = counts.reshape(-1, 2)
+        auc = compute_auc_of_counts(counts_by_score, scores)
+        if auc is not None:
+            n_negatives, n_positives = counts_by_score.sum(axis=0)
+            yield EnvironmentScore(auc=auc, weight=1.0 / (1.0 / n_negatives + 1.0 / n_positives))
+
+
+def average_scores(scores: list[EnvironmentScore]) -> float:
+    """Average the AUC over environments; without any, no model is better than chance."""
+    if not scores:
+        return 0.5
+    values = [score.auc for score in scores]
+    weights = [score.weight for score in scores]
+    return float(np.average(values, weights=weights))

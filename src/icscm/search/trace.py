@@ -4,6 +4,9 @@ One record serves every search. The nodes of a tree, and the steps of a rule set
 are scans of all candidates; a node that was split, or a rule that was added, is a `Step`.
 Everything is plain immutable values, so two traces can be compared with `==`. Counts are by
 label (in the order of the classes) and environment. Fields that do not apply are None or empty.
+
+Some fields take longer than a small fit and are seldom read. They may be *deferred*: made when they
+are first read (`Trace.defer`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icscm._repr import Display, DisplayMixin
-from icscm.engine.counts import CountSource
+from icscm.engine.counts import RowSource
 from icscm.formatting import format_number
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
@@ -26,10 +29,6 @@ from icscm.stats.verdicts import Verdict
 
 if TYPE_CHECKING:
     import pandas
-
-
-# The numbers of a split in a frame.
-_DEVIANCES = "deviance_explained", "rate_heterogeneity", "heterogeneity", "heterogeneity_share"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,25 +168,34 @@ class Trace(DisplayMixin):
     heterogeneity_share: float | None = None
 
     def defer(self, name: str, make: Callable[[], Any]) -> "Trace":
-        """The same trace; this field of it is made when it is first read."""
+        """Return the same trace, with a field that is made when it is first read.
+
+        Python looks for an attribute among those of the object first, and calls `__getattr__` only
+        if it has none of that name. So the field is removed, and the function that makes it kept.
+        """
         deferred = object.__new__(Trace)
-        vars(deferred).update(vars(self), **{f"_make_{name}": make})
-        vars(deferred).pop(name, None)
+        attributes = vars(deferred)
+        attributes.update(vars(self))
+        attributes.pop(name, None)
+        attributes[f"_make_{name}"] = make
         return deferred
 
     if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name: str) -> Any:
-            """A field that was deferred."""
-            if (make := vars(self).get(f"_make_{name}")) is not None:
-                made = vars(self)[name] = make()
-                vars(self).pop(f"_make_{name}", None)
-                return made
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            """Make a field that was deferred."""
+            attributes = vars(self)
+            make = attributes.get(f"_make_{name}")
+            if make is None:
+                message = f"{type(self).__name__!r} object has no attribute {name!r}"
+                raise AttributeError(message)
+            attributes[name] = make()
+            attributes.pop(f"_make_{name}", None)
+            return attributes[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Plain values, complete, to be pickled or copied."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """Return plain values, complete, to be pickled or copied."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -217,8 +225,8 @@ class Trace(DisplayMixin):
 
         The first of equals.
         """
-        every = (each for node in self.nodes for each in node.best_rejected)
-        return max(every, key=lambda each: each.candidate.worth, default=None)
+        rejections = [rejection for node in self.nodes for rejection in node.best_rejected]
+        return max(rejections, key=lambda rejection: rejection.candidate.worth, default=None)
 
     @property
     def stop_text(self) -> str:
@@ -246,8 +254,10 @@ class Trace(DisplayMixin):
         """
         if self.criterion is None:
             return None
-        found = find_outlier_environments(np.array(leaf), self.criterion, effect=effect)
-        return None if found is None else tuple(self.environments[k] for k in found)
+        outliers = find_outlier_environments(np.array(leaf), self.criterion, effect=effect)
+        if outliers is None:
+            return None
+        return tuple(self.environments[number] for number in outliers)
 
     def describe_lone(self) -> str | None:
         """A warning if one environment has nearly all information.
@@ -289,12 +299,14 @@ class Trace(DisplayMixin):
         dict
             Sums over its splits, by feature.
         """
-        found: dict[str | int, tuple[float, float]] = {}
-        for chosen in (step.chosen for step in self.splits):
-            explained, added = found.get(chosen.rule.feature, (0.0, 0.0))
-            explained += chosen.deviance_explained or 0.0
-            found[chosen.rule.feature] = explained, added + (chosen.rate_heterogeneity or 0.0)
-        return found
+        importances: dict[str | int, tuple[float, float]] = {}
+        for step in self.splits:
+            column = step.chosen.rule.feature
+            explained, heterogeneity = importances.get(column, (0.0, 0.0))
+            explained += step.chosen.deviance_explained or 0.0
+            heterogeneity += step.chosen.rate_heterogeneity or 0.0
+            importances[column] = (explained, heterogeneity)
+        return importances
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain values.
@@ -330,111 +342,180 @@ class Trace(DisplayMixin):
         """
         import pandas
 
-        if what in ("steps", "splits"):
-            rows = [self._describe_step(number, each) for number, each in enumerate(self.steps, 1)]
-        elif what == "rejected":
-            rows = list(self._describe_rejected())
-        elif what == "columns":
-            rows = [each.describe() for each in self.rejected_columns]
-        elif what in ("pruning", "sets", "tried"):
-            rows = [asdict(each) for each in getattr(self, what)]
-        else:
-            parts = "'steps', 'splits', 'rejected', 'columns', 'pruning', 'sets', 'tried'"
+        describe_parts: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+            "steps": self._describe_steps,
+            "splits": self._describe_steps,
+            "rejected": self._describe_rejected,
+            "columns": lambda: [column.describe() for column in self.rejected_columns],
+            "pruning": lambda: [asdict(test) for test in self.pruning],
+            "sets": lambda: [asdict(test) for test in self.sets],
+            "tried": lambda: [asdict(tree) for tree in self.tried],
+        }
+        if what not in describe_parts:
+            parts = ", ".join(map(repr, describe_parts))
             raise ValueError(f"to_frame gives {parts}, not {what!r}")
-        return pandas.DataFrame(rows)
+        return pandas.DataFrame(list(describe_parts[what]()))
+
+    @property
+    def _is_rule_set(self) -> bool:
+        """Whether this is the search for a rule set, rather than for a tree."""
+        return self.invariance is None
+
+    def _describe_steps(self) -> Iterator[dict[str, Any]]:
+        """Make a row of a table for each step."""
+        for number, step in enumerate(self.steps, start=1):
+            yield self._describe_step(number, step)
 
     def _describe_step(self, number: int, step: Step) -> dict[str, Any]:
-        verdict, is_chain = step.verdict_uncovered, self.invariance is None
+        """Make a row of a table for a rule that was added, or a split that was made."""
         row = {"step": number, **self._describe_candidate(step, step.chosen)}
+        verdict = step.verdict_uncovered
         row |= _drop_none(
             p_value_uncovered=step.p_value_uncovered,
-            verdict_uncovered=verdict and verdict.conclusion,
+            verdict_uncovered=None if verdict is None else verdict.conclusion,
             n_candidates=step.n_candidates,
             n_rejected=sum(step.n_rejected.values()),
-            n_tied=step.n_tied if is_chain else None,
-            n_equivalent=len(step.equivalent) if is_chain else None,
+            n_tied=step.n_tied if self._is_rule_set else None,
+            n_equivalent=len(step.equivalent) if self._is_rule_set else None,
         )
-        row |= self._count_columns("covered", step.chosen.covered)
-        return row | self._count_columns("uncovered", step.uncovered)
+        row |= self._list_counts("covered", step.chosen.covered)
+        row |= self._list_counts("uncovered", step.uncovered)
+        return row
 
     def _describe_rejected(self) -> Iterator[dict[str, Any]]:
+        """Make a row of a table for each of the best rejected candidates."""
         for number, node in enumerate(self.nodes, start=1):
-            for each in node.best_rejected:
-                row = self._describe_candidate(node, each.candidate) | {"reason": each.reason}
-                if self.invariance is None:
-                    outliers = None
-                    if each.reason == "dependent":
-                        own = each.candidate.covered, each.candidate.design_effect
-                        outliers = self.find_outlier_environments(*own)
-                    listed = list(outliers or ()) or None
-                    row = {"step": number, **row, "outlier_environments": listed}
-                yield row | self._count_columns("covered", each.candidate.covered)
+            for rejection in node.best_rejected:
+                row = self._describe_candidate(node, rejection.candidate)
+                row["reason"] = rejection.reason
+                if self._is_rule_set:
+                    outliers = self._list_outliers(rejection)
+                    row = {"step": number, **row, "outlier_environments": outliers}
+                row |= self._list_counts("covered", rejection.candidate.covered)
+                yield row
+
+    def _list_outliers(self, rejection: Rejection) -> list[Any] | None:
+        """List the environments for which a rule was rejected; None if it was not for a few."""
+        if rejection.reason != "dependent":
+            return None
+        candidate = rejection.candidate
+        outliers = self.find_outlier_environments(candidate.covered, candidate.design_effect)
+        return list(outliers) if outliers else None
 
     def _describe_candidate(self, node: Scan, candidate: Candidate) -> dict[str, Any]:
-        ratio = candidate.log_odds_ratio
+        """Make the columns of a table that describe a rule or a split."""
+        path = " and ".join(str(rule) for rule in node.path) or "all"
+        verdict = candidate.verdict
+        log_odds_ratio = candidate.log_odds_ratio
         return _drop_none(
-            node=None if self.invariance is None else " and ".join(map(str, node.path)) or "all",
+            node=None if self._is_rule_set else path,
             rule=str(candidate.rule),
             feature=candidate.rule.feature,
             utility=candidate.utility,
             p_value=candidate.p_value,
             replication=candidate.replication,
-            verdict=candidate.verdict and candidate.verdict.conclusion,
-            **{name: getattr(candidate, name) for name in _DEVIANCES},
-            odds_ratio=None if ratio is None else float(np.exp(ratio)),
+            verdict=None if verdict is None else verdict.conclusion,
+            deviance_explained=candidate.deviance_explained,
+            rate_heterogeneity=candidate.rate_heterogeneity,
+            heterogeneity=candidate.heterogeneity,
+            heterogeneity_share=candidate.heterogeneity_share,
+            odds_ratio=None if log_odds_ratio is None else float(np.exp(log_odds_ratio)),
         )
 
-    def _count_columns(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
-        return {
-            f"{prefix} {label} in {environment}": n
-            for label, row in zip(self.classes, counts, strict=bool(counts))
-            for environment, n in zip(self.environments, row, strict=True)
-        }
+    def _list_counts(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
+        """Make a column of a table for each count."""
+        columns: dict[str, int] = {}
+        for label, counts_of_label in zip(self.classes, counts, strict=bool(counts)):
+            for environment, n_rows in zip(self.environments, counts_of_label, strict=True):
+                columns[f"{prefix} {label} in {environment}"] = n_rows
+        return columns
 
     def _display(self) -> Display:
-        """The steps, and why the search ended or what was required."""
-        is_chain, rows = self.invariance is None, []
-        for step in self.steps:
-            chosen = step.chosen
-            n = f"{sum(map(sum, (*chosen.covered, *chosen.if_true, *chosen.if_false))):,}"
-            if is_chain:
-                p_values = chosen.p_value, step.p_value_uncovered
-                tests = ("-" if p is None else f"{p:.2g}" for p in p_values)
-                cells = [format_number(chosen.utility or 0.0), n, *tests]
-            else:
-                explained, share = chosen.deviance_explained, chosen.heterogeneity_share
-                cells = [n, f"{explained or 0.0:,.0f}", f"{share or 0.0:.3f}"]
-            rejected = f"{sum(step.n_rejected.values()):,} of {step.n_candidates:,}"
-            rows.append((str(chosen.rule), *cells, rejected))
-        of_chain = "rule", ">utility", ">covered", ">p covered", ">p uncovered", ">rejected"
-        of_tree = "split", ">samples", ">deviance", ">heterogeneity", ">rejected"
-        line = self.stop_text
-        if not is_chain:
-            what = "effect of each column" if self.invariance == "effect" else "rate of a leaf"
-            bound = f"(tolerance {format_number(self.tolerance or 0.0)})"
-            line = f"The {what} must be the same in all environments {bound}."
-            line = line if self.tolerance is not None else "A plain tree: nothing was rejected."
-        return Display(line, (of_chain if is_chain else of_tree) if rows else (), rows)
+        """Show the steps, and why the search ended or what was required."""
+        if self._is_rule_set:
+            header = ("rule", ">utility", ">covered", ">p covered", ">p uncovered", ">rejected")
+            rows = [self._display_rule(step) for step in self.steps]
+            return Display(self.stop_text, header if rows else (), rows)
+        header_of_splits = ("split", ">samples", ">deviance", ">heterogeneity", ">rejected")
+        rows = [self._display_split(step) for step in self.steps]
+        return Display(self._describe_requirement(), header_of_splits if rows else (), rows)
+
+    def _display_rule(self, step: Step) -> tuple[str, ...]:
+        """Make a row of the display for a rule that was added."""
+        chosen = step.chosen
+        return (
+            str(chosen.rule),
+            format_number(chosen.utility or 0.0),
+            f"{_count_rows(chosen.covered):,}",
+            _format_p_value(chosen.p_value),
+            _format_p_value(step.p_value_uncovered),
+            _format_rejected(step),
+        )
+
+    def _display_split(self, step: Step) -> tuple[str, ...]:
+        """Make a row of the display for a split that was made."""
+        chosen = step.chosen
+        n_rows = _count_rows(chosen.if_true) + _count_rows(chosen.if_false)
+        return (
+            str(chosen.rule),
+            f"{n_rows:,}",
+            f"{chosen.deviance_explained or 0.0:,.0f}",
+            f"{chosen.heterogeneity_share or 0.0:.3f}",
+            _format_rejected(step),
+        )
+
+    def _describe_requirement(self) -> str:
+        """Describe in a sentence what was required of a tree."""
+        if self.tolerance is None:
+            return "A plain tree: nothing was rejected."
+        what = "effect of each column" if self.invariance == "effect" else "rate of a leaf"
+        tolerance = format_number(self.tolerance)
+        return f"The {what} must be the same in all environments (tolerance {tolerance})."
 
 
-def make_trace(source: CountSource, nodes: Iterable[Scan], **fields: Any) -> "Trace":
-    """The trace of a search over a source."""
-    about = {name: tuple(getattr(source, name)) for name in ("classes", "environments", "notes")}
-    level = fields.get("tolerance" if fields.get("invariance") == "effect" else "alpha")
-    lone = None if level is None else find_lone_environment(source.count_totals())
-    if lone is not None and len(source.environments) > 1:
-        fields["lone_environment"] = source.environments[lone]
-    return Trace(nodes=tuple(nodes), **{**about, **fields})
+def make_trace(source: RowSource, nodes: Iterable[Scan], **parts: Any) -> Trace:
+    """Make the trace of a search over a source; `parts` are other fields of it."""
+    # The lone environment matters only where replication is required.
+    is_tested = parts.get("tolerance" if parts.get("invariance") == "effect" else "alpha")
+    lone_environment = None
+    if is_tested is not None and len(source.environments) > 1:
+        number = find_lone_environment(source.count_rows())
+        lone_environment = None if number is None else source.environments[number]
+
+    about_source = {
+        "classes": tuple(source.classes),
+        "environments": tuple(source.environments),
+        "notes": tuple(source.notes),
+    }
+    return Trace(nodes=tuple(nodes), lone_environment=lone_environment, **(about_source | parts))
 
 
 def _drop_none(**columns: Any) -> dict[str, Any]:
+    """Return those of the columns of a table that have a value."""
     return {name: value for name, value in columns.items() if value is not None}
 
 
+def _count_rows(counts: LeafCounts) -> int:
+    """Count the rows of a leaf, which may be empty."""
+    return sum(sum(counts_of_label) for counts_of_label in counts)
+
+
+def _format_p_value(p_value: float | None) -> str:
+    """Format a p-value; a dash if nothing was tested."""
+    return "-" if p_value is None else f"{p_value:.2g}"
+
+
+def _format_rejected(step: Step) -> str:
+    """Format how many of the candidates of a step were rejected."""
+    return f"{sum(step.n_rejected.values()):,} of {step.n_candidates:,}"
+
+
 def _as_plain(value: Any) -> Any:
-    """Dataclasses as dicts, rules as text, tuples as lists."""
+    """Return dataclasses as dicts, rules as text, tuples as lists."""
     if isinstance(value, Rule):
         return str(value)
     if is_dataclass(value):
-        return {each.name: _as_plain(getattr(value, each.name)) for each in fields(value)}
-    return [_as_plain(each) for each in value] if isinstance(value, tuple) else value
+        return {part.name: _as_plain(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, tuple):
+        return [_as_plain(entry) for entry in value]
+    return value

@@ -16,17 +16,18 @@ over a leaf. Rows in the bins beside a cut, where it may not be, are not tested
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import BoolArray, IntArray
-from icscm.engine.counts import BinnedColumns, BinnedRule, BinnedSplit, CountSource, RowAccess
+from icscm.engine.counts import BinnedColumns, BinnedRule, BinnedSplit, RowAccess, RowSource
 from icscm.engine.leaf_tables import compute_halves
 from icscm.exceptions import IcscmError
 from icscm.search.cut_bounds import CutBounds, find_cut_bounds
-from icscm.search.grow import Found, Node, SplitScan, grow, list_binned_splits, make_root, rank
+from icscm.search.grow import SplitCandidate, SplitScan, grow, make_binned_splits
+from icscm.search.nodes import Node, make_root
 from icscm.search.sets import CandidateSet, count_sets, list_subsets
 from icscm.stats.independence import compute_bic, sum_pearson
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
@@ -53,7 +54,7 @@ class TreeTestSettings:
 
     def find_min_rows(self, root: Node) -> int:
         """Find the number of rows that a leaf must have."""
-        return max(1, int(np.ceil(self.min_share * root.size)))
+        return max(1, int(np.ceil(self.min_share * root.n_rows)))
 
 
 # --- candidates -----------------------------------------------------------------------------------
@@ -72,7 +73,7 @@ class ScreenedColumns:
     n_beyond: int
 
 
-def screen_columns(source: CountSource, settings: TreeTestSettings) -> ScreenedColumns:
+def screen_columns(source: RowSource, settings: TreeTestSettings) -> ScreenedColumns:
     """Find the columns that explain most deviance within environments, beyond chance."""
     root = make_root(source, is_shared=True)
     min_rows = settings.find_min_rows(root)
@@ -80,9 +81,9 @@ def screen_columns(source: CountSource, settings: TreeTestSettings) -> ScreenedC
     deviances: dict[int, float] = {}
     copied: set[int] = set()
     n_splits = 0
-    for cube in root.count():
+    for cube in root.count_cubes():
         halves = compute_halves(cube, source.columns)
-        rates = measure_rates(halves.tables, root.totals, min_rows)
+        rates = measure_rates(halves.tables, root.counts, min_rows)
         n_splits += halves.count(rates.pooled >= 0)
         by_column = rates.within.reshape(len(halves.features), -1).max(axis=1, initial=-1.0)
         rounded = by_column.round(DEVIANCE_DECIMALS)
@@ -90,7 +91,7 @@ def screen_columns(source: CountSource, settings: TreeTestSettings) -> ScreenedC
         if cube.n_alike is not None:
             copied.update(cube.features[cube.n_alike > 1].tolist())
 
-    n_present = int(np.count_nonzero(root.totals.sum(axis=0)))
+    n_present = int(np.count_nonzero(root.counts.sum(axis=0)))
     chance = find_quantile(CHANCE_LEVEL / max(n_splits, 1), n_present)
     strongest_first = sorted(deviances, key=lambda column: (-deviances[column], column))
     beyond_chance = [column for column in strongest_first if deviances[column] > chance]
@@ -131,7 +132,7 @@ class TreeTester:
     """Tests sets of some columns by trees; trees that are grown on one half share their nodes."""
 
     def __init__(
-        self, source: CountSource, columns: Iterable[int], settings: TreeTestSettings
+        self, source: RowSource, columns: Iterable[int], settings: TreeTestSettings
     ) -> None:
         assert source.rows is not None, "trees are tested on rows in this process"
         self._source = source
@@ -141,10 +142,8 @@ class TreeTester:
         self._cells = self._rows.list_cells()
         half = draw_half(self._cells.environments, self._rows.number_units(), settings.seed)
         self._halves = half, ~half
-        self._roots = [
-            make_root(cast(CountSource, self._rows.select(rows)), is_shared=True)
-            for rows in self._halves
-        ]
+        self._roots = [make_root(self._rows.select(rows), is_shared=True) for rows in self._halves]
+        self._scans_by_node: dict[Node, dict[int, _BestSplits]] = {}
         self._bounds_by_rule: dict[RuleKey, CutBounds | None] = {}
         self._tests_by_tree: dict[tuple[int, TreeKey], LeafTest] = {}
 
@@ -174,9 +173,10 @@ class TreeTester:
                 columns=self._columns,
                 allowed=candidates,
                 min_rows=self._settings.find_min_rows(root),
+                scans_by_node=self._scans_by_node,
             )
             tree = grow(root, scanner, self._settings.max_leaves)
-            splits = list_binned_splits(self._source, tree)
+            splits = make_binned_splits(self._source.columns, tree)
             # Many sets have the same tree, since it does not use all of their columns.
             key = number, tuple((_make_key(each.rule), *each[1:]) for each in splits)
             if key not in self._tests_by_tree:
@@ -263,8 +263,8 @@ class _BestSplits:
     """
 
     n_splits: int
-    of_outcome: Found
-    of_dependence: Found
+    of_outcome: SplitCandidate
+    of_dependence: SplitCandidate
 
 
 @dataclass(frozen=True)
@@ -273,31 +273,34 @@ class _SetScanner:
 
     First those that explain more deviance of the outcome than chance; where there is none and the
     outcome still depends on the environment, one that explains part of that dependence.
+    `scans_by_node` has the best splits of all columns, which serve every set.
     """
 
     binned_columns: BinnedColumns
     columns: IntArray
     allowed: set[int]
     min_rows: int
+    scans_by_node: dict[Node, dict[int, _BestSplits]]
 
     def __call__(self, node: Node) -> SplitScan:
         """Find the best split of a node."""
-        if not self.allowed or not node.can_split(self.min_rows):
+        can_split = node.n_rows >= 2 * self.min_rows and node.has_both_labels
+        if not self.allowed or not can_split:
             return SplitScan(None)
-        if node.found is None:
-            node.found = self._scan_columns(node)
-        scans: dict[int, _BestSplits] = node.found
+        if node not in self.scans_by_node:
+            self.scans_by_node[node] = self._scan_columns(node)
+        scans = self.scans_by_node[node]
         allowed = [scan for column, scan in scans.items() if column in self.allowed]
         n_splits = sum(scan.n_splits for scan in allowed)
         if not n_splits:
             return SplitScan(None)
 
-        best = min((scan.of_outcome for scan in allowed), key=rank)
+        best = min((scan.of_outcome for scan in allowed), key=lambda split: split.rank)
         if best.deviance_explained > find_quantile(CHANCE_LEVEL / n_splits, 1):
             return SplitScan(best, n_candidates=n_splits)
 
-        best = min((scan.of_dependence for scan in allowed), key=rank)
-        (statistic,), (dof,) = compute_rate_heterogeneity(node.totals[np.newaxis])
+        best = min((scan.of_dependence for scan in allowed), key=lambda split: split.rank)
+        (statistic,), (dof,) = compute_rate_heterogeneity(node.counts[np.newaxis])
         is_dependent = statistic > find_quantile(CHANCE_LEVEL, int(dof))
         if best.deviance_explained <= 0 or not is_dependent:
             return SplitScan(None, n_candidates=n_splits)
@@ -306,8 +309,8 @@ class _SetScanner:
     def _scan_columns(self, node: Node) -> dict[int, _BestSplits]:
         """Find the best splits of each column, allowed or not: another set may have it."""
         scans: dict[int, _BestSplits] = {}
-        dependence_before = compute_rate_heterogeneity(node.totals[np.newaxis])[0]
-        for cube in node.count():
+        dependence_before = compute_rate_heterogeneity(node.counts[np.newaxis])[0]
+        for cube in node.count_cubes():
             places = np.flatnonzero(np.isin(cube.features, self.columns))
             part = replace(
                 cube, features=cube.features[places], counts=cube.counts[places], n_alike=None
@@ -316,9 +319,9 @@ class _SetScanner:
             if not len(halves.tables):
                 continue
 
-            explained = measure_rates(halves.tables, node.totals, self.min_rows).pooled
+            explained = measure_rates(halves.tables, node.counts, self.min_rows).pooled
             false_side = compute_rate_heterogeneity(halves.tables)[0]
-            true_side = compute_rate_heterogeneity(node.totals - halves.tables)[0]
+            true_side = compute_rate_heterogeneity(node.counts - halves.tables)[0]
             dependence = np.where(
                 explained >= 0, dependence_before - (false_side + true_side), -1.0
             )
@@ -331,10 +334,10 @@ class _SetScanner:
                 first, second = best_of_outcome[k], best_of_dependence[k]
                 scans[column] = _BestSplits(
                     n_splits=n_splits[k],
-                    of_outcome=Found(
+                    of_outcome=SplitCandidate(
                         halves.locate(first), halves.tables[first].copy(), float(explained[first])
                     ),
-                    of_dependence=Found(
+                    of_dependence=SplitCandidate(
                         halves.locate(second),
                         halves.tables[second].copy(),
                         float(dependence[second]),

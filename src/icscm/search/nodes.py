@@ -1,0 +1,178 @@
+"""Nodes: rows that satisfy a path of rules, as counts.
+
+Every search narrows the rows by rules, and asks for counts of those that are left. A *path* is a
+tuple of rules; its *node* is the rows for which all of them are true. A conjunction goes down one
+path, for the rows that it leaves uncovered satisfy all its rules. A tree goes down many paths.
+
+A node has its counts by (label, environment) from the start, and its *cubes*, the counts by
+(column, bin, label, environment), on demand. Of two siblings only the smaller is counted:
+
+    parent     counted, or kept from before
+    smaller    counted by the source
+    larger     parent - smaller
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from icscm._constants import MAX_KEPT_CUBE_BYTES
+from icscm._types import CountArray
+from icscm.engine.counts import BinnedColumns, BinnedRule, CountCube, Cut, RulePath
+from icscm.engine.pieces import negate
+
+
+class Counter(Protocol):
+    """What nodes need of a source of rows; see `icscm.engine.counts.RowSource`."""
+
+    @property
+    def columns(self) -> BinnedColumns: ...
+
+    def count_rows(self, path: RulePath = ()) -> CountArray: ...
+
+    def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]: ...
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """The two nodes into which a rule splits the rows of another one."""
+
+    if_true: Node
+    if_false: Node
+
+
+class Node:
+    """The rows that satisfy every rule of a path: their counts now, their cubes on demand."""
+
+    def __init__(
+        self, counter: Counter, cache: CubeCache, *, path: RulePath, counts: CountArray
+    ) -> None:
+        self.path = path
+        #: the rows, by (label, environment)
+        self.counts = counts
+        self.n_rows = int(counts.sum())
+
+        self._counter = counter
+        self._cache = cache
+        self._siblings: dict[Cut, Siblings] = {}
+        # None for all rows, which are part of no other node
+        self._parent: Node | None = None
+        self._sibling: Node | None = None
+
+    @property
+    def has_both_labels(self) -> bool:
+        """Whether there are negative and positive rows."""
+        return bool(self.counts.any(axis=1).all())
+
+    def split(self, cut: Cut, *, if_false: CountArray) -> Siblings:
+        """Split the rows by a rule, given the counts of those for which it is false."""
+        if cut not in self._siblings:
+            rule = self._counter.columns.make_binned_rule(cut)
+            true = self._make_child(rule, self.counts - if_false)
+            false = self._make_child(negate(rule), if_false)
+            true._sibling = false
+            false._sibling = true
+            self._siblings[cut] = Siblings(if_true=true, if_false=false)
+        return self._siblings[cut]
+
+    def count_cubes(self) -> Iterator[CountCube]:
+        """Return the cubes of the node, in the same order of columns for every node."""
+        cubes = self._cache.get(self)
+        if cubes is None:
+            cubes = self._subtract_sibling()
+        if cubes is None:
+            return self._count_in_source()
+        return iter(cubes)
+
+    def _make_child(self, rule: BinnedRule, counts: CountArray) -> Node:
+        child = Node(self._counter, self._cache, path=(*self.path, rule), counts=counts)
+        child._parent = self
+        return child
+
+    def _count_in_source(self) -> Iterator[CountCube]:
+        """Count the rows, and keep the cubes unless they are too large together."""
+        counted: list[CountCube] = []
+        n_bytes = 0
+        for cube in self._counter.count_cubes(self.path):
+            cube.check(self.counts)  # a source in many places may have lost, or gained, rows
+            n_bytes += cube.counts.nbytes
+            if n_bytes <= self._cache.max_bytes:
+                counted.append(cube)
+            yield cube
+        if n_bytes <= self._cache.max_bytes:
+            self._cache.add(self, counted)
+
+    def _subtract_sibling(self) -> list[CountCube] | None:
+        """Subtract the sibling's cubes from the parent's, if that is faster than to count."""
+        if self._parent is None or self._sibling is None:
+            return None
+        if self._cache.get(self._parent) is None:
+            return None
+        is_sibling_faster = self._sibling.n_rows < self.n_rows
+        if self._cache.get(self._sibling) is None and not is_sibling_faster:
+            return None
+
+        cubes_of_sibling = list(self._sibling.count_cubes())
+        cubes_of_parent = self._cache.get(self._parent)
+        if cubes_of_parent is None:  # they were dropped, to make room for the sibling's
+            return None
+        cubes = [
+            replace(whole, counts=whole.counts - part.counts)
+            for whole, part in zip(cubes_of_parent, cubes_of_sibling, strict=True)
+        ]
+        self._cache.add(self, cubes)
+        self._cache.drop_if_complete(self._parent)
+        return cubes
+
+
+class CubeCache:
+    """The cubes of the nodes counted last, up to a number of bytes.
+
+    Parameters
+    ----------
+    is_shared : bool
+        Whether several trees grow from the same nodes. A node may then be split again, by another
+        rule; otherwise its cubes are of no use as soon as both its children have theirs.
+    """
+
+    def __init__(self, *, is_shared: bool) -> None:
+        self.max_bytes = MAX_KEPT_CUBE_BYTES
+        self.n_bytes = 0
+        self._is_shared = is_shared
+        self._cubes: dict[Node, list[CountCube]] = {}
+
+    def get(self, node: Node) -> list[CountCube] | None:
+        """Return the cubes of a node; None if they are not kept."""
+        return self._cubes.get(node)
+
+    def add(self, node: Node, cubes: list[CountCube]) -> None:
+        """Keep the cubes of a node, and drop the oldest ones as long as they are too many."""
+        self._cubes[node] = cubes
+        self.n_bytes += count_bytes(cubes)
+        while self.n_bytes > self.max_bytes and len(self._cubes) > 1:
+            oldest = next(iter(self._cubes))
+            self._drop(oldest)
+
+    def drop_if_complete(self, parent: Node) -> None:
+        """Drop the cubes of a node whose children are both known, unless trees share it."""
+        if not self._is_shared and parent in self._cubes:
+            self._drop(parent)
+
+    def _drop(self, node: Node) -> None:
+        self.n_bytes -= count_bytes(self._cubes.pop(node))
+
+
+def count_bytes(cubes: Sequence[CountCube]) -> int:
+    """Count the bytes that some cubes take."""
+    return sum(cube.counts.nbytes for cube in cubes)
+
+
+def make_root(counter: Counter, *, is_shared: bool = False) -> Node:
+    """Make the node of all rows, for one model or, if `is_shared`, for several trees."""
+    cache = CubeCache(is_shared=is_shared)
+    counts = np.ascontiguousarray(counter.count_rows())
+    return Node(counter, cache, path=(), counts=counts)

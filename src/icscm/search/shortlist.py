@@ -1,0 +1,180 @@
+"""Which columns a scan must examine: all of them, or those on a shortlist that the source makes.
+
+A source may hold millions of columns (on a graphics card). Then it can have a *shortlister*, which
+applies the criteria of a step where the counts are. It is sent these as plain numbers, and answers
+with the columns that can matter to the scan, and how many candidates there are on all others.
+
+The criteria are those of `icscm.search.candidates`: what is a candidate, and the reasons to reject
+it. The search applies them again to the columns on the list, and has the last word. It may round
+differently. So near each bound there is an interval, as wide as rounding could ever matter, in
+which the shortlister must not decide: the column goes on the list.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
+from icscm._lazy import special
+from icscm._types import Array, CountArray, FloatArray
+from icscm.engine.counts import (
+    CandidateCriteria,
+    CountCube,
+    Shortlist,
+    ShortlistOrder,
+    ShortlistQuery,
+)
+from icscm.engine.leaf_tables import Utility
+from icscm.search.nodes import Node
+from icscm.search.view import ConjunctionView
+from icscm.stats.criteria import Criterion, PValueCriterion
+from icscm.stats.independence import ChiSquaredTest, GTest
+from icscm.stats.replication import compute_factors, find_effective_bounds
+
+# Rounding errors are below this part of a bound, plus so much for each row that is summed.
+RELATIVE_ROUNDING: Final = 1e-9
+ROUNDING_OF_ROW: Final = 1e-13
+
+
+def make_shortlist(view: ConjunctionView, *, utility: Utility, uncovered: Node) -> Shortlist:
+    """List the columns that can be chosen, or listed as rejected, in a scan.
+
+    Without a shortlister, or where it could not apply the criteria, these are all columns.
+    """
+    query = make_query(view, ShortlistOrder.UTILITY, utility=utility, uncovered=uncovered)
+    if view.shortlister is None or query is None:
+        return Shortlist(cubes=uncovered.count_cubes())
+
+    shortlist = view.shortlister.shortlist(query)
+    return view.swap_shortlist(shortlist)
+
+
+def list_nearest(
+    view: ConjunctionView, *, utility: Utility, uncovered: Node
+) -> Iterator[CountCube]:
+    """List the columns that can hold the largest p-values of the rules that the test rejects."""
+    query = make_query(view, ShortlistOrder.P_VALUE, utility=utility, uncovered=uncovered)
+    if view.shortlister is None or query is None:
+        return uncovered.count_cubes()
+
+    shortlist = view.shortlister.shortlist(query)
+    return view.swap_shortlist(shortlist).cubes
+
+
+# --- the query ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The two sides of a bound: `lower` and `upper` enclose what rounding could decide."""
+
+    lower: Array
+    upper: Array
+
+
+def make_query(
+    view: ConjunctionView, order: ShortlistOrder, *, utility: Utility, uncovered: Node
+) -> ShortlistQuery | None:
+    """Put the question of a scan into plain numbers; None if that is not possible."""
+    criteria = make_criteria(view, utility=utility, uncovered=uncovered)
+    if criteria is None:
+        return None
+    return ShortlistQuery(
+        path=uncovered.path,
+        criteria=criteria,
+        order=order,
+        n_ties=1 + MAX_EQUIVALENT_RULES,
+        n_rejected=N_REJECTED_KEPT,
+    )
+
+
+def make_criteria(
+    view: ConjunctionView, *, utility: Utility, uncovered: Node
+) -> CandidateCriteria | None:
+    """Put the criteria of a step into plain numbers; None if that is not possible.
+
+    With them a shortlister allows and rejects exactly the candidates that the search would.
+    """
+    settings = view.settings
+    criterion = settings.make_criterion()
+    statistic = find_statistic(criterion)
+    if statistic is None:
+        return None
+
+    counts = uncovered.counts
+    p_numerator, p_denominator = utility.ratio.as_integer_ratio()
+    critical = compute_critical_values(criterion, counts)
+    unreplicated_below, replicated_from = find_effective_bounds(counts, settings.min_replication)
+    min_evidence = 0.0 if settings.min_utility is None else settings.min_evidence
+    evidence_rounding = bound_rounding(min_evidence, n_rows=uncovered.n_rows)
+
+    return CandidateCriteria(
+        is_inverted=view.is_inverted,
+        # the utility |A| - p |B|, in whole numbers
+        p_numerator=p_numerator,
+        p_denominator=p_denominator,
+        # Reason.DEPENDENT: criterion (i)
+        statistic=statistic,
+        passes_below=critical.lower,
+        fails_from=critical.upper,
+        # Reason.SMALL: too few rows
+        min_rows=settings.min_samples_leaf,
+        # Reason.UNREPLICATED: too few environments with information
+        replication_factors=compute_factors(counts),
+        unreplicated_below=unreplicated_below,
+        replicated_from=replicated_from,
+        # Reason.UNHELPFUL: too low a utility, or too little evidence that it is not due to chance
+        min_utility=utility.find_bound(settings.min_utility),
+        positive_rates=compute_rates(counts),
+        min_evidence=min_evidence,
+        evidence_slack=float(evidence_rounding),
+    )
+
+
+def find_statistic(criterion: Criterion | None) -> str | None:
+    """Find the statistic that decides criterion (i), by the name that a shortlister knows it by.
+
+    None if no statistic decides: an exact test, or a test of equivalence, takes more than that.
+    """
+    if criterion is None:
+        return "none"
+    if not isinstance(criterion, PValueCriterion):
+        return None
+
+    # By the very type: a user's subclass may compute its p-value from something else.
+    test = criterion.test
+    if type(test) is GTest:
+        return "g"
+    if type(test) is ChiSquaredTest:
+        return "yates" if test.yates else "pearson"
+    return None
+
+
+def compute_critical_values(criterion: Criterion | None, uncovered: CountArray) -> Bounds:
+    """Compute the statistic from which on criterion (i) rejects, by its degrees of freedom.
+
+    A leaf that has rows in K environments has K - 1 degrees of freedom. With none it cannot depend
+    on the environment: the critical value is infinite, as it is for all leaves without a test.
+    """
+    n_environments = uncovered.shape[1]
+    critical = np.full(n_environments, np.inf)
+    if isinstance(criterion, PValueCriterion):
+        critical[1:] = special.chdtri(np.arange(1, n_environments), criterion.alpha)
+
+    is_finite = np.isfinite(critical)
+    rounding = np.zeros(n_environments)
+    rounding[is_finite] = bound_rounding(critical[is_finite], n_rows=int(uncovered.sum()))
+    return Bounds(lower=critical - rounding, upper=critical + rounding)
+
+
+def compute_rates(counts: CountArray) -> FloatArray:
+    """Compute the rate of positives in each environment, 0 where there are no rows."""
+    n_rows = counts.sum(axis=0)
+    return np.asarray(counts[1] / np.maximum(n_rows, 1))
+
+
+def bound_rounding(bound: Array | float, *, n_rows: int) -> Array | float:
+    """Return by how much rounding may move a statistic that lies near a bound."""
+    return RELATIVE_ROUNDING * bound + ROUNDING_OF_ROW * n_rows

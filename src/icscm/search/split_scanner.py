@@ -1,0 +1,323 @@
+"""The scan of a node: the best split of each column, and which of them are allowed.
+
+A node is scanned once, whatever columns a tree may not use: those that were rejected
+(`icscm.search.columns`), banned (`icscm.search.rate_trees`) or not drawn for a tree of a forest. So
+the work is shared out to two classes: a `SplitFinder` finds the best split of each column, once for
+all trees; a `SplitScanner`, of one tree, chooses among these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS, N_REJECTED_KEPT
+from icscm._types import BoolArray, CountArray, FloatArray, IntArray
+from icscm.engine.counts import BinnedColumns, CountCube, Cut
+from icscm.engine.leaf_tables import LeafTables, compute_halves
+from icscm.search.grow import RejectedSplit, SplitCandidate, SplitScan, TreeSettings
+from icscm.search.nodes import Node
+from icscm.stats.splits import Rates, find_quantiles, measure_rates
+
+# Why columns may not be used, by what must be homogeneous.
+REASONS: Final = {"effect": ("unreplicated", "heterogeneous"), "rate": ("banned", "idle")}
+# Splits of a node that are kept: the best of so many columns.
+_MAX_KEPT: Final = 2**10
+
+
+# --- the best split of each column -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnSplits:
+    """The best split of each column that explains more than chance, the best first.
+
+    Of most columns only numbers are kept. The splits themselves are kept of the first ones, which
+    are the only ones that a tree is likely to use.
+
+    Attributes
+    ----------
+    columns : array of int
+        The columns.
+    n_informative : array of int
+        How many splits of each column explain more than chance, those on identical columns
+        included.
+    deviances : array of float
+        What the best split of each explains.
+    kept : KeptSplits
+        The best splits of the first columns.
+    n_candidates : int
+        How many splits the node has, informative or not.
+    """
+
+    columns: IntArray
+    n_informative: IntArray
+    deviances: FloatArray
+    kept: "KeptSplits"
+    n_candidates: int
+
+    def make_candidate(self, number: int) -> SplitCandidate:
+        """Make the best split of one of the columns, for which it must be kept."""
+        return SplitCandidate(
+            cut=self.kept.make_cut(number),
+            if_false=self.kept.if_false[number],
+            deviance_explained=float(self.deviances[number]),
+        )
+
+
+@dataclass(frozen=True)
+class KeptSplits:
+    """Splits by their places in the blocks in which they were scanned, for objects take long.
+
+    Attributes
+    ----------
+    blocks : list of LeafTables
+        The blocks, without counts.
+    block_numbers, places : array of int
+        The block of each split, and its place there.
+    if_false : array of int, (split, label, environment)
+        The rows for which each rule is false.
+    """
+
+    blocks: list[LeafTables]
+    block_numbers: IntArray
+    places: IntArray
+    if_false: CountArray
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def make_cut(self, number: int) -> Cut:
+        """Make the cut of one of the splits."""
+        block = self.blocks[self.block_numbers[number]]
+        cut: Cut = block.locate(self.places[number])
+        return cut
+
+
+@dataclass(frozen=True)
+class MeasuredBlock:
+    """All splits on a block of columns, and the deviance that they explain."""
+
+    splits: LeafTables
+    rates: Rates
+
+    @property
+    def n_candidates(self) -> int:
+        """Count the splits that leave enough rows on either side."""
+        return self.splits.count(self.rates.pooled >= 0)
+
+
+@dataclass(frozen=True)
+class BestOfBlock:
+    """The best informative split of each column of a block that has one; by column."""
+
+    splits: LeafTables
+    places: IntArray
+    columns: IntArray
+    n_informative: IntArray
+    deviances: FloatArray
+    if_false: CountArray
+
+
+class SplitFinder:
+    """Finds the best split of each column, once for each node."""
+
+    def __init__(self, columns: BinnedColumns, settings: TreeSettings) -> None:
+        self.columns = columns
+        self.settings = settings
+        self._splits_of_nodes: dict[Node, ColumnSplits] = {}
+
+    def find(self, node: Node, *, keeps_all: bool = False) -> ColumnSplits:
+        """Find the splits of a node, or return them if they are known.
+
+        With `keeps_all` the best split of every column is kept, not only those of the first.
+        """
+        known = self._splits_of_nodes.get(node)
+        is_enough = known is not None and (not keeps_all or len(known.kept) == len(known.columns))
+        if known is None or not is_enough:
+            known = self._scan(node, max_kept=None if keeps_all else _MAX_KEPT)
+            self._splits_of_nodes[node] = known
+        return known
+
+    def _scan(self, node: Node, *, max_kept: int | None) -> ColumnSplits:
+        """Scan all splits of a node."""
+        min_rows = self.settings.min_leaf_rows
+        blocks: list[MeasuredBlock] = []
+        if node.n_rows >= 2 * min_rows and node.has_both_labels:
+            blocks = [self._measure(cube, node) for cube in node.count_cubes()]
+
+        n_candidates = sum(block.n_candidates for block in blocks)
+        bounds = self._find_chance_bounds(n_candidates, n_environments=node.counts.shape[1])
+        best = [self._find_best(block, bounds) for block in blocks]
+
+        return join_blocks(
+            best, n_candidates=n_candidates, counts_of_node=node.counts, max_kept=max_kept
+        )
+
+    def _measure(self, cube: CountCube, node: Node) -> MeasuredBlock:
+        """Measure the deviance that the splits on some columns explain."""
+        settings = self.settings
+        splits = compute_halves(cube, self.columns, settings.truths_of_missing)
+        rates = measure_rates(
+            settings.pool(splits.tables), settings.pool(node.counts), settings.min_leaf_rows
+        )
+        return MeasuredBlock(splits=splits, rates=rates)
+
+    def _find_chance_bounds(self, n_candidates: int, *, n_environments: int) -> FloatArray:
+        """Find the deviance that the best split of a node explains by chance.
+
+        By degrees of freedom, and corrected for the number of splits (Bonferroni). A tree of
+        homogeneous rates grows again and again, so that the leaves of all its nodes count.
+        """
+        n_tests = max(n_candidates, 1)
+        if self.settings.needs_rates:
+            n_tests *= self.settings.max_leaves
+        return find_quantiles(CHANCE_LEVEL / n_tests, n_environments) * self.settings.design
+
+    def _find_best(self, block: MeasuredBlock, chance_bounds: FloatArray) -> BestOfBlock:
+        """Find the split of each column that explains most, if it explains more than chance.
+
+        That is more over all rows and, unless the tree is a plain one, within environments: the
+        latter keeps out columns that only distinguish environments.
+        """
+        splits = block.splits
+        rates = block.rates
+        is_informative: BoolArray = (rates.pooled > chance_bounds[1]) & (
+            rates.within > chance_bounds[rates.n_divided]
+        )
+        deviances = np.where(is_informative, rates.pooled.round(DEVIANCE_DECIMALS), -1.0)
+        best = splits.find_best(deviances)
+        places = best[is_informative[best]]
+
+        columns: IntArray = splits.features[is_informative[best]]
+        n_by_column = is_informative.reshape(len(splits.features), -1).sum(axis=1)
+        n_informative: IntArray = n_by_column[is_informative[best]]
+        return BestOfBlock(
+            splits=splits,
+            places=places,
+            columns=columns,
+            n_informative=n_informative * self.columns.count_copies(columns),
+            deviances=rates.pooled[places],
+            if_false=splits.tables[places],
+        )
+
+
+def join_blocks(
+    blocks: list[BestOfBlock],
+    *,
+    n_candidates: int,
+    counts_of_node: CountArray,
+    max_kept: int | None,
+) -> ColumnSplits:
+    """Join the columns of all blocks, and sort them by the deviance that they explain."""
+    no_columns = np.empty(0, dtype=np.int64)
+    columns = np.concatenate([no_columns, *(block.columns for block in blocks)])
+    n_informative = np.concatenate([no_columns, *(block.n_informative for block in blocks)])
+    deviances = np.concatenate([np.empty(0), *(block.deviances for block in blocks)])
+    # The most deviance first. It is rounded, so that the order of a sum decides nothing.
+    order = np.lexsort((columns, -deviances.round(DEVIANCE_DECIMALS)))
+
+    places = np.concatenate([no_columns, *(block.places for block in blocks)])
+    no_counts = counts_of_node[np.newaxis][:0]
+    if_false = np.concatenate([no_counts, *(block.if_false for block in blocks)])
+    sizes = [len(block.columns) for block in blocks]
+    block_numbers = np.repeat(np.arange(len(blocks)), sizes)
+    first = order[:max_kept]
+    return ColumnSplits(
+        columns=columns[order],
+        n_informative=n_informative[order],
+        deviances=deviances[order],
+        kept=KeptSplits(
+            blocks=[remove_counts(block.splits) for block in blocks],
+            block_numbers=block_numbers[first],
+            places=places[first],
+            if_false=if_false[first],
+        ),
+        n_candidates=n_candidates,
+    )
+
+
+def remove_counts(splits: LeafTables) -> LeafTables:
+    """Return splits without their counts, which take nearly all of their memory."""
+    no_counts = np.empty((len(splits.tables), 0, 0), dtype=np.int64)
+    return replace(splits, tables=no_counts)
+
+
+# --- the best allowed split -------------------------------------------------------
+
+
+class SplitScanner:
+    """Scans the nodes of a tree for the split that explains most, of those that are allowed.
+
+    Parameters
+    ----------
+    finder : SplitFinder
+        Finds the best split of each column.
+    rejected : mapping of int to str
+        The columns that may not be used, and why.
+    allowed_columns : array of int, optional
+        The columns that may be used; by default all.
+    records_rejections : bool
+        Whether rejected splits are counted, and the best of them described.
+    """
+
+    def __init__(
+        self,
+        finder: SplitFinder,
+        *,
+        rejected: Mapping[int, str] | None = None,
+        allowed_columns: IntArray | None = None,
+        records_rejections: bool = True,
+    ) -> None:
+        self._finder = finder
+        self._reasons = rejected or {}
+        self._allowed_columns = allowed_columns
+        self._records_rejections = records_rejections
+
+    def __call__(self, node: Node) -> SplitScan:
+        """Find the best allowed split of a node."""
+        splits = self._finder.find(node)
+        is_rejected: BoolArray = np.isin(splits.columns, [*self._reasons])
+        is_allowed = ~is_rejected
+        if self._allowed_columns is not None:
+            is_allowed &= np.isin(splits.columns, self._allowed_columns)
+
+        best = None
+        if is_allowed.any():
+            first = int(is_allowed.argmax())
+            if first >= len(splits.kept):
+                splits = self._finder.find(node, keeps_all=True)
+            best = splits.make_candidate(first)
+
+        if not self._records_rejections:
+            return SplitScan(best=best, n_candidates=splits.n_candidates)
+        rejected = np.flatnonzero(is_rejected)
+        return SplitScan(
+            best=best,
+            n_candidates=splits.n_candidates,
+            n_rejected=self._count_by_reason(splits, rejected),
+            rejected=self._list_rejected(splits, rejected),
+        )
+
+    def _count_by_reason(self, splits: ColumnSplits, rejected: IntArray) -> dict[str, int]:
+        """Count the informative splits of some rejected columns, by reason."""
+        settings = self._finder.settings
+        reasons = REASONS["rate" if settings.needs_rates else "effect"]
+        n_rejected = dict.fromkeys(reasons, 0)
+        for number in rejected.tolist():
+            reason = self._reasons[int(splits.columns[number])]
+            n_rejected[reason] += int(splits.n_informative[number])
+        return n_rejected
+
+    def _list_rejected(self, splits: ColumnSplits, rejected: IntArray) -> list[RejectedSplit]:
+        """List the first of the rejected columns, those that are identical to them included."""
+        rejected_splits: list[RejectedSplit] = []
+        for number in rejected[rejected < len(splits.kept)][:N_REJECTED_KEPT].tolist():
+            split = splits.make_candidate(number)
+            reason = self._reasons[split.cut.feature]
+            for column in self._finder.columns.list_copies(split.cut.feature, N_REJECTED_KEPT):
+                copy: Cut = split.cut._replace(feature=column)
+                rejected_splits.append(RejectedSplit(replace(split, cut=copy), reason))
+        rejected_splits.sort(key=lambda rejection: rejection.candidate.rank)
+        return rejected_splits[:N_REJECTED_KEPT]

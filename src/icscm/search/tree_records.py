@@ -1,0 +1,150 @@
+"""A tree that has grown as a model, and as the trace that reports explain it from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from icscm._constants import CHANCE_LEVEL
+from icscm.engine.counts import BinnedColumns, RowSource
+from icscm.model.rules import Rule
+from icscm.model.splits import Split, freeze_counts
+from icscm.model.tree import Tree
+from icscm.search.columns import measure_leaves
+from icscm.search.grow import (
+    PathStep,
+    SplitCandidate,
+    SplitScan,
+    Subtree,
+    TreeSettings,
+    Visit,
+    list_leaves,
+    number_splits,
+    walk,
+)
+from icscm.search.nodes import Node
+from icscm.search.records import Candidate, RejectedColumn, Rejection
+from icscm.search.trace import Scan, Step, Trace, make_trace
+from icscm.stats.independence import make_test
+from icscm.stats.splits import compute_rate_heterogeneity, measure_effects
+from icscm.stats.verdicts import make_verdicts
+
+
+@dataclass(frozen=True)
+class ScreenedTree:
+    """A tree that has grown, and the columns that it was not allowed to use."""
+
+    tree: Subtree
+    rejected_columns: tuple[RejectedColumn, ...] = ()
+
+
+# --- the model ------------------------------------------------------------------
+
+
+def make_tree(source: RowSource, tree: Subtree, *, balanced: bool) -> Tree:
+    """Make the model: splits and leaves in the order of a walk that visits the true side first."""
+    splits = [
+        Split(source.columns.make_rule(split.cut), split.if_true, split.if_false)
+        for split in number_splits(tree)
+    ]
+    leaves = [freeze_counts(leaf.node.counts) for leaf in list_leaves(tree)]
+    return Tree(tuple(splits), tuple(leaves), balanced=balanced)
+
+
+# --- the trace ------------------------------------------------------------------
+
+
+def describe_tree(
+    source: RowSource, settings: TreeSettings, screened: ScreenedTree
+) -> tuple[Tree, Trace]:
+    """Make the model of a tree, and its trace."""
+    model = make_tree(source, screened.tree, balanced=settings.balanced)
+    recorder = TreeRecorder(source.columns, settings)
+    nodes = [recorder.make_scan(visit) for visit in walk(screened.tree)]
+
+    design_effects = measure_leaves(source, screened.tree, np.array(model.leaves))
+    verdicts = make_verdicts(model.leaves, make_test("chi2"), CHANCE_LEVEL, effects=design_effects)
+    trace = make_trace(
+        source,
+        nodes,
+        verdicts=verdicts,
+        rejected_columns=screened.rejected_columns,
+        invariance=settings.invariance,
+        tolerance=settings.tolerance,
+    )
+    return model, trace
+
+
+class TreeRecorder:
+    """Makes the records of a tree's nodes, as a trace keeps them."""
+
+    def __init__(self, columns: BinnedColumns, settings: TreeSettings) -> None:
+        self._columns = columns
+        self._settings = settings
+
+    def make_scan(self, visit: Visit) -> Scan:
+        """Record the scan of a node; if it was split, as a step."""
+        subtree = visit.subtree
+        scan = subtree.scan
+        path = tuple(self._make_rule(step) for step in visit.path)
+        best_rejected = tuple(
+            Rejection(self._make_candidate(subtree.node, rejected.candidate), rejected.reason)
+            for rejected in scan.rejected
+        )
+        if subtree.split is not None:
+            return Step(
+                path=path,
+                n_candidates=scan.n_candidates,
+                n_rejected=scan.n_rejected,
+                best_rejected=best_rejected,
+                chosen=self._make_candidate(subtree.node, subtree.split),
+            )
+        return Scan(
+            path=path,
+            n_candidates=scan.n_candidates,
+            n_rejected=scan.n_rejected,
+            best_rejected=best_rejected,
+            end=find_end(scan),
+        )
+
+    def _make_rule(self, step: PathStep) -> Rule:
+        """Make the rule that is true of the rows on one side of a split."""
+        rule = self._columns.make_rule(step.cut)
+        return rule if step.is_true else rule.negate()
+
+    def _make_candidate(self, node: Node, split: SplitCandidate) -> Candidate:
+        """Record a split of a node, with the numbers by which a reader may judge it."""
+        if_true = node.counts - split.if_false
+        effects = measure_effects(
+            self._settings.pool(split.if_false[np.newaxis]), self._settings.pool(node.counts), 0
+        )
+        return Candidate(
+            rule=self._columns.make_rule(split.cut),
+            if_true=freeze_counts(if_true),
+            if_false=freeze_counts(split.if_false),
+            deviance_explained=split.deviance_explained,
+            rate_heterogeneity=compute_added_heterogeneity(node, split),
+            heterogeneity=effects.heterogeneity.item(),
+            heterogeneity_share=effects.heterogeneity_share.item(),
+            log_odds_ratio=effects.log_odds_ratio.item(),
+        )
+
+
+def compute_added_heterogeneity(node: Node, split: SplitCandidate) -> float:
+    """Compute by how much a split adds to the heterogeneity of rates: the G statistics of both
+    sides less that of the node. Below 0 the split explains a part of it.
+    """
+    if_true = node.counts - split.if_false
+    statistics, _ = compute_rate_heterogeneity(np.stack([node.counts, if_true, split.if_false]))
+    of_node, of_true_side, of_false_side = statistics.tolist()
+    return float(of_true_side + of_false_side - of_node)
+
+
+def find_end(scan: SplitScan) -> str:
+    """Find out why a node was not split, as a key of `STOP_REASONS`."""
+    if scan.best is not None or not scan.was_made:
+        return "max_leaves"
+    if scan.n_candidates == 0:
+        return "small"
+    if any(scan.n_rejected.values()):
+        return "rejected"
+    return "uninformative"

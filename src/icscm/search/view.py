@@ -1,0 +1,191 @@
+"""A source of rows as the search for a conjunction sees it.
+
+The search knows conjunctions only. A disjunction is learned as the conjunction of the negated rules
+on *swapped labels* (De Morgan): not (a and b) is (not a) or (not b). The view swaps the labels of
+everything that comes from the source, and turns what the search finds back into the rules and
+labels of the model. Nothing else in the search knows about disjunctions.
+
+A rule is known by its *cut*: a column and the number of its threshold or level. A *leaf* is the
+rows for which a rule is false; `uncovered` is the node of those that no rule covers yet.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from icscm._types import CountArray, FloatArray
+from icscm.engine.clusters import EVERY_ROW
+from icscm.engine.counts import (
+    BinnedColumns,
+    BinnedRule,
+    CountCube,
+    Cut,
+    RowSource,
+    RulePath,
+    Shortlist,
+    Shortlister,
+)
+from icscm.engine.leaf_tables import EITHER_SIDE, LeafTables, compute_leaf_tables
+from icscm.model.rules import Rule
+from icscm.model.splits import LeafCounts, freeze_counts
+from icscm.search.nodes import Node, make_root
+from icscm.search.patterns import Patterns
+from icscm.search.settings import Settings
+from icscm.stats.design_effects import compute_leaf_design_effects
+
+
+class ConjunctionView:
+    """A source as the search sees it, and the settings of the search."""
+
+    def __init__(self, source: RowSource, settings: Settings) -> None:
+        self.source = source
+        self.settings = settings
+        # A disjunction is learned: labels are swapped, and rules negated.
+        self.is_inverted = settings.model_type == "disjunction"
+
+        # Whether tests must allow for rows that come in clusters, such as the visits of a patient.
+        self.is_clustered = source.clusters is not None and settings.test is not None
+        # Examines candidates where the counts are, if the source can; see `icscm.search.shortlist`.
+        # It takes rows for independent, so it is of no use for clusters.
+        self.shortlister: Shortlister | None = None
+        if not self.is_clustered:
+            self.shortlister = source.shortlister
+
+        # Whether a rule is true for a missing value. With "separate", no rule of the model is. The
+        # search for a disjunction finds the negations of these rules, which are all true for it.
+        self._truths_of_missing: Sequence[bool] = EITHER_SIDE
+        if settings.missing == "separate":
+            self._truths_of_missing = (self.is_inverted,)
+
+    # --- counts -----------------------------------------------------------------
+
+    def make_root(self) -> Node:
+        """Make the node of all rows, which a search narrows rule by rule."""
+        return make_root(SwappedLabels(self.source) if self.is_inverted else self.source)
+
+    def iterate_leaf_tables(
+        self, cubes: Iterable[CountCube], uncovered: Node
+    ) -> Iterator[LeafTables]:
+        """Compute the leaves of all rules on some columns from the counts of these."""
+        for cube in cubes:
+            cube.check(uncovered.counts)  # a source in many places may have lost, or gained, rows
+            yield compute_leaf_tables(
+                cube, self.source.columns, self._truths_of_missing, inverted=self.is_inverted
+            )
+
+    def swap_shortlist(self, shortlist: Shortlist) -> Shortlist:
+        """Return a shortlist of the source, with cubes by the labels that the search sees."""
+        if not self.is_inverted:
+            return shortlist
+        return replace(shortlist, cubes=map(swap_cube, shortlist.cubes))
+
+    def to_model_labels(self, counts: CountArray) -> CountArray:
+        """Return counts (..., label, environment) by the labels of the model."""
+        return swap_labels(counts) if self.is_inverted else counts
+
+    def freeze(self, counts: CountArray) -> LeafCounts:
+        """Return counts as immutable values, by the labels of the model, to be recorded."""
+        frozen: LeafCounts = freeze_counts(self.to_model_labels(counts))
+        return frozen
+
+    # --- rules ------------------------------------------------------------------
+
+    def make_rule(self, cut: Cut) -> Rule:
+        """Make the rule of a cut as the model prints it."""
+        rule = self.source.columns.make_rule(cut)
+        return rule.negate() if self.is_inverted else rule
+
+    def make_binned_rule(self, cut: Cut) -> BinnedRule:
+        """Make the rule of a cut as the source understands it: the bins that satisfy it."""
+        return self.source.columns.make_binned_rule(cut)
+
+    def list_copies(self, cuts: Iterable[Cut], limit: int) -> list[Cut]:
+        """List cuts with the same cuts on identical columns: the first of them, up to a limit."""
+        columns = self.source.columns
+        copies = [
+            cut._replace(feature=column)
+            for cut in cuts
+            for column in columns.list_copies(cut.feature)[:limit]
+        ]
+        return sorted(copies)[:limit]
+
+    # --- rows in the source -----------------------------------------------------
+
+    def find_equivalent(self, chosen: Cut, *, others: Sequence[Cut], uncovered: Node) -> list[Cut]:
+        """Find which other rules cover exactly the uncovered rows that the chosen one covers."""
+        if not others:
+            return []
+        is_equivalent = self.source.find_same_coverage(
+            uncovered.path,
+            self.make_binned_rule(chosen),
+            [self.make_binned_rule(cut) for cut in others],
+        )
+        return [cut for cut, is_same in zip(others, is_equivalent, strict=True) if is_same]
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> Patterns:
+        """Count all rows by the truth of some rules."""
+        clusters = self.source.clusters if self.is_clustered else None
+        return Patterns(
+            table=self.source.count_patterns(rules),
+            clusters=None if clusters is None else clusters.count_patterns(rules),
+        )
+
+    def measure_design_effects(
+        self, cuts: Sequence[Cut], leaves: CountArray, *, uncovered: Node
+    ) -> FloatArray | None:
+        """Measure by what factor clusters inflate the tests on leaves; None for independent rows.
+
+        `leaves` are the counts of the leaves, by (rule, label, environment).
+        """
+        if not self.is_clustered:
+            return None
+        rules = [self.make_binned_rule(cut) for cut in cuts]
+        return self._measure_in_source(rules, leaves, path=uncovered.path)
+
+    def measure_design_effect_of_all(self, uncovered: Node) -> float | None:
+        """Measure the design effect of all uncovered rows together; None for independent rows."""
+        if not self.is_clustered:
+            return None
+        effects = self._measure_in_source(
+            [EVERY_ROW], uncovered.counts[np.newaxis], path=uncovered.path
+        )
+        return float(effects[0])
+
+    def _measure_in_source(
+        self, rules: Sequence[BinnedRule], leaves: CountArray, *, path: RulePath
+    ) -> FloatArray:
+        """Measure design effects from the sums over the clusters in each leaf."""
+        assert self.source.clusters is not None
+        moments = self.source.clusters.count_moments(path, rules)
+        return compute_leaf_design_effects(self.to_model_labels(leaves), moments)
+
+
+@dataclass(frozen=True)
+class SwappedLabels:
+    """A source of rows whose negative rows are counted as positive, and the other way round."""
+
+    source: RowSource
+
+    @property
+    def columns(self) -> BinnedColumns:
+        """What bins mean, which has nothing to do with labels."""
+        return self.source.columns
+
+    def count_rows(self, path: RulePath = ()) -> CountArray:
+        """Count the rows of a path, by (label, environment)."""
+        return swap_labels(self.source.count_rows(path))
+
+    def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
+        """Count the rows of a path, by (column, bin, label, environment)."""
+        return map(swap_cube, self.source.count_cubes(path))
+
+
+def swap_labels(counts: CountArray) -> CountArray:
+    """Swap the labels of counts (..., label, environment)."""
+    return counts[..., ::-1, :]
+
+
+def swap_cube(cube: CountCube) -> CountCube:
+    """Swap the labels of a cube."""
+    return replace(cube, counts=swap_labels(cube.counts))
