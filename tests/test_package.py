@@ -19,7 +19,6 @@ HEAVY = ("numpy", "sklearn", "numba", "pandas", "pyarrow")
 UNUSED = (
     "sklearn",
     "numba",
-    "matplotlib",
     "pandas",
     "scipy.sparse",
     "scipy.special._basic",  # the package without its compiled functions

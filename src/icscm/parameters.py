@@ -296,11 +296,3 @@ def _read_numbers(weights: Any) -> NDArray[np.float64]:
         return np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
         raise IcscmError(f"feature_weights must be numbers; got {weights!r}") from None
-
-
-def check_matplotlib() -> None:
-    """Raise if the optional package for figures is missing; called before long work starts."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise IcscmError("figures need matplotlib: pip install 'icscm[plot]'") from None

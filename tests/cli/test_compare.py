@@ -77,7 +77,7 @@ def test_json():
     [
         (("--candidates", "jungle"), "there is no candidate 'jungle'"),
         (("--out", "table.txt"), "table.txt must end in .csv, .tsv, .parquet, .md"),
-        (("--plot", "figure.gif"), "figure.gif must end in .svg, .png, .pdf"),
+        (("--plot", "figure.gif"), "figure.gif must end in .svg"),
         (("--plot", "clinics.csv"), "must end in"),
         (("--n-folds", "1"), "--n-folds"),
     ],

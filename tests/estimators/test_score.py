@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from matplotlib.figure import Figure
 from rich.console import Console
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
@@ -14,8 +13,10 @@ from sklearn.metrics import roc_auc_score
 from icscm import InvariantScoreClassifier, load
 from icscm.cli import main
 from icscm.cli.models import render_saved
+from icscm.drawing.shapes import Role
 from icscm.exceptions import IcscmError, NothingFoundWarning, UnseenMissingWarning
 from icscm.model.saved import make_saved_model
+from support.drawings import find_curves, find_texts
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.NoEnvironmentsWarning")
 
@@ -174,14 +175,14 @@ def test_report_shows_points_first_and_the_figure_is_drawn(visits):
     assert "| sex | m |" in text
     assert report.to_dict()["model"]["risks"] == learner.model_.compute_risks().tolist()
     assert "Risk of each total" in report.to_html()
-    bars, risks = learner.plot().axes
-    assert [bar.get_width() for bar in bars.patches] == [
-        e.points for e in learner.model_.list_rows()
-    ]
-    assert risks.lines[-1].get_ydata().tolist() == learner.model_.compute_risks().tolist()
-    assert len(risks.lines) == 1 + len(learner.model_.leaves)  # and a box for each class
-    host = Figure().subplots()
-    assert learner.plot(host) is host.figure
+    figure = learner.plot()
+    texts = find_texts(figure)
+    for row in learner.model_.list_rows():
+        assert {row.value, str(row.points)} <= {*texts}
+    (curve,) = find_curves(figure, Role.OVERALL_CURVE)
+    assert len(curve.points) == len(learner.model_.compute_risks())
+    # a box for each class, and a line in the key
+    assert len(find_curves(figure, Role.ENVIRONMENT_CURVE)) == 1 + len(learner.model_.leaves)
     assert {"new_low", "new_high"} <= {*learner.describe_leaves()}
 
 

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib import pyplot
-
-from golden.drawings import draw, list_svg
+from golden.drawings import list_svg
 from golden.models import fit_case, ignore_warnings, make_report
 from golden.studies import compare_sites, evaluate_admissions, follow_tolerances, transfer_sites
 from golden.tables import make_waves
 from golden.writing import Golden
 from icscm import InvariantTreeClassifier
-
-mpl.use("agg")
-
-
-def draw_within_axes() -> Any:
-    """Draw a tree scaled down to axes of the caller's."""
-    figure, axes = pyplot.subplots(figsize=(4, 2))
-    fit_case("effect_tree").learner.plot(axes)
-    return figure
+from icscm.drawing import Figure
 
 
 def draw_many_leaves() -> Any:
@@ -42,7 +32,6 @@ FIGURES = {
         "forty environments by rising rate, with narrow rows",
         lambda: fit_case("many_environments").learner.plot(order="rate"),
     ),
-    "tree_within_axes": Golden("a tree in axes of the caller's", draw_within_axes),
     "many_leaves": Golden("a tree too large to be drawn", draw_many_leaves),
     "score": Golden(
         "bars of points, and the curve of risks", lambda: fit_case("score").learner.plot()
@@ -79,6 +68,12 @@ def list_drawings() -> dict[str, Golden]:
         lambda: list_svg(evaluate_admissions().to_html()),
     )
     return goldens
+
+
+def draw(make_figure: Callable[[], Figure]) -> str:
+    """Return what a figure tells those who do not see it, and its elements."""
+    figure = make_figure()
+    return f"{figure.description}\n{list_svg(figure.to_svg())}"
 
 
 def draw_page(name: str) -> str:

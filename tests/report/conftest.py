@@ -1,7 +1,5 @@
 """Reports for the tests of reports."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -9,14 +7,6 @@ from icscm import ICSCMClassifier
 from icscm.report.page import make_report
 from support.fitting import PAPER
 from support.reports import HOSTILE, find_path, fit, make_noise, make_simulation
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    """Figures belong to pyplot, which warns of more than twenty that are open."""
-    yield
-    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
-        pyplot.close("all")
 
 
 @pytest.fixture(scope="session")

@@ -358,8 +358,8 @@ def test_an_evaluation_loads_in_silence_and_hostile_names_do_nothing(browser, ev
         page.wait_for_timeout(200)
         assert page.record == [f"request: {evaluation_file.as_uri()}"]
         assert page.locator("script, img").count() == 0
-        assert page.locator("circle.one").count() > 5
-        assert page.locator("circle.beside").count() > 3
+        assert page.locator("circle.dot").count() > 5
+        assert page.locator("circle.compared").count() > 3
         assert page.locator("polyline").count() > 5
         assert "<script>" in page.locator("main").inner_text()
 

@@ -13,16 +13,19 @@ from rich.console import Console
 
 from icscm import InvariantForestClassifier, InvariantScoreClassifier, InvariantTreeClassifier
 from icscm.datasets import make_conjunction
+from icscm.drawing.outline import OutlineNode, lay_out_outline
+from icscm.drawing.shapes import Role
 from icscm.exceptions import IcscmError
 from icscm.model.rules import ThresholdRule
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
-from icscm.report.drawing import Limits, choose_marks, draw_nodes, make_risk_panel
+from icscm.report.drawing import Limits, draw_nodes
 from icscm.report.figures import draw_model
 from icscm.report.formatting import format_ends, format_share
 from icscm.report.page import MAX_HTML_BYTES, Report, escape_markdown, make_report
 from icscm.report.terminal import render_blocks, render_summary
 from icscm.validation.path import tolerance_path
+from support.drawings import find_curves, list_shapes
 from support.reports import (
     HOSTILE,
     fit,
@@ -277,23 +280,15 @@ def test_a_very_large_tree_is_cut_short_and_says_so():
 
 
 def test_twigs_lead_to_where_nodes_hang(tree):
-    rows = draw_nodes(report_on_tree().to_dict()["nodes"]["walk"], Limits())["rows"]
-    for depth in range(1, max(row["depth"] for row in rows) + 1):
-        turns = [row["is_last"] for row in rows if row["depth"] == depth]
+    nodes = report_on_tree().to_dict()["nodes"]["walk"]
+    outline = [OutlineNode(node["depth"], node["split"], node["n"]) for node in nodes]
+    rows = lay_out_outline(outline, max_leaves=60)
+    for depth in range(1, max(row.depth for row in rows) + 1):
+        turns = [row.is_last for row in rows if row.depth == depth]
         assert turns.count(True) == turns.count(False)
-    assert rows[0]["width"] == 0
-    assert not rows[0]["is_last"]
-    assert rows[-1]["is_last"]
-    assert rows[-1]["through"] == []
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.4, 7.0), (1.2, 1.3), (0.001, 1e6), (0.2, 0.3)])
-def test_the_axis_of_odds_ratios_holds_one(low, high):
-    marks = choose_marks(low, high)
-    assert 1.0 in marks
-    assert len(marks) <= 8
-    assert marks[0] <= max(low, 0.01)
-    assert marks[-1] >= min(high, 100)
+    assert not rows[0].is_last
+    assert rows[-1].is_last
+    assert rows[-1].passing_levels == []
 
 
 def test_missing_values_are_explained(sites):
@@ -465,20 +460,15 @@ def test_a_score_is_told_by_its_points_and_the_risk_of_each_total(sites):
         assert f"| {' | '.join(cells)} |" in markdown
     for total, risk in enumerate(risks):
         assert f"| {total} | {format_share(risk)} |" in markdown
-    panel = make_risk_panel(summary["model"], summary["leaves"])
-    *boxes, (kind, line) = panel["lines"]
-    assert (kind, line) == ("all", [*enumerate(risks)])
-    starts = [0, *summary["model"]["bounds"]]
-    ends = [bound - 1 for bound in starts[1:]] + [len(risks) - 1]
-    for (_, corners), leaf, start, end in zip(boxes, summary["leaves"], starts, ends, strict=True):
-        low, high = leaf["new_interval"]
-        assert {*corners} == {(x, y) for x in (start - 0.4, end + 0.4) for y in (low, high)}
     assert "The risk of each total, and 95% prediction intervals" in report.to_html()
-    bars, curve = draw_model(learner).axes
-    assert [bar.get_width() for bar in bars.patches] == [
-        row.points for row in learner.model_.list_rows()
-    ]
-    assert any([*drawn.get_ydata()] == pytest.approx(risks) for drawn in curve.lines)
+    figure = draw_model(learner)
+    bars = [shape for shape in list_shapes(figure) if getattr(shape, "role", "") is Role.POINTS]
+    assert len(bars) == len(learner.model_.list_rows())
+    (curve,) = [each for each in find_curves(figure, Role.OVERALL_CURVE) if len(each.points) > 2]
+    assert len(curve.points) == len(risks)
+    n_intervals = sum(leaf["new_interval"] is not None for leaf in summary["leaves"])
+    boxes = [c for c in find_curves(figure, Role.ENVIRONMENT_CURVE) if len(c.points) == 5]
+    assert len(boxes) == n_intervals
 
 
 def test_an_effect_that_changes_sign_reverses(tree):

@@ -111,7 +111,9 @@ def test_a_forest_is_judged_by_what_it_ranks_and_predicts_not_by_errors_at_half(
     assert "Error at threshold 0.5: " in found.headline
     page = found.to_html()
     assert "no leaves" not in page
-    assert page.count('<polyline class="one"') == 8  # four sites, calibration and gain
+    assert (
+        page.count('class="curve environment"') == 8 + 2
+    )  # four sites, calibration and gain, keys
     assert len(found.overall.calibration_curve) > 20
 
 

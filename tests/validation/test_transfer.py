@@ -1,7 +1,6 @@
 """Learning without an environment and scoring on it."""
 
 import re
-import sys
 import warnings
 
 import numpy as np
@@ -34,11 +33,13 @@ from icscm import (
     leave_one_environment_out,
 )
 from icscm.datasets import make_conjunction
+from icscm.drawing.shapes import Role
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning
 from icscm.report.page import make_report
 from icscm.validation.evaluation import choose_thresholds, compute_curves
 from icscm.validation.scores import Score, Z, compute_scores
 from icscm.validation.transfer import HeldOutEnvironment, Validation
+from support.drawings import find_dots, find_texts
 
 # that data are few, or that nothing was found, is not the matter here
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
@@ -162,29 +163,17 @@ def test_the_plot_names_each_environment(data):
     found = leave_one_environment_out(
         SCMClassifier(), data.X, data.y, environments=NAMES[data.environments]
     )
-    first, *others = found.plot().axes
-    labels = [label.get_text() for label in first.get_yticklabels()]
-    assert labels[:3] == [f"{name} (n = 2,000)" for name in NAMES]
-    assert [axes.get_xlabel() for axes in others] == [
+    figure = found.plot()
+    texts = find_texts(figure)
+    names = [f"{name} (n = 2,000)" for name in NAMES]
+    assert texts[: len(NAMES) + 2] == [*names, "random effects", "new environment"]
+    assert find_texts(figure, Role.STRONG_NAME) == [
+        "AUC",
         "Calibration slope",
         "Calibration intercept",
         "Brier skill",
     ]
-    (diamond,) = first.patches
-    assert diamond.get_xy()[:3, 0].tolist() == [
-        found.pooled["auc"].low,
-        found.pooled["auc"].value,
-        found.pooled["auc"].high,
-    ]
-
-
-def test_without_matplotlib(data, monkeypatch):
-    found = leave_one_environment_out(
-        SCMClassifier(), data.X, data.y, environments=data.environments
-    )
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(IcscmError, match=r"icscm\[plot\]"):
-        found.plot()
+    assert len(find_dots(figure, Role.POOLED_DOT)) == 4
 
 
 @pytest.mark.parametrize(
@@ -404,8 +393,9 @@ def test_the_report_draws_calibration_and_decisions_of_environments_left_out(lea
     report = make_report(own, validation=found)
     page = report.to_html()
     (drawn,) = re.findall(r'<div class="curves">.*?</div>', page, re.DOTALL)
-    assert drawn.count('<svg class="path"') == 3
-    assert drawn.count('<polyline class="one"') == 6  # calibration and gain by environment
+    assert drawn.count('<svg class="panel"') == 3
+    # calibration and gain by environment, and a line in each key
+    assert drawn.count('class="curve environment"') == 6 + 2
     assert "The net benefit of the model is above" in page
     summary = report.to_dict()["validation"]
     assert summary["overall"]["treat_all"] == [*found.overall["treat_all"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,7 @@ from icscm.cli.shared import COLUMNS, FILE, READING, Options, add_options, read_
 from icscm.formatting import as_text, format_name
 from icscm.io.formats import describe_path, disarm_formulas, write_table
 from icscm.io.roles import split_commas
-from icscm.parameters import check_matplotlib
-from icscm.writing import write_text, write_whole
+from icscm.writing import write_text
 
 if TYPE_CHECKING:
     from icscm.io.roles import Roles
@@ -127,9 +125,7 @@ def compare(
           --candidates icscm,tree --out table.md --plot table.svg
     """
     shared.check_ending(out, ".csv", ".tsv", ".parquet", ".md")
-    shared.check_ending(plot, ".svg", ".png", ".pdf")
-    if plot is not None:
-        check_matplotlib()
+    shared.check_ending(plot, ".svg")
     shared.check_outputs([out, plot], force=options["force"], inputs=[data])
     from icscm.validation.candidates import choose_candidates, format_score
     from icscm.validation.comparison import compare as compare_candidates
@@ -165,8 +161,7 @@ def _write(found: Comparison, out: Path | None, plot: Path | None) -> None:
     import pyarrow
 
     if plot is not None:
-        kind = plot.suffix.lower().removeprefix(".")
-        write_whole(plot, partial(found.plot().savefig, format=kind, dpi=150))
+        write_text(plot, found.plot().to_svg())
     if out is not None and out.suffix.lower() == ".md":
         write_text(out, found.to_markdown())
     elif out is not None:

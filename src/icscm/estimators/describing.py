@@ -19,9 +19,8 @@ from icscm.stats.verdicts import Verdict, deflate_alike, make_verdicts
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+    from icscm.drawing import Figure
     from icscm.report.formatting import Describable
     from icscm.report.importances import PermutationImportance
     from icscm.report.page import Report
@@ -126,24 +125,22 @@ class DescribingMixin:
             }
         )
 
-    def plot(self, ax: Axes | None = None, *, order: str = "name") -> Figure:
+    def plot(self, *, order: str = "name") -> Figure:
         """The tree of the rules and the label's rate in each leaf, by environment.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; by default on a new figure of pyplot.
         order : {"name", "size", "rate"}, default="name"
             Environments by name (r2 before r10), decreasing size, or increasing rate.
 
         Returns
         -------
-        matplotlib.figure.Figure
-            The figure.
+        icscm.drawing.Figure
+            Notebooks display it; `save` writes it as SVG.
         """
         from icscm.report.figures import draw_model
 
-        return draw_model(self, ax, order, **self._series_names_)
+        return draw_model(self, order, **self._series_names_)
 
     def report(
         self,

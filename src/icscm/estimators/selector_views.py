@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from icscm.report import screen as reports
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from icscm.drawing import Figure
 
 
 class SelectorViews:
@@ -58,14 +58,14 @@ class SelectorViews:
 
         Returns
         -------
-        matplotlib.figure.Figure
+        icscm.drawing.Figure
             Odds ratios of the column's rule, other columns held fixed, with 95% intervals; below
             them the pooled effect and the 95% prediction interval for a new environment.
 
         Raises
         ------
         IcscmError
-            If nothing is known of the column, or matplotlib is not installed.
+            If nothing is known of the column.
         """
         check_is_fitted(self)
         return reports.draw_forests(self, column)

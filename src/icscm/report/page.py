@@ -18,6 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from icscm.drawing.style import make_page_style
 from icscm.exceptions import IcscmError
 from icscm.formatting import dump_json
 from icscm.model.saved import Learner
@@ -25,13 +26,14 @@ from icscm.report import texts
 from icscm.report.drawing import (
     Limits,
     choose_largest,
-    draw_curves,
+    draw_auc_rows,
     draw_decisions,
-    draw_effects,
     draw_nodes,
+    draw_points_bar,
+    draw_risks,
+    draw_splits,
     draw_tolerance_path,
     make_plot,
-    make_risk_panel,
 )
 from icscm.report.formatting import Plain, format_conclusions, format_span
 from icscm.report.sections.nodes import list_rejecting
@@ -210,7 +212,8 @@ def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
     The page loads nothing; its one style sheet and its one script are named by their hashes.
     """
     folder = files("icscm.report") / "templates"
-    style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
+    style = make_page_style() + (folder / "report.css").read_text("utf-8")
+    script = (folder / "report.js").read_text("utf-8")
     digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
     styles, scripts = (f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
     policy = (
@@ -229,7 +232,7 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
     """The summary with its drawings, no more than the limits allow."""
     task, errors, nodes = summary["task"], summary["errors"], summary["nodes"]
     requirement, path = task["requirement"], summary["path"]
-    band = requirement["margin"] if requirement["margin_on"] == "rate" else None
+    margin = requirement["margin"] if requirement["margin_on"] == "rate" else None
     leaves = summary["leaves"]
     shown = [*leaves[: limits.leaves - 1], *leaves[limits.leaves - 1 :][-1:]]  # with the last
     is_alpha = path is not None and path["parameter"] == "alpha"
@@ -237,18 +240,25 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         **summary,
         "limits": limits,
         "shown_leaves": [
-            {**leaf, "plot": make_plot(leaf["environments"], leaf, "rate", limits, band, "name")}
+            {
+                **leaf,
+                "plot": make_plot(
+                    leaf["environments"], leaf, "rate", limits, margin=margin, order="name"
+                ),
+            }
             for leaf in shown
         ],
         **draw_decisions(summary["validation"], limits),
+        "auc_rows": draw_auc_rows(summary["validation"], limits),
+        "draw_points_bar": draw_points_bar,
         "new_plot": _lay_out_new_environments(summary, shown, limits),
-        "task_plot": make_plot(task["environments"], task["overall"], "rate", limits, None, "name"),
-        "error_plot": make_plot(errors["environments"], errors, "error", limits, None, "name"),
+        "task_plot": make_plot(task["environments"], task["overall"], "rate", limits, order="name"),
+        "error_plot": make_plot(errors["environments"], errors, "error", limits, order="name"),
         "error_rows": choose_largest(errors["environments"], limits.environments, "name"),
         "tree": draw_nodes(nodes["walk"], limits),
         "risk_drawing": "risks" in summary["model"]
-        and draw_curves(make_risk_panel(summary["model"], summary["leaves"])),
-        "effects": summary["model"]["kind"] == "tree" and draw_effects(nodes["splits"], limits),
+        and draw_risks(summary["model"], summary["leaves"]),
+        "effects": summary["model"]["kind"] == "tree" and draw_splits(nodes["splits"], limits),
         "scans": list_rejecting(nodes)[: limits.leaves],
         "shown_sets": (nodes["sets"] or [])[: limits.sets],
         "levels": [_lay_out_model(each, limits) for each in path["models"]] if is_alpha else [],
@@ -271,12 +281,18 @@ def _lay_out_new_environments(
         {**row, "environment": name, "rate_interval": row["new_interval"]}
         for name, row in zip(names, all_rows, strict=True)
     ]
-    plot = make_plot(rows, rows[0], "rate", limits._replace(environments=len(rows)))
-    plot["line"] = None  # the rates of leaves are meant to differ
-    for row, source in zip(plot["rows"], all_rows, strict=True):
-        row |= {"seen": format_range(source["environments"]), "tau": source["tau"]}
-        row["known"] = source["known_interval"]
-    return plot
+    all_limits = limits._replace(environments=len(rows))
+    plot = make_plot(rows, rows[0], "rate", all_limits, has_mean=False)  # leaves differ in rate
+    drawn = [
+        {
+            **vars(row),
+            "seen": format_range(source["environments"]),
+            "tau": source["tau"],
+            "known": source["known_interval"],
+        }
+        for row, source in zip(plot.rows, all_rows, strict=True)
+    ]
+    return {"rows": drawn, "axis": plot.axis}
 
 
 def _lay_out_model(model: Plain, limits: Limits) -> Plain:

@@ -14,28 +14,22 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from icscm._repr import Display, DisplayMixin
+from icscm.drawing import Figure
+from icscm.drawing.path import ScoreLine, ScorePath, draw_path, draw_scores, write_tolerance
+from icscm.drawing.shapes import Role, place_beside
 from icscm.formatting import clip, format_name, format_number
-from icscm.parameters import check_matplotlib
-from icscm.report.canvas import ACCENT, INK, LINE, SOFT, make_figure
-from icscm.report.drawing import PATH_TITLES, join_points
+from icscm.report.drawing import join_points
 from icscm.report.formatting import Plain, format_score
 from icscm.report.sections.nodes import measure_effect
 from icscm.stats.splits import compute_rate_heterogeneity
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Numbers of a point in a report.
 _MEASURES: Final = (
     *("deviance_explained", "heterogeneity", "rate_heterogeneity", "varies"),
     *("mean_auc", "worst_auc"),
-)
-# Scores of a path in its figure.
-_LINES: Final = (
-    ("mean_auc", "leave-one-environment-out, mean", ACCENT, "-o"),
-    ("worst_auc", "leave-one-environment-out, worst", ACCENT, "--"),
 )
 # Characters of the columns that leave and enter, so that the table fits a terminal.
 _MAX_CHANGES: Final = 26
@@ -218,38 +212,14 @@ class Path(DisplayMixin):
 
         Returns
         -------
-        matplotlib.figure.Figure
+        icscm.drawing.Figure
             One dot for each tolerance, the learner's own larger, and the AUCs where known.
-
-        Raises
-        ------
-        IcscmError
-            If matplotlib is not installed.
         """
-        check_matplotlib()
-        has_scores, points = self.points[0].aucs is not None, self.describe_points()
-        figure = make_figure((9.5 if has_scores else 6.4, 4.2), layout="constrained")
-        panels: Any = figure.subplots(1, 1 + has_scores, squeeze=False)[0]
-        axes, dots = panels[0], join_points(points)
-        x, y = zip(*(dot["place"] for dot in dots), strict=True)
-        axes.plot(x, y, "-o", color=SOFT, markerfacecolor=INK, markeredgecolor=INK, markersize=5)
-        own = self.own_point
-        axes.plot([own.varies], [own.deviance_explained], "o", color=ACCENT, markersize=10)
-        for number, dot in enumerate(dots):
-            # above and below in turn, so that neighbours do not overlap
-            below = {"xytext": (4, -7), "va": "top"} if number % 2 == 0 else {"xytext": (4, 7)}
-            options = {"textcoords": "offset points", "fontsize": 8, "parse_math": False, **below}
-            axes.annotate(dot["text"].replace(" without", "\nwithout"), dot["place"], **options)
-        axes.set(xlim=(0, 1.35 * max(*x, 1.0)), ylim=(0, 1.1 * max(*y, 1.0)))
-        axes.set(xlabel=PATH_TITLES[0], ylabel=PATH_TITLES[1])
-        axes.grid(color=LINE, linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        for place, point in enumerate(points if has_scores else ()):
-            known = [each for each in point["aucs"] if each is not None]
-            panels[1].plot([place] * len(known), known, "o", color=SOFT, markersize=3, alpha=0.6)
-        if has_scores:
-            draw_scores(panels[1], points, _LINES)
-        return figure
+        points = self.describe_points()
+        panel = draw_path(join_points(points))
+        if self.points[0].aucs is not None:
+            panel = place_beside([panel, draw_scores(_make_score_path(points))], gap=24.0)
+        return Figure(panel, "Deviance explained and heterogeneity along the tolerance.")
 
     def _display(self) -> Display:
         has_scores, rows = self.points[0].aucs is not None, []
@@ -271,15 +241,22 @@ class Path(DisplayMixin):
         return Display(f"{line}\n{caution}", (*columns, ">AUC out", ">worst"), rows)
 
 
-def draw_scores(axes: Axes, points: Sequence[Plain], lines: Sequence[Sequence[str]]) -> None:
-    """Scores along the tolerance; `lines` are the key, label, colour and style of each."""
-    for key, label, color, style in lines:
-        values = np.array([each[key] for each in points], dtype=float)  # None is NaN
-        if np.isfinite(values).any():
-            axes.plot(values, style, color=color, markersize=5, label=label)
-    names = [each["name"] + ("\nown" if each["is_own"] else "") for each in points]
-    axes.set_xticks(range(len(points)), names)
-    axes.set(xlabel="tolerance, from loose to strict", ylabel="AUC")
-    axes.grid(color=LINE, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+def _make_score_path(points: Sequence[Plain]) -> ScorePath:
+    """Make the record of the AUCs in environments left out, along the tolerance."""
+    return ScorePath(
+        names=[write_tolerance(point["name"], is_own=point["is_own"]) for point in points],
+        lines=[
+            ScoreLine(
+                "leave-one-environment-out, mean",
+                values=[point["mean_auc"] for point in points],
+                role=Role.OVERALL_CURVE,
+            ),
+            ScoreLine(
+                "leave-one-environment-out, worst",
+                values=[point["worst_auc"] for point in points],
+                role=Role.WORST_CURVE,
+            ),
+        ],
+        rejected=[""] * len(points),
+        spread=[[auc for auc in point["aucs"] if auc is not None] for point in points],
+    )

@@ -10,9 +10,9 @@ later: a column is rejected at tolerances below the smallest share so far.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from math import exp, inf, log
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,14 +21,28 @@ from sklearn.pipeline import Pipeline
 
 from icscm._constants import CHANCE_LEVEL
 from icscm._repr import Display, DisplayMixin, display_frame
+from icscm.drawing import Figure
+from icscm.drawing.axes import make_ratio_axis
+from icscm.drawing.intervals import (
+    Background,
+    IntervalPanel,
+    IntervalRow,
+    draw_interval_panel,
+)
+from icscm.drawing.path import ScoreLine, ScorePath, draw_scores, write_tolerance
+from icscm.drawing.shapes import Role, place_below
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, clip, format_name, format_number, make_plain
-from icscm.parameters import allow, check_matplotlib, check_value
-from icscm.report.canvas import ACCENT, INK, LINE, SOFT, draw_rows, make_figure
-from icscm.report.drawing import Limits, draw_forest
-from icscm.report.formatting import Plain, format_share
+from icscm.parameters import allow, check_value
+from icscm.report.drawing import Limits, choose_effects, draw_forest
+from icscm.report.formatting import (
+    Plain,
+    format_odds_interval,
+    format_ratio,
+    format_share,
+)
 from icscm.report.page import Report, render_page, render_template
-from icscm.report.path import ScoredPoint, draw_scores
+from icscm.report.path import ScoredPoint
 from icscm.report.summary import ABOUT
 from icscm.report.terminal import render_blocks
 from icscm.report.texts import write_lines, write_text
@@ -36,23 +50,21 @@ from icscm.stats.random_effects import pool_effects
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
 
 SCREEN_TOLERANCES: Final = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
-# Characters of the columns that are rejected, so that the table fits a terminal.
-_MAX_NAMES: Final = 30
 # Scores of a path in its figure.
 _LINES: Final = (
-    ("auc", "training environments, cross-validated", INK, "-o"),
-    ("auc_left_out", "leave-one-environment-out, mean", ACCENT, "-o"),
-    ("worst_auc_left_out", "leave-one-environment-out, worst", ACCENT, "--"),
+    ("auc", "training environments, cross-validated", Role.PATH_CURVE),
+    ("auc_left_out", "leave-one-environment-out, mean", Role.OVERALL_CURVE),
+    ("worst_auc_left_out", "leave-one-environment-out, worst", Role.WORST_CURVE),
 )
 _ORDER: Final = ("rejected", "cannot tell", "kept")
-# The half-width of a 95% interval in standard errors; columns that `plot` draws by itself.
+# The half-width of a 95% interval in standard errors.
 _Z: Final = 1.959964
+# Columns that `plot` draws by itself, and environments of each.
 _N_DRAWN: Final = 6
+_MAX_ENVIRONMENTS: Final = 60
 # Kept columns that the terminal lists.
 _N_KEPT: Final = 15
 # Odds ratios beyond exp(50) are all the same.
@@ -155,27 +167,20 @@ class ScreenPath(DisplayMixin):
 
         Returns
         -------
-        matplotlib.figure.Figure
+        icscm.drawing.Figure
             Cross-validated at the training environments and, where known, by
             leave-one-environment-out; the selector's own tolerance is marked.
-
-        Raises
-        ------
-        IcscmError
-            If matplotlib is not installed.
         """
-        check_matplotlib()
         points = self.describe_points()
-        figure = make_figure((7.5, 4.2), layout="constrained")
-        axes = figure.subplots()
-        draw_scores(axes, points, _LINES)
-        for place, each in enumerate(points):
-            if each["leave"]:
-                text = clip(f"- {', '.join(each['leave'])}", _MAX_NAMES)
-                options: Plain = {"rotation": 90, "fontsize": 8, "color": SOFT, "ha": "right"}
-                where = axes.get_xaxis_transform()
-                axes.text(place, 0.02, text, transform=where, parse_math=False, **options)
-        return figure
+        path = ScorePath(
+            names=[write_tolerance(point["name"], is_own=point["is_own"]) for point in points],
+            lines=[
+                ScoreLine(title, values=[point[key] for point in points], role=role)
+                for key, title, role in _LINES
+            ],
+            rejected=[_name_rejected(point["leave"]) for point in points],
+        )
+        return Figure(draw_scores(path), "AUC along the tolerance of the screen.")
 
     def _display(self) -> Display:
         price = write_text("price", tolerance=self.own)
@@ -374,39 +379,40 @@ def render_screen(report: ScreenReport, facts: Any) -> Iterator[RenderableType]:
     return render_blocks(_render_markdown(report.summary, brief=True, facts=facts))
 
 
+def _name_rejected(columns: Sequence[str]) -> str:
+    return f"without {', '.join(columns)}" if columns else ""
+
+
 def draw_forests(selector: Any, column: Any = None) -> Figure:
-    """Forest plots of one column, or of those with the largest shares of heterogeneity."""
-    check_matplotlib()
+    """Draw forest plots of one column, or of those with the largest shares of heterogeneity."""
     screen = selector.screen_
     if column is not None and column not in [*screen["column"]]:
         raise IcscmError(f"there is no column {column!r} in the screen")
     rows = screen if column is None else screen[screen["column"] == column]
     rows = rows.sort_values("share", ascending=False, kind="stable").to_dict("records")
     described = [_describe_column(row, selector.effects_) for row in rows]
-    found = [each for each in described if each["lowest"]][:_N_DRAWN]
-    if not found:
+    known = [description for description in described if description["lowest"]][:_N_DRAWN]
+    if not known:
         raise IcscmError("no effect is known that could be drawn; see the reasons in screen_")
-    heights = [len(each["environments"]) + 3.5 for each in found]
-    figure = make_figure((7.0, 0.6 + 0.22 * sum(heights)), layout="constrained")
-    panels = figure.subplots(len(found), 1, sharex=True, squeeze=False, height_ratios=heights)
-    for axes, each in zip(panels[:, 0], found, strict=True):
-        _draw_forest(axes, each)
-    panels[-1, 0].set_xlabel("odds ratio, other columns held fixed, with 95% intervals")
-    return figure
+    panels = [draw_interval_panel(_make_forest_panel(description)) for description in known]
+    names = ", ".join(description["column"] for description in known)
+    return Figure(place_below(panels, gap=12.0), f"Odds ratios by environment: {names}.")
 
 
-def _draw_forest(axes: Axes, column: Plain) -> None:
-    """The environments from top to bottom, then the pooled effect and the prediction interval."""
-    pooled, places = column["pooled"], column["environments"]
-    rows = [(each["environment"], each["odds_ratio"], each["interval"], INK) for each in places]
-    rows.append(("pooled", pooled["odds_ratio"], pooled["interval"], ACCENT))
-    if pooled["prediction_interval"] is not None:
-        rows.append(("new environment", None, pooled["prediction_interval"], SOFT))
-    draw_rows(axes, rows, "", at=1.0)
-    known = [value for _, value, *_ in rows if value is not None]
-    axes.set_xscale("log")
-    axes.set_xlim(exp(log(min(*known, 0.5)) - 1), exp(log(max(*known, 2.0)) + 1))
+def _make_forest_panel(column: Plain) -> IntervalPanel:
+    """Make the forest plot of a column: environments, the pooled effect, a new environment."""
+    rows = choose_effects(column, _MAX_ENVIRONMENTS)
     share = f"{column['verdict']}, share of heterogeneity {format_share(column['share'])}"
-    title = f"{clip(column['rule'] or column['column'], 60)}: {share}"
-    axes.set_title(title, fontsize=9, loc="left", parse_math=False)
-    axes.grid(axis="x", color=LINE, linewidth=0.6)
+    return IntervalPanel(
+        title=f"{clip(column['rule'] or column['column'], 50)}: {share}",
+        axis=make_ratio_axis(row.estimate for row in rows if row.estimate is not None),
+        axis_title="odds ratio, other columns held fixed, with 95% intervals",
+        rows=[replace(row, numbers=_write_effect(row)) for row in rows],
+        background=Background(guide=1.0),
+    )
+
+
+def _write_effect(row: IntervalRow) -> str:
+    """Write an odds ratio with its interval, of a prediction the interval alone."""
+    interval = format_odds_interval(row.interval)
+    return interval if row.estimate is None else f"{format_ratio(row.estimate)} ({interval})"

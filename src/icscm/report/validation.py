@@ -4,24 +4,33 @@ The dict is `icscm.validation.evaluation.Evaluation.to_dict`.
 """
 
 import io
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Console, RenderableType
 
 from icscm._version import __version__
+from icscm.drawing import Figure
+from icscm.drawing.intervals import (
+    Background,
+    IntervalPanel,
+    IntervalRow,
+    RowKind,
+    draw_interval_panel,
+)
+from icscm.drawing.shapes import Panel, place_below, place_beside
 from icscm.formatting import as_text, clip
-from icscm.parameters import check_matplotlib
-from icscm.report.canvas import ACCENT, INK, draw_rows, make_figure, plot_curves
-from icscm.report.drawing import Limits, draw_decisions, make_plot
+from icscm.report.drawing import (
+    Limits,
+    draw_decisions,
+    make_axis,
+    make_interval_row,
+    make_plot,
+)
 from icscm.report.formatting import Plain, describe_rates, format_score, format_share
 from icscm.report.page import render_page, render_template
 from icscm.report.terminal import render_blocks
 from icscm.report.texts import write_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Measures that are shares; the others are numbers.
 _SHARES = ("error", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv")
@@ -77,7 +86,13 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
     rows = [_make_leaf_row(leaf) for leaf in leaves[: limits.leaves]]
     (rate,) = describe_rates([overall["n_positive"]], [overall["n_samples"]])
     expected = sum((leaf["expected"] or 0.0) * leaf["n_samples"] for leaf in leaves) / rate["n"]
-    plot = make_plot(rows, {**rate, "beside": expected if leaves else None}, "rate", limits)
+    plot = make_plot(
+        rows,
+        {**rate, "compared": expected if leaves else None},
+        "rate",
+        limits,
+        has_mean=False,  # the rates of leaves are meant to differ
+    )
     placed = [_make_place_row(each, key) for each in (*ranked, overall)]
     form = format_share if key in _SHARES else format_score
     return {
@@ -85,9 +100,9 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
         "about": {"version": __version__},
         "limits": limits,
         "plotted": key,
-        "place_plot": make_plot(placed[:-1], placed[-1], key, limits, form=form),
+        "place_plot": make_plot(placed[:-1], placed[-1], key, limits, write=form),
         **draw_decisions(found, limits),
-        "leaf_plot": {**plot, "line": None},  # the rates of leaves are meant to differ
+        "leaf_plot": plot,
         "shown_leaves": leaves[: limits.leaves],
         "shown_environments": ranked[: limits.environments],
         "moved_text": write_text("moved", leaves=leaves),
@@ -105,7 +120,7 @@ def _make_place_row(place: Plain, key: str) -> Plain:
         "n": place["n_samples"],
         key: score and score["value"],
         f"{key}_interval": score and [score["low"], score["high"]],
-        "beside": None if baseline is None or key == "auc" else baseline["value"],
+        "compared": None if baseline is None or key == "auc" else baseline["value"],
     }
 
 
@@ -115,48 +130,61 @@ def _make_leaf_row(leaf: Plain) -> Plain:
         "n": leaf["n_samples"],
         "rate": leaf["observed"],
         "rate_interval": leaf["interval"],
-        "beside": leaf["expected"],
+        "compared": leaf["expected"],
     }
 
 
-def draw_validation(found: Plain) -> "Figure":
-    """Curves, the AUC by environment, and rates by leaf where there are leaves."""
-    check_matplotlib()
+def draw_validation(found: Plain) -> Figure:
+    """Draw the curves, the AUC by environment, and rates by leaf where there are leaves."""
     laid_out = _lay_out(found, Limits(environments=len(found["environments"])))
-    key, shown = laid_out["plotted"], laid_out["shown_environments"]
-    rows = [_make_place_row(each, key) for each in shown]
-    if len(rows) > _N_DRAWN:
-        rows = rows[: _N_DRAWN // 2] + rows[-_N_DRAWN // 2 :]
-    overall = {**_make_place_row(found["overall"], key), "environment": "all"}
-    what = "AUC" if key == "auc" else f"error {found['at']}"
-    panels = [([overall, *rows], key, what, "" if key == "auc" else "baseline")]
+    panels = [draw_interval_panel(_make_environments_panel(found, laid_out))]
     if found["leaves"]:
-        leaves = [_make_leaf_row(leaf) for leaf in found["leaves"]]
-        panels.append((leaves, "rate", f"rate of {clip(found['positive'], 30)}", "training"))
-    curves, heights = laid_out["panels"], [len(rows) + 2.2 for rows, *_ in panels]
-    inches = [0.3 * each for each in heights]
-    size = 7.0 if len(curves) < 3 else 9.0, sum(inches) + 0.6 + 3.0 * bool(curves)
-    figure = make_figure(size, layout="constrained")
-    heights_of: Any = {"height_ratios": [3.0, sum(inches)]}
-    parts: Any = figure.subfigures(2, **heights_of) if curves else [figure] * 2
-    for i, curve in enumerate(curves):
-        plot_curves(parts[0].add_subplot(1, len(curves), i + 1), curve)
-    drawn = parts[1].subplots(len(panels), height_ratios=heights, squeeze=False)[:, 0]
-    for axes, panel in zip(drawn, panels, strict=True):
-        _draw_panel(axes, *panel)
-    return figure
+        panels.append(draw_interval_panel(_make_leaves_panel(found)))
+    curves: list[Panel] = [drawn.panel for drawn in laid_out["panels"]]
+    if curves:
+        panels.insert(0, place_beside(curves, gap=16.0))
+    return Figure(place_below(panels, gap=16.0), found["headline"])
 
 
-def _draw_panel(axes: "Axes", rows: Sequence[Plain], key: str, what: str, beside: str) -> None:
-    """Dots with their intervals, and open circles to compare with."""
-    names = [f"{clip(row['environment'], 28)} (n = {row['n']:,})" for row in rows]
-    values = [(row[key], row[f"{key}_interval"], ACCENT) for row in rows]
-    shown = [(name, *value) for name, value in zip(names, values, strict=True)]
-    draw_rows(axes, shown, f"{what}, 95% interval")
-    marks = [(row["beside"], y) for y, row in enumerate(rows) if row["beside"] is not None]
-    x, places = zip(*marks, strict=True) if marks else ((), ())
-    axes.plot(x, places, "o", color=INK, fillstyle="none", markersize=7, zorder=2, label=beside)
-    if key != "auc":
-        axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
-    if marks:
-        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
+def _make_environments_panel(found: Plain, laid_out: Plain) -> IntervalPanel:
+    """Make the scores of all rows and of each environment; of many, the worst and the best."""
+    key, shown = laid_out["plotted"], laid_out["shown_environments"]
+    if len(shown) > _N_DRAWN:
+        shown = [*shown[: _N_DRAWN // 2], *shown[-_N_DRAWN // 2 :]]
+    rows = [_make_place_row(place, key) for place in shown]
+    overall = {**_make_place_row(found["overall"], key), "environment": "all"}
+    is_percent = key in _SHARES
+    return IntervalPanel(
+        title="AUC by environment" if key == "auc" else f"error {found['at']}, by environment",
+        axis=make_axis([overall, *rows], key, is_percent=is_percent),
+        axis_title="95% intervals",
+        rows=[
+            _make_row(overall, key, RowKind.POOLED),
+            *(_make_row(row, key, RowKind.GROUP) for row in rows),
+        ],
+        background=Background(mean=overall[key]),
+        compared_title="" if key == "auc" else "baseline",
+    )
+
+
+def _make_leaves_panel(found: Plain) -> IntervalPanel:
+    """Make the observed rates of the leaves, beside those in training."""
+    rows = [_make_leaf_row(leaf) for leaf in found["leaves"]]
+    return IntervalPanel(
+        title=f"rate of {clip(found['positive'], 30)} by leaf",
+        axis=make_axis(rows, "rate", is_percent=True),
+        axis_title="95% intervals",
+        rows=[_make_row(row, "rate", RowKind.GROUP) for row in rows],
+        compared_title="in training",
+    )
+
+
+def _make_row(row: Plain, key: str, kind: RowKind) -> IntervalRow:
+    """Make a row of a panel, with its size in its name and its numbers beside it."""
+    write = format_score if key == "auc" else format_share
+    name = f"{clip(row['environment'], 22)} (n = {row['n']:,})"
+    record = make_interval_row(row, key, name=name, kind=kind)
+    if record.estimate is None or record.interval is None:
+        return record
+    low, high = map(write, record.interval)
+    return replace(record, numbers=f"{write(record.estimate)} ({low} to {high})")

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,23 @@ import pandas as pd
 from icscm._changes import data_by_name
 from icscm._lazy import special
 from icscm._types import IntArray
+from icscm.drawing import Figure
+from icscm.drawing.axes import make_number_axis
+from icscm.drawing.columns import (
+    PlotColumn,
+    ScoreRow,
+    draw_columns,
+    draw_score_key,
+    draw_score_row,
+)
+from icscm.drawing.intervals import Background
+from icscm.drawing.shapes import place_below
 from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text
-from icscm.parameters import allow, check_matplotlib, check_value
+from icscm.parameters import allow, check_value
 from icscm.progress import track
-from icscm.report.canvas import LINE, make_figure
 from icscm.report.page import render_template
 from icscm.report.texts import write_lines
 from icscm.tables.labels import check_several
@@ -25,9 +35,6 @@ from icscm.validation import folds
 from icscm.validation.candidates import BASELINE, choose_candidates, format_score
 from icscm.validation.folds import FoldResult, Scores
 from icscm.validation.scores import ALPHA, TITLES, Z, compute_variance
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 N_FOLDS = 3
 # With more environments, they are held out in so many parts.
@@ -47,22 +54,8 @@ _RANGES = dict.fromkeys(("auc", "error", "balanced_accuracy"), (0.0, 1.0))
 _RANGES["log_loss"] = (0.0, np.inf)
 _BEST = {"auc": "more is better", "slope": "1 is best", "error": "at 0.5, less is better"}
 _SCORERS = {name: name for name in MEASURES}
-# Each kind of summary with its marker and label in the figure.
-_MARKS = {
-    "worst": ("|", "worst environment"),
-    "environments": ("o", "held-out environments, mean"),
-    "rows": (".", "by rows"),
-}
 _SUMMARIES = "rows", "environments", "worst"
 _COLUMNS = [(way, name) for way in _SUMMARIES for name in MEASURES]
-_COLORS = {
-    "baseline": "#5b5852",
-    "rules": "#7fa8b0",
-    "invariant": "#0b6170",
-    "trees": "#3f7d3a",
-    "scores": "#8a4f9e",
-    "other": "#b5651d",
-}
 
 
 @dataclass(frozen=True)
@@ -217,29 +210,42 @@ class Comparison:
         """The results in sentences: AUC and calibration first, then the error at 0.5."""
         return tuple(write_lines("comparison", result=self))
 
-    def plot(self) -> "Figure":
+    def plot(self) -> Figure:
         """AUC, log loss, calibration slope and error, by rows and by environment."""
-        check_matplotlib()
-        frame, colors = self.to_frame(), [_COLORS[each.kind] for each in self.candidates]
-        size, places = (12.0, 1.5 + 0.32 * len(frame)), frame.index
-        figure = make_figure(size, layout="constrained")
-        panels = figure.subplots(1, len(DRAWN), sharey=True)
-        for axes, measure in zip(panels, DRAWN, strict=True):
-            values = {way: frame[f"{way}_{measure}"].astype(float) for way in _MARKS}
-            at = 1.0 if measure == "slope" else values["rows"][0]
-            axes.axvline(at, color=LINE, linewidth=1, zorder=0)
-            axes.hlines(places, values["environments"], values["worst"], colors, linewidth=1)
-            for way, (marker, label) in _MARKS.items():
-                is_open = marker == "o"
-                style = {"facecolors": "white", "edgecolors": colors} if is_open else {"c": colors}
-                axes.scatter(values[way], places, marker=marker, label=label, zorder=3, **style)
-            axes.set_xlabel(f"{TITLES[measure]} ({_BEST.get(measure, 'less is better')})")
-            axes.spines[["top", "right"]].set_visible(False)
-        panels[0].set_yticks(places, labels=frame["candidate"], parse_math=False)
-        panels[0].invert_yaxis()
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
-        return figure
+        names = [candidate.name for candidate in self.candidates]
+        panel = draw_columns(names, [self._make_column(name) for name in DRAWN], draw_score_row)
+        key = draw_score_key(panel.width)
+        return Figure(
+            place_below([key, panel], gap=4.0),
+            "Scores of each candidate, by rows and environments.",
+        )
+
+    def _make_column(self, measure: str) -> PlotColumn[ScoreRow]:
+        """Make the plot of a measure; its dashed line is the best slope, or the baseline."""
+        rows = [
+            ScoreRow(
+                by_rows=candidate.rows[measure],
+                by_environment=candidate.environments[measure],
+                worst=candidate.worst[measure],
+            )
+            for candidate in self.candidates
+        ]
+        guide = 1.0 if measure == "slope" else rows[0].by_rows
+        scores = [
+            score
+            for row in rows
+            for score in (row.by_rows, row.by_environment, row.worst, guide)
+            if score is not None
+        ]
+        low, high = min(scores, default=0.0), max(scores, default=1.0)
+        room = 0.05 * (high - low) or 0.05
+        return PlotColumn(
+            title=TITLES[measure],
+            note=_BEST.get(measure, "less is better"),
+            axis=make_number_axis(low - room, high + room),
+            background=Background(guide=guide),
+            rows=rows,
+        )
 
 
 @data_by_name

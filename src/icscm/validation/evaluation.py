@@ -30,7 +30,7 @@ from icscm.validation.predictions import Predicted, predict_rows
 from icscm.validation.scores import PROBABILITY_METRICS, TITLES, LeafCalibration, Score
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from icscm.drawing import Figure
 
 # Points of a curve, groups of rows of similar probability that it is computed from, and rows of the
 # rarer class below which an environment has no calibration curve of its own.
@@ -198,7 +198,7 @@ class Evaluation:
 
         Returns
         -------
-        matplotlib.figure.Figure
+        icscm.drawing.Figure
             Thin lines are environments; dots have 95% intervals, circles are rates of training.
         """
         return draw_validation(self.to_dict())

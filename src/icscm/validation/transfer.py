@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,13 @@ import pandas as pd
 from icscm._changes import data_by_name
 from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin, display_frame
+from icscm.drawing import Figure
+from icscm.drawing.axes import Scale, make_number_axis
+from icscm.drawing.columns import PlotColumn, draw_columns
+from icscm.drawing.intervals import Background, IntervalRow, RowKind, draw_row
+from icscm.drawing.shapes import Shape
 from icscm.exceptions import IcscmWarning
 from icscm.formatting import as_text, make_plain
-from icscm.parameters import check_matplotlib
-from icscm.report.canvas import ACCENT, INK, draw_rows, make_figure
 from icscm.report.formatting import Plain
 from icscm.report.texts import write_lines
 from icscm.stats.random_effects import pool_effects
@@ -23,10 +26,6 @@ from icscm.validation import folds
 from icscm.validation.evaluation import Points, choose_thresholds, compute_curves
 from icscm.validation.folds import Scorers, Scores
 from icscm.validation.scores import METRICS, Score, Z
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 CONTEXT = "cannot learn without environment {!r}"
 DEFAULT_SCORERS = ("auc", "slope", "intercept", "brier", "skill")
@@ -165,33 +164,61 @@ class Validation(DisplayMixin):
         plain: Plain = make_plain(found, str)
         return {"lines": write_lines("validation", found=plain), **plain}
 
-    def plot(self) -> "Figure":
-        """Forest plots: each environment, the pooled diamond and the prediction interval.
+    def plot(self) -> Figure:
+        """Forest plots: each environment, the pooled score and the prediction interval.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        icscm.drawing.Figure
             A panel each for AUC, calibration slope and intercept and Brier skill.
         """
-        check_matplotlib()
-        drawn = [(name, each) for name, each in self.pooled.items() if each and name in _DRAWN]
         names = [f"{as_text(each.environment)} (n = {each.n_samples:,})" for each in self.held_out]
-        n = len(names)
-        figure = make_figure((2.6 * len(drawn) + 1.6, 1.8 + 0.3 * n), layout="constrained")
-        panels = figure.subplots(1, max(len(drawn), 1), sharey=True, squeeze=False)[0]
-        for axes, (name, mean) in zip(panels, drawn, strict=False):
-            scores = [each.scores[name] for each in self.held_out]
-            values = [s and s.value for s in scores], [s and (s.low, s.high) for s in scores]
-            rows: list[Any] = [*zip(names, *values, [INK] * n, strict=True)]
-            rows.append(("random effects", None, None, ACCENT))
-            rows.append(("new environment", None, (mean.new_low, mean.new_high), ACCENT))
-            draw_rows(axes, rows, METRICS[name], at=_DRAWN[name])
-            diamond = [mean.low, mean.value, mean.high, mean.value]
-            axes.fill(diamond, [n, n - 0.25, n, n + 0.25], ACCENT)
-            known = [_DRAWN[name], *(score.value for score in scores if score)]
-            room = 0.1 + max(known) - min(known)  # the axis must not follow very wide intervals
-            axes.set_xlim(min(known) - room, max(known) + room)
-        return figure
+        columns = [
+            self._make_column(name, pooled)
+            for name, pooled in self.pooled.items()
+            if pooled is not None and name in _DRAWN
+        ]
+        panel = draw_columns([*names, "random effects", "new environment"], columns, _draw_row)
+        return Figure(panel, "Scores in each environment left out, pooled, and in a new one.")
+
+    def _make_column(self, name: str, pooled: PooledScore) -> PlotColumn[IntervalRow]:
+        """Make the forest plot of a score; its axis does not follow very wide intervals."""
+        scores = [each.scores[name] for each in self.held_out]
+        guide = _DRAWN[name]
+        known = [guide, *(score.value for score in scores if score is not None)]
+        room = 0.1 + max(known) - min(known)
+        return PlotColumn(
+            title=METRICS[name],
+            note="95% intervals, cut at the edges",
+            axis=make_number_axis(min(known) - room, max(known) + room),
+            background=Background(guide=guide),
+            rows=[*map(_make_row, scores), *_make_pooled_rows(pooled)],
+        )
+
+
+def _make_row(score: Score | None) -> IntervalRow:
+    """Make the row of an environment; it is empty where the score is undefined."""
+    if score is None:
+        return IntervalRow("", None, None)
+    return IntervalRow("", score.value, _keep_finite(score.low, score.high))
+
+
+def _make_pooled_rows(pooled: PooledScore) -> Sequence[IntervalRow]:
+    """Make the rows of the random-effects mean and of a new environment."""
+    interval = _keep_finite(pooled.low, pooled.high)
+    prediction = _keep_finite(pooled.new_low, pooled.new_high)
+    return [
+        IntervalRow("", pooled.value, interval, RowKind.POOLED),
+        IntervalRow("", None, prediction, RowKind.PREDICTION),
+    ]
+
+
+def _keep_finite(low: float, high: float) -> tuple[float, float] | None:
+    return (low, high) if np.isfinite([low, high]).all() else None
+
+
+def _draw_row(row: IntervalRow, scale: Scale, y: float) -> Sequence[Shape]:
+    return draw_row(row, scale, y=y)
 
 
 Transfer = Validation  # its name before version 0.3
