@@ -17,7 +17,7 @@ from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.model import tree as tree_module
 from icscm.model.forest import Forest, describe_size
 from icscm.model.rules import CategoryRule, MissingRule, PresenceRule, ThresholdRule
-from icscm.model.splits import Node, Split, walk
+from icscm.model.splits import NodeLine, Split, walk
 from icscm.model.tree import Tree
 from support.hostile import HOSTILE_NAMES
 from support.random_models import (
@@ -434,12 +434,12 @@ def test_names_do_not_break_lines(name):
 
 
 def test_very_deep_nodes_have_their_depth_as_a_number():
-    shallow = Node(depth=2, text="age > 3", counts=(3, 1), leaf=None)
+    shallow = NodeLine(depth=2, text="age > 3", counts=(3, 1), leaf=None)
     assert shallow.indent == "    "
-    deep = Node(depth=1_234, text="age > 3", counts=(3, 1), leaf=0)
+    deep = NodeLine(depth=1_234, text="age > 3", counts=(3, 1), leaf=0)
     assert re.fullmatch(r"(  )+\[1,234\] ", deep.indent)
     assert deep.format(["negative"]).endswith("age > 3: 25.0% of 4 -> negative")
-    last = Node(depth=len(deep.indent.split("[")[0]) // 2, text="", counts=(1, 1), leaf=None)
+    last = NodeLine(depth=len(deep.indent.split("[")[0]) // 2, text="", counts=(1, 1), leaf=None)
     assert last.indent == deep.indent.split("[")[0]
 
 

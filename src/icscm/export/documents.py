@@ -114,15 +114,15 @@ def make_leaves(saved: SavedModel, model: Tree | Score) -> list[Leaf]:
 
 def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Condition:
     """The condition that is true where the rule is true, or where it is false."""
-    operators, if_missing = (">", "<="), getattr(rule, "missing", None)
+    operators, if_missing = (">", "<="), rule.truth_of_missing
     value: float | tuple[Level, ...] | None = 0  # of presence
     if isinstance(rule, ThresholdRule):
         value = rule.threshold
     elif isinstance(rule, CategoryRule):
         operators, value = ("in", "not in"), rule.levels
     elif isinstance(rule, MissingRule):
-        operators, value, if_missing = ("is missing", "is present"), None, rule.is_missing
-    operator = operators[getattr(rule, rule.sense) != is_true]
+        operators, value = ("is missing", "is present"), None
+    operator = operators[rule.is_affirmative != is_true]
     kind = saved.features[rule.column].type
     if_missing = None if if_missing is None else if_missing == is_true
     return Condition(rule.name, rule.column, kind, operator, value, if_missing)

@@ -65,23 +65,31 @@ class Forest(CalibratedModel):
         Decisions
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
-        n_rows, n_trees = count_rows(X), len(self.trees)
+        n_rows = count_rows(X)
+        n_trees = len(self.trees)
         columns, unseen = read_columns(X, self.rules)
-        total, n_positive = np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
+
+        sum_of_probabilities = np.zeros(n_rows)
+        n_positive_trees = np.zeros(n_rows, dtype=np.intp)
         is_blended = np.zeros(n_rows, dtype=np.bool_)
         for tree in self.trees:  # in order, as in exported code, so that sums are identical
-            leaves, some = tree.follow(columns, unseen, n_rows)
-            chances, votes = tree.leaf_probabilities()[leaves], tree.leaf_verdicts[leaves]
-            if len(some.rows):
-                chances[some.rows], is_blended[some.rows] = some.probability, True
-                votes[some.rows] = tree.is_positive(some.probability)
-            total += chances
-            n_positive += votes
-        probability = self.calibrate(total / n_trees)
+            leaves, blend = tree.follow(columns, unseen, n_rows)
+            probabilities = tree.leaf_probabilities()[leaves]
+            is_positive = tree.leaf_verdicts[leaves]
+            if len(blend.rows):
+                probabilities[blend.rows] = blend.probability
+                is_positive[blend.rows] = tree.is_positive(blend.probability)
+                is_blended[blend.rows] = True
+            sum_of_probabilities += probabilities
+            n_positive_trees += is_positive
+
+        probability = self.calibrate(sum_of_probabilities / n_trees)
         texts = [f"{n:,} of {count(n_trees, 'tree')} above 0.5" for n in range(n_trees + 1)]
-        decided_by = np.array(texts, dtype=object)[n_positive]
-        if len(rows := np.flatnonzero(is_blended)):
-            decided_by[rows] = name_unseen(unseen, rows) + decided_by[rows]
+        decided_by = np.array(texts, dtype=object)[n_positive_trees]
+        blended_rows = np.flatnonzero(is_blended)
+        if len(blended_rows):
+            missing = name_unseen(unseen, blended_rows)
+            decided_by[blended_rows] = missing + decided_by[blended_rows]
         return Decisions(self.is_positive(probability), probability, decided_by)
 
     @property
@@ -123,8 +131,11 @@ class Forest(CalibratedModel):
         dict
             From features to numbers of trees, the most used first.
         """
-        used = ({rule.feature: None for rule in tree.rules} for tree in self.trees)
-        return dict(Counter(feature for each in used for feature in each).most_common())
+        uses: Counter[str | int] = Counter()
+        for tree in self.trees:
+            columns_in_order = dict.fromkeys(rule.feature for rule in tree.rules)
+            uses.update(list(columns_in_order))
+        return dict(uses.most_common())
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values.
@@ -152,7 +163,9 @@ class Forest(CalibratedModel):
         ]
         if self.is_calibrated:
             lines.append(f"calibrated: {self.describe_calibration()}")
-        return "\n".join(lines + [self.describe_threshold()] * (self.threshold is not None))
+        if self.threshold is not None:
+            lines.append(self.describe_threshold())
+        return "\n".join(lines)
 
     def _display(self) -> Display:
         """The forest, and how many of its trees and splits use each feature."""

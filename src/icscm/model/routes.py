@@ -1,14 +1,14 @@
 """The leaves of rows in a tree: one or, with a value missing that never was at fitting, several.
 
-age missing     age > 63 --30 % of the training samples--> .40      .3 * .40 + .7 * .10 = .19
+age missing     age > 63 --30 % of the training rows--> .40      .3 * .40 + .7 * .10 = .19
                     |70 %
                    .10
 """
 
 from collections.abc import Container, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,111 +16,205 @@ from numpy.typing import NDArray
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.formatting import clip, format_name
 from icscm.model.rules import Rule, warn_of_unseen
-from icscm.model.splits import MAX_RULE, Split
+from icscm.model.splits import MAX_RULE, Split, decode_leaf, is_leaf
 from icscm.tables.columns import Column, Numbers, read_column
 
+RowNumbers = NDArray[np.intp]
 Columns = dict[str | int, Column]
-# Rows with a missing value in a column that had none at fitting, by column.
+# Where a value is missing in a column that had all at fitting, by column.
 Unseen = dict[str | int, BoolArray]
 
 
-def read_columns(X: Any, rules: Sequence[Rule]) -> tuple[Columns, Unseen]:
-    """The columns that rules use, each read once.
+def read_columns(X: object, rules: Sequence[Rule]) -> tuple[Columns, Unseen]:
+    """Read the columns that rules use, each once.
 
-    Also returns the rows with missing values, for columns that had none at fitting.
+    Also returns where values are missing, of the columns in which none was at fitting.
     """
-    rules_of: dict[str | int, list[Rule]] = {}
+    rules_of_column: dict[str | int, list[Rule]] = {}
     for rule in rules:
-        rules_of.setdefault(rule.feature, []).append(rule)
+        rules_of_column.setdefault(rule.feature, []).append(rule)
+
     columns: Columns = {}
     unseen: Unseen = {}
-    for feature, those in rules_of.items():
-        column = read_column(X, those[0].column, those[0].name)
+    for name, its_rules in rules_of_column.items():
+        column = read_column(X, its_rules[0].column, its_rules[0].name)
         if isinstance(column, Numbers):  # a column of a C-ordered array is strided in memory
             column = replace(column, values=np.ascontiguousarray(column.values))
-        if (missing := warn_of_unseen(those, column)) is not None:
-            unseen[feature] = missing
-        columns[feature] = column
+        columns[name] = column
+
+        is_missing = warn_of_unseen(its_rules, column)
+        if is_missing is not None:
+            unseen[name] = is_missing
     return columns, unseen
 
 
-def find_leaves(splits: Sequence[Split], columns: Columns, n_rows: int) -> NDArray[np.intp]:
-    """The leaf of each row."""
+def find_leaves(splits: Sequence[Split], columns: Columns, n_rows: int) -> RowNumbers:
+    """Find the leaf of each row."""
     leaves = np.zeros(n_rows, dtype=np.intp)
-    rows_at = {0: np.arange(n_rows)}
-    for number, split in enumerate(splits):
-        rows = rows_at.pop(number)
-        truth = split.rule.judge(columns[split.rule.feature].take(rows))
-        for child, part in ((split.if_true, rows[truth]), (split.if_false, rows[~truth])):
-            if child < 0:
-                leaves[part] = ~child
+    rows_of_node = {0: np.arange(n_rows)}
+    for number, split in enumerate(splits):  # a parent comes before its children
+        rows = rows_of_node.pop(number)
+        is_true = split.rule.judge(columns[split.rule.feature].take(rows))
+        rows_of_child = {split.if_true: rows[is_true], split.if_false: rows[~is_true]}
+        for child, its_rows in rows_of_child.items():
+            if is_leaf(child):
+                leaves[its_rows] = decode_leaf(child)
             else:
-                rows_at[child] = part
+                rows_of_node[child] = its_rows
     return leaves
 
+
+# --- rows that fall in several leaves -------------------------------------------------------------
 
 # Rows times splits at a time.
 _BLENDED_CELLS: Final = 2**21
 
 
-class Blend(NamedTuple):
+@dataclass(frozen=True)
+class Blend:
     """Rows that fall into several leaves: their mean, number of leaves, and likeliest leaf."""
 
-    rows: NDArray[np.intp]
+    rows: RowNumbers
     probability: FloatArray
-    n_leaves: NDArray[np.intp]
-    leaf: NDArray[np.intp]
+    n_leaves: RowNumbers
+    leaf: RowNumbers
 
 
-_NOBODY: Final = np.zeros(0, dtype=np.intp)
-NO_BLEND: Final = Blend(_NOBODY, np.zeros(0), _NOBODY, _NOBODY)
+_NO_ROWS: Final = np.zeros(0, dtype=np.intp)
+NO_BLEND: Final = Blend(rows=_NO_ROWS, probability=np.zeros(0), n_leaves=_NO_ROWS, leaf=_NO_ROWS)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What follows for some rows from a node on: a number each, or one for all of a leaf."""
+
+    probability: FloatArray | float
+    n_leaves: RowNumbers | int
+    leaf: RowNumbers | int
 
 
 def blend(
     splits: Sequence[Split],
+    *,
     shares: Sequence[float],
     probabilities: FloatArray,
     columns: Columns,
     unseen: Unseen,
 ) -> Blend:
-    """The rows that lack a value needed by a rule on their path and never missing at fitting.
+    """Follow the rows that lack a value which a rule on their path needs, and never was missing.
 
-    Such a row follows both branches, as in C4.5: its probability is their mean, weighted by their
-    shares of the training samples. `unseen` is from `read_columns`.
+    Such a row follows both branches, as in C4.5 (Quinlan, 1993): with the share s of the training
+    rows for which the rule is true,
+
+        probability = s * probability if true + (1 - s) * probability if false.
+
+    Parameters
+    ----------
+    splits : sequence of Split
+        Of the tree.
+    shares : sequence of float
+        Of each split, the share s.
+    probabilities : array of float
+        Of each leaf.
+    columns, unseen : dict
+        From `read_columns`.
     """
-    rows = np.flatnonzero(np.logical_or.reduce([*unseen.values()]))
-    parts, step = [NO_BLEND], max(_BLENDED_CELLS // len(splits), 1)
-    leaves = [(each, 1, leaf) for leaf, each in enumerate(probabilities.tolist())]
-    for part in (rows[start : start + step] for start in range(0, len(rows), step)):
-        nodes: list[Any] = [None] * len(splits)
-        for number, split in reversed([*enumerate(splits)]):
-            rule = split.rule
-            truth = rule.judge(columns[rule.feature].take(part)).astype(np.float64)
-            both = unseen[rule.feature][part] if rule.is_unsure and rule.feature in unseen else None
-            children = split.if_true, split.if_false
-            one, other = (leaves[~each] if each < 0 else nodes[each] for each in children)
-            n_leaves = np.where(truth, one[1], other[1])
-            if both is not None:
-                truth[both] = shares[number]
-                n_leaves = np.where(both, one[1] + other[1], n_leaves)
-            mean = truth * one[0] + (1.0 - truth) * other[0]
-            nodes[number] = mean, n_leaves, np.where(truth >= 0.5, one[2], other[2])
-        is_blended = nodes[0][1] > 1
-        parts.append(Blend(part[is_blended], *(each[is_blended] for each in nodes[0])))
-    return Blend(*map(np.concatenate, zip(*parts, strict=True)))
+    lacks_value = np.logical_or.reduce([*unseen.values()])
+    rows = np.flatnonzero(lacks_value)
+    n_rows_at_a_time = max(_BLENDED_CELLS // len(splits), 1)
+
+    blends = [NO_BLEND]
+    for start in range(0, len(rows), n_rows_at_a_time):
+        some_rows = rows[start : start + n_rows_at_a_time]
+        outcome = _follow_both_branches(
+            some_rows,
+            splits,
+            shares=shares,
+            probabilities=probabilities,
+            columns=columns,
+            unseen=unseen,
+        )
+        blends.append(_select_blended(some_rows, outcome))
+    return _join_blends(blends)
+
+
+def _follow_both_branches(
+    rows: RowNumbers,
+    splits: Sequence[Split],
+    *,
+    shares: Sequence[float],
+    probabilities: FloatArray,
+    columns: Columns,
+    unseen: Unseen,
+) -> _Outcome:
+    """Compute what follows for each row from the root on, from the leaves up."""
+    leaf_outcomes = [
+        _Outcome(probability=probability, n_leaves=1, leaf=number)
+        for number, probability in enumerate(probabilities.tolist())
+    ]
+    split_outcomes: dict[int, _Outcome] = {}
+
+    def get_outcome(child: int) -> _Outcome:
+        return leaf_outcomes[decode_leaf(child)] if is_leaf(child) else split_outcomes[child]
+
+    for number in reversed(range(len(splits))):  # a child comes after its parent
+        split = splits[number]
+        rule = split.rule
+        if_true = get_outcome(split.if_true)
+        if_false = get_outcome(split.if_false)
+
+        is_true = rule.judge(columns[rule.feature].take(rows))
+        weight_of_true = is_true.astype(np.float64)
+        n_leaves = np.where(is_true, if_true.n_leaves, if_false.n_leaves)
+        if rule.is_unsure and rule.feature in unseen:
+            follows_both = unseen[rule.feature][rows]
+            weight_of_true[follows_both] = shares[number]
+            n_leaves = np.where(follows_both, if_true.n_leaves + if_false.n_leaves, n_leaves)
+
+        mean = weight_of_true * if_true.probability + (1.0 - weight_of_true) * if_false.probability
+        likelier_leaf = np.where(weight_of_true >= 0.5, if_true.leaf, if_false.leaf)
+        split_outcomes[number] = _Outcome(mean, n_leaves, likelier_leaf)
+    return split_outcomes[0]
+
+
+def _select_blended(rows: RowNumbers, outcome: _Outcome) -> Blend:
+    """Select the rows that fall in more than one leaf."""
+    probability, n_leaves, leaf = map(
+        np.asarray, (outcome.probability, outcome.n_leaves, outcome.leaf)
+    )
+    is_blended = n_leaves > 1
+    return Blend(
+        rows=rows[is_blended],
+        probability=probability[is_blended],
+        n_leaves=n_leaves[is_blended],
+        leaf=leaf[is_blended],
+    )
+
+
+def _join_blends(blends: Sequence[Blend]) -> Blend:
+    return Blend(
+        rows=np.concatenate([blend.rows for blend in blends]),
+        probability=np.concatenate([blend.probability for blend in blends]),
+        n_leaves=np.concatenate([blend.n_leaves for blend in blends]),
+        leaf=np.concatenate([blend.leaf for blend in blends]),
+    )
+
+
+# --- text -----------------------------------------------------------------------------------------
 
 
 def name_missing(feature: str | int, averaged: Container[str | int] = ()) -> str:
-    """A missing feature as named in `decided_by`; a score may give it average points."""
-    return f"{clip(format_name(feature), MAX_RULE)} missing{' (average)' * (feature in averaged)}"
+    """A missing column as named in `decided_by`; a score may give it average points."""
+    note = " (average)" if feature in averaged else ""
+    return f"{clip(format_name(feature), MAX_RULE)} missing{note}"
 
 
-def name_unseen(
-    unseen: Unseen, rows: NDArray[np.intp], averaged: Container[str | int] = ()
-) -> Array:
-    """`age missing, bmi missing: ` for each of some rows."""
-    names = [name_missing(each, averaged) for each in unseen]
-    lacking = np.array([each[rows] for each in unseen.values()]).reshape(len(names), -1).T
-    patterns, which = np.unique(lacking, axis=0, return_inverse=True)
-    texts = [f"{', '.join(compress(names, those))}: " for those in patterns.tolist()]
-    return np.array(texts, dtype=object)[which.ravel()]
+def name_unseen(unseen: Unseen, rows: RowNumbers, averaged: Container[str | int] = ()) -> Array:
+    """Name what is missing in each of some rows: `age missing, bmi missing: `."""
+    names = [name_missing(column, averaged) for column in unseen]
+    is_missing = np.array([missing[rows] for missing in unseen.values()])
+    patterns, pattern_of_row = np.unique(
+        is_missing.reshape(len(names), -1).T, axis=0, return_inverse=True
+    )
+    texts = [f"{', '.join(compress(names, pattern))}: " for pattern in patterns.tolist()]
+    return np.array(texts, dtype=object)[pattern_of_row.ravel()]

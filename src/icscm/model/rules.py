@@ -1,8 +1,9 @@
-"""Rules: frozen statements about one feature, true or false for every sample.
+"""Rules: frozen statements about one column, true or false for every row.
 
-The truth of a rule for a missing value is part of it: `missing`. It is None where no value was
-missing at fitting. Such a rule and its negation are both false for a missing value that turns up
-later, and a model takes the mean of both branches (`icscm.model.splits.blend`).
+A rule says what it is for a missing value, too: `missing` is True or False, or None where no value
+of the column was missing at fitting. Such an *unsure* rule and its negation are both false for a
+missing value that turns up later, and a model takes the mean of both branches
+(`icscm.model.routes.blend`).
 """
 
 import operator
@@ -23,25 +24,41 @@ from icscm.tables.columns import Column, Level, Levels, Numbers, find_levels, re
 class Rule:
     """A statement about one column: its position, and its name if it has one.
 
-    Each kind of rule adds its own fields. Inverting the boolean field named by `sense` negates the
-    rule.
+    Every kind of rule comes in two forms, one the negation of the other, such as `x > t` and
+    `x <= t`. The first one is called affirmative. Each kind adds its fields, one of which says
+    which form it is.
     """
 
     column: int
     name: str | None
 
     kind: ClassVar[str]
-    sense: ClassVar[str]
 
     @property
     def feature(self) -> str | int:
-        """The feature's name where the data had names, its position otherwise."""
+        """The column's name where the data had names, its position otherwise."""
         return self.column if self.name is None else self.name
 
     @property
+    def is_affirmative(self) -> bool:
+        """Whether it is the first of the two forms of its kind, such as `x > t`."""
+        raise NotImplementedError
+
+    @property
+    def truth_of_missing(self) -> bool | None:
+        """Whether the rule is true for a missing value; None if none was missing at fitting."""
+        raise NotImplementedError
+
+    @property
     def is_unsure(self) -> bool:
-        """Whether the truth for missing values is undefined."""
-        return getattr(self, "missing", True) is None
+        """Whether the truth for a missing value is undefined."""
+        return self.truth_of_missing is None
+
+    def negate(self) -> Self:
+        """The rule that is true exactly where this one is false."""
+        raise NotImplementedError
+
+    # --- rows -----------------------------------------------------------------------------------
 
     def mask(self, X: Any) -> BoolArray:
         """Truth of the rule for each row of `X`, an array or any kind of table."""
@@ -52,37 +69,33 @@ class Rule:
 
     def judge(self, column: Column) -> BoolArray:
         """Truth of the rule for each row of its column; no warning of missing values."""
-        truth = self._compare(column)
-        if not getattr(self, self.sense):
-            truth = ~truth
-        missing = getattr(column, "missing", None)
-        if missing is None or isinstance(self, MissingRule) or not missing.any():
-            return truth
-        return np.where(missing, bool(getattr(self, "missing", None)), truth)
+        is_affirmed = self._find_affirmed(column)
+        truth = is_affirmed if self.is_affirmative else ~is_affirmed
 
-    def _compare(self, column: Column) -> BoolArray:
-        """The comparison for each row, as if `sense` were true and no value missing."""
+        is_missing = column.missing
+        if is_missing is None or not is_missing.any():
+            return truth
+        return np.where(is_missing, bool(self.truth_of_missing), truth)
+
+    def _find_affirmed(self, column: Column) -> BoolArray:
+        """Find the rows for which the affirmative form is true, as if no value were missing."""
         raise NotImplementedError
 
-    def negate(self) -> Self:
-        """The rule that is true exactly where this one is false."""
-        changes: dict[str, Any] = {self.sense: not getattr(self, self.sense)}
-        if (missing := getattr(self, "missing", None)) is not None:
-            changes["missing"] = not missing
-        return replace(self, **changes)
+    # --- text and files -------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `make_rule` turns back into this rule."""
-        values = ((each.name, getattr(self, each.name)) for each in fields(self))
-        plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values}
-        return {"kind": self.kind, **plain}
+        plain: dict[str, Any] = {"kind": self.kind}
+        for each_field in fields(self):
+            value = getattr(self, each_field.name)
+            plain[each_field.name] = list(value) if isinstance(value, tuple) else value
+        return plain
 
     def __str__(self) -> str:
-        missing = getattr(self, "missing", None)
-        note = "" if missing is None else f" (missing: {str(missing).lower()})"
-        return f"{format_name(self.feature)} {self._format_condition()}{note}"
+        return f"{format_name(self.feature)} {self._format_condition()}"
 
     def _format_condition(self) -> str:
+        """What the rule says of its column, such as `> 63`."""
         raise NotImplementedError
 
 
@@ -102,16 +115,31 @@ class ThresholdRule(Rule):
     missing: bool | None = None
 
     kind: ClassVar[str] = "threshold"
-    sense: ClassVar[str] = "above"
 
-    def _compare(self, column: Column) -> BoolArray:
+    @property
+    def is_affirmative(self) -> bool:
+        """Whether it is `x > threshold`."""
+        return self.above
+
+    @property
+    def truth_of_missing(self) -> bool | None:
+        """Whether the rule is true for a missing number."""
+        return self.missing
+
+    def negate(self) -> Self:
+        return replace(self, above=not self.above, missing=_negate_truth(self.missing))
+
+    def _find_affirmed(self, column: Column) -> BoolArray:
         values = _read_numbers(column, self)
-        # as float64: else NumPy rounds the threshold to the narrower type of the values
-        narrow = values.dtype.kind == "f" and values.dtype.itemsize < 8
-        return values > (np.float64(self.threshold) if narrow else self.threshold)
+        is_narrow_float = values.dtype.kind == "f" and values.dtype.itemsize < 8
+        if is_narrow_float:
+            # As float64: else NumPy rounds the threshold to the narrower type of the values.
+            return values > np.float64(self.threshold)
+        return values > self.threshold
 
     def _format_condition(self) -> str:
-        return f"{'>' if self.above else '<='} {format_number(self.threshold)}"
+        sign = ">" if self.above else "<="
+        return f"{sign} {format_number(self.threshold)}{_format_missing(self.missing)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,36 +164,60 @@ class CategoryRule(Rule):
     missing: bool | None = None
 
     kind: ClassVar[str] = "category"
-    sense: ClassVar[str] = "equal"
 
-    def _compare(self, column: Column) -> BoolArray:
+    @property
+    def is_affirmative(self) -> bool:
+        """Whether it is `x == level`."""
+        return self.equal
+
+    @property
+    def truth_of_missing(self) -> bool | None:
+        """Whether the rule is true for a missing level."""
+        return self.missing
+
+    def negate(self) -> Self:
+        return replace(self, equal=not self.equal, missing=_negate_truth(self.missing))
+
+    def _find_affirmed(self, column: Column) -> BoolArray:
         if isinstance(column, Levels):
-            kinds, wanted = (
-                {sort_key(level)[0] for level in levels} for levels in (column.levels, self.levels)
-            )
-            if kinds and not kinds & wanted:  # a boolean never equals a text
-                raise IcscmError(
-                    f"column {self.feature!r} held levels of kind {', '.join(sorted(wanted))} at "
-                    f"fitting and holds {', '.join(sorted(kinds))} now; give it as the type it had"
-                )
-            truth = np.append(find_levels(column, self.levels), False)
-            return np.asarray(truth[column.codes])  # -1, missing, is the last entry
+            self._check_kinds_of_levels(column)
+            is_wanted = find_levels(column, self.levels)
+            is_wanted_by_code = np.append(is_wanted, False)  # code -1, missing, is the last entry
+            return np.asarray(is_wanted_by_code[column.codes])
+
         numbers = [level for level in self.levels if not isinstance(level, str | bool)]
-        if isinstance(column, Numbers) and (len(numbers) == len(self.levels) or not len(column)):
+        can_be_numbers = len(numbers) == len(self.levels) or not len(column)
+        if isinstance(column, Numbers) and can_be_numbers:
             return np.isin(column.values, numbers)
+
         kind = "numbers" if isinstance(column, Numbers) else "dates"
         raise IcscmError(
             f"column {self.feature!r} held categories at fitting and holds {kind} now; give it as "
             "text, or as the type it had"
         )
 
+    def _check_kinds_of_levels(self, column: Levels) -> None:
+        """Raise if no level can equal one of the rule: a boolean never equals a text."""
+        kinds_now = {sort_key(level)[0] for level in column.levels}
+        kinds_at_fitting = {sort_key(level)[0] for level in self.levels}
+        if kinds_now and not kinds_now & kinds_at_fitting:
+            raise IcscmError(
+                f"column {self.feature!r} held levels of kind {', '.join(sorted(kinds_at_fitting))}"
+                f" at fitting and holds {', '.join(sorted(kinds_now))} now; give it as the type it "
+                "had"
+            )
+
     def _format_condition(self) -> str:
+        return self._format_levels() + _format_missing(self.missing)
+
+    def _format_levels(self) -> str:
         verb = "in" if self.equal else "not in"
         if self.pooled:
             return f"{verb} {count(len(self.levels), 'rare level')}"
         if len(self.levels) > 1:
             return f"{verb} {{{', '.join(map(format_level, self.levels))}}}"
-        return f"{'==' if self.equal else '!='} {format_level(self.levels[0])}"
+        sign = "==" if self.equal else "!="
+        return f"{sign} {format_level(self.levels[0])}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,18 +232,31 @@ class MissingRule(Rule):
     is_missing: bool
 
     kind: ClassVar[str] = "missing"
-    sense: ClassVar[str] = "is_missing"
 
-    def _compare(self, column: Column) -> BoolArray:
+    @property
+    def is_affirmative(self) -> bool:
+        """Whether it is `x is missing`."""
+        return self.is_missing
+
+    @property
+    def truth_of_missing(self) -> bool:
+        """Whether the rule is true for a missing value."""
+        return self.is_missing
+
+    def negate(self) -> Self:
+        return replace(self, is_missing=not self.is_missing)
+
+    def _find_affirmed(self, column: Column) -> BoolArray:
         if not isinstance(column, Numbers | Levels):
             raise IcscmError(
                 f"column {self.feature!r} holds dates now; give the type it had at fitting"
             )
-        missing = column.missing
-        return np.zeros(len(column), dtype=np.bool_) if missing is None else missing
+        if column.missing is None:
+            return np.zeros(len(column), dtype=np.bool_)
+        return column.missing
 
     def _format_condition(self) -> str:
-        return f"is {'missing' if self.is_missing else 'present'}"
+        return "is missing" if self.is_missing else "is present"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +271,37 @@ class PresenceRule(Rule):
     present: bool
 
     kind: ClassVar[str] = "presence"
-    sense: ClassVar[str] = "present"
-    missing: ClassVar[None] = None  # a presence or absence is never missing
 
-    def _compare(self, column: Column) -> BoolArray:
+    @property
+    def is_affirmative(self) -> bool:
+        """Whether it is `x present`."""
+        return self.present
+
+    @property
+    def truth_of_missing(self) -> None:
+        """Undefined: at fitting, a presence or absence is never missing."""
+        return None
+
+    def negate(self) -> Self:
+        return replace(self, present=not self.present)
+
+    def _find_affirmed(self, column: Column) -> BoolArray:
         if isinstance(column, Levels) and all(isinstance(level, bool) for level in column.levels):
-            return np.append(column.levels, False).astype(np.bool_)[column.codes]
+            is_present_by_code = np.append(column.levels, False).astype(np.bool_)
+            return is_present_by_code[column.codes]
         return _read_numbers(column, self) > 0
 
     def _format_condition(self) -> str:
         return "present" if self.present else "absent"
+
+
+def _negate_truth(truth: bool | None) -> bool | None:
+    """The truth of the negated rule; what is undefined stays so."""
+    return None if truth is None else not truth
+
+
+def _format_missing(missing: bool | None) -> str:
+    return "" if missing is None else f" (missing: {str(missing).lower()})"
 
 
 RULE_KINDS: dict[str, type[Rule]] = {
@@ -252,19 +338,28 @@ def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
 
 def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
     """Where a column without missing values at fitting has some, with a warning; else None."""
-    missing: BoolArray | None = getattr(column, "missing", None)
-    unsure = [rule for rule in rules if rule.is_unsure]
-    if missing is None or not unsure or not missing.any():
+    is_missing = column.missing
+    unsure_rules = [rule for rule in rules if rule.is_unsure]
+    if is_missing is None or not unsure_rules or not is_missing.any():
         return None
-    texts = [f"'{rule}'" for rule in dict.fromkeys(unsure)]
-    where, verb = count(int(missing.sum()), "row"), "is" if len(texts) == 1 else "are"
-    effect = f"{shorten_list(texts)} {verb} neither true nor false there, and the prediction is "
-    effect += "the mean of both branches."
-    if any(isinstance(rule, MissingRule) for rule in rules):  # of a score
+
+    is_score = any(isinstance(rule, MissingRule) for rule in rules)
+    if is_score:
         effect = "these rows get the points of an average sample, rounded up."
-    text = f"Column {unsure[0].feature!r} is missing in {where} but never was at fitting: {effect}"
-    warn(text, UnseenMissingWarning)
-    return missing
+    else:
+        texts = [f"'{rule}'" for rule in dict.fromkeys(unsure_rules)]
+        verb = "is" if len(texts) == 1 else "are"
+        effect = (
+            f"{shorten_list(texts)} {verb} neither true nor false there, and the prediction is "
+            "the mean of both branches."
+        )
+    n_rows = count(int(is_missing.sum()), "row")
+    name = unsure_rules[0].feature
+    warn(
+        f"Column {name!r} is missing in {n_rows} but never was at fitting: {effect}",
+        UnseenMissingWarning,
+    )
+    return is_missing
 
 
 # --- simplifying: for display only, since each rule of a model has its own leaf -------------------
@@ -284,55 +379,98 @@ def simplify(rules: Sequence[Rule], *, all_hold: bool) -> tuple[Rule, ...]:
 
 
 def add_rule(simple: Sequence[Rule], rule: Rule, *, all_hold: bool) -> tuple[Rule, ...]:
-    """Simplified rules and one more, simplified."""
-    kept, place, i = list(simple), len(simple), 0
-    while i < len(kept):
-        joined = _join(kept[i], rule, all_hold=all_hold)
-        i += 1
-        if joined is not None:  # replaces the rule it was joined with; it may join others in turn
-            del kept[i - 1]
-            rule, place, i = joined, min(i - 1, place), 0
-    kept.insert(place, rule)
+    """Add a rule to simplified rules, and simplify again.
+
+    The rule replaces the first one that it can be joined with. The joined rule may join others in
+    turn, so the search begins again; it stands where the first of them stood.
+    """
+    kept = list(simple)
+    new_rule = rule
+    position = len(kept)
+    while (join := _find_join(kept, new_rule, all_hold=all_hold)) is not None:
+        del kept[join.position]
+        new_rule = join.rule
+        position = min(position, join.position)
+    kept.insert(position, new_rule)
     return tuple(kept)
 
 
+@dataclass(frozen=True)
+class _Join:
+    """The rule that results when a new rule is joined with the one at a position."""
+
+    position: int
+    rule: Rule
+
+
+def _find_join(kept: Sequence[Rule], new_rule: Rule, *, all_hold: bool) -> _Join | None:
+    """Find the first kept rule that can be joined with a new one."""
+    for position, kept_rule in enumerate(kept):
+        joined = _join(kept_rule, new_rule, all_hold=all_hold)
+        if joined is not None:
+            return _Join(position, joined)
+    return None
+
+
 def _join(first: Rule, second: Rule, *, all_hold: bool) -> Rule | None:
-    """One rule that is true where both are, or where any of the two is; None if there is none."""
+    """Join two rules into one: true where both are, or where any is; None if there is none."""
     if first.feature != second.feature:
         return None
     if all_hold:
         return _join_both(first, second)
-    neither = _join_both(first.negate(), second.negate())  # De Morgan
-    return None if neither is None else neither.negate()
+    neither_holds = _join_both(first.negate(), second.negate())  # De Morgan
+    return None if neither_holds is None else neither_holds.negate()
 
 
 def _join_both(first: Rule, second: Rule) -> Rule | None:
-    """One rule that is true where both are."""
+    """Join two rules on a column into one that is true where both are; None if there is none."""
     if isinstance(second, MissingRule):
         first, second = second, first
     if not isinstance(second, ThresholdRule | CategoryRule):
         return first if first == second else None
+
     if isinstance(first, MissingRule) and second.missing is not None:
         if not first.is_missing:
             return replace(second, missing=False)
-        return first if second.missing else None  # never true: unchanged
+        # Missing values satisfy both rules, or nothing does: then the rules stay as they are.
+        return first if second.missing else None
+
     if not isinstance(first, ThresholdRule | CategoryRule):
         return None
-    if (first.missing is None) != (second.missing is None):
+    if first.is_unsure != second.is_unsure:
         return None
-    stronger = first if _implies(first, second) else second if _implies(second, first) else None
-    if stronger is None or stronger.missing is None:
+    return _find_stronger(first, second)
+
+
+def _find_stronger(
+    first: ThresholdRule | CategoryRule, second: ThresholdRule | CategoryRule
+) -> Rule | None:
+    """Find which of two rules implies the other; for missing values both must be true."""
+    if _implies(first, second):
+        stronger = first
+    elif _implies(second, first):
+        stronger = second
+    else:
+        return None
+    if stronger.is_unsure:
         return stronger
     return replace(stronger, missing=bool(first.missing and second.missing))
 
 
-def _implies(one: Rule, other: Rule) -> bool:
-    if isinstance(one, ThresholdRule) and isinstance(other, ThresholdRule):
-        further = operator.ge if one.above else operator.le
-        return one.above == other.above and further(one.threshold, other.threshold)
-    if not (isinstance(one, CategoryRule) and isinstance(other, CategoryRule)):
+def _implies(premise: Rule, conclusion: Rule) -> bool:
+    """Whether a rule is true wherever another one is, missing values apart."""
+    if isinstance(premise, ThresholdRule) and isinstance(conclusion, ThresholdRule):
+        if premise.above != conclusion.above:
+            return False
+        is_as_far = operator.ge if premise.above else operator.le
+        return bool(is_as_far(premise.threshold, conclusion.threshold))
+
+    if not (isinstance(premise, CategoryRule) and isinstance(conclusion, CategoryRule)):
         return False
-    levels, others = ({sort_key(level) for level in rule.levels} for rule in (one, other))
-    if one.equal:
-        return levels <= others if other.equal else levels.isdisjoint(others)
-    return not other.equal and others <= levels
+    premised = {sort_key(level) for level in premise.levels}
+    concluded = {sort_key(level) for level in conclusion.levels}
+    if premise.equal and conclusion.equal:
+        return premised <= concluded
+    if premise.equal:
+        return premised.isdisjoint(concluded)
+    return not conclusion.equal and concluded <= premised

@@ -1,14 +1,16 @@
 """Splits and leaves of a tree: their shape, walks over them, and their text.
 
-A tree is flat, so that no depth is too deep. A child number below 0 is a leaf, `~number`:
+A tree is flat, so that no depth is too deep. A child is a split if its number is at least 0, and
+leaf `~number` if it is below (`is_leaf`, `encode_leaf`,
+`decode_leaf`):
 
     split 0: age > 63 --true--> split 1: smoker == yes --true--> -1, leaf 0
         |false                      |false
       -3, leaf 2                  -2, leaf 1
 
-In a chain (Figure 2 of the paper) leaf i holds the samples that rule i covers, and the last leaf
-the uncovered samples. A conjunction covers a sample where a rule is false, a disjunction where a
-rule is true:
+In a chain (Figure 2 of the paper) leaf i holds the rows that rule i covers, and the last leaf the
+uncovered rows. A conjunction covers a row where a rule is false, a disjunction where a rule is
+true:
 
     rule 0 --true--> rule 1 --true--> ... --true--> leaf d   (prediction: positive)
       |false           |false
@@ -17,7 +19,7 @@ rule is true:
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,21 +30,22 @@ from icscm.model.rules import Rule, add_rule
 
 # Columns of a terminal, and the least of them that a rule gets.
 WIDTH: Final = 80
-_MIN_RULE: Final = 24
+_MIN_RULE_WIDTH: Final = 24
 # Indentation steps before the depth of a node is written as a number instead.
 _MAX_INDENT: Final = 16
 # Rules on the path to a leaf that are written out, and characters of each. A file may hold more.
 _MAX_RULES: Final = 32
 MAX_RULE: Final = 255
 
-_T = TypeVar("_T")
+PathValue = TypeVar("PathValue")
 
-# Samples of one leaf, by label and environment.
+# Rows of one leaf, by label and environment.
 LeafCounts = tuple[tuple[int, ...], ...]
 
 
-class Chain(NamedTuple):
-    """A kind of chain: the truth of a rule that covers a sample, and the text of its leaves."""
+@dataclass(frozen=True)
+class Chain:
+    """A kind of chain: the truth of a rule that covers a row, and the texts of rules and leaves."""
 
     covers_when: bool
     joiner: str
@@ -51,42 +54,25 @@ class Chain(NamedTuple):
 
 
 CHAINS: Final = {
-    "conjunction": Chain(False, " and ", "not met", "all rules met"),
-    "disjunction": Chain(True, " or ", "met", "no rule met"),
+    "conjunction": Chain(
+        covers_when=False, joiner=" and ", covered="not met", uncovered="all rules met"
+    ),
+    "disjunction": Chain(covers_when=True, joiner=" or ", covered="met", uncovered="no rule met"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A rule, and where its samples go if it is true or false: a split, or below 0 a leaf."""
+    """A rule, and where its rows go if it is true or false: a split, or below 0 a leaf."""
 
     rule: Rule
     if_true: int
     if_false: int
 
 
-class Node(NamedTuple):
-    """A node of a walk over a tree; `leaf` is None where it is split further."""
-
-    depth: int
-    text: str
-    counts: tuple[int, ...]
-    leaf: int | None
-
-    @property
-    def indent(self) -> str:
-        """Two spaces a level; a very deep node has its depth as a number."""
-        if self.depth <= _MAX_INDENT:
-            return "  " * self.depth
-        return f"{'  ' * _MAX_INDENT}[{self.depth:,}] "
-
-    def format(self, verdicts: Sequence[str]) -> str:
-        """A line that fits a terminal, however long the names in it are."""
-        samples, _, rate = format_counts(*self.counts)
-        verdict = "" if self.leaf is None else f" -> {verdicts[self.leaf]}"
-        tail = f": {rate} of {samples}{verdict}"
-        width = max(_MIN_RULE, WIDTH - len(self.indent) - len(tail))
-        return self.indent + clip(self.text, width) + tail
+def is_leaf(child: int) -> bool:
+    """Whether a child is a leaf, rather than a split."""
+    return child < 0
 
 
 def encode_leaf(number: int) -> int:
@@ -98,84 +84,131 @@ def encode_leaf(number: int) -> int:
     return ~number
 
 
-def is_leaf(child: int) -> bool:
-    """Whether a child is a leaf, rather than a split."""
-    return child < 0
-
-
 def decode_leaf(child: int) -> int:
     """Return the number of the leaf that a child stands for."""
     return ~child
 
 
 def make_chain_splits(kind: str, rules: Sequence[Rule]) -> tuple[Split, ...]:
-    """The splits of a conjunction or disjunction."""
-    n_rules = len(rules)
+    """The splits of a conjunction or disjunction: each rule has a leaf, and the last one two."""
     splits = []
     for number, rule in enumerate(rules):
         covered = encode_leaf(number)
-        is_last = number + 1 == n_rules
-        onward = encode_leaf(n_rules) if is_last else number + 1
+        is_last = number == len(rules) - 1
+        uncovered = encode_leaf(len(rules)) if is_last else number + 1
         if CHAINS[kind].covers_when:
-            splits.append(Split(rule, if_true=covered, if_false=onward))
+            splits.append(Split(rule, if_true=covered, if_false=uncovered))
         else:
-            splits.append(Split(rule, if_true=onward, if_false=covered))
+            splits.append(Split(rule, if_true=uncovered, if_false=covered))
     return tuple(splits)
 
 
 def check_splits(splits: Sequence[Split]) -> None:
     """Raise unless the splits form a tree, numbered as trees are."""
-    n = len(splits)
-    children = [child for each in splits for child in (each.if_true, each.if_false)]
-    if sorted(children) != ([*range(-n - 1, 0), *range(1, n)] if n else []):
+    n_splits = len(splits)
+    children = [child for split in splits for child in (split.if_true, split.if_false)]
+
+    leaves = [*range(-n_splits - 1, 0)]
+    splits_but_first = [*range(1, n_splits)]
+    if n_splits and sorted(children) != leaves + splits_but_first:
         raise IcscmError("every split but the first, and every leaf, must be reached once")
-    if any(0 <= child <= place // 2 for place, child in enumerate(children)):
-        raise IcscmError("the number of a split must be greater than that of its parent")
-    leaves = [decode_leaf(node) for node, _ in walk(splits, 0, lambda _, __: 0) if is_leaf(node)]
-    if leaves != list(range(n + 1)):
+
+    for parent, split in enumerate(splits):
+        if any(not is_leaf(child) and child <= parent for child in (split.if_true, split.if_false)):
+            raise IcscmError("the number of a split must be greater than that of its parent")
+
+    nodes = [node for node, _ in walk(splits, None, lambda path, _: path)]
+    leaf_numbers = [decode_leaf(node) for node in nodes if is_leaf(node)]
+    if leaf_numbers != [*range(n_splits + 1)]:
         raise IcscmError("leaves must be numbered by a walk that visits the true side first")
 
 
 def walk(
-    splits: Sequence[Split], start: _T, extend: Callable[[_T, Rule], _T]
-) -> Iterator[tuple[int, _T]]:
-    """Every node with the value of `extend` for the rules on its path; depth first, true first."""
-    stack = [(0 if splits else encode_leaf(0), start)]
-    while stack:
-        node, path = stack.pop()
+    splits: Sequence[Split], start: PathValue, extend: Callable[[PathValue, Rule], PathValue]
+) -> Iterator[tuple[int, PathValue]]:
+    """Walk a tree depth first, the true side first.
+
+    Yields each node's number and the value of its path: `extend` applied to `start` and to the
+    rules on the path, one after the other.
+    """
+    root = 0 if splits else encode_leaf(0)
+    waiting = [(root, start)]
+    while waiting:
+        node, path = waiting.pop()
         yield node, path
-        if not is_leaf(node):
-            split = splits[node]
-            stack.append((split.if_false, extend(path, split.rule.negate())))
-            stack.append((split.if_true, extend(path, split.rule)))
+        if is_leaf(node):
+            continue
+        split = splits[node]
+        waiting.append((split.if_false, extend(path, split.rule.negate())))
+        waiting.append((split.if_true, extend(path, split.rule)))
 
 
-class _Path(NamedTuple):
-    """The path to a leaf: rules, joined where possible, and the number of further rules."""
+# --- text -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NodeLine:
+    """What a line of a printed tree says of a node; `leaf` is None where it is split further."""
+
+    depth: int
+    text: str
+    counts: tuple[int, int]
+    leaf: int | None
+
+    @property
+    def indent(self) -> str:
+        """Two spaces a level; a very deep node has its depth as a number."""
+        if self.depth <= _MAX_INDENT:
+            return "  " * self.depth
+        return f"{'  ' * _MAX_INDENT}[{self.depth:,}] "
+
+    def format(self, verdicts: Sequence[str]) -> str:
+        """A line that fits a terminal, however long the names in it are."""
+        n_rows, _, rate = format_counts(*self.counts)
+        verdict = "" if self.leaf is None else f" -> {verdicts[self.leaf]}"
+        end = f": {rate} of {n_rows}{verdict}"
+        width = max(_MIN_RULE_WIDTH, WIDTH - len(self.indent) - len(end))
+        return self.indent + clip(self.text, width) + end
+
+
+@dataclass(frozen=True)
+class _PathText:
+    """The path to a leaf as it is written: rules, joined where possible, and how many follow."""
 
     rules: tuple[Rule, ...] = ()
     n_more: int = 0
 
-    def add(self, rule: Rule) -> "_Path":
+    def add(self, rule: Rule) -> "_PathText":
         rules = add_rule(self.rules, rule, all_hold=True)
         if len(rules) > _MAX_RULES:
-            return _Path(self.rules, self.n_more + 1)
-        return _Path(rules, self.n_more)
+            return _PathText(self.rules, self.n_more + 1)
+        return _PathText(rules, self.n_more)
 
-    def format(self, texts: dict[int, tuple[Rule, str]]) -> str:
-        for rule in self.rules:
-            if id(rule) not in texts:
-                texts[id(rule)] = rule, clip(str(rule), MAX_RULE)
-        more = [count(self.n_more, "more rule")] if self.n_more else []
-        return " and ".join([*(texts[id(rule)][1] for rule in self.rules), *more])
+    def format(self, texts: "_RuleTexts") -> str:
+        parts = [texts.format(rule) for rule in self.rules]
+        if self.n_more:
+            parts.append(count(self.n_more, "more rule"))
+        return " and ".join(parts)
+
+
+class _RuleTexts:
+    """The texts of rules, each formatted once: the rules of a large tree are on many paths."""
+
+    def __init__(self) -> None:
+        # by identity, which is faster than to compare rules; it also keeps the rules alive
+        self._texts: dict[int, tuple[Rule, str]] = {}
+
+    def format(self, rule: Rule) -> str:
+        if id(rule) not in self._texts:
+            self._texts[id(rule)] = rule, clip(str(rule), MAX_RULE)
+        return self._texts[id(rule)][1]
 
 
 def format_paths(splits: Sequence[Split]) -> tuple[str, ...]:
     """The path to each leaf of a tree in the fewest words, such as `age > 63 and smoker == yes`."""
-    texts: dict[int, tuple[Rule, str]] = {}  # each rule is formatted once
-    return tuple(
-        path.format(texts) for node, path in walk(splits, _Path(), _Path.add) if is_leaf(node)
-    )
+    texts = _RuleTexts()
+    nodes = walk(splits, _PathText(), _PathText.add)
+    return tuple(path.format(texts) for node, path in nodes if is_leaf(node))
 
 
 # --- leaves --------------------------------------------------------------------------------------

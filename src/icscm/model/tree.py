@@ -5,18 +5,27 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._repr import Display
-from icscm._types import BoolArray, CountArray, FloatArray
+from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
 from icscm.model import routes
 from icscm.model import splits as tree_splits
 from icscm.model.calibration import IDENTITY, CalibratedModel, Decisions
-from icscm.model.routes import Blend, Columns, Unseen
+from icscm.model.routes import Blend, Columns, RowNumbers, Unseen
 from icscm.model.rules import Rule, simplify
-from icscm.model.splits import CHAINS, LeafCounts, Node, Split, count_labels, format_counts, walk
+from icscm.model.splits import (
+    CHAINS,
+    LeafCounts,
+    NodeLine,
+    Split,
+    count_labels,
+    decode_leaf,
+    format_counts,
+    is_leaf,
+    walk,
+)
 from icscm.tables.columns import count_rows
 
 
@@ -59,11 +68,12 @@ class Tree(CalibratedModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        n = len(self.splits)
-        if len(self.leaves) != n + 1:
-            what = "rule" if self.is_chain else "split"
+        n_splits = len(self.splits)
+        if len(self.leaves) != n_splits + 1:
+            unit = "rule" if self.is_chain else "split"
+            n_leaves = count(n_splits + 1, "leaf")
             raise IcscmError(
-                f"a {self.kind} of {count(n, what)} has {count(n + 1, 'leaf')}, got counts for "
+                f"a {self.kind} of {count(n_splits, unit)} has {n_leaves}, got counts for "
                 f"{len(self.leaves):,}"
             )
         if not self.is_chain:
@@ -86,7 +96,7 @@ class Tree(CalibratedModel):
         array of bool, of shape (n_samples,)
             The verdict of each row's leaf; by the probability where a row falls in several.
         """
-        return self._decide(*self._follow_rows(X)[:2])[0]
+        return self._predict_rows(self._follow_rows(X))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of the positive label for each row, from its leaf's training samples.
@@ -103,7 +113,7 @@ class Tree(CalibratedModel):
         array of float, of shape (n_samples,)
             Between 0 and 1, both excluded.
         """
-        return self._decide(*self._follow_rows(X)[:2])[1]
+        return self._compute_probabilities(self._follow_rows(X))
 
     def decide(self, X: Any) -> Decisions:
         """Prediction, probability and what decided for each row, in one pass.
@@ -118,21 +128,36 @@ class Tree(CalibratedModel):
         Decisions
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
-        leaves, some, unseen = self._follow_rows(X)
-        decided_by = np.array(self.leaf_texts, dtype=object)[leaves]
-        if len(some.rows):
-            means = np.array([f"mean of {n} leaves" for n in some.n_leaves.tolist()], dtype=object)
-            decided_by[some.rows] = routes.name_unseen(unseen, some.rows) + means
-        return Decisions(*self._decide(leaves, some), decided_by)
+        followed = self._follow_rows(X)
+        return Decisions(
+            self._predict_rows(followed),
+            self._compute_probabilities(followed),
+            self._name_deciding_leaves(followed),
+        )
 
-    def _decide(self, leaves: NDArray[np.intp], some: Blend) -> tuple[BoolArray, FloatArray]:
-        """Verdict and probability of rows; those that fall in several leaves have their mean."""
-        is_positive, probability = self.leaf_verdicts[leaves], self.leaf_probabilities()[leaves]
-        is_positive[some.rows] = self.is_positive(some.probability)
-        probability[some.rows] = some.probability
-        return is_positive, probability
+    def _predict_rows(self, followed: "_FollowedRows") -> BoolArray:
+        """Verdict of each row's leaf; of the mean where a row falls in several leaves."""
+        is_positive = self.leaf_verdicts[followed.leaves]
+        is_positive[followed.blend.rows] = self.is_positive(followed.blend.probability)
+        return is_positive
 
-    def find_leaves(self, X: Any) -> NDArray[np.intp]:
+    def _compute_probabilities(self, followed: "_FollowedRows") -> FloatArray:
+        """Probability of each row's leaf; the mean where a row falls in several leaves."""
+        probability = self.leaf_probabilities()[followed.leaves]
+        probability[followed.blend.rows] = followed.blend.probability
+        return probability
+
+    def _name_deciding_leaves(self, followed: "_FollowedRows") -> Array:
+        """Text of each row's leaf; what is missing where a row falls in several leaves."""
+        texts = np.array(self.leaf_texts, dtype=object)[followed.leaves]
+        blend = followed.blend
+        if len(blend.rows):
+            means = [f"mean of {n} leaves" for n in blend.n_leaves.tolist()]
+            missing = routes.name_unseen(followed.unseen, blend.rows)
+            texts[blend.rows] = missing + np.array(means, dtype=object)
+        return texts
+
+    def find_leaves(self, X: Any) -> RowNumbers:
         """Number of the leaf that each row falls in.
 
         Parameters
@@ -145,17 +170,17 @@ class Tree(CalibratedModel):
         array of int, of shape (n_samples,)
             From 0, as in `leaves`. For a row in several leaves, that of the larger branches.
         """
-        leaves, some, _ = self._follow_rows(X)
-        leaves[some.rows] = some.leaf
+        followed = self._follow_rows(X)
+        leaves = followed.leaves
+        leaves[followed.blend.rows] = followed.blend.leaf
         return leaves
 
-    def _follow_rows(self, X: Any) -> tuple[NDArray[np.intp], Blend, Unseen]:
+    def _follow_rows(self, X: Any) -> "_FollowedRows":
         columns, unseen = routes.read_columns(X, self.rules)
-        return *self.follow(columns, unseen, count_rows(X)), unseen
+        leaves, blend = self.follow(columns, unseen, count_rows(X))
+        return _FollowedRows(leaves=leaves, blend=blend, unseen=unseen)
 
-    def follow(
-        self, columns: Columns, unseen: Unseen, n_rows: int
-    ) -> tuple[NDArray[np.intp], Blend]:
+    def follow(self, columns: Columns, unseen: Unseen, n_rows: int) -> tuple[RowNumbers, Blend]:
         """Leaves of rows, and the rows that fall in several, for columns that were read before.
 
         Parameters
@@ -173,38 +198,60 @@ class Tree(CalibratedModel):
             Rows that lack a value which never was missing at fitting, and their probabilities.
         """
         leaves = routes.find_leaves(self.splits, columns, n_rows)
-        if not unseen or not any(r.is_unsure and r.feature in unseen for r in self.rules):
+        can_be_unsure = any(rule.is_unsure and rule.feature in unseen for rule in self.rules)
+        if not can_be_unsure:
             return leaves, routes.NO_BLEND
-        rates = self.leaf_probabilities()
-        return leaves, routes.blend(self.splits, self.shares, rates, columns, unseen)
+        blend = routes.blend(
+            self.splits,
+            shares=self.shares,
+            probabilities=self.leaf_probabilities(),
+            columns=columns,
+            unseen=unseen,
+        )
+        return leaves, blend
 
     @property
     def shares(self) -> list[float]:
         """Of each split, the share of its training samples for which the rule is true."""
-        n, n_true = (each.sum(axis=(1, 2)).tolist() for each in self.count_splits())
-        return [t / total if total else 0.5 for t, total in zip(n_true, n, strict=True)]
+        counts, counts_if_true = self.count_splits()
+        n_rows = counts.sum(axis=(1, 2)).tolist()
+        n_true = counts_if_true.sum(axis=(1, 2)).tolist()
+        return [true / rows if rows else 0.5 for true, rows in zip(n_true, n_rows, strict=True)]
 
     @property
     def leaf_verdicts(self) -> BoolArray:
         """Whether the samples of each leaf are predicted positive."""
         if not self.is_chain or not self.splits or self.threshold is not None:
             return self.is_positive(self.leaf_probabilities())
-        return np.array([self.covers_when] * len(self.splits) + [not self.covers_when])
+        covered = [self.covers_when] * len(self.splits)
+        uncovered = not self.covers_when
+        return np.array([*covered, uncovered])
 
     def leaf_probabilities(self) -> FloatArray:
-        """(positives + 1) / (samples + 2) of each leaf, or its mean over environments; calibrated.
+        """The calibrated rate of each leaf, by Laplace's rule of succession.
+
+            rate = (positives + 1) / (samples + 2)
+
+        If `balanced`, the mean of the rates of the environments that have samples in the leaf.
 
         Returns
         -------
         array of float
-            One for each leaf; environments without a sample in a leaf do not count there.
+            One for each leaf; 0.5 before calibration where there is no sample.
         """
-        pooled = [[[n] for n in count_labels(leaf)] for leaf in self.leaves]
-        counts = np.array(self.leaves if self.balanced else pooled, dtype=np.float64)
+        if self.balanced:
+            counts = np.array(self.leaves, dtype=np.float64)
+        else:
+            pooled = [count_labels(leaf) for leaf in self.leaves]
+            counts = np.array(pooled, dtype=np.float64)[:, :, np.newaxis]
+
         sizes = counts.sum(axis=1)
-        rates = np.where(sizes > 0, (counts[:, 1] + 1.0) / (sizes + 2.0), 0.0)
-        n_seen = (sizes > 0).sum(axis=1)
-        return self.calibrate(np.where(n_seen > 0, rates.sum(axis=1) / np.maximum(n_seen, 1), 0.5))
+        has_samples = sizes > 0
+        n_positive = counts[:, 1]
+        rates = np.where(has_samples, (n_positive + 1.0) / (sizes + 2.0), 0.0)
+        n_environments = has_samples.sum(axis=1)
+        means = rates.sum(axis=1) / np.maximum(n_environments, 1)
+        return self.calibrate(np.where(n_environments > 0, means, 0.5))
 
     # --- content --------------------------------------------------------------------------------
 
@@ -244,7 +291,8 @@ class Tree(CalibratedModel):
         Tree
             With the same splits and leaves.
         """
-        return replace(self, splits=tuple(replace(s, rule=change(s.rule)) for s in self.splits))
+        splits = tuple(replace(split, rule=change(split.rule)) for split in self.splits)
+        return replace(self, splits=splits)
 
     def make_baseline(self) -> Self:
         """The majority-class baseline: the same samples in one leaf.
@@ -265,9 +313,15 @@ class Tree(CalibratedModel):
         tuple of two int
             Negatives predicted positive, and positives predicted negative.
         """
-        leaves = [*zip(map(count_labels, self.leaves), self.leaf_verdicts.tolist(), strict=True)]
-        n_false_positive = sum(counts[0] for counts, is_positive in leaves if is_positive)
-        return n_false_positive, sum(counts[1] for counts, is_positive in leaves if not is_positive)
+        n_false_positive = 0
+        n_false_negative = 0
+        for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
+            n_negative, n_positive = count_labels(leaf)
+            if is_positive:
+                n_false_positive += n_negative
+            else:
+                n_false_negative += n_positive
+        return n_false_positive, n_false_negative
 
     def count_contrary(self) -> list[int]:
         """Training samples in leaves that predict the minority class.
@@ -280,11 +334,14 @@ class Tree(CalibratedModel):
         """
         if self.threshold is not None:
             return [0] * len(self.leaves)
-        found = []
+        n_contrary = []
         for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
-            n_wrong, n_right = sum(leaf[1 - is_positive]), sum(leaf[is_positive])
-            found.append(n_wrong + n_right if n_wrong > n_right else 0)
-        return found
+            n_negative, n_positive = count_labels(leaf)
+            majority_is_positive = n_positive > n_negative
+            majority_is_negative = n_negative > n_positive
+            is_contrary = majority_is_negative if is_positive else majority_is_positive
+            n_contrary.append(n_negative + n_positive if is_contrary else 0)
+        return n_contrary
 
     def compute_importances(self) -> FloatArray:
         """Of a chain, the share of each rule in the samples that rules cover correctly.
@@ -305,43 +362,56 @@ class Tree(CalibratedModel):
         tuple of two arrays of int, of shape (n_splits, 2, n_environments)
             Those that reach the split, and those of them for which its rule is true.
         """
-        leaves = np.array(self.leaves, dtype=np.int64)
-        nodes = np.zeros((len(self.splits), *leaves.shape[1:]), dtype=np.int64)
-        true = nodes.copy()
-        for i, split in reversed(list(enumerate(self.splits))):
-            children = split.if_true, split.if_false
-            true[i], other = (leaves[~each] if each < 0 else nodes[each] for each in children)
-            nodes[i] = true[i] + other
-        return nodes, true
+        leaves: CountArray = np.array(self.leaves, dtype=np.int64)
+        reached: CountArray = np.zeros((len(self.splits), *leaves.shape[1:]), dtype=np.int64)
+        is_true = np.zeros_like(reached)
+
+        def get_counts(child: int) -> CountArray:
+            counts: CountArray = leaves[decode_leaf(child)] if is_leaf(child) else reached[child]
+            return counts
+
+        for number in reversed(range(len(self.splits))):  # a child comes after its parent
+            split = self.splits[number]
+            is_true[number] = get_counts(split.if_true)
+            reached[number] = is_true[number] + get_counts(split.if_false)
+        return reached, is_true
 
     @property
     def leaf_texts(self) -> tuple[str, ...]:
         """The conditions of each leaf: `not met: age > 63`, or a path in the fewest words."""
         if not self.splits:
             return (str(self),)
-        if self.is_chain:
-            _, _, covered, uncovered = CHAINS[self.kind]
-            texts = *(f"{covered}: {rule}" for rule in self.rules), uncovered
-            if (t := self.threshold) is None:
-                return texts
-            pairs = zip(texts, self.leaf_verdicts.tolist(), strict=True)
-            return tuple(f"{a}; {'reaches' if b else 'below'} threshold {t:.3g}" for a, b in pairs)
-        return tree_splits.format_paths(self.splits)
+        if not self.is_chain:
+            return tree_splits.format_paths(self.splits)
 
-    def list_nodes(self) -> Iterator[Node]:
+        chain = CHAINS[self.kind]
+        texts = [f"{chain.covered}: {rule}" for rule in self.rules]
+        texts.append(chain.uncovered)
+        if self.threshold is None:
+            return tuple(texts)
+        return tuple(
+            f"{text}; {'reaches' if is_positive else 'below'} threshold {self.threshold:.3g}"
+            for text, is_positive in zip(texts, self.leaf_verdicts.tolist(), strict=True)
+        )
+
+    def list_nodes(self) -> Iterator[NodeLine]:
         """The nodes of a depth-first walk that visits the true side first.
 
         Yields
         ------
-        Node
+        NodeLine
             Depth, rule as text, negative and positive samples, and the leaf's number or None.
         """
-        counts = self.count_splits()[0].sum(axis=2).tolist()
+        reached, _ = self.count_splits()
+        counts_of_splits = reached.sum(axis=2).tolist()
         nodes = walk(self.splits, (0, "all"), lambda path, rule: (path[0] + 1, str(rule)))
         for node, (depth, text) in nodes:
-            leaf = ~node if node < 0 else None
-            own = counts[node] if leaf is None else count_labels(self.leaves[leaf])
-            yield Node(depth, text, tuple(own), leaf)
+            if is_leaf(node):
+                leaf = decode_leaf(node)
+                yield NodeLine(depth, text, counts=count_labels(self.leaves[leaf]), leaf=leaf)
+            else:
+                n_negative, n_positive = counts_of_splits[node]
+                yield NodeLine(depth, text, counts=(n_negative, n_positive), leaf=None)
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values.
@@ -352,12 +422,16 @@ class Tree(CalibratedModel):
             What a model file holds.
         """
         splits = [
-            {"rule": each.rule.to_dict(), "if_true": each.if_true, "if_false": each.if_false}
-            for each in self.splits
+            {"rule": split.rule.to_dict(), "if_true": split.if_true, "if_false": split.if_false}
+            for split in self.splits
         ]
-        leaves = [[list(row) for row in leaf] for leaf in self.leaves]
-        fields = {"kind": self.kind, "splits": splits, "leaves": leaves, "balanced": self.balanced}
-        return fields | self._list_fields()
+        return {
+            "kind": self.kind,
+            "splits": splits,
+            "leaves": [[list(row) for row in leaf] for leaf in self.leaves],
+            "balanced": self.balanced,
+            **self._list_fields(),
+        }
 
     def __len__(self) -> int:
         return len(self.splits)
@@ -367,38 +441,51 @@ class Tree(CalibratedModel):
     def __str__(self) -> str:
         if not self.splits:
             return self._describe_baseline()
-        note = "" if self.threshold is None else self.describe_threshold()
-        if self.is_chain:  # the text of the rules would ignore the threshold
+        threshold = "" if self.threshold is None else self.describe_threshold()
+        if self.is_chain:
             rules = CHAINS[self.kind].joiner.join(map(str, self.simple_rules))
-            return f"{rules}; {note}" if note else rules
-        words = self._name_verdicts()
-        lines = [node.format(words) for node in self.list_nodes()]
+            # The text of the rules alone would ignore the threshold.
+            return f"{rules}; {threshold}" if threshold else rules
+
+        verdicts = self._name_verdicts()
+        lines = [line.format(verdicts) for line in self.list_nodes()]
         if self.balanced:
             lines[0] += " (predicts by the mean of the environments' rates)"
-        lines[0] += f" ({note})" if note else ""
+        if threshold:
+            lines[0] += f" ({threshold})"
         return "\n".join(lines)
 
     def _name_verdicts(self) -> list[str]:
-        return ["positive" if each else "negative" for each in self.leaf_verdicts.tolist()]
+        return [
+            "positive" if is_positive else "negative" for is_positive in self.leaf_verdicts.tolist()
+        ]
 
     def _display(self) -> Display:
         """A row for each leaf of a chain, or for each node of a tree."""
-        words, kind = self._name_verdicts(), self.kind.capitalize()
+        kind = self.kind.capitalize()
         columns = ("predicts", ">samples", ">positive", ">rate")
         if self.is_chain:
-            leaves = zip(self.leaf_texts, words, self.leaves, strict=True)
-            rows = [
-                (text, word, *format_counts(*count_labels(leaf))) for text, word, leaf in leaves
-            ]
-            return Display(f"{kind}: {self}", ("leaf", *columns), rows)
+            return Display(f"{kind}: {self}", ("leaf", *columns), self._list_leaf_rows())
         if not self.splits:
             return Display(f"{kind}: {self}")
-        rows = []
-        for node in self.list_nodes():
-            text = node.indent + clip(node.text, tree_splits.WIDTH)
-            word = "" if node.leaf is None else words[node.leaf]
-            rows.append((text, word, *format_counts(*node.counts)))
-        return Display(f"{kind} of {count(len(self.leaves), 'leaf')}", ("node", *columns), rows)
+        title = f"{kind} of {count(len(self.leaves), 'leaf')}"
+        return Display(title, ("node", *columns), self._list_node_rows())
+
+    def _list_leaf_rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        leaves = zip(self.leaf_texts, self._name_verdicts(), self.leaves, strict=True)
+        for text, verdict, leaf in leaves:
+            rows.append((text, verdict, *format_counts(*count_labels(leaf))))
+        return rows
+
+    def _list_node_rows(self) -> list[tuple[str, ...]]:
+        verdicts = self._name_verdicts()
+        rows: list[tuple[str, ...]] = []
+        for line in self.list_nodes():
+            text = line.indent + clip(line.text, tree_splits.WIDTH)
+            verdict = "" if line.leaf is None else verdicts[line.leaf]
+            rows.append((text, verdict, *format_counts(*line.counts)))
+        return rows
 
     def _describe_baseline(self) -> str:
         """A model without a split."""
@@ -412,6 +499,15 @@ class Tree(CalibratedModel):
         if len(self.leaves[0][0]) > 1 and self.threshold is None:
             return f"no rule holds in every environment and does better than {always}"
         return f"no rule was found ({always})"
+
+
+@dataclass(frozen=True)
+class _FollowedRows:
+    """The leaves of rows, those that fall in several, and what they lack."""
+
+    leaves: RowNumbers
+    blend: Blend
+    unseen: Unseen
 
 
 def make_chain(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...]) -> Tree:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,8 @@ class Levels:
 @dataclass(frozen=True)
 class Dates:
     """A column of dates or times, which rules cannot use."""
+
+    missing: ClassVar[None] = None  # nobody asks for it, since no rule can use a date
 
     def __len__(self) -> int:
         return 0
