@@ -77,7 +77,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/examples",
     "doc_module": ("icscm",),
     "capture_repr": ("_repr_html_", "__str__"),
-    "ignore_repr_types": "matplotlib|NotebookFigure",  # figures are shown already
+    "ignore_repr_types": "matplotlib",  # its figures are shown already
     "reset_modules": ("matplotlib", "example_style.apply"),
     "image_scrapers": ("matplotlib",),
     "image_srcset": ["2x"],

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 
 PAGE = Path(__file__).parent / "licences.md"
-EXTRAS = {"plot": "figures", "data": "downloads of data sets", "dask": "clusters", "cuda": "GPU"}
+EXTRAS = {"data": "downloads of data sets", "dask": "clusters", "cuda": "GPU"}
 HEAD = """# Licences of dependencies
 
 icscm is under the BSD-3-Clause licence. It contains no code of other projects. It imports the

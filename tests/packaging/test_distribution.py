@@ -21,7 +21,7 @@ from icscm.datasets import make_hospitals
 from support.processes import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = "plot", "data", "dask", "cuda"
+EXTRAS = "data", "dask", "cuda"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -132,7 +132,7 @@ def test_every_extra_that_a_message_names_exists():
     named = set()
     for path in (ROOT / "src").rglob("*.py"):
         named |= set(re.findall(r"icscm\[([a-z]+)\]", path.read_text(encoding="utf-8")))
-    assert {"plot", "dask"} <= named <= set(PROJECT["optional-dependencies"])
+    assert {"data", "dask"} <= named <= set(PROJECT["optional-dependencies"])
 
 
 def test_the_licences_of_all_dependencies_are_listed():
