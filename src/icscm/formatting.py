@@ -20,6 +20,7 @@ MAX_LINE = 100
 
 # Text quoted by `repr`: an apostrophe within a word does not open a quote.
 _QUOTED = re.compile(r"""(?<![\w\\])(['"])((?:\\.|(?!\1)[^\\])*)\1""", re.DOTALL)
+_LONG_WORD = re.compile(rf"\S{{{MAX_WORD},}}")
 
 
 def clip(text: str, most: int) -> str:
@@ -30,12 +31,14 @@ def clip(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    word = max(text.split(), key=len, default=text)
-    room = most - len(text) + len(word)
-    if len(word) < len(text) and room >= _MIN_WORD:
-        return text.replace(word, clip(word, room), 1)
-    tail = most // 3
-    return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
+    longest_word = max(text.split(), key=len, default=text)
+    room_for_word = most - (len(text) - len(longest_word))
+    if len(longest_word) < len(text) and room_for_word >= _MIN_WORD:
+        return text.replace(longest_word, clip(longest_word, room_for_word), 1)
+
+    n_at_end = most // 3
+    n_at_start = most - n_at_end - 1  # one for the ellipsis
+    return f"{text[:n_at_start]}…{text[len(text) - n_at_end :]}"
 
 
 def clip_message(text: str) -> str:
@@ -46,13 +49,18 @@ def clip_message(text: str) -> str:
     """
     if len(text) <= MAX_QUOTED:
         return text
-    text = _QUOTED.sub(lambda found: f"{found[1]}{_clip_quoted(found[2])}{found[1]}", text)
-    text = re.sub(rf"\S{{{MAX_WORD},}}", lambda found: clip(found[0], MAX_WORD), text)
-    return clip(text, MAX_MESSAGE)
+    without_long_quotes = _QUOTED.sub(_clip_quoted, text)
+    without_long_words = _LONG_WORD.sub(
+        lambda word: clip(word.group(), MAX_WORD), without_long_quotes
+    )
+    return clip(without_long_words, MAX_MESSAGE)
 
 
-def _clip_quoted(text: str) -> str:
-    return clip(text, MAX_PATH if "/" in text else MAX_QUOTED)
+def _clip_quoted(quoted: re.Match[str]) -> str:
+    """Clip what stands between two quotation marks; a path may be longer than a name."""
+    mark, content = quoted.groups()
+    limit = MAX_PATH if "/" in content else MAX_QUOTED
+    return f"{mark}{clip(content, limit)}{mark}"
 
 
 def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
@@ -61,9 +69,9 @@ def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
     >>> shorten_list(list("abcdefg"))
     'a, b, c, d, e and 2 more'
     """
+    listed = separator.join(clip(item, MAX_LISTED) for item in items[:N_LISTED])
     n_more = len(items) - N_LISTED
-    shown = separator.join(clip(each, MAX_LISTED) for each in items[:N_LISTED])
-    return shown + (f" and {n_more:,} more" if n_more > 0 else "")
+    return f"{listed} and {n_more:,} more" if n_more > 0 else listed
 
 
 def count(n: int, noun: str) -> str:
@@ -82,10 +90,11 @@ def format_number(value: float) -> str:
     >>> format_number(63.0), format_number(775.6999999999999), format_number(0.123456789012345)
     ('63', '775.7', '0.123456789012345')
     """
-    if isinstance(value, float) and math.isfinite(value):
-        short = float(f"{value:.12g}")
-        value = short if math.isclose(short, value, rel_tol=1e-12) else value
-    return format_exactly(value)
+    if not isinstance(value, float) or not math.isfinite(value):
+        return format_exactly(value)
+    rounded = float(f"{value:.12g}")
+    is_rounding_error = math.isclose(rounded, value, rel_tol=1e-12)
+    return format_exactly(rounded if is_rounding_error else value)
 
 
 def format_exactly(value: float) -> str:
@@ -109,10 +118,14 @@ def format_level(level: str | float | bool) -> str:
     >>> [format_level(level) for level in ("yes", True, 2.0, "2", "", "a and b", "North East")]
     ['yes', 'True', '2', '"2"', '""', '"a and b"', 'North East']
     """
-    if isinstance(level, bool) or not isinstance(level, str):
-        return str(level) if isinstance(level, bool) else format_number(level)
-    is_plain = _PLAIN_LEVEL.fullmatch(level) and not re.search(r"\b(and|or)\b", level)
-    return level if is_plain else escape_controls(json.dumps(level, ensure_ascii=False))
+    if isinstance(level, bool):
+        return str(level)
+    if not isinstance(level, str):
+        return format_number(level)
+    joins_rules = re.search(r"\b(and|or)\b", level)
+    if _PLAIN_LEVEL.fullmatch(level) and not joins_rules:
+        return level
+    return escape_controls(json.dumps(level, ensure_ascii=False))
 
 
 def format_name(name: str | int) -> str:
@@ -132,11 +145,17 @@ def natural_key(text: str) -> list[tuple[bool, int, str]]:
     >>> sorted(["r10", "r2", "10", "b", "9"], key=natural_key)
     ['9', '10', 'b', 'r2', 'r10']
     """
-    key = []
-    for part in filter(None, re.split(r"([0-9]+)", text)):
-        digits = part.lstrip("0") if part[0] in "0123456789" else None
-        key.append((True, 0, part.casefold()) if digits is None else (False, len(digits), digits))
-    return key
+    parts = [part for part in re.split(r"([0-9]+)", text) if part]
+    return [_make_natural_key_of_part(part) for part in parts]
+
+
+def _make_natural_key_of_part(part: str) -> tuple[bool, int, str]:
+    """A number goes before a text; of two numbers the one with fewer digits is smaller."""
+    is_text = part[0] not in "0123456789"
+    if is_text:
+        return is_text, 0, part.casefold()
+    digits = part.lstrip("0")
+    return is_text, len(digits), digits
 
 
 def as_text(value: object) -> str:
@@ -152,33 +171,42 @@ def escape_controls(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    odd = {each for each in text if not each.isprintable() and each not in keep}
-    escaped = {ord(each): each.encode("unicode_escape", "surrogatepass").decode() for each in odd}
-    return text.translate(escaped)
+    unprintable = {char for char in text if not char.isprintable() and char not in keep}
+    escapes = {
+        ord(char): char.encode("unicode_escape", "surrogatepass").decode() for char in unprintable
+    }
+    return text.translate(escapes)
 
 
-def make_plain(
-    value: Any, describe: Callable[[Any], str] = lambda each: type(each).__name__
-) -> Any:
+def name_type(value: object) -> str:
+    """The type of an object, to stand for it where it cannot be written."""
+    return type(value).__name__
+
+
+def make_plain(value: Any, describe: Callable[[Any], Any] = name_type) -> Any:
     """A value that JSON can hold; other objects, such as a test, become a description.
 
     >>> make_plain({"weights": (1, float("nan")), "test": object()})
     {'weights': [1, 'nan'], 'test': 'object'}
     """
-    if hasattr(value, "to_dict") and hasattr(value, "index"):  # a pandas Series
-        value = value.to_dict()
-    elif hasattr(value, "tolist"):  # an array, or one number of it
-        value = value.tolist()
+    is_series = hasattr(value, "to_dict") and hasattr(value, "index")
+    if is_series:
+        return make_plain(value.to_dict(), describe)
+    is_array_or_number_of_it = hasattr(value, "tolist")
+    if is_array_or_number_of_it:
+        return make_plain(value.tolist(), describe)
+
     if isinstance(value, Mapping):
-        return {str(key): make_plain(each, describe) for key, each in value.items()}
+        return {str(key): make_plain(item, describe) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [make_plain(each, describe) for each in value]
+        return [make_plain(item, describe) for item in value]
     if value is None or isinstance(value, str | bool):
         return value
-    if not isinstance(value, int | float):
-        return type(value).__name__ if describe is None else describe(value)
-    is_plain = abs(value) <= MAX_WHOLE if isinstance(value, int) else math.isfinite(value)
-    return value if is_plain else str(value)
+    if isinstance(value, int):
+        return value if abs(value) <= MAX_WHOLE else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return describe(value)
 
 
 def format_json(document: Mapping[str, Any]) -> str:
@@ -192,29 +220,41 @@ def dump_json(value: Any, indent: int | None = None) -> str:
     >>> print(dump_json({"most": float("inf"), "name": "é\x9b"}))
     {"most": "inf", "name": "é\u009b"}
     """
-    layout: Any = {"ensure_ascii": False, "allow_nan": False, "indent": indent}
     try:
-        text = json.dumps(value, **layout)
-    except ValueError:  # of what is not finite
-        text = json.dumps(make_plain(value), **layout)
-    if text.isprintable() or (text.isascii() and "\x7f" not in text):
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError:  # a number that is not finite
+        text = json.dumps(make_plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
+
+    has_only_escaped_controls = text.isascii() and "\x7f" not in text
+    if text.isprintable() or has_only_escaped_controls:
         return text
     return "".join(
-        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+        char if char.isprintable() or char == "\n" else _escape_in_json(char) for char in text
     )
+
+
+def _escape_in_json(char: str) -> str:
+    return json.dumps(char).strip('"')
 
 
 def _lay_out(value: Any, *, depth: int, indent: str) -> str:
     """JSON in which long lists and objects span several lines, down to `depth` levels."""
-    is_plain = depth == 0 or not isinstance(value, Mapping | list)
-    if is_plain or len(value) < MAX_LINE:
+    if depth == 0 or not isinstance(value, Mapping | list):
+        return dump_json(value)
+    if len(value) < MAX_LINE:  # each item takes a character at least
         line = dump_json(value)
-        if is_plain or len(line) <= MAX_LINE - len(indent):
+        if len(line) <= MAX_LINE - len(indent):
             return line
-    inner, brackets = indent + "  ", "[]"
-    keys, values = [""] * len(value), value
+
+    inner_indent = indent + "  "
     if isinstance(value, Mapping):
-        brackets, keys, values = "{}", [f"{dump_json(key)}: " for key in value], value.values()
-    laid_out = (_lay_out(each, depth=depth - 1, indent=inner) for each in values)
-    joined = f",\n{inner}".join(map("".join, zip(keys, laid_out, strict=True)))
-    return f"{brackets[0]}\n{inner}{joined}\n{indent}{brackets[1]}"
+        first, last = "{", "}"
+        items = [
+            f"{dump_json(key)}: {_lay_out(item, depth=depth - 1, indent=inner_indent)}"
+            for key, item in value.items()
+        ]
+    else:
+        first, last = "[", "]"
+        items = [_lay_out(item, depth=depth - 1, indent=inner_indent) for item in value]
+    joined = f",\n{inner_indent}".join(items)
+    return f"{first}\n{inner_indent}{joined}\n{indent}{last}"
