@@ -33,6 +33,7 @@ from icscm.engine.counts import (
 from icscm.engine.counts import BinnedSplit as BinnedSplit
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store, sort_rows
 from icscm.engine.threads import split_evenly
+from icscm.model import splits as tree_splits
 
 # The bin numbers of each feature, by its number.
 Codes = Sequence[Array] | Mapping[int, Array] | Array
@@ -295,20 +296,16 @@ def negate(rule: BinnedRule) -> BinnedRule:
 def find_leaves(
     splits: Sequence[BinnedSplit], n_rows: int, find_covered: Callable[[BinnedRule], BoolArray]
 ) -> IntArray:
-    """The leaf that each of some rows falls in, given which of them a rule covers."""
-    leaves = np.empty(n_rows, dtype=np.int64)
-    waiting = {0 if splits else ~0: np.arange(n_rows)}
-    known: dict[tuple[int, bytes], BoolArray] = {}
-    for number, split in enumerate(splits):
-        key = split.rule.feature, split.rule.satisfied.tobytes()
-        if key not in known:
-            known[key] = find_covered(split.rule)
-        places = waiting.pop(number)
-        covered = known[key][places]
-        waiting[split.if_true], waiting[split.if_false] = places[~covered], places[covered]
-    for child, places in waiting.items():
-        leaves[places] = ~child
-    return leaves
+    """Find the leaf in which each of some rows falls, given which of them a rule covers."""
+    is_covered: dict[RuleKey, BoolArray] = {}  # the same rule may split several nodes
+
+    def find_true(split: BinnedSplit, rows: IntArray) -> BoolArray:
+        key = make_key(split.rule)
+        if key not in is_covered:
+            is_covered[key] = find_covered(split.rule)
+        return ~is_covered[key][rows]
+
+    return tree_splits.find_leaves(splits, n_rows, find_true=find_true)
 
 
 # Group numbers are made small again before they pass this, so that counting stays cheap.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.formatting import clip, format_name
 from icscm.model.rules import Rule, warn_of_unseen
-from icscm.model.splits import MAX_RULE, Split, decode_leaf, is_leaf
+from icscm.model.splits import MAX_RULE, Split, decode_leaf, find_leaves, is_leaf
 from icscm.tables.columns import Column, Numbers, read_column
 
 RowNumbers = NDArray[np.intp]
@@ -48,20 +48,13 @@ def read_columns(X: object, rules: Sequence[Rule]) -> tuple[Columns, Unseen]:
     return columns, unseen
 
 
-def find_leaves(splits: Sequence[Split], columns: Columns, n_rows: int) -> RowNumbers:
-    """Find the leaf of each row."""
-    leaves = np.zeros(n_rows, dtype=np.intp)
-    rows_of_node = {0: np.arange(n_rows)}
-    for number, split in enumerate(splits):  # a parent comes before its children
-        rows = rows_of_node.pop(number)
-        is_true = split.rule.judge(columns[split.rule.feature].take(rows))
-        rows_of_child = {split.if_true: rows[is_true], split.if_false: rows[~is_true]}
-        for child, its_rows in rows_of_child.items():
-            if is_leaf(child):
-                leaves[its_rows] = decode_leaf(child)
-            else:
-                rows_of_node[child] = its_rows
-    return leaves
+def follow_splits(splits: Sequence[Split], columns: Columns, n_rows: int) -> RowNumbers:
+    """Find the leaf of each row of some columns."""
+
+    def find_true(split: Split, rows: RowNumbers) -> BoolArray:
+        return split.rule.judge(columns[split.rule.feature].take(rows))
+
+    return find_leaves(splits, n_rows, find_true=find_true)
 
 
 # --- rows that fall in several leaves -------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Splits and leaves of a tree: their shape, walks over them, and their text.
 
 A tree is flat, so that no depth is too deep. A child is a split if its number is at least 0, and
-leaf `~number` if it is below (`is_leaf`, `encode_leaf`,
-`decode_leaf`):
+leaf `~number` if it is below (`is_leaf`, `encode_leaf`, `decode_leaf`):
 
     split 0: age > 63 --true--> split 1: smoker == yes --true--> -1, leaf 0
         |false                      |false
@@ -19,11 +18,12 @@ true:
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm._types import BoolArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip, count
 from icscm.model.rules import Rule, add_rule
@@ -87,6 +87,49 @@ def encode_leaf(number: int) -> int:
 def decode_leaf(child: int) -> int:
     """Return the number of the leaf that a child stands for."""
     return ~child
+
+
+class Fork(Protocol):
+    """A split of any kind: where its rows go. A leaf is encoded, see `encode_leaf`."""
+
+    @property
+    def if_true(self) -> int: ...
+
+    @property
+    def if_false(self) -> int: ...
+
+
+AnySplit = TypeVar("AnySplit", bound=Fork)
+
+
+def find_leaves(
+    splits: Sequence[AnySplit],
+    n_rows: int,
+    *,
+    find_true: Callable[[AnySplit, NDArray[np.intp]], BoolArray],
+) -> NDArray[np.intp]:
+    """Find the leaf in which each row falls.
+
+    Parameters
+    ----------
+    splits : sequence
+        The splits of a tree, a parent before its children.
+    n_rows : int
+        The number of rows.
+    find_true : callable
+        Finds of which of some rows, given by number, the rule of a split is true.
+    """
+    leaves = np.zeros(n_rows, dtype=np.intp)
+    rows_of_split = {0: np.arange(n_rows)}
+    for number, split in enumerate(splits):
+        rows = rows_of_split.pop(number)
+        is_true = find_true(split, rows)
+        for child, its_rows in ((split.if_true, rows[is_true]), (split.if_false, rows[~is_true])):
+            if is_leaf(child):
+                leaves[its_rows] = decode_leaf(child)
+            else:
+                rows_of_split[child] = its_rows
+    return leaves
 
 
 def make_chain_splits(kind: str, rules: Sequence[Rule]) -> tuple[Split, ...]:

@@ -197,7 +197,7 @@ class Tree(CalibratedModel):
         blend : Blend
             Rows that lack a value which never was missing at fitting, and their probabilities.
         """
-        leaves = routes.find_leaves(self.splits, columns, n_rows)
+        leaves = routes.follow_splits(self.splits, columns, n_rows)
         can_be_unsure = any(rule.is_unsure and rule.feature in unseen for rule in self.rules)
         if not can_be_unsure:
             return leaves, routes.NO_BLEND
