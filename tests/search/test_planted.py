@@ -9,8 +9,8 @@ import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier, _constants
 from icscm.engine.pieces import count_patterns
+from icscm.engine.reasons import REASONS
 from icscm.model.splits import freeze_counts
-from icscm.search.candidates import REASONS
 from icscm.search.patterns import Patterns
 from icscm.search.pruning import prune
 from icscm.search.view import ConjunctionView

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier
+from icscm.engine.reasons import REASONS
 from icscm.model.rules import ThresholdRule
-from icscm.search.candidates import REASONS
 from icscm.search.trace import Scan
 from icscm.stats.independence import make_test
 from support.fitting import fit_quietly

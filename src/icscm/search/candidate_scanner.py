@@ -17,9 +17,9 @@ import numpy as np
 from icscm._types import CountArray
 from icscm.engine.counts import CountCube
 from icscm.engine.leaf_tables import make_utility
+from icscm.engine.reasons import Reason
 from icscm.search.candidates import (
     CandidateBlock,
-    Reason,
     find_dependent,
     make_block,
     reject_by_counts,

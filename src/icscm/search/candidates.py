@@ -10,7 +10,6 @@ A *block* holds all rules on some columns in parallel arrays, and a rule is an i
 """
 
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -19,25 +18,14 @@ from numpy.typing import NDArray
 from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine.counts import Cut
 from icscm.engine.leaf_tables import LeafTables, Utility
+from icscm.engine.reasons import Reason
 from icscm.search.nodes import Node
 from icscm.search.settings import Settings
 from icscm.stats.criteria import Criterion
 from icscm.stats.replication import find_replicated
 
-
-class Reason(IntEnum):
-    """Why a candidate is rejected; where several reasons hold, the first of them is recorded."""
-
-    DEPENDENT = 0  # the outcome in its leaf depends on the environment: criterion (i)
-    SMALL = 1  # it covers, or leaves uncovered, too few rows to be tested
-    UNREPLICATED = 2  # too few environments have information on it
-    UNHELPFUL = 3  # its utility is too low, or may be due to chance
-
-
 # What stands in the place of a reason if there is none.
 NOT_REJECTED: Final = -1
-# The reasons as the trace and the reports name them, by number.
-REASONS: Final = tuple(reason.name.lower() for reason in Reason)
 
 
 @dataclass(frozen=True)

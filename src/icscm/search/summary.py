@@ -18,7 +18,8 @@ import numpy as np
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import Array, CountArray, IntArray
 from icscm.engine.counts import Cut, Shortlist
-from icscm.search.candidates import NOT_REJECTED, REASONS, CandidateBlock
+from icscm.engine.reasons import REASONS
+from icscm.search.candidates import NOT_REJECTED, CandidateBlock
 from icscm.search.nodes import Node
 
 

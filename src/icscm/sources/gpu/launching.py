@@ -12,6 +12,7 @@ import numpy as np
 
 from icscm._types import Array
 from icscm.engine.counts import CandidateCriteria
+from icscm.engine.reasons import REASONS, Reason
 from icscm.engine.stores import Rows
 
 # Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds: see `kernels.cu`.
@@ -19,8 +20,11 @@ CHUNK_BITS = 128
 TILE_BITS = 128 * CHUNK_BITS
 
 # The outcomes of a candidate, as numbered by the kernels.
-CODES = ("none", "allowed", "dependent", "small", "unreplicated", "unhelpful", "open")
-NONE, ALLOWED, DEPENDENT, _, _, _, OPEN = range(len(CODES))
+CODES = ("none", "allowed", *REASONS, "open")
+NONE = CODES.index("none")
+ALLOWED = CODES.index("allowed")
+DEPENDENT = CODES.index(Reason.DEPENDENT.name.lower())
+OPEN = CODES.index("open")
 REJECTED = range(DEPENDENT, OPEN)
 TESTS = ("none", "pearson", "yates", "g")
 
