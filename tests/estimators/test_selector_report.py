@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from icscm import InvariantFeatureSelector
 from icscm.exceptions import IcscmError
-from icscm.report.texts import write_lines, write_text
+from icscm.report.wording.screening import LIMITS, describe_price
 from icscm.stats.random_effects import pool_effects
 from icscm.validation.path import tolerance_path
 from icscm.validation.screening import validate_screen
@@ -110,8 +110,8 @@ def test_a_path_needs_environments_and_tolerances(data):
 
 
 def test_the_price_is_the_coefficient_of_variation():
-    assert "by 20% if it carries all of it" in write_text("price", tolerance=0.04)
-    assert "by 63% if a tenth" in write_text("price", tolerance=0.04)
+    assert "by 20% if it carries all of it" in describe_price(0.04)
+    assert "by 63% if a tenth" in describe_price(0.04)
 
 
 def test_pooled_effects_equal_the_closed_form():
@@ -178,7 +178,7 @@ def test_the_summary_holds_everything_as_json(selector, path, validation):
     assert [each["without"] for each in found["costs"]][1:] == selector.rejected_
     assert len(found["path"]) == 3
     assert len(found["validation"]["environments"]) == 4
-    assert found["limits_of_the_screen"] == write_lines("limits_of_the_screen")
+    assert found["limits_of_the_screen"] == list(LIMITS)
     assert repr(report).startswith("<icscm report: ")
 
 
@@ -204,7 +204,7 @@ def test_the_page_shows_verdicts_forests_costs_and_limits(selector, path, valida
         selector.rejected_
     )
     assert page.count("95% prediction interval</small>") == n_forests
-    for sentence in write_lines("limits_of_the_screen"):
+    for sentence in LIMITS:
         assert sentence in page
     assert not re.search(r"https?://(?!www\.w3\.org)", page)
 

@@ -14,11 +14,14 @@ from sklearn.metrics import roc_auc_score
 from icscm import ICSCMClassifier, SCMClassifier, stability_selection
 from icscm.exceptions import ContraryLeafWarning, IcscmError
 from icscm.model.tree import make_chain
+from icscm.report.content.errors import make_errors
+from icscm.report.content.leaves import make_leaves
+from icscm.report.content.model import ModelSize
 from icscm.report.formatting import make_names
-from icscm.report.sections.leaves import describe_errors, describe_leaves, make_requirement
-from icscm.report.summary import list_facts, make_summary
+from icscm.report.summary import make_summary
 from icscm.report.terminal import render_summary
-from icscm.report.texts import write_text
+from icscm.report.wording.headline import list_facts
+from icscm.report.wording.requirement import describe_bounds
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
 from support.fitting import PAPER
@@ -285,18 +288,18 @@ def test_the_worst_environment_is_not_one_of_two_samples():
     def find(*counts):
         wrong, totals = zip(*counts, strict=True)
         model, names = make_model(totals, wrong), make_names(range(len(counts)), (0, 1))
-        errors = describe_errors(model, names)
-        ends = errors["worst"], errors["best"]
-        return tuple(each and int(each["environment"]) for each in ends)
+        errors = make_errors(model, names)
+        ends = errors.worst, errors.best
+        return tuple(each and int(each.environment) for each in ends)
 
     assert find((2, 2), (30, 100), (20, 100)) == (1, 2)
     assert find((1, 2), (0, 3)) == (0, 1)
     assert find((1, 2), (0, 3), (9, 90)) == (None, None)
     assert find((4, 40)) == (None, None)
     model = make_model([2, 100, 100], [2, 30, 20])
-    errors = describe_errors(model, make_names(("tiny", "big", "other"), (0, 1)))
-    named = {"noun": "rule", "text": str(model), "n_rules": 0, "discarded": None, "threshold": None}
-    text = dict(list_facts({"model": named, "leaves": [], "errors": errors}))["In training"]
+    errors = make_errors(model, make_names(("tiny", "big", "other"), (0, 1)))
+    size = ModelSize(noun="rule", text=str(model), n_rules=0, threshold=None)
+    text = dict(list_facts(size, errors, [], name="no rule"))["In training"]
     assert "worst in environment big, 30.0% of 100 samples, best in other, 20.0% of 100" in text
 
 
@@ -325,8 +328,7 @@ def test_no_vacuous_bound():
         model = make_chain("conjunction", (), (leaf,))
         names = make_names(("a", "b"), (0, 1))
         verdicts = make_verdicts([leaf], make_test("chi2"), 0.05, 0.05)
-        leaves = describe_leaves(model, names, verdicts)
-        return write_text("bounds", leaves=leaves, requirement=make_requirement(names))
+        return describe_bounds(make_leaves(model, names, verdicts), margin="5 points")
 
     assert "still possible" not in describe(((5, 0), (5, 0)))
     assert "a difference of 11.5 points is still possible." in describe(((50, 50), (50, 50)))

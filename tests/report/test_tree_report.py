@@ -3,7 +3,6 @@
 import json
 from html.parser import HTMLParser
 from io import StringIO
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,11 +18,13 @@ from icscm.exceptions import IcscmError
 from icscm.model.rules import ThresholdRule
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
+from icscm.report.content.nodes import RatioExtreme
 from icscm.report.drawing import Limits, draw_nodes
 from icscm.report.figures import draw_model
-from icscm.report.formatting import format_ends, format_share
+from icscm.report.formatting import format_share, make_names
 from icscm.report.page import MAX_HTML_BYTES, Report, escape_markdown, make_report
 from icscm.report.terminal import render_blocks, render_summary
+from icscm.report.wording.ranges import describe_range
 from icscm.validation.path import tolerance_path
 from support.drawings import find_curves, list_shapes
 from support.reports import (
@@ -408,9 +409,10 @@ def test_long_names_keep_the_indent_and_the_relation_of_a_node():
 
 def test_odds_ratios_of_empty_cells_are_bounds():
     """A cell without samples gave an odds ratio of 1e+09 in reports of trees."""
-    ends = {"lowest": {"odds_ratio": 1e-9}, "highest": {"odds_ratio": 1e9}}
-    names = SimpleNamespace(describe_place=lambda each: "a site")
-    assert format_ends(ends, names, "odds_ratio") == "below 0.001 (a site) to above 1,000 (a site)"
+    names = make_names(["a", "b"], (0, 1), environment="site")
+    lowest = RatioExtreme(environment="a", n=9, odds_ratio=1e-9)
+    highest = RatioExtreme(environment="b", n=9, odds_ratio=1e9)
+    assert describe_range(lowest, highest, names) == "below 0.001 (site a) to above 1,000 (site b)"
 
 
 def test_titles_of_columns_are_whole_in_80_columns(tree):

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.datasets import make_hospitals
 from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.report.content.paths import make_path
 from icscm.report.formatting import make_names
-from icscm.report.summary import describe_path
 from icscm.sources import open_memory
 from icscm.validation.path import DEFAULT_ALPHAS, alpha_path, compute_alpha_path
 from support.reports import find_path, fit, fit_reported, make_shifted, make_simulation
@@ -60,10 +60,10 @@ def test_a_model_that_returns_is_counted_once(simulation):
     path = find_path(learner, *samples, alphas=[1e-6, 0.001, 0.5])
     path = replace(path, points=(*path.points, replace(path.points[0], value=0.9)))
     names = make_names(learner.trace_.environments, (0, 1))
-    found = describe_path(path, names, {"criterion": "independence"})
+    content = make_path(path, names)
     n_models = len({str(each.model) for each in path.points})
     assert len(path.groups) == n_models + 1
-    assert found["n_models"] == n_models
+    assert content.n_models == n_models
 
 
 @pytest.mark.parametrize("alpha", [0.03, "auto"])

@@ -89,7 +89,7 @@ def list_data_facts(
     data: Path, labels: Roles, n_rows: int, n_positive: int, n_columns: int, n_environments: int
 ) -> list[list[str]]:
     """The first lines of a command: its data, as terms and texts."""
-    from icscm.report.texts import write_lines
+    from icscm.report.wording import data as wording
 
     by_name: dict[str | None, list[str]] = {}
     for old, new in labels.renamed.items():
@@ -98,16 +98,25 @@ def list_data_facts(
     misread: dict[str, dict[str, int]] = {}  # texts that were read as missing, by column
     for (column, text), n in labels.misread.items():
         misread.setdefault(text, {})[column] = n
-    content = {
-        "data": name_data(data),
-        "labels": labels,
-        "sizes": (n_rows, n_positive, n_columns, n_environments),
-        "excluded": by_name.pop(None, []),
-        "merged": by_name,
-        "misread": sorted(misread.items(), key=lambda each: -sum(each[1].values())),
-        "is_default": any(text in misread for text in MISSING_TEXTS),
-    }
-    return [line.split(": ", 1) for line in write_lines("data", **content)]
+    excluded = by_name.pop(None, [])
+    return [
+        *wording.describe_table(
+            name_data(data),
+            n_rows=n_rows,
+            n_columns=n_columns,
+            positive=labels.positive_text,
+            n_positive=n_positive,
+        ),
+        *wording.describe_environments(labels.environment, n_environments),
+        *wording.describe_groups(labels.group),
+        *wording.describe_dropped_rows(labels.n_dropped),
+        *wording.describe_excluded_environments(labels.n_excluded, excluded),
+        *wording.describe_merged_environments(by_name),
+        *wording.describe_missing_texts(
+            sorted(misread.items(), key=lambda each: -sum(each[1].values())),
+            has_defaults=any(text in misread for text in MISSING_TEXTS),
+        ),
+    ]
 
 
 @contextmanager

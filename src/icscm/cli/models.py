@@ -71,26 +71,26 @@ def render_saved(saved: SavedModel, most: int | None) -> Iterator[RenderableType
     from icscm.model.forest import Forest, describe_size
     from icscm.model.saved import get_table_settings, list_used
     from icscm.model.splits import CHAINS
+    from icscm.report.content.errors import make_errors
+    from icscm.report.content.leaves import make_leaves
+    from icscm.report.content.model import ModelSize, find_noun
     from icscm.report.formatting import make_names
-    from icscm.report.sections.leaves import describe_errors, describe_leaves
-    from icscm.report.summary import list_facts
+    from icscm.report.wording.headline import list_facts
 
     model, is_chain = saved.model, saved.model.kind in CHAINS
     names = make_names(saved.environments or ("all",), saved.classes)
     size, facts = describe_size(model), []
     leaves: list[Any] = []
     if not isinstance(model, Forest):
-        leaves = describe_leaves(model, names)
-        described = {
-            "noun": "rule" if is_chain else model.kind,
-            "text": str(model),
-            "name": size,
-            "n_rules": len(model.rules),
-            "discarded": None,
-            "threshold": model.threshold,
-        }
-        errors = describe_errors(model, names, saved.settings.get("p", 1.0))
-        facts = list_facts({"model": described, "leaves": leaves, "errors": errors})
+        leaves = make_leaves(model, names)
+        described = ModelSize(
+            noun=find_noun(model),
+            text=str(model),
+            n_rules=len(model.rules),
+            threshold=model.threshold,
+        )
+        errors = make_errors(model, names, saved.settings.get("p", 1.0))
+        facts = list_facts(described, errors, leaves, name=size)
         leaves = list(zip(leaves, model.leaf_probabilities().tolist(), strict=True))
     table = get_table_settings(saved)
     content = {

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from icscm._types import FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.forest import Forest
-from icscm.report.sections.leaves import AFTERWARDS_ALPHA
+from icscm.report.content.leaves import AFTERWARDS_ALPHA
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import make_expectations
 from icscm.stats.splits import measure_effects
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
     from icscm.drawing import Figure
-    from icscm.report.formatting import Describable
+    from icscm.report.content.validation import ValidationRecord
     from icscm.report.importances import PermutationImportance
     from icscm.report.page import Report
     from icscm.report.path import Path
@@ -149,7 +149,7 @@ class DescribingMixin:
         target: str | None = None,
         environment: str | None = None,
         path: Path | None = None,
-        validation: Describable | None = None,
+        validation: ValidationRecord | None = None,
         stability: Any = None,
         importances: PermutationImportance | None = None,
     ) -> Report:

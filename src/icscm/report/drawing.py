@@ -35,6 +35,7 @@ from icscm.drawing.shapes import Panel
 from icscm.drawing.svg import render_panel
 from icscm.formatting import clip, natural_key
 from icscm.report.formatting import Plain, format_ratio, format_share, format_span
+from icscm.report.wording.evaluation import describe_decisions
 
 # Characters of the columns that leave along a path.
 _MAX_REJECTED: Final = 26
@@ -313,7 +314,6 @@ def draw_decisions(found: Plain, limits: Limits) -> Plain:
     overall, thresholds = found.get("overall"), found.get("thresholds")
     if not overall or not thresholds:
         return {"panels": [], "decision_text": ""}
-    from icscm.report.texts import write_text  # learners need no templates
 
     total = _make_decision_curves(overall)
     shown = found["environments"][: limits.environments]
@@ -325,7 +325,9 @@ def draw_decisions(found: Plain, limits: Limits) -> Plain:
         plots["gain"] = plot_gain(total, environments, thresholds)
     return {
         "panels": [DrawnCurves(name, draw_curves(plot)) for name, plot in plots.items()],
-        "decision_text": write_text("decisions", found=found),
+        "decision_text": describe_decisions(
+            thresholds, overall["net_benefit"], overall["treat_all"]
+        ),
     }
 
 

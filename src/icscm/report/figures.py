@@ -17,7 +17,7 @@ from icscm.parameters import allow, check_value
 from icscm.report.drawing import choose_largest, make_totals_classes
 from icscm.report.formatting import Plain, format_p, format_share
 from icscm.report.summary import make_summary
-from icscm.report.texts import write_text
+from icscm.report.wording.leaves import describe_figure
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 # Environments that are drawn; of more, the largest.
@@ -48,7 +48,7 @@ def draw_model(
         panel = draw_tree(_describe_tree(summary, order))
     else:
         raise IcscmError("a forest has no single tree to draw; its report describes it")
-    return Figure(panel, write_text("figure", **summary))
+    return Figure(panel, describe_figure(summary["model"]["sentence"], summary["leaves"]))
 
 
 def _describe_tree(summary: Plain, order: str) -> TreeDrawing:

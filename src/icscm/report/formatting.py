@@ -3,34 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-
-from icscm._constants import VERDICT_CONFIDENCE
-from icscm._lazy import special
-from icscm.formatting import as_text, count, format_number
-from icscm.model.splits import LeafCounts
-from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, compute_wilson
+from icscm.formatting import as_text, format_number
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 Plain = dict[str, Any]
 
 
-class Describable(Protocol):
-    """A result that a report shows, such as a validation: it describes itself."""
-
-    def to_dict(self) -> Plain: ...
-
-
-SHARES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
-MISSING = '"missing: true" means that a missing value counts as true for the rule.'
-
-# The meaning of each conclusion, the best first.
-CONCLUSIONS = {
-    INVARIANT: "No heterogeneity was found, and the data rule out a difference beyond the margin.",
-    NOT_INVARIANT: "The rate differs between environments by more than chance explains.",
-    TOO_LITTLE_DATA: "No heterogeneity was found, but a difference beyond the margin is possible.",
-}
+# Conclusions on leaves, the best first.
+CONCLUSIONS = (INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA)
 
 
 @dataclass(frozen=True)
@@ -58,9 +40,8 @@ class Names:
         is_named = self.column not in (None, "environment")
         return f"environment ({self.column})" if is_named else "environment"
 
-    def describe_place(self, environment: Plain) -> str:
+    def describe_place(self, label: str) -> str:
         """An environment in a sentence: `hospital 3`, but not `hospital Hospital 3`."""
-        label: str = environment["environment"]
         column = self.column or "environment"
         return label if label.lower().startswith(column.lower()) else f"{column} {label}"
 
@@ -235,28 +216,9 @@ def format_value(value: Any) -> str:
     return format_number(value) if isinstance(value, int | float) else str(value)
 
 
-def format_metrics(errors: Plain) -> str:
-    """AUC, sensitivity, specificity and PPV."""
-    shares = [] if errors["is_out_of_bag"] else SHARES.items()
-    texts = [f"{name} {format_share(errors[key])}" for key, name in shares]
-    return ", ".join([*([f"AUC {errors['auc']:.3f}"] if errors["auc"] else []), *texts])
-
-
-def format_error(fields: Plain) -> str:
-    """The error rate and the number of samples."""
-    return f"{format_share(fields['error'])} of {count(fields['n'], 'sample')}"
-
-
 def format_detectable(difference: float | None) -> str:
     """A minimum detectable difference; None is larger than 100 points."""
     return "more than 100 points" if difference is None else format_points(difference)
-
-
-def format_ends(fields: Plain, names: Names, key: str) -> str:
-    """The lowest and the highest rate or odds ratio, each with its environment."""
-    form = format_share if key == "rate" else format_ratio
-    ends = fields["lowest"], fields["highest"]
-    return " to ".join(f"{form(each[key])} ({names.describe_place(each)})" for each in ends)
 
 
 def format_variation(share: float) -> str:
@@ -303,34 +265,3 @@ def make_names(
     negative, positive = map(as_text, classes)
     column = as_text(environment) if environment else None
     return Names(as_text(target or "label"), column, (negative, positive), texts)
-
-
-def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[list[float] | None]:
-    """Wilson's interval of each rate, as in the verdicts; None without samples."""
-    z = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2))
-    low, high = compute_wilson(np.asarray(positives), np.asarray(sizes), z)
-    ends = zip(sizes, low.tolist(), high.tolist(), strict=True)
-    return [[start, end] if n else None for n, start, end in ends]
-
-
-def describe_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Plain]:
-    """Number of samples, positives, rate and interval of each group."""
-    intervals = compute_intervals(positives, sizes)
-    return [
-        {"n": n, "n_positive": k, "rate": k / n if n else None, "rate_interval": interval}
-        for k, n, interval in zip(positives, sizes, intervals, strict=True)
-    ]
-
-
-def describe_counts(counts: LeafCounts, names: Names) -> tuple[Plain, list[Plain]]:
-    """Rate and interval over all environments, and in each of them."""
-    sizes = [negative + positive for negative, positive in zip(*counts, strict=True)]
-    (overall,) = describe_rates([sum(counts[1])], [sum(sizes)])
-    rates = describe_rates(counts[1], sizes)
-    pairs = zip(names.environments, rates, strict=True)
-    return overall, [{"environment": name, **rate} for name, rate in pairs]
-
-
-def count_samples(counts: LeafCounts) -> int:
-    """Number of samples in a leaf."""
-    return sum(map(sum, counts))

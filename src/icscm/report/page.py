@@ -22,7 +22,7 @@ from icscm.drawing.style import make_page_style
 from icscm.exceptions import IcscmError
 from icscm.formatting import dump_json
 from icscm.model.saved import Learner
-from icscm.report import texts
+from icscm.report.content.rates import find_extreme_rows
 from icscm.report.drawing import (
     Limits,
     choose_largest,
@@ -35,9 +35,10 @@ from icscm.report.drawing import (
     draw_tolerance_path,
     make_plot,
 )
-from icscm.report.formatting import Plain, format_conclusions, format_span
-from icscm.report.sections.nodes import list_rejecting
-from icscm.report.summary import format_range, make_summary
+from icscm.report.formatting import Plain, format_conclusions, format_share, format_span
+from icscm.report.rendering import make_environment
+from icscm.report.summary import make_content_and_summary
+from icscm.report.wording.tripod import Item, fill_checklist
 from icscm.writing import check_free, write_text
 
 # The largest size of a page, for any data: mail and review systems reject larger ones.
@@ -52,9 +53,12 @@ class Report:
     ----------
     summary : dict
         The value of `icscm.report.summary.make_summary`, which describes it.
+    checklist : tuple of Item, optional
+        The items of TRIPOD+AI.
     """
 
     summary: Plain
+    checklist: tuple[Item, ...] = ()
 
     def to_dict(self) -> Plain:
         """The whole content of the report.
@@ -109,8 +113,7 @@ class Report:
         str
             A table of the items; those that only the authors know are left open.
         """
-        rows = [line.split(" | ", 2) for line in texts.write_lines("tripod", **self.summary)]
-        content = {**self.summary, "rows": rows}
+        content = {**self.summary, "rows": self.checklist}
         page = render_page("tripod.html", lambda _: content) if as_html else ""
         return page or render_template("tripod.md", content)
 
@@ -159,7 +162,7 @@ class Report:
 
 def make_frame(sentence: str, page: str) -> str:
     """A page within another, and a sentence where frames are not shown."""
-    template = texts.make_environment(0, autoescape=True).get_template("frame.html")
+    template = make_environment(0, autoescape=True).get_template("frame.html")
     return template.render(sentence=sentence, page=page)
 
 
@@ -191,7 +194,8 @@ def make_report(learner: Learner, **options: Any) -> Report:
     >>> report.to_dict()["headline"]["error"]["answer"]
     'AUC 0.912 in training'
     """
-    return Report(make_summary(learner, **options))
+    content, summary = make_content_and_summary(learner, **options)
+    return Report(summary, tuple(fill_checklist(content)))
 
 
 def render_markdown(summary: Plain, *, brief: bool = False, with_rejected: bool = False) -> str:
@@ -202,7 +206,7 @@ def render_markdown(summary: Plain, *, brief: bool = False, with_rejected: bool 
 
 def render_template(name: str, content: Plain) -> str:
     """Markdown from its template."""
-    environment = texts.make_environment(Limits().characters, finalize=escape_markdown)
+    environment = make_environment(Limits().characters, finalize=escape_markdown)
     return environment.get_template(name).render(content).strip() + "\n"
 
 
@@ -223,7 +227,7 @@ def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
     limits, page = None, ""
     while limits is None or (len(page.encode()) > MAX_HTML_BYTES and limits != limits.halve()):
         limits = Limits() if limits is None else limits.halve()
-        template = texts.make_environment(limits.characters, autoescape=True).get_template(name)
+        template = make_environment(limits.characters, autoescape=True).get_template(name)
         page = template.render(lay_out(limits), style=style, script=script, policy=policy)
     return page
 
@@ -264,6 +268,23 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         "levels": [_lay_out_model(each, limits) for each in path["models"]] if is_alpha else [],
         "path_drawing": path and not is_alpha and draw_tolerance_path(path["points"]),
     }
+
+
+def list_rejecting(nodes: Plain) -> list[Plain]:
+    """Return the scans that list rejected candidates, not leaves that ended for other reasons."""
+    scans = nodes["scans"]
+    if nodes["invariance"] is not None and len(scans) > 1:
+        scans = [each for each in scans if each["end"] in (None, "rejected")]
+    return [each for each in scans if each["rejected"]]
+
+
+def format_range(environments: Sequence[Plain]) -> str:
+    """Return the rates in the training environments, from the lowest to the highest."""
+    rates, sizes = [each["rate"] for each in environments], [each["n"] for each in environments]
+    ends = find_extreme_rows(rates, sizes)
+    if ends is None:
+        return "no sample"
+    return " to ".join(format_share(rates[i]) for i in ends)
 
 
 def _lay_out_new_environments(

@@ -18,9 +18,10 @@ from icscm.drawing import Figure
 from icscm.drawing.path import ScoreLine, ScorePath, draw_path, draw_scores, write_tolerance
 from icscm.drawing.shapes import Role, place_beside
 from icscm.formatting import clip, format_name, format_number
+from icscm.report.content.nodes import measure_effect
 from icscm.report.drawing import join_points
 from icscm.report.formatting import Plain, format_score
-from icscm.report.sections.nodes import measure_effect
+from icscm.report.wording.paths import CAUTION
 from icscm.stats.splits import compute_rate_heterogeneity
 
 if TYPE_CHECKING:
@@ -235,9 +236,7 @@ class Path(DisplayMixin):
         columns = "tolerance", "leave (-), enter (+)", ">leaves", ">deviance", ">varies"
         if not has_scores:
             return Display(line, columns, rows)
-        from icscm.report.texts import write_text  # learners need no templates
-
-        caution = fill(write_text("path_caution"), 80)
+        caution = fill(CAUTION, 80)
         return Display(f"{line}\n{caution}", (*columns, ">AUC out", ">worst"), rows)
 
 

@@ -45,7 +45,7 @@ from icscm.report.page import Report, render_page, render_template
 from icscm.report.path import ScoredPoint
 from icscm.report.summary import ABOUT
 from icscm.report.terminal import render_blocks
-from icscm.report.texts import write_lines, write_text
+from icscm.report.wording.screening import LIMITS, describe_price, describe_screen
 from icscm.stats.random_effects import pool_effects
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class ScreenPath(DisplayMixin):
         return Figure(draw_scores(path), "AUC along the tolerance of the screen.")
 
     def _display(self) -> Display:
-        price = write_text("price", tolerance=self.own)
+        price = describe_price(self.own)
         return display_frame(fill(f"From loose to strict. {price}", 80), self.to_frame())
 
 
@@ -269,8 +269,9 @@ def make_screen_report(
         path = make_screen_path(*frames, SCREEN_TOLERANCES, selector.tolerance)
     verdicts = [each["verdict"] for each in columns]
     counts = {verdict: verdicts.count(verdict) for verdict in _ORDER}
-    sizes = {"n": counts["rejected"], "n_columns": len(columns), "tolerance": selector.tolerance}
-    sentence = write_text("screen_sentence", **sizes)
+    sentence = describe_screen(
+        counts["rejected"], n_columns=len(columns), tolerance=selector.tolerance
+    )
     summary: Plain = {
         "about": ABOUT,
         "model": {"name": sentence.removesuffix("."), "sentence": sentence},
@@ -285,10 +286,10 @@ def make_screen_report(
         "rejected": make_plain([*selector.rejected_], str),
         "columns": columns,
         "costs": [*_describe_costs(selector.rounds_, selector.screen_)],
-        "price": write_text("price", tolerance=selector.tolerance),
+        "price": describe_price(selector.tolerance),
         "path": None if path is None else path.describe_points(),
         "validation": None if validation is None else validation.to_dict(),
-        "limits_of_the_screen": write_lines("limits_of_the_screen"),
+        "limits_of_the_screen": list(LIMITS),
     }
     return ScreenReport(summary)
 

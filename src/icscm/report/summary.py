@@ -1,7 +1,8 @@
 """A fitted learner as one dict of sections: everything that a report shows, before any layout.
 
-`make_summary` returns values that JSON can hold, the same sections for rule sets, trees and
-forests. `nodes`, `leaves` and `errors` are made in `icscm.report.sections`, the others here.
+`make_summary` joins the records of `icscm.report.content` and the sentences of
+`icscm.report.wording`. Its values are those that JSON can hold, in the same sections for rule sets,
+trees and forests:
 
 - `about`: package, version and the version of this layout (`schema`).
 - `task`: data, rows, columns, label, environments with their rates, settings with their meanings,
@@ -31,391 +32,508 @@ Rates are shares between 0 and 1, intervals pairs of them. Names come from users
 do not print are escaped.
 """
 
-from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
-import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
+from icscm._constants import VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._version import __version__
-from icscm.exceptions import IcscmError, Parameter, Words
-from icscm.formatting import as_text, format_name, make_plain
-from icscm.model.saved import Learner, check_fitted
-from icscm.model.splits import LeafCounts
-from icscm.parameters import get_spec
-from icscm.report import formatting
-from icscm.report.formatting import Describable, Names, Plain, count_samples
-from icscm.report.importances import PermutationImportance
-from icscm.report.sections import leaves as of_leaves
-from icscm.report.sections.nodes import describe_nodes, walk_nodes
-from icscm.report.texts import write_lines, write_text
-from icscm.stats.new_environments import CONFIDENCE, make_expectations
-from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+from icscm.exceptions import Words
+from icscm.model.saved import Learner
+from icscm.report.content.errors import ErrorInEnvironment, Errors
+from icscm.report.content.learner import LearnerContent, make_learner_content
+from icscm.report.content.leaves import Leaf
+from icscm.report.content.model import ColumnUse, Discarded
+from icscm.report.content.nodes import (
+    ChosenRule,
+    ChosenSplit,
+    RejectedCandidate,
+    RuleCandidate,
+    ScanContent,
+    ScanSize,
+    SplitCandidate,
+)
+from icscm.report.content.paths import LevelModel
+from icscm.report.formatting import Names, Plain
+from icscm.report.wording import headline as headlines
+from icscm.report.wording.advice import list_not_shown, list_shown, list_warnings
+from icscm.report.wording.importances import describe_importances
+from icscm.report.wording.intervals import describe_new_environments, describe_unknown_intervals
+from icscm.report.wording.leaves import explain_leaf
+from icscm.report.wording.model import (
+    MISSING,
+    describe_model,
+    describe_worst,
+    explain_discarded,
+    judge_discarded,
+    name_model,
+)
+from icscm.report.wording.paths import CAUTION, describe_path, explain_alpha
+from icscm.report.wording.ranges import describe_outliers, describe_variation
+from icscm.report.wording.rejections import (
+    describe_pruning,
+    describe_rejections,
+    explain_rejection,
+)
+from icscm.report.wording.requirement import (
+    describe_bounds,
+    describe_margin,
+    describe_null_hypothesis,
+    describe_requirement,
+    describe_tests,
+)
+from icscm.report.wording.stability import describe_stability
+from icscm.report.wording.suggestions import list_suggestions
+from icscm.search.records import STOP_REASONS
 
-if TYPE_CHECKING:
-    from icscm.report.path import Path, PathPoint
-
-DroppedColumns = Mapping[Any, str] | Iterable[tuple[str | int, str]]
-
-# Fields of a leaf that depend on the level, or are long.
-_LEFT_OUT = ("environments", "explanation", "conclusion", "detectable", "difference_interval")
 # The schema is raised when a key is renamed or changes its meaning.
 ABOUT: Plain = {"package": "icscm", "version": __version__, "schema": 2}
+# Fields of a leaf that depend on the level, or are long.
+NOT_IN_PATHS = ("environments", "explanation", "conclusion", "detectable", "difference_interval")
+UNVALIDATED = "icscm.leave_one_environment_out measures it"
 
 
 def make_summary(
     learner: Learner,
     *,
-    data_name: str | None = None,
-    target: str | None = None,
-    environment: str | None = None,
-    dropped: DroppedColumns | None = None,
-    path: Path | None = None,
-    stability: Any = None,
-    n_returned: tuple[int, int] | None = None,
-    validation: Describable | None = None,
-    unvalidated: str = "icscm.leave_one_environment_out measures it",
-    importances: PermutationImportance | None = None,
+    unvalidated: str = UNVALIDATED,
     commands: Mapping[str, str] | None = None,
-    class_names: tuple[str, str] | None = None,
     words: Words = str,
+    **options: Any,
 ) -> Plain:
-    """The content of a report on a fitted learner, as described in the module.
+    """Return the content of a report on a fitted learner, as described in the module.
 
-    `data_name`, `target`, `environment` and `class_names` (negative, positive) name the data, the
-    columns and the classes; `dropped` gives columns that were not used, with the reason (by default
-    those of the learner). `path` and `stability` are results of learning again; `n_returned` is in
-    how many of so many subsamples a model of the same columns was found, `unvalidated` why there is
-    no performance in environments left out (`validation`). `importances` are those
-    of the columns of a forest on its training rows. `words` names parameters
-    in suggestions, as in Python or as options of the command line, where `commands` learn a "tree"
-    and make a "screen" of the same data.
+    Parameters
+    ----------
+    learner : estimator
+        A fitted one.
+    unvalidated : str, optional
+        Why there is no performance in environments left out, where `validation` is not given.
+    commands : mapping, optional
+        Commands that learn a "tree" and make a "screen" of the same data.
+    words : function, optional
+        Names parameters in suggestions, as in Python or as options of the command line.
+    **options : optional
+        `data_name`, `target`, `environment` and `class_names` (negative, positive) name the data,
+        the columns and the classes; `dropped` gives columns that were not used, with the reason (by
+        default those of the learner). `validation`, `path` and `stability` are results of
+        learning again;
+        `n_returned` is in how many of so many subsamples a model of the same columns was found.
+        `importances` are those of the columns of a forest on its training rows.
+
+    Returns
+    -------
+    dict
+        Values that JSON can hold.
     """
-    check_fitted(learner)
-    trace, p = learner.trace_, make_plain(learner.get_params(deep=False).get("p", 1.0))
-    classes = class_names or trace.classes
-    names = formatting.make_names(trace.environments, classes, target, environment)
-    requirement = of_leaves.find_requirement(learner, names)
-    kind = learner.model_.kind
-    requirement["text"] = write_text("requirement", trace=trace, names=names, kind=kind)
-    nodes = describe_nodes(learner, names)
-    if nodes["alpha"] is not None:
-        nodes["tests_text"] = write_text("tests", nodes=nodes, requirement=requirement)
-    if kind == "forest":
-        errors = of_leaves.describe_out_of_bag(learner, names)
-    else:
-        errors = of_leaves.describe_errors(learner.model_, names, p)
-    leaves = of_leaves.describe_model_leaves(learner, names, requirement)
-    for leaf, scan in zip(leaves, nodes["scans"][len(nodes["splits"]) :], strict=False):
-        leaf["end_text"] = None if kind not in ("tree", "forest") else scan["end_text"]
-    requirement["bounds_text"] = write_text("bounds", leaves=leaves, requirement=requirement)
-    for leaf in leaves:
-        leaf["explanation"] = write_text("leaf", leaf=leaf, names=names, requirement=requirement)
-    summary = {
-        "about": ABOUT,
-        "task": describe_task(learner, names, data_name, dropped, requirement),
-        "headline": None,
-        "model": describe_model(learner, names, nodes, errors, importances),
-        "nodes": nodes,
-        "leaves": leaves,
-        "validation": {"reason": unvalidated, "lines": [], "pooled": {}}
-        | ({} if validation is None else validation.to_dict()),
-        "errors": errors,
-        "new_environments": describe_new_environments(leaves, learner.class_counts_, names),
-        "path": path and describe_path(path, names, nodes),
-        "stability": stability and describe_stability(learner, stability),
-        "n_returned": n_returned,
-        "advice": None,
-    }
-    summary["advice"] = make_advice(learner, names, summary, words, commands or {})
-    summary["headline"] = make_headline(learner, names, summary)
+    _, summary = make_content_and_summary(
+        learner, unvalidated=unvalidated, commands=commands, words=words, **options
+    )
     return summary
 
 
-def describe_task(
+def make_content_and_summary(
     learner: Learner,
-    names: Names,
-    data_name: str | None,
-    dropped: DroppedColumns | None,
-    requirement: Plain,
-) -> Plain:
-    """Names of the data, the environments with their rates, settings and requirement."""
-    dropped = learner.dropped_columns_ if dropped is None else dropped
-    pairs = dropped.items() if isinstance(dropped, Mapping) else dropped
-    overall, environments = formatting.describe_counts(learner.class_counts_, names)
+    *,
+    unvalidated: str = UNVALIDATED,
+    commands: Mapping[str, str] | None = None,
+    words: Words = str,
+    **options: Any,
+) -> tuple[LearnerContent, Plain]:
+    """Return the records of a report too, for what a summary does not hold."""
+    content = make_learner_content(learner, unvalidated=unvalidated, **options)
+    return content, summarize(content, words=words, commands=commands or {})
+
+
+def summarize(content: LearnerContent, *, words: Words, commands: Mapping[str, str]) -> Plain:
+    """Return the records and the sentences about them in one dict."""
     return {
-        "data": None if data_name is None else as_text(data_name),
-        "n_rows": count_samples(learner.class_counts_),
-        "n_columns": int(learner.n_features_in_),
+        "about": ABOUT,
+        "task": summarize_task(content),
+        "headline": summarize_headline(content),
+        "model": summarize_model(content),
+        "nodes": summarize_nodes(content),
+        "leaves": [summarize_leaf(leaf, content) for leaf in content.leaves],
+        "validation": summarize_validation(content),
+        "errors": summarize_errors(content.errors, content.names),
+        "new_environments": summarize_new_environments(content),
+        "path": summarize_path(content),
+        "stability": summarize_stability(content),
+        "n_returned": content.n_returned,
+        "advice": {
+            "shows": list_shown(content),
+            "does_not_show": list_not_shown(content),
+            "warnings": list_warnings(content),
+            "suggestions": list_suggestions(content, words, commands),
+        },
+    }
+
+
+# --- task and headline ----------------------------------------------------------------------------
+
+
+def summarize_task(content: LearnerContent) -> Plain:
+    """Return the names of the data, environments, settings and the requirement."""
+    task, names = content.task, content.names
+    negative, positive = names.classes
+    return {
+        "data": task.data,
+        "n_rows": task.n_rows,
+        "n_columns": task.n_columns,
         "target": names.target,
         "environment": names.column or "environment",
         "every": f"every {names.environment}",
-        "classes": {"negative": names.classes[0], "positive": names.classes[1]},
+        "classes": {"negative": negative, "positive": positive},
         "negative": names.predict(False),
         "positive": names.positive,
-        "overall": overall,
-        "n_environments": len(names.environments),
-        "has_environments": len(names.environments) > 1,
-        "environments": environments,
-        "learner": type(learner).__name__,
-        "settings": _describe_settings(learner),
-        "dropped": [{"column": format_name(name), "reason": as_text(why)} for name, why in pairs],
-        "requirement": requirement,
-        "notes": list(learner.trace_.notes),
+        "overall": asdict(task.overall),
+        "n_environments": task.n_environments,
+        "has_environments": task.has_environments,
+        "environments": [asdict(each) for each in task.environments],
+        "learner": task.learner,
+        "settings": [asdict(each) for each in task.settings],
+        "dropped": [asdict(each) for each in task.dropped],
+        "requirement": summarize_requirement(content),
+        "notes": task.notes,
     }
 
 
-def _describe_settings(learner: Learner) -> list[Plain]:
-    kind: Any = type(learner)
-    defaults = kind().get_params()
-    settings = []
-    for name in inspect.signature(kind).parameters:
-        setting = learner.get_params(deep=False)[name]
-        value, default = _describe_value(setting), _describe_value(defaults[name])
-        used = getattr(learner, f"{name}_", None)  # the value that "auto" stands for
-        shown = f"auto ({used:.4g})" if value == "auto" and used is not None else value
-        entry = {"name": name, "value": shown, "is_default": value == default}
-        settings.append({**entry, "meaning": get_spec(name, kind).help})
-    return settings
-
-
-def _describe_value(value: Any) -> Any:
-    """The value of a setting in JSON; of a long one only its length."""
-    plain = make_plain(value)
-    if isinstance(plain, dict | list):
-        return f"given for {len(plain):,} columns"
-    return as_text(plain) if isinstance(plain, str) else plain
-
-
-def describe_model(
-    learner: Learner,
-    names: Names,
-    nodes: Plain,
-    errors: Plain,
-    permuted: PermutationImportance | None,
-) -> Plain:
-    """The model in words and numbers; rules with importances are those of a rule set."""
-    model = learner.model_
-    noun = str(model.kind) if model.kind in ("tree", "forest", "score") else "rule"
-    is_chain, is_forest = noun == "rule", noun == "forest"
-    used = [each["feature"] for each in nodes["importances"] or ()]
-    if noun != "tree":
-        used = [format_name(each) for each in learner.features_used_]
-    has_missing = any(getattr(rule, "missing", None) is not None for rule in model.rules)
-    rows = model.list_rows() if noun == "score" else ()
-    discarded = learner.trace_.discarded
-    always = "" if is_forest else names.predict(bool(model.leaf_verdicts[0]))
-    content = {"names": names, "used": used, "always": always, "is_discarded": bool(discarded)}
-    content["model"] = model
-    shape = getattr(learner, "shape_", None)
-    chosen = {key: getattr(shape, key, None) for key in ("chosen", "prefers_tree")}
+def summarize_requirement(content: LearnerContent) -> Plain:
+    """Return level, margin and null hypothesis, with what they mean."""
+    requirement, names = content.task.requirement, content.names
+    margin, alpha = describe_margin(requirement), requirement.alpha
     return {
+        **asdict(requirement),
+        "margin_text": margin,
+        "confidence": VERDICT_CONFIDENCE,
+        "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
+        "power": VERDICT_POWER,
+        "conclusions": headlines.CONCLUSIONS,
+        "null_hypothesis": describe_null_hypothesis(names),
+        "text": describe_requirement(content.nodes, names, content.model.kind),
+        "bounds_text": describe_bounds(content.leaves, margin),
+    }
+
+
+def summarize_headline(content: LearnerContent) -> Plain:
+    """Return the headline; facts are pairs of a term and a text."""
+    plain = asdict(headlines.write_headline(content))
+    return plain | {"facts": [list(fact) for fact in plain["facts"]]}
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+def summarize_model(content: LearnerContent) -> Plain:
+    """Return the model in words and numbers."""
+    model = content.model
+    sentence = describe_model(
+        content.learned, content.names, model.features, is_discarded=model.discarded is not None
+    )
+    summary = {
         "kind": model.kind,
-        "noun": noun,
-        "name": write_text("name", **content),
-        "text": str(model),
-        "sentence": write_text("sentence", **content),
+        "noun": model.noun,
+        "name": name_model(content.learned, model.features),
+        "text": model.text,
+        "sentence": sentence,
         "at_threshold": model.at_threshold,
-        "missing": formatting.MISSING if has_missing else None,
-        "balanced": getattr(model, "balanced", False),
+        "missing": MISSING if model.has_missing else None,
+        "balanced": model.balanced,
         "threshold": model.threshold,
-        "n_rules": len(model.rules),
-        "n_leaves": len(getattr(model, "leaves", ())),
-        "depth": max((each["depth"] for each in nodes["walk"]), default=0),
-        "features": used,
-        "simple_rules": [*map(str, model.simple_rules)] if is_chain else [],
-        "rules": _describe_rules(learner) if is_chain else [],
-        "trees": _describe_trees(learner, permuted) if is_forest else None,
-        **({"points": [row._asdict() for row in rows]} if rows else {}),
-        **({"risks": model.compute_risks().tolist(), "bounds": model.bounds} if rows else {}),
-        "discarded": discarded and _describe_discarded(discarded, errors, names),
-        "shape": shape and {**chosen, **vars(shape)},
+        "n_rules": model.n_rules,
+        "n_leaves": model.n_leaves,
+        "depth": model.depth,
+        "features": model.features,
+        "simple_rules": model.simple_rules,
+        "rules": [asdict(rule) for rule in model.rules],
+        "trees": summarize_forest(content),
+        "discarded": summarize_discarded(model.discarded, content),
+        "shape": None if model.shape is None else asdict(model.shape),
     }
+    if model.score is not None:
+        summary |= asdict(model.score)
+    return summary
 
 
-def _describe_rules(learner: Any) -> list[Plain]:
-    """The rules of a chain: samples covered, importance, and equivalent rules."""
-    model = learner.model_
-    parts = model.rules, learner.rule_importances_.tolist(), learner.equivalent_rules_
-    return [
-        {
-            "number": i + 1,
-            "text": str(rule),
-            "feature": format_name(rule.feature),
-            "importance": importance,
-            "n_covered": count_samples(model.leaves[i]),
-            "equivalent": [*map(str, equivalent)],
-        }
-        for i, (rule, importance, equivalent) in enumerate(zip(*parts, strict=True))
-    ]
-
-
-def _describe_trees(learner: Any, permuted: PermutationImportance | None) -> Plain:
-    """Sizes of the trees of a forest; how many use each column, and its importances."""
-    model = learner.model_
-    sizes, uses = [len(tree.leaves) for tree in model.trees], model.count_uses()
-    shares, places = learner.feature_importances_, {r.feature: r.column for r in model.rules}
-    rows = []
-    for feature, n in sorted(uses.items(), key=lambda each: -shares[places[each[0]]]):
-        row = {"feature": format_name(feature), "n_trees": n, "share": n / len(sizes)}
-        row["importance"] = float(shares[places[feature]])
-        rows.append(row | ({} if permuted is None else permuted.describe(feature)))
-    found = {"n_trees": len(sizes), "n_leaves": [min(sizes), max(sizes)], "uses": rows}
-    text = write_text("importances", permuted=permuted)
-    return {**found, "n_permuted": permuted and permuted.n_rows, "text": text}
-
-
-def _describe_discarded(model: Any, errors: Plain, names: Names) -> Plain:
-    """Rules that were found and are no better than the baseline, so that the model has none."""
-    own = of_leaves.describe_errors(model, names)
-    is_worse = own["n_errors"] >= errors["n_errors"]
-    text = write_text("discarded", model=model, own=own, errors=errors)
-    worth = "no better than" if is_worse else "not enough better than"  # less than min_utility
-    return {"text": str(model), "errors": own, "explanation": text, "worth": worth}
-
-
-def make_headline(learner: Learner, names: Names, summary: Plain) -> Plain:
-    """A title, facts, and on each of four topics an answer and a detail."""
-    counts = formatting.count_conclusions(leaf["conclusion"] for leaf in summary["leaves"])
-    order = NOT_INVARIANT, TOO_LITTLE_DATA, INVARIANT
-    conclusion = next((each for each in order if each in counts), None)
-    content: Plain = {
-        **summary,
-        "names": names,
-        "trace": learner.trace_,
-        "tests_invariance": learner.tests_invariance,
-        "conclusion": conclusion,
-        "n_worst": counts.get(conclusion or "", 0),
-    }
-    headline: Plain = {"title": write_text("title", **content), "facts": list_facts(content)}
-    for name in ("model", "new_sites", "error", "invariance", "rejected"):
-        topic, answer, *details = write_lines(name, **content)
-        texts = {"topic": topic, "answer": answer, "detail": " ".join(details)}
-        headline[name] = {**texts, "conclusion": None}
-    if summary["nodes"]["invariance"] != "effect":
-        headline["invariance"]["conclusion"] = conclusion
-    return headline
-
-
-def list_facts(content: Plain) -> list[list[str]]:
-    """Terms and texts: a warning if there is cause, the model, its error and metrics."""
-    return [line.split(": ", 1) for line in write_lines("facts", **content)]
-
-
-def make_advice(
-    learner: Learner, names: Names, summary: Plain, words: Words, commands: Mapping[str, str]
-) -> Plain:
-    """What the result shows and does not show, warnings about it, and suggestions."""
-    nodes = summary["nodes"]
-    last = nodes["scans"][len(nodes["splits"]) :][-1:]  # the scan that found no rule
-    misses = nodes["sets"] if nodes["criterion"] == "sets" else nodes["nearest"]
-    content: Plain = {
-        **summary,
-        "names": names,
-        "trace": learner.trace_,
-        "settings": learner.get_params(deep=False),
-        "n_rejected": dict.fromkeys(_REASONS, 0) | (last[0]["n_rejected"] if last else {}),
-        "cutoff": (last and last[0]["cutoff"]) or nodes["alpha"],
-        "nearest": next((each["p_value"] for each in misses), None),
-        "option": lambda *parameter: words(Parameter(*parameter)),
-        "commands": commands,
-    }
-    kind = "rules" if summary["model"]["noun"] == "rule" else "trees"
-    blocks = "shows", "does_not_show", f"warnings_of_{kind}", f"suggestions_of_{kind}"
-    return {block.partition("_of_")[0]: write_lines(block, **content) for block in blocks}
-
-
-# Reasons of rejections that have suggestions.
-_REASONS = ("small", "unreplicated", "unhelpful", "dependent")
-
-
-def describe_new_environments(leaves: Sequence[Plain], totals: LeafCounts, names: Names) -> Plain:
-    """The interval of all samples, which leaves have one, and what the intervals mean."""
-    (overall,) = make_expectations([np.array(totals, dtype=np.int64)])
-    known = [leaf["number"] for leaf in leaves if leaf["new_interval"] is not None]
-    content = {"leaves": leaves, "known": known, "names": names, "confidence": CONFIDENCE}
-    content |= {"overall": overall, "rate": sum(totals[1]) / max(sum(map(sum, totals)), 1)}
+def summarize_forest(content: LearnerContent) -> Plain | None:
+    """Return the trees of a forest, with what importances mean."""
+    forest = content.model.forest
+    if forest is None:
+        return None
     return {
-        "confidence": CONFIDENCE,
-        "overall": of_leaves.describe_expectation(overall),
-        "leaves": known,
-        "text": write_text("new_environments", **content),
-        "unknown_text": write_text("unknown_intervals", **content),
+        "n_trees": forest.n_trees,
+        "n_leaves": forest.n_leaves,
+        "uses": [summarize_use(use) for use in forest.uses],
+        "n_permuted": forest.n_permuted,
+        "text": describe_importances(forest.n_permuted),
     }
 
 
-def format_range(environments: Sequence[Plain]) -> str:
-    """The rates in the training environments, from the lowest to the highest."""
-    ends = of_leaves.find_extremes(environments, "rate")
-    return " to ".join(formatting.format_share(e["rate"]) for e in ends if e) or "no sample"
+def summarize_use(use: ColumnUse) -> Plain:
+    """Return a column of a forest, with the losses where it is permuted."""
+    summary = asdict(use)
+    losses = summary.pop("losses")
+    return summary | (losses or {})
 
 
-def describe_stability(learner: Learner, stability: Any) -> Plain:
-    """The frequencies, checked to be those of the learner's own model."""
-    if stability.model != replace(learner.model_, threshold=None):
-        raise IcscmError(
-            "stability was computed with settings or data that give a different model than fit; "
-            "call stability_selection with the settings and data of fit"
-        )
-    found = stability.describe()
-    return {**found, "text": write_text("stability", kind=stability.model.kind, **found)}
-
-
-def describe_path(path: Path, names: Names, nodes: Plain) -> Plain:
-    """Every value tried, with the models that they give and a short text."""
-    if path.parameter == "alpha":
-        models = [_describe_group(group, path, names, i) for i, group in enumerate(path.groups)]
-        used = [{rule.feature for rule in group[0].model.rules} for group in path.groups]
-        filled = [each for each in used if each]
-        text = write_text(
-            "alphas",
-            models=models,
-            n_levels=len(path.points),
-            first=path.points[0].value,
-            last=path.points[-1].value,
-            shared=sorted(map(format_name, set.intersection(*filled))) if filled else [],
-        )
-        meaning = write_text("alpha_path", criterion=nodes["criterion"])
-        found: Plain = {"models": models, "meaning": meaning}
-    else:
-        points = path.describe_points()
-        text = write_text("tolerances", points=points)
-        found = {"points": points, "has_scores": path.points[0].aucs is not None}
-        found["caution"] = write_text("path_caution")
-    shared = {"parameter": path.parameter, "own": path.own}
-    n_models = len({str(each.model) for each in path.points})  # a model may occur twice
-    sizes = {"n_searches": len(path.points), "n_models": n_models}
-    return {**shared, **sizes, "text": text, **found}
-
-
-def _describe_group(group: Sequence[PathPoint], path: Path, names: Names, number: int) -> Plain:
-    """One model, with the levels that give it and the conclusions at each."""
-    model = group[0].model
-    leaves = of_leaves.describe_leaves(model, names, group[0].trace.verdicts)
-    errors = of_leaves.describe_errors(model, names)
-    turn, letter = divmod(number, 26)  # A, B, .., Z, A2, B2, ..
+def summarize_discarded(discarded: Discarded | None, content: LearnerContent) -> Plain | None:
+    """Return rules that were discarded, with the reason."""
+    if discarded is None:
+        return None
     return {
-        "name": chr(ord("A") + letter) + (str(turn + 1) if turn else ""),
-        "alpha_from": group[0].value,
-        "alpha_to": group[-1].value,
-        "is_own": any(each.value == path.own for each in group),
-        "text": str(model),
-        "n_rules": len(model.rules),
-        "walk": [*walk_nodes(model, names)],
-        "leaves": [{k: v for k, v in leaf.items() if k not in _LEFT_OUT} for leaf in leaves],
-        "errors": {key: errors[key] for key in ("error", "n_errors", "n", "worst")},
-        "levels": [
-            {
-                "alpha": each.value,
-                "is_own": each.value == path.own,
-                "stop_text": each.trace.stop_text,
-                "conclusions": formatting.count_conclusions(
-                    leaf.conclusion for leaf in each.trace.verdicts
-                ),
-            }
-            for each in group
+        "text": discarded.text,
+        "errors": summarize_errors(discarded.errors, content.names),
+        "explanation": explain_discarded(discarded, content.errors.error),
+        "worth": judge_discarded(discarded),
+    }
+
+
+# --- the search -----------------------------------------------------------------------------------
+
+
+def summarize_nodes(content: LearnerContent) -> Plain:
+    """Return nodes, chosen and rejected candidates, and why the search ended."""
+    nodes, names = content.nodes, content.names
+    rejections = "" if nodes.last_scan is None else describe_rejections(nodes.last_scan.size)
+    summary = {
+        "walk": [asdict(node) for node in nodes.walk],
+        "criterion": nodes.criterion,
+        "is_tested": nodes.is_tested,
+        "alpha": nodes.alpha,
+        "invariance": nodes.invariance,
+        "tolerance": nodes.tolerance,
+        "stop_reason": nodes.stop_reason,
+        "stop_text": content.trace.stop_text if nodes.is_chain else None,
+        "splits": [summarize_chosen(each, content) for each in nodes.splits],
+        "scans": [summarize_scan(scan, content) for scan in nodes.scans],
+        "outliers": [summarize_outlying(each) for each in nodes.outliers],
+        "best_rejected": summarize_best_rejected(nodes.best_rejected, names),
+        "rejected_features": [
+            summarize_rejected(each, content) | {"node": each.node}
+            for each in nodes.rejected_features
         ],
+        "rejected_columns": [asdict(each) for each in nodes.rejected_columns],
+        "rejected_text": rejections or None,
+        "nearest": [summarize_rejected(each, content) for each in nodes.nearest],
+        "screening": [asdict(each) for each in nodes.screening],
+        "sets": [asdict(each) for each in nodes.sets],
+        "pruning": {
+            "removed": [test.feature for test in nodes.pruning.tests if test.removed],
+            "tests": [asdict(test) for test in nodes.pruning.tests],
+            "text": describe_pruning(nodes.pruning) or None,
+        },
+        "importances": [asdict(each) for each in nodes.importances],
+        "tried": [asdict(each) for each in nodes.tried],
+    }
+    if nodes.alpha is not None:
+        summary["tests_text"] = describe_tests(nodes, describe_margin(content.task.requirement))
+    return summary
+
+
+def summarize_chosen(chosen: ChosenRule | ChosenSplit, content: LearnerContent) -> Plain:
+    """Return a rule that was added, or a split."""
+    summary = {
+        "number": chosen.number,
+        **summarize_candidate(chosen.candidate, content),
+        **summarize_size(chosen.size),
+    }
+    if isinstance(chosen, ChosenRule):
+        summary |= {
+            "in_model": chosen.in_model,
+            "n_uncovered": chosen.n_uncovered,
+            "p_value_uncovered": chosen.p_value_uncovered,
+            "n_tied": chosen.n_tied,
+            "n_equivalent": chosen.n_equivalent,
+        }
+    return summary
+
+
+def summarize_candidate(
+    candidate: RuleCandidate | SplitCandidate, content: LearnerContent
+) -> Plain:
+    """Return a rule or a split that was examined."""
+    if isinstance(candidate, RuleCandidate):
+        return asdict(candidate)
+    variation = describe_variation(
+        candidate.heterogeneity_share, has_environments=content.task.has_environments
+    )
+    return asdict(candidate) | {"variation": candidate.variation, "variation_text": variation}
+
+
+def summarize_size(size: ScanSize) -> Plain:
+    """Return how many candidates a scan had and rejected."""
+    return {**asdict(size), "n_rejected_all": size.n_rejected_all}
+
+
+def summarize_scan(scan: ScanContent, content: LearnerContent) -> Plain:
+    """Return a scan with its rejected candidates."""
+    return {
+        "number": scan.number,
+        "title": scan.title,
+        "node": scan.node,
+        **summarize_size(scan.size),
+        "cutoff": scan.cutoff,
+        "rejected": [summarize_rejected(each, content) for each in scan.rejected],
+        "end": scan.end,
+        "end_text": scan.end and STOP_REASONS[scan.end],
+    }
+
+
+def summarize_rejected(rejected: RejectedCandidate, content: LearnerContent) -> Plain:
+    """Return a rejected candidate with the reason in words."""
+    candidate = rejected.candidate
+    summary = summarize_candidate(candidate, content)
+    if isinstance(candidate, RuleCandidate):
+        outliers = describe_outliers(rejected.outliers, candidate.n_seen)
+        summary |= {"outliers": rejected.outliers, "outliers_text": outliers}
+    else:
+        del summary["environments"]  # there are many of these, and the extremes are kept
+    if rejected.is_of_rejected_column:
+        summary |= {
+            "replication": rejected.column_replication,
+            "column_share": rejected.column_share,
+        }
+    why = explain_rejection(rejected, content.names)
+    return {**summary, "reason": rejected.reason, "why": why}
+
+
+def summarize_outlying(rejected: RejectedCandidate) -> Plain:
+    """Return a rule that a few environments spoil."""
+    candidate = rejected.candidate
+    return {
+        "rule": candidate.rule,
+        "utility": candidate.worth,
+        "outliers_text": describe_outliers(rejected.outliers, candidate.n_seen),
+    }
+
+
+def summarize_best_rejected(best: RejectedCandidate | None, names: Names) -> Plain | None:
+    """Return the best rejected candidate of all scans."""
+    if best is None:
+        return None
+    return {
+        "rule": best.candidate.rule,
+        "feature": best.candidate.feature,
+        "node": best.node,
+        "reason": best.reason,
+        "why": explain_rejection(best, names),
+    }
+
+
+# --- leaves, errors and new environments ----------------------------------------------------------
+
+
+def summarize_leaf(leaf: Leaf, content: LearnerContent) -> Plain:
+    """Return a leaf with its verdict in words."""
+    summary = asdict(leaf)
+    end = summary.pop("end")
+    return {
+        **summary,
+        "outliers_text": describe_outliers(leaf.outliers, leaf.n_seen),
+        "end_text": end and STOP_REASONS[end],
+        "explanation": explain_leaf(leaf, content.names, content.task.requirement),
+    }
+
+
+def summarize_errors(errors: Errors, names: Names) -> Plain:
+    """Return errors; those in training have no Brier score, and an AUC only overall."""
+    summary = {"on": headlines.name_measured_rows(errors), **asdict(errors)}
+    summary["environments"] = [summarize_error(errors, each) for each in errors.environments]
+    for name, extreme in (("worst", errors.worst), ("best", errors.best)):
+        summary[name] = None if extreme is None else summarize_error(errors, extreme)
+    if errors.worst is not None:
+        summary["worst"]["text"] = describe_worst(errors, names)
+    if not errors.is_out_of_bag:
+        del summary["brier"]
+    return summary
+
+
+def summarize_error(errors: Errors, place: ErrorInEnvironment) -> Plain:
+    """Return the errors in one environment."""
+    summary = asdict(place)
+    if not errors.is_out_of_bag:
+        del summary["auc"], summary["brier"]
+    return summary
+
+
+def summarize_new_environments(content: LearnerContent) -> Plain:
+    """Return the interval of all rows, which leaves have one, and what the intervals mean."""
+    found = content.new_environments
+    return {
+        "confidence": found.confidence,
+        "overall": asdict(found.overall),
+        "leaves": found.leaves,
+        "text": describe_new_environments(found, content.names),
+        "unknown_text": describe_unknown_intervals(found),
+    }
+
+
+# --- results of learning again --------------------------------------------------------------------
+
+
+def summarize_validation(content: LearnerContent) -> Plain:
+    """Return performance in environments left out, or why it is not known."""
+    summary: Plain = {"reason": content.unvalidated, "lines": [], "pooled": {}}
+    return summary if content.validation is None else summary | content.validation.to_dict()
+
+
+def summarize_stability(content: LearnerContent) -> Plain | None:
+    """Return the frequencies on subsamples, with a sentence."""
+    stability = content.stability
+    if stability is None:
+        return None
+    n = stability.n_resamples
+    text = describe_stability(
+        n_subsamples=n,
+        n_same_model=round(stability.model_frequency * n),
+        n_same_columns=round(stability.columns_frequency * n),
+        is_forest=stability.model.kind == "forest",
+    )
+    return {**stability.describe(), "text": text}
+
+
+def summarize_path(content: LearnerContent) -> Plain | None:
+    """Return every value tried, with the models that they give and a short text."""
+    path = content.path
+    if path is None:
+        return None
+    summary = {
+        "parameter": path.parameter,
+        "own": path.own,
+        "n_searches": path.n_searches,
+        "n_models": path.n_models,
+        "text": describe_path(path),
+    }
+    if path.parameter == "alpha":
+        models = [summarize_level_model(model, content) for model in path.models]
+        return summary | {"models": models, "meaning": explain_alpha(content.nodes.criterion)}
+    return summary | {"points": path.points, "has_scores": path.has_scores, "caution": CAUTION}
+
+
+def describe_stop(stop_reason: str | None) -> str:
+    """Return why the search of a rule set ended."""
+    return f"The search stopped because {STOP_REASONS[stop_reason or 'no_candidate']}."
+
+
+def summarize_level_model(model: LevelModel, content: LearnerContent) -> Plain:
+    """Return one model along alpha."""
+    leaves = [summarize_leaf(leaf, content) for leaf in model.leaves]
+    errors = summarize_errors(model.errors, content.names)
+    levels = [
+        {
+            "alpha": level.alpha,
+            "is_own": level.is_own,
+            "stop_text": describe_stop(level.stop_reason),
+            "conclusions": level.conclusions,
+        }
+        for level in model.levels
+    ]
+    return {
+        **asdict(model),
+        "leaves": [
+            {key: value for key, value in leaf.items() if key not in NOT_IN_PATHS}
+            for leaf in leaves
+        ],
+        "errors": {key: errors[key] for key in ("error", "n_errors", "n", "worst")},
+        "levels": levels,
     }

@@ -4,8 +4,8 @@ The dict is `icscm.validation.evaluation.Evaluation.to_dict`.
 """
 
 import io
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 
 from rich.console import Console, RenderableType
 
@@ -20,6 +20,7 @@ from icscm.drawing.intervals import (
 )
 from icscm.drawing.shapes import Panel, place_below, place_beside
 from icscm.formatting import as_text, clip
+from icscm.report.content.rates import make_rates
 from icscm.report.drawing import (
     Limits,
     draw_decisions,
@@ -27,10 +28,15 @@ from icscm.report.drawing import (
     make_interval_row,
     make_plot,
 )
-from icscm.report.formatting import Plain, describe_rates, format_score, format_share
+from icscm.report.formatting import Plain, format_score, format_share
 from icscm.report.page import render_page, render_template
 from icscm.report.terminal import render_blocks
-from icscm.report.texts import write_text
+from icscm.report.wording.evaluation import (
+    IntervalCheck,
+    describe_interval_check,
+    describe_interval_checks,
+    describe_moved_leaves,
+)
 
 # Measures that are shares; the others are numbers.
 _SHARES = ("error", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv")
@@ -84,7 +90,7 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
     ranked = sorted(known, key=lambda each: sign * each["scores"][key]["value"])
     ranked += [each for each in places if each["scores"][key] is None]
     rows = [_make_leaf_row(leaf) for leaf in leaves[: limits.leaves]]
-    (rate,) = describe_rates([overall["n_positive"]], [overall["n_samples"]])
+    rate = asdict(make_rates([overall["n_positive"]], [overall["n_samples"]])[0])
     expected = sum((leaf["expected"] or 0.0) * leaf["n_samples"] for leaf in leaves) / rate["n"]
     plot = make_plot(
         rows,
@@ -105,12 +111,39 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
         "leaf_plot": plot,
         "shown_leaves": leaves[: limits.leaves],
         "shown_environments": ranked[: limits.environments],
-        "moved_text": write_text("moved", leaves=leaves),
-        "checks_text": write_text("interval_checks", leaves=leaves, environments=places),
-        "check": lambda leaf: write_text("interval_check", leaf=leaf),
+        "moved_text": _describe_moved(leaves),
+        "checks_text": _describe_checks(leaves, has_environments=bool(places)),
+        "check": lambda leaf: describe_interval_check(_list_checks(leaf)),
         "value": format_measure,
         "range": format_bounds,
     }
+
+
+def _describe_moved(leaves: Sequence[Plain]) -> str:
+    tested = [leaf for leaf in leaves if leaf["has_moved"] is not None]
+    moved = [str(leaf["leaf"]) for leaf in tested if leaf["has_moved"]]
+    return describe_moved_leaves(moved, n_tested=len(tested))
+
+
+def _describe_checks(leaves: Sequence[Plain], *, has_environments: bool) -> str:
+    checks = [check for leaf in leaves for check in _list_checks(leaf)]
+    return describe_interval_checks(
+        n_rates=len(checks),
+        n_inside=sum(check.is_inside for check in checks),
+        n_new_environments=len({str(check.environment) for check in checks}),
+        has_environments=has_environments,
+    )
+
+
+def _list_checks(leaf: Plain) -> list[IntervalCheck]:
+    return [
+        IntervalCheck(
+            environment=check["environment"],
+            rate=check["n_positive"] / check["n_samples"],
+            is_inside=check["is_inside"],
+        )
+        for check in leaf["interval_checks"]
+    ]
 
 
 def _make_place_row(place: Plain, key: str) -> Plain:

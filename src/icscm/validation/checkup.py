@@ -17,8 +17,8 @@ from icscm.engine.counts import CountSource, Cut
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import as_text, make_plain
 from icscm.parameters import allow, check_value
-from icscm.report.formatting import describe_rates
-from icscm.report.texts import write_lines
+from icscm.report.content.rates import make_rates
+from icscm.report.wording import checkup as wording
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
@@ -311,11 +311,13 @@ def _make_checkup(
     sizes = table.sum(axis=0)
     others = table.sum(axis=1, keepdims=True) - table
     against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
-    rates = [each.values() for each in describe_rates(table[1].tolist(), sizes.tolist())]
+    rates = make_rates(table[1].tolist(), sizes.tolist())
     own = zip((n_missing / n_columns / sizes).tolist(), _detect(against, alpha), strict=True)
     environments = [
-        EnvironmentSummary(name, n, n_positive, rate, (low, high), *more)
-        for name, (n, n_positive, rate, (low, high)), more in zip(names, rates, own, strict=True)
+        EnvironmentSummary(
+            name, each.n, each.n_positive, each.rate or 0.0, _list_ends(each.rate_interval), *more
+        )
+        for name, each, more in zip(names, rates, own, strict=True)
     ]
     sparse = [
         SparseCell(names[k], classes[label], int(table[label, k]))
@@ -402,4 +404,38 @@ def _advise(found: CheckUp, words: Words) -> tuple[str, ...]:
     def option(*parameter: Any) -> str:
         return words(Parameter(*parameter))
 
-    return tuple(write_lines("checkup", found=found, option=option, many=many))
+    largest_share = max(sizes.values()) / found.n_rows
+    sparse = dict.fromkeys(as_text(each.environment) for each in found.sparse)
+    strong = [each for each in found.associations if each.values >= _constants.STRONG]
+    deciding = [each for each in found.associations if each.decided >= _constants.DECIDED_SHARE]
+    absent = [each for each in found.associations if (each.missingness or 0.0) >= _constants.STRONG]
+    copies = [each for each in found.associations if each.is_copy]
+    advice = [
+        *wording.advise_on_sparse_environments([*sparse]),
+        *([many] if many else []),
+        *wording.advise_on_dominance(largest_share),
+        *wording.advise_on_power(
+            in_table=found.power[0].difference,
+            in_a_tenth=found.power[-1].difference,
+            name_option=option,
+        ),
+        *wording.advise_on_equal_rates(found.p_value, found.alpha),
+        *wording.advise_on_columns(
+            copies=_name_columns(copies),
+            strong=_name_columns([each for each in strong if not each.is_copy]),
+            deciding=_name_columns(deciding),
+            missing=_name_columns(absent),
+            name_option=option,
+        ),
+    ]
+    return tuple(advice)
+
+
+def _list_ends(interval: list[float] | None) -> tuple[float, float]:
+    assert interval is not None  # every environment has rows
+    low, high = interval
+    return low, high
+
+
+def _name_columns(associations: Sequence[Association]) -> list[str]:
+    return [as_text(each.column) for each in associations]

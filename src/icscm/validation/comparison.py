@@ -29,7 +29,7 @@ from icscm.formatting import as_text
 from icscm.parameters import allow, check_value
 from icscm.progress import track
 from icscm.report.page import render_template
-from icscm.report.texts import write_lines
+from icscm.report.wording.comparison import describe_comparison
 from icscm.tables.labels import check_several
 from icscm.validation import folds
 from icscm.validation.candidates import BASELINE, choose_candidates, format_score
@@ -208,7 +208,13 @@ class Comparison:
     @property
     def conclusions(self) -> tuple[str, ...]:
         """The results in sentences: AUC and calibration first, then the error at 0.5."""
-        return tuple(write_lines("comparison", result=self))
+        n_left_out = len(self.environments)
+        lines = describe_comparison(
+            self.candidates,
+            n_left_out=n_left_out,
+            n_environments=n_left_out + len(self.kept_in),
+        )
+        return tuple(lines)
 
     def plot(self) -> Figure:
         """AUC, log loss, calibration slope and error, by rows and by environment."""

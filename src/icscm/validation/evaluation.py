@@ -22,8 +22,8 @@ from icscm.model.saved import make_label
 from icscm.progress import track
 from icscm.report.formatting import Plain
 from icscm.report.page import make_frame
-from icscm.report.texts import write_lines, write_text
 from icscm.report.validation import draw_validation, render_page_of, render_text
+from icscm.report.wording import evaluation as wording
 from icscm.tables.labels import find_series_names
 from icscm.validation import scores as metrics
 from icscm.validation.predictions import Predicted, predict_rows
@@ -130,8 +130,14 @@ class Evaluation:
     @property
     def headline(self) -> str:
         """The verdict in a sentence or two."""
-        own = {"always": self._name(self.baseline), "at": self._describe_threshold()}
-        return write_text("evaluation", found=self, **vars(self.overall), **own)
+        return wording.describe_evaluation(
+            self.overall,
+            verdict=self.verdict,
+            p_value=self.p_value,
+            at=self._describe_threshold(),
+            baseline_class=self._name(self.baseline),
+            baseline_is_of_training=self.baseline_from == "training",
+        )
 
     def _describe_threshold(self) -> str:
         if self.threshold is None:
@@ -287,7 +293,11 @@ def evaluate(
     if found.probability is not None:
         losses = (is_positive - found.probability) ** 2, (is_positive - found.rate) ** 2
     overall = _measure(found, None, np.ones(len(is_positive), dtype=np.bool_), cuts)
-    of_rows = write_lines("evaluation_notes", found=found, overall=overall, places=places)
+    of_rows = [
+        *wording.note_single_classes(overall, places, found.classes),
+        *wording.note_no_better(places, has_probabilities=found.probability is not None),
+        *wording.note_new_environments(places),
+    ]
     verdict, p_value = metrics.compare_losses(*losses, rows.groups)
     rates = is_positive, rows.numbers, new, rows.groups
     leaves = () if found.leaves is None else metrics.calibrate(found.own, found.leaves, *rates)

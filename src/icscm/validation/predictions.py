@@ -16,7 +16,7 @@ from icscm.model.rules import CategoryRule, Rule
 from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make_label
 from icscm.model.splits import CHAINS
 from icscm.model.thresholds import fix_threshold
-from icscm.report.texts import write_lines
+from icscm.report.wording import predictions as wording
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.labels import encode_environments, take_environments
 from icscm.validation.folds import Cohort
@@ -70,7 +70,7 @@ def predict_rows(
     n_excluded = int((rows.numbers < 0).sum())
     rows = rows.take(rows.numbers >= 0) if n_excluded else rows
     n_groups = None if rows.groups is None else len(np.unique(rows.groups))
-    notes = write_lines("prediction_notes", n_excluded=n_excluded, n_groups=n_groups)
+    notes = [*wording.note_excluded_rows(n_excluded), *wording.note_groups(n_groups)]
     predicted, probability, leaves, unusual = _predict(model, own, rows.X, classes, settings)
     rate = float(rows.y.mean())
     majority, name = int(rate > 0.5), type(model).__name__
@@ -192,4 +192,6 @@ def _note_levels(rules: Sequence[Rule], X: Any, training: dict[Any, Any]) -> Ite
             n_rows = int(np.append(is_new, False)[column.codes].sum())
             lists["new"] = [each for each, new in zip(column.levels, is_new, strict=True) if new]
         texts = {name: [*map(format_level, levels)] for name, levels in lists.items()}
-        yield from write_lines("level_notes", column=repr(feature), n_rows=n_rows, **texts)
+        name = repr(feature)
+        yield from wording.note_absent_levels(name, texts["absent"], texts["present"])
+        yield from wording.note_new_levels(name, texts["new"], n_rows)

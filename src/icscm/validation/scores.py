@@ -40,7 +40,7 @@ from icscm._lazy import optimize, special, stats
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.clusters import number_clusters, square_sums
 from icscm.model.tree import Tree
-from icscm.report.formatting import describe_rates
+from icscm.report.content.rates import make_rates
 from icscm.stats.criteria import adjust_holm
 from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.independence import make_test
@@ -400,7 +400,7 @@ def calibrate(
     p_values = make_test("fisher").compute_p_values(tables[is_tested])
     tested = iter(zip(p_values.tolist(), adjust_holm(p_values).tolist(), strict=True))
     n_rows = tables.sum(axis=1).T.tolist()  # (old or now, leaf)
-    rates = [describe_rates(k, n) for k, n in zip(tables[:, 1].T.tolist(), n_rows, strict=True)]
+    rates = [make_rates(k, n) for k, n in zip(tables[:, 1].T.tolist(), n_rows, strict=True)]
     expected = make_expectations(training)
     # (leaf, label, new environment)
     of_new, effective = (each[:, :, [number for number, _ in new]] for each in (every, now))
@@ -416,8 +416,8 @@ def calibrate(
             for (_, label), n, k, p in zip(new, *own, strict=True)
             if not np.isnan(p)
         ]
-        interval = after["rate_interval"] and tuple(after["rate_interval"])
-        old = i + 1, model.leaf_texts[i], before["n"], before["rate"]
+        interval = after.rate_interval and tuple(after.rate_interval)
+        old = i + 1, model.leaf_texts[i], before.n, before.rate
         n, k = int(every[i].sum()), int(every[i, 1].sum())
         observed = n, k, k / n if n else None, interval
         tests = p_value, adjusted, has_moved, expected[i].interval

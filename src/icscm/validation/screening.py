@@ -12,7 +12,7 @@ from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.formatting import as_text, format_name, make_plain
-from icscm.report.texts import write_text
+from icscm.report.wording.screening import describe_screen_validation
 from icscm.validation import folds
 from icscm.validation.transfer import CONTEXT
 
@@ -89,8 +89,10 @@ class ScreenValidation(DisplayMixin):
         """The conclusion in a sentence."""
         frame = self.to_frame()[["auc_all", "auc_screened"]].astype(float).dropna()
         gains = (frame["auc_screened"] - frame["auc_all"]).tolist()
-        means = dict(zip(("before", "after"), frame.mean(), strict=True))
-        return write_text("screen_validation", gains=gains, negligible=_NEGLIGIBLE, **means)
+        auc_all, auc_screened = frame.mean()
+        return describe_screen_validation(
+            gains, auc_all=auc_all, auc_screened=auc_screened, negligible=_NEGLIGIBLE
+        )
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row for each environment held out."""

@@ -20,7 +20,7 @@ from icscm.drawing.shapes import Shape
 from icscm.exceptions import IcscmWarning
 from icscm.formatting import as_text, make_plain
 from icscm.report.formatting import Plain
-from icscm.report.texts import write_lines
+from icscm.report.wording.validation import describe_validation
 from icscm.stats.random_effects import pool_effects
 from icscm.validation import folds
 from icscm.validation.evaluation import Points, choose_thresholds, compute_curves
@@ -162,7 +162,8 @@ class Validation(DisplayMixin):
         found: Plain = {"titles": titles, "environments": places, "pooled": pooled}
         found |= {"thresholds": self.thresholds, "overall": self.overall}
         plain: Plain = make_plain(found, str)
-        return {"lines": write_lines("validation", found=plain), **plain}
+        lines = describe_validation(self.pooled, titles, n_environments=len(self.held_out))
+        return {"lines": lines, **plain}
 
     def plot(self) -> Figure:
         """Forest plots: each environment, the pooled score and the prediction interval.

@@ -1,0 +1,258 @@
+"""The leaves of a model: rates by environment, verdicts, outliers, prediction intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from icscm._constants import DEFAULT_MARGIN
+from icscm.model.forest import Forest, Model
+from icscm.model.saved import Learner
+from icscm.model.score import Score
+from icscm.model.splits import LeafCounts
+from icscm.model.tree import Tree
+from icscm.report.content.rates import (
+    EnvironmentRate,
+    RateExtreme,
+    make_environment_rates,
+    make_overall_rate,
+    make_rate_range,
+)
+from icscm.report.formatting import Names
+from icscm.stats.criteria import Criterion, PValueCriterion, find_outlier_environments
+from icscm.stats.independence import make_test
+from icscm.stats.new_environments import Expectation, make_expectations
+from icscm.stats.verdicts import NOT_INVARIANT, Verdict, deflate_alike, make_verdicts
+
+# The level at which leaves are tested where the search itself did not test them.
+AFTERWARDS_ALPHA = 0.05
+# With more outlying environments than this none is named: the whole leaf is heterogeneous.
+MAX_OUTLIERS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """What the verdicts on leaves require.
+
+    Parameters
+    ----------
+    alpha : float or None
+        The level; None without environments, where nothing is tested.
+    margin, margin_on : float, str
+        The largest difference that counts as none, and whether it is one of the "rate" or of the
+        "odds_ratio".
+    afterwards : bool
+        Whether the leaves were tested after a search that did not test them.
+    """
+
+    alpha: float | None = None
+    margin: float = DEFAULT_MARGIN
+    margin_on: str = "rate"
+    afterwards: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """A verdict on a leaf; all None where nothing was tested.
+
+    Parameters
+    ----------
+    conclusion, p_value : str or None, float or None
+        Such as "invariant", and the p-value of the test of independence.
+    difference, difference_interval : float or None, list of two floats or None
+        The largest difference between two environments, with its interval.
+    detectable : float or None
+        The minimum detectable difference; None also where it is larger than 1.
+    """
+
+    conclusion: str | None = None
+    p_value: float | None = None
+    difference: float | None = None
+    difference_interval: list[float] | None = None
+    detectable: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewEnvironment:
+    """What is expected in a new environment, as `icscm.stats.new_environments.Expectation`."""
+
+    tau: float | None
+    tau_interval: list[float] | None
+    i2: float | None
+    new_interval: list[float] | None
+    known_interval: list[float] | None
+    new_reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaf(Judgement, NewEnvironment):
+    """A leaf of a model.
+
+    Parameters
+    ----------
+    number, condition : int, str
+        From 1, and the condition of its rows; in a rule set, of the rows that reach its rule.
+    name : str
+        The condition with the words that tell leaves apart in a list.
+    is_rest : bool
+        Whether it has the rows that no rule covers.
+    predicts, is_positive : str, bool
+        The prediction in words, and whether it is the positive class.
+    n, n_positive, rate, rate_interval : int, int, float or None, list of two floats or None
+        As of `Rate`.
+    environments : list of EnvironmentRate
+        In the order of the counts.
+    n_seen, lowest, highest : int, RateExtreme or None
+        As of `RateRange`.
+    outliers : list of str or None
+        The few environments without which the leaf would be invariant.
+    end : str or None
+        Of a tree: why it was not split, a key of `icscm.search.records.STOP_REASONS`.
+    """
+
+    number: int
+    condition: str
+    name: str
+    is_rest: bool
+    predicts: str
+    is_positive: bool
+    n: int
+    n_positive: int
+    rate: float | None
+    rate_interval: list[float] | None
+    environments: list[EnvironmentRate]
+    n_seen: int
+    lowest: RateExtreme | None
+    highest: RateExtreme | None
+    outliers: list[str] | None
+    end: str | None = None
+
+
+def find_requirement(learner: Learner, names: Names) -> Requirement:
+    """Return the requirement of the learner, or the default one where it does not test leaves."""
+    alpha = learner.trace_.alpha
+    if len(names.environments) < 2:
+        return Requirement()
+    if not learner.tests_invariance or alpha is None:
+        return Requirement(alpha=AFTERWARDS_ALPHA, afterwards=True)
+    settings = learner.get_params(deep=False)
+    return Requirement(alpha=alpha, margin=settings["margin"], margin_on=settings["margin_on"])
+
+
+def make_model_leaves(learner: Learner, names: Names, requirement: Requirement) -> list[Leaf]:
+    """Return the leaves of a learner with the verdicts of its search, or of Pearson's test."""
+    model, trace = learner.model_, learner.trace_
+    if isinstance(model, Forest):
+        return []
+    if requirement.alpha is None:
+        return make_leaves(model, names)
+    test = make_test("chi2")
+    verdicts = trace.verdicts or make_verdicts(
+        model.leaves, test, requirement.alpha, requirement.margin
+    )
+    criterion = trace.criterion
+    if requirement.afterwards:
+        criterion = PValueCriterion(test, requirement.alpha)
+    return make_leaves(model, names, verdicts, criterion)
+
+
+def make_leaves(
+    model: Tree | Score,
+    names: Names,
+    verdicts: Sequence[Verdict] = (),
+    criterion: Criterion | None = None,
+) -> list[Leaf]:
+    """Return every leaf; without verdicts nothing was tested."""
+    judged: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
+    conditions = list_conditions(model)
+    is_positive = model.leaf_verdicts.tolist()
+    expected = make_expectations(deflate_alike(np.array(model.leaves), verdicts))
+    leaves = []
+    for i, (counts, verdict) in enumerate(zip(model.leaves, judged, strict=True)):
+        environments = make_environment_rates(counts, names)
+        rates = make_rate_range(environments)
+        outliers = None
+        if verdict is not None and verdict.conclusion == NOT_INVARIANT:
+            outliers = find_outliers(counts, names, criterion, verdict.design_effect)
+        is_rest = not model.rules or (model.is_chain and i == len(model.rules))
+        leaves.append(
+            Leaf(
+                number=i + 1,
+                condition=conditions[i],
+                name=name_leaf(i + 1, conditions[i], model, is_rest=is_rest),
+                is_rest=is_rest,
+                predicts=names.predict(is_positive[i]),
+                is_positive=is_positive[i],
+                environments=environments,
+                outliers=outliers,
+                **vars(make_overall_rate(counts)),
+                **vars(rates),
+                **vars(make_judgement(verdict)),
+                **vars(make_new_environment(expected[i])),
+            )
+        )
+    return leaves
+
+
+def list_conditions(model: Model) -> list[str]:
+    """Return the condition of each leaf; in a rule set, of the rows that reach its rule."""
+    if not model.rules:
+        return ["every sample"]
+    if not isinstance(model, Tree) or not model.is_chain:
+        assert not isinstance(model, Forest)
+        return [*model.leaf_texts]
+    rest = "no rule is true" if model.covers_when else "every rule is true"
+    rules = (rule if model.covers_when else rule.negate() for rule in model.rules)
+    return [*map(str, rules), rest]
+
+
+def name_leaf(number: int, condition: str, model: Tree | Score, *, is_rest: bool) -> str:
+    """Return a leaf of a rule set by the rule that covers it, of a tree by number and path."""
+    if model.rules and not model.is_chain:
+        return f"{number}: {condition}"
+    if is_rest:
+        return "all samples" if number == 1 else "else"
+    return f"else {condition}" if number > 1 else condition
+
+
+def find_outliers(
+    counts: LeafCounts,
+    names: Names,
+    criterion: Criterion | None,
+    design_effect: float | None = None,
+) -> list[str] | None:
+    """Return the few environments without which the counts would pass the test, or None."""
+    if criterion is None:
+        return None
+    outliers = find_outlier_environments(np.array(counts), criterion, MAX_OUTLIERS, design_effect)
+    return [names.environments[k] for k in sorted(outliers)] if outliers else None
+
+
+def make_judgement(verdict: Verdict | None) -> Judgement:
+    """Return the parts of a verdict that are not rates."""
+    if verdict is None:
+        return Judgement()
+    interval = verdict.difference_interval
+    return Judgement(
+        conclusion=verdict.conclusion,
+        p_value=verdict.p_value,
+        difference=verdict.difference,
+        difference_interval=None if interval is None else list(interval),
+        detectable=verdict.minimum_detectable_difference,
+    )
+
+
+def make_new_environment(expectation: Expectation) -> NewEnvironment:
+    """Return what is expected in a new environment, in plain values."""
+    return NewEnvironment(
+        tau=expectation.tau,
+        tau_interval=_list_ends(expectation.tau_interval),
+        i2=expectation.i2,
+        new_interval=_list_ends(expectation.interval),
+        known_interval=_list_ends(expectation.known_interval),
+        new_reason=expectation.reason,
+    )
+
+
+def _list_ends(interval: tuple[float, float] | None) -> list[float] | None:
+    return None if interval is None else list(interval)

@@ -1,0 +1,114 @@
+"""Shares of positive rows with their intervals, overall and by environment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from icscm._constants import SPARSE_ENVIRONMENT, VERDICT_CONFIDENCE
+from icscm._lazy import special
+from icscm.model.splits import LeafCounts
+from icscm.report.formatting import Names
+from icscm.stats.splits import find_extreme_environments
+from icscm.stats.verdicts import compute_wilson
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """The share of positive rows among some rows, with Wilson's interval; None without rows."""
+
+    n: int
+    n_positive: int
+    rate: float | None
+    rate_interval: list[float] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentRate(Rate):
+    """The rate in one environment."""
+
+    environment: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateExtreme:
+    """The environment of the lowest or the highest rate."""
+
+    environment: str
+    n: int
+    rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateRange:
+    """The environments between which a rate differs most, and how many have rows."""
+
+    n_seen: int
+    lowest: RateExtreme | None
+    highest: RateExtreme | None
+
+
+def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[list[float] | None]:
+    """Return Wilson's interval of each rate, as in the verdicts; None without rows."""
+    z = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2))
+    lows, highs = compute_wilson(np.asarray(positives), np.asarray(sizes), z)
+    ends = zip(sizes, lows.tolist(), highs.tolist(), strict=True)
+    return [[low, high] if n else None for n, low, high in ends]
+
+
+def make_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Rate]:
+    """Return the rate of each group of rows."""
+    intervals = compute_intervals(positives, sizes)
+    return [
+        Rate(n=n, n_positive=k, rate=k / n if n else None, rate_interval=interval)
+        for k, n, interval in zip(positives, sizes, intervals, strict=True)
+    ]
+
+
+def make_overall_rate(counts: LeafCounts) -> Rate:
+    """Return the rate over all environments, from counts by (label, environment)."""
+    (overall,) = make_rates([sum(counts[1])], [count_rows(counts)])
+    return overall
+
+
+def make_environment_rates(counts: LeafCounts, names: Names) -> list[EnvironmentRate]:
+    """Return the rate in each environment, from counts by (label, environment)."""
+    sizes = [negative + positive for negative, positive in zip(*counts, strict=True)]
+    rates = make_rates(counts[1], sizes)
+    return [
+        EnvironmentRate(environment=name, **vars(rate))
+        for name, rate in zip(names.environments, rates, strict=True)
+    ]
+
+
+def make_rate_range(rates: Sequence[EnvironmentRate]) -> RateRange:
+    """Return the environments of the lowest and the highest rate, passing over sparse ones.
+
+    A rate of a few rows is extreme by chance; such an environment is named only where fewer than
+    two others have rows.
+    """
+    n_seen = sum(each.rate is not None for each in rates)
+    ends = find_extreme_rows([each.rate for each in rates], [each.n for each in rates])
+    if ends is None:
+        return RateRange(n_seen=n_seen, lowest=None, highest=None)
+    lowest, highest = (
+        RateExtreme(environment=each.environment, n=each.n, rate=each.rate or 0.0)
+        for each in (rates[i] for i in ends)
+    )
+    return RateRange(n_seen=n_seen, lowest=lowest, highest=highest)
+
+
+def find_extreme_rows(
+    values: Sequence[float | None], sizes: Sequence[int]
+) -> tuple[int, int] | None:
+    """Return where the lowest and the highest value are, sparse environments passed over."""
+    known = [i for i, value in enumerate(values) if value is not None]
+    clear = [i for i in known if sizes[i] >= SPARSE_ENVIRONMENT]
+    named = clear if len(clear) > 1 else known
+    ends = find_extreme_environments([values[i] for i in named])
+    return None if ends is None else (named[ends[0]], named[ends[1]])
+
+
+def count_rows(counts: LeafCounts) -> int:
+    """Return the number of rows in counts by (label, environment)."""
+    return sum(map(sum, counts))

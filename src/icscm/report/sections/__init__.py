@@ -1,1 +1,0 @@
-"""The larger sections of a summary."""

@@ -1,0 +1,226 @@
+"""An evaluation on new rows: its headline, notes, leaves, prediction intervals and decisions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from icscm.formatting import as_text, count, shorten_list
+from icscm.report.content.validation import Score
+from icscm.report.formatting import format_p, format_score, format_share
+
+Scores = Mapping[str, Score | None]
+NOT_SHOWN = "not shown to be better"
+
+
+class EvaluatedRows(Protocol):
+    """Scores of a model and of its baseline on some rows, such as those of an environment."""
+
+    @property
+    def environment(self) -> object: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def n_positive(self) -> int: ...
+    @property
+    def is_new(self) -> bool | None: ...
+    @property
+    def scores(self) -> Scores: ...
+    @property
+    def baseline(self) -> Scores: ...
+
+
+@dataclass(frozen=True)
+class IntervalCheck:
+    """The rate of a leaf in a new environment, and whether it is within the prediction interval."""
+
+    environment: str | None
+    rate: float
+    is_inside: bool
+
+
+# --- the headline ---------------------------------------------------------------------------------
+
+
+def describe_evaluation(
+    rows: EvaluatedRows,
+    *,
+    verdict: str,
+    p_value: float,
+    at: str,
+    baseline_class: str,
+    baseline_is_of_training: bool,
+) -> str:
+    """Return discrimination, calibration, and the comparison with the baseline.
+
+    `at` says how rows were predicted, such as `at threshold 0.5`.
+    """
+    sentences = []
+    if (auc := rows.scores["auc"]) is not None:
+        sentences.append(describe_auc(auc, rows.n_samples))
+    if rows.scores["observed_expected"] is not None:
+        sentences.append(describe_calibration(rows.scores))
+
+    test = f", p = {format_p(p_value)}" if verdict == NOT_SHOWN else ""
+    error, baseline_error = rows.scores["error"], rows.baseline["error"]
+    brier, baseline_brier = rows.scores["brier"], rows.baseline["brier"]
+    assert error is not None
+    assert baseline_error is not None
+    start = f"Error {at}: {format_share(error.value)}"
+    end = f"majority-class baseline (always {baseline_class})"
+    if brier is None or baseline_brier is None:
+        interval = f"95% interval {format_share(error.low)} to {format_share(error.high)}"
+        sentences.append(
+            f"{start} ({interval}), {verdict} than that of the {end}, "
+            f"{format_share(baseline_error.value)}{test}."
+        )
+        return " ".join(sentences)
+
+    origin = "of training" if baseline_is_of_training else "of these data"
+    sentences.append(
+        f"Brier score {format_score(brier.value)}, {verdict} than that of the constant rate "
+        f"{origin}, {format_score(baseline_brier.value)}{test}."
+    )
+    sentences.append(f"{start}, {end} {format_share(baseline_error.value)}.")
+    return " ".join(sentences)
+
+
+def describe_auc(auc: Score, n_rows: int) -> str:
+    """Return the AUC with its interval and the number of rows."""
+    interval = f"95% interval {auc.low:.2f} to {auc.high:.2f}"
+    return f"AUC {auc.value:.2f} ({interval}) in {count(n_rows, 'sample')}."
+
+
+def describe_calibration(scores: Scores) -> str:
+    """Return slope and intercept, where they are defined, and observed / expected."""
+    slope, intercept = scores["slope"], scores["intercept"]
+    ratio = scores["observed_expected"]
+    assert ratio is not None
+    parts = []
+    if slope is not None:
+        parts.append(f"slope {slope.value:.2f}")
+    if intercept is not None:
+        parts.append(f"intercept {intercept.value:z.2f}")
+    parts.append(f"observed / expected {ratio.value:.2f}")
+    return f"Calibration: {', '.join(parts)}."
+
+
+# --- notes ----------------------------------------------------------------------------------------
+
+
+def note_single_classes(
+    rows: EvaluatedRows, environments: Sequence[EvaluatedRows], classes: Sequence[object]
+) -> list[str]:
+    """Return where only one class occurs, so that scores are undefined."""
+    if rows.n_positive in (0, rows.n_samples):
+        label = as_text(classes[1 if rows.n_positive else 0])
+        return [
+            f"All samples are {label}: balanced accuracy and AUC, which need both classes, are "
+            "undefined."
+        ]
+    single = [each for each in environments if each.n_positive in (0, each.n_samples)]
+    if not single:
+        return []
+    return [f"One class only, so AUC and balanced accuracy are undefined: {list_names(single)}."]
+
+
+def note_no_better(environments: Sequence[EvaluatedRows], *, has_probabilities: bool) -> list[str]:
+    """Return in which environments the model is no better than the baseline."""
+    measure = "brier" if has_probabilities else "error"
+    worse = [each for each in environments if is_no_better(each, measure)]
+    if not worse or len(environments) < 2:
+        return []
+    name = "Brier score" if has_probabilities else "error"
+    baseline = "constant rate" if has_probabilities else "majority-class baseline"
+    return [
+        f"In {len(worse)} of {len(environments)} environments the {name} is not below that of the "
+        f"{baseline}: {list_names(worse)}."
+    ]
+
+
+def is_no_better(rows: EvaluatedRows, measure: str) -> bool:
+    """Return whether a loss is known to be no smaller than that of the baseline."""
+    score, baseline = rows.scores[measure], rows.baseline[measure]
+    return score is not None and baseline is not None and score.value >= baseline.value
+
+
+def note_new_environments(environments: Sequence[EvaluatedRows]) -> list[str]:
+    """Return which environments did not occur in training."""
+    new = [each for each in environments if each.is_new]
+    if not new:
+        return []
+    rows = count(sum(each.n_samples for each in new), "sample")
+    return [f"Not in the training data, {rows}: {list_names(new)}."]
+
+
+def list_names(environments: Sequence[EvaluatedRows]) -> str:
+    """Return the names of environments, the first few of many."""
+    return shorten_list([as_text(each.environment) for each in environments])
+
+
+# --- leaves ---------------------------------------------------------------------------------------
+
+
+def describe_moved_leaves(moved: Sequence[str], n_tested: int) -> str:
+    """Return which leaves have another rate than in training, of those with rows to compare."""
+    if not n_tested:
+        return "No leaf has samples to compare."
+    leaves = count(n_tested, "leaf")
+    if not moved:
+        return f"The rate of none of {leaves} differs from training."
+    noun = "leaf" if len(moved) == 1 else "leaves"
+    return (
+        f"The rates of {len(moved)} of {leaves} differ from training: {noun} {shorten_list(moved)}."
+    )
+
+
+def describe_interval_check(checks: Sequence[IntervalCheck]) -> str:
+    """Return the environments in which the rate of a leaf is outside the interval, or `within`."""
+    if not checks:
+        return ""
+    outside = []
+    for check in checks:
+        if not check.is_inside:
+            name = "" if check.environment is None else f"{as_text(check.environment)} "
+            outside.append(f"{name}({format_share(check.rate)})")
+    return f"outside: {shorten_list(outside)}" if outside else "within"
+
+
+def describe_interval_checks(
+    *, n_rates: int, n_inside: int, n_new_environments: int, has_environments: bool
+) -> str:
+    """Return how many rates of leaves in new environments are within their prediction interval."""
+    if not n_rates:
+        return ""
+    place = "these samples, taken as a new environment,"
+    if has_environments:
+        place = f"{count(n_new_environments, 'environment')} not seen in training"
+    verb = "is" if n_inside == 1 else "are"
+    return (
+        f"Of {count(n_rates, 'rate')} of leaves in {place} {n_inside:,} {verb} within the 95% "
+        "prediction interval."
+    )
+
+
+# --- decisions ------------------------------------------------------------------------------------
+
+
+def describe_decisions(
+    thresholds: Sequence[float], net_benefit: Sequence[float], treat_all: Sequence[float]
+) -> str:
+    """Return at which thresholds the model is of more use than treating all or none."""
+    useful = [
+        threshold
+        for threshold, of_model, of_all in zip(thresholds, net_benefit, treat_all, strict=True)
+        if of_model > max(of_all, 0.0)
+    ]
+    limits = f"{thresholds[0]:.2g} to {thresholds[-1]:.2g}"
+    if not useful:
+        return (
+            f"The net benefit of the model is at no threshold from {limits} above that of treating "
+            "all and of treating none."
+        )
+    return (
+        "The net benefit of the model is above that of treating all and of treating none at "
+        f"{len(useful) / len(thresholds):.0%} of the thresholds from {limits}, between "
+        f"{useful[0]:.2g} and {useful[-1]:.2g}."
+    )

@@ -1,0 +1,89 @@
+"""Models at other levels of alpha, or at other tolerances."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from icscm.formatting import count
+from icscm.report.content.nodes import CriterionName
+from icscm.report.content.paths import LevelModel, PathContent
+from icscm.report.formatting import format_features, format_score, format_share
+
+CAUTION = (
+    "Leave-one-environment-out measures no shift larger than those between the environments at "
+    "hand: a loose tolerance with a good score may fail where a shortcut reverses. Of tolerances "
+    "with similar scores, prefer the strict one."
+)
+
+
+def explain_alpha(criterion: str | None) -> str:
+    """Return what a larger alpha does, by what decides on rejections."""
+    if criterion == CriterionName.SETS:
+        return (
+            "A larger alpha rejects more sets; the fewer are accepted, the more they share, and "
+            "the fewer there are to choose from."
+        )
+    if criterion == CriterionName.MARGIN:
+        return "A larger alpha requires less evidence, so that fewer rules are rejected."
+    return "A larger alpha rejects more rules, a smaller one fewer."
+
+
+def describe_path(path: PathContent) -> str:
+    """Return how much the model depends on alpha, or on the tolerance."""
+    if path.parameter == "alpha":
+        return describe_levels(path)
+    return describe_tolerances(path.points)
+
+
+def describe_levels(path: PathContent) -> str:
+    """Return how many models there are, the errors, and the levels at which there is no rule."""
+    levels = f"{path.n_searches} levels of alpha from {path.first:g} to {path.last:g}"
+    if len(path.models) == 1:
+        return f"The same model is learned at {levels}."
+    filled = [model for model in path.models if model.n_rules]
+    empty = [model for model in path.models if not model.n_rules]
+    n_different = len({model.text for model in filled})
+    text = f"{levels} give {count(n_different, 'different model')}"
+    for model in filled:
+        if model.is_own:
+            text += f", this one {describe_span(model, 'only at')}"
+    if filled:
+        errors = [model.errors.error or 0.0 for model in filled]
+        ends = dict.fromkeys([format_share(min(errors)), format_share(max(errors))])
+        shared = "no column is in all models"
+        if path.shared:
+            shared = f"columns in all models: {', '.join(path.shared)}"
+        text += f"; errors {' to '.join(ends)}; {shared}"
+    if empty:
+        spans = " and ".join(describe_span(model, "at") for model in empty)
+        text += f"; no rule is found {spans}"
+    return f"{text}."
+
+
+def describe_span(model: LevelModel, at: str) -> str:
+    """Return `from 0.01 to 0.1`, or `at 0.1` with these words for a single level."""
+    if model.alpha_from == model.alpha_to:
+        return f"{at} {model.alpha_to:g}"
+    return f"from {model.alpha_from:g} to {model.alpha_to:g}"
+
+
+def describe_tolerances(points: Sequence[dict[str, Any]]) -> str:
+    """Return the tree of the report beside a plain one: deviance, heterogeneity, columns, AUC."""
+    plain = points[0]
+    own = next(point for point in points if point["is_own"])
+    if plain["tolerance"] is not None or not plain["deviance_explained"]:
+        return f"The tree was grown at {count(len(points), 'tolerance')}."
+    text = (
+        f"Compared with a plain tree: deviance explained {own['deviance_explained']:,.0f} against "
+        f"{plain['deviance_explained']:,.0f}, heterogeneity {own['varies']:,.0f} against "
+        f"{plain['varies']:,.0f}"
+    )
+    gone = [column for column in plain["features"] if column not in own["features"]]
+    if gone:
+        text += f"; without {format_features(gone)}"
+    text += "."
+    if own["mean_auc"] is not None and plain["mean_auc"] is not None:
+        text += (
+            f" Mean leave-one-environment-out AUC: {format_score(own['mean_auc'])}, of the plain "
+            f"tree {format_score(plain['mean_auc'])}."
+        )
+    return text

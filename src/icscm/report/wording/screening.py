@@ -1,0 +1,74 @@
+"""The screen of columns: its result, what a tolerance means, its limits, its validation."""
+
+from collections.abc import Sequence
+from math import sqrt
+
+from icscm.formatting import count
+from icscm.report.formatting import format_score, format_value
+
+# Shares of the model's information that a column may carry.
+INFORMATION = {1.0: "it carries all of it", 0.1: "a tenth", 0.01: "1 percent"}
+
+LIMITS = (
+    "Rejection protects against shortcuts that differ between the environments at hand; it does "
+    "not forecast which columns will fail at a new site.",
+    "A shortcut that is equally strong in all environments is not detected.",
+    "With few environments or few rows only large differences are detected, and two environments "
+    "show little: kept means that no difference beyond the tolerance was found, not that the "
+    "effect is the same everywhere.",
+)
+
+
+def describe_screen(n_rejected: int, n_columns: int, tolerance: float) -> str:
+    """Return how many columns were rejected.
+
+    >>> describe_screen(2, 10, 0.01)
+    '2 of 10 columns are rejected at tolerance 0.01.'
+    """
+    verb = "are" if n_rejected > 1 else "is"
+    columns = f"{n_rejected or 'None'} of {count(n_columns, 'column')}"
+    return f"{columns} {verb} rejected at tolerance {format_value(tolerance)}."
+
+
+def describe_price(tolerance: float) -> str:
+    """Return by how much an effect may vary at a tolerance.
+
+    A column with the share s of the model's information may have an effect whose coefficient of
+    variation over environments is sqrt(tolerance / s).
+    """
+    level = format_value(tolerance)
+    cases = ", ".join(
+        f"by {sqrt(tolerance / share):.0%} if {text}" for share, text in INFORMATION.items()
+    )
+    return (
+        f"At tolerance {level}, a column that carries a share s of the model's information may "
+        f"have an effect that varies by sqrt({level} / s) between environments: {cases}."
+    )
+
+
+def describe_screen_validation(
+    gains: Sequence[float], auc_all: float, auc_screened: float, negligible: float
+) -> str:
+    """Return what the screen changed in environments left out.
+
+    `gains` are the changes of the AUC by environment, of which negligible ones count as none.
+    """
+    if not gains:
+        return "The AUC is undefined in every environment held out."
+    n_higher = sum(gain > negligible for gain in gains)
+    n_lower = sum(gain < -negligible for gain in gains)
+    sentences = [
+        f"Mean AUC in the environment held out: {format_score(auc_all)} with all columns, "
+        f"{format_score(auc_screened)} with the screened ones; higher in {n_higher} of "
+        f"{len(gains)} environments, lower in {n_lower}."
+    ]
+    if auc_screened < auc_all - negligible:
+        sentences.append(
+            "The rejected columns still helped there, more in some environments than in others: "
+            "keep them only if the next site is like these."
+        )
+    sentences.append(
+        "These scores cover no shift larger than those between the environments at hand; where a "
+        "shortcut reverses, a model that uses it fails."
+    )
+    return " ".join(sentences)
