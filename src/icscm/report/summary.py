@@ -352,12 +352,15 @@ def summarize_candidate(
     candidate: RuleCandidate | SplitCandidate, content: LearnerContent
 ) -> Plain:
     """Return a rule or a split that was examined."""
+    names = {"rule": candidate.rule, "feature": candidate.feature}
     if isinstance(candidate, RuleCandidate):
-        return asdict(candidate)
+        return names | asdict(candidate)
     variation = describe_variation(
         candidate.heterogeneity_share, has_environments=content.task.has_environments
     )
-    return asdict(candidate) | {"variation": candidate.variation, "variation_text": variation}
+    return (
+        names | asdict(candidate) | {"variation": candidate.variation, "variation_text": variation}
+    )
 
 
 def summarize_size(size: ScanSize) -> Plain:
@@ -425,7 +428,7 @@ def summarize_best_rejected(best: RejectedCandidate | None, names: Names) -> Pla
 
 def summarize_leaf(leaf: Leaf, content: LearnerContent) -> Plain:
     """Return a leaf with its verdict in words."""
-    summary = asdict(leaf)
+    summary = {"number": leaf.number, "condition": leaf.condition, **asdict(leaf)}
     end = summary.pop("end")
     return {
         **summary,
@@ -450,7 +453,7 @@ def summarize_errors(errors: Errors, names: Names) -> Plain:
 
 def summarize_error(errors: Errors, place: ErrorInEnvironment) -> Plain:
     """Return the errors in one environment."""
-    summary = asdict(place)
+    summary = {"environment": place.environment, **asdict(place)}
     if not errors.is_out_of_bag:
         del summary["auc"], summary["brier"]
     return summary

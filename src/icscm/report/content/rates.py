@@ -24,10 +24,14 @@ class Rate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvironmentRate(Rate):
-    """The rate in one environment."""
+class EnvironmentRate:
+    """The rate in one environment; see `Rate`."""
 
     environment: str
+    n: int
+    n_positive: int
+    rate: float | None
+    rate_interval: list[float] | None
 
 
 @dataclass(frozen=True, kw_only=True)

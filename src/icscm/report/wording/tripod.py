@@ -148,10 +148,10 @@ def describe_setting(setting: Setting) -> str:
 
 def fill_methods_of_analysis(content: LearnerContent) -> list[Item]:
     """Return the items on the analysis: model, validation, measures, classes, ethics, openness."""
-    model, is_validated = content.model, content.validation is not None
+    model = content.model
     learned = "all samples to learn the model"
     measures, evaluation_data = "AUC and error in training only", "no evaluation data"
-    if is_validated:
+    if content.validation is not None:
         learned += (
             f", and {len(content.validation.held_out)} further models, each without one "
             "environment, to measure performance"
