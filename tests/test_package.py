@@ -106,7 +106,9 @@ def test_commands_on_a_model_file_import_little(imported, command):
     """They took 2.5 to 3.2 s, most of it the import of scikit-learn, which none of them uses."""
     told, _ = imported
     unnecessary, n_printed = told[command]
-    assert unnecessary == []
+    # pyarrow itself imports pandas with the first array that it makes of a list
+    allowed = {"pandas"} if command == "predict" else set()
+    assert {*unnecessary} <= allowed
     assert n_printed > 20
 
 

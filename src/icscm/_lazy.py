@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -64,21 +63,6 @@ def postpone_imports() -> None:
         if name not in sys.modules and (spec := find_spec(name)) is not None:
             module = sys.modules[name] = module_from_spec(spec)
             module.__class__ = _PostponedModule
-
-
-def postpone_pandas() -> None:
-    """Keep pyarrow from importing pandas for its first array, whatever that holds.
-
-    For programs that make no arrays from pandas. It looks for pandas twice, and then no more.
-    """
-    import pyarrow
-
-    if "pandas" not in sys.modules:
-        sys.modules["pandas"] = None  # type: ignore[assignment]
-        for _ in range(2):
-            with suppress(ImportError, AttributeError):
-                pyarrow.array([1])
-        del sys.modules["pandas"]
 
 
 def is_sparse(X: Any) -> bool:

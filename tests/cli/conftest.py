@@ -1,8 +1,10 @@
 """Commands that are quick to test."""
 
+from dataclasses import replace
+
 import pytest
 
-from icscm.cli.fit import MODELS
+from icscm.cli.learners import MODELS
 
 # Rounds of boosting, instead of 80 or 100: the tables have few columns.
 N_ROUNDS = 10
@@ -16,7 +18,8 @@ def few_fits(request):
     """
     with pytest.MonkeyPatch.context() as patch:
         if not getattr(request.module, "WITH_ALL_FITS", False):
-            patch.setattr("icscm.cli.fit._MAX_STEPS", dict.fromkeys(MODELS, 0))
+            never = {name: replace(each, max_validation_steps=0) for name, each in MODELS.items()}
+            patch.setattr("icscm.cli.learning.MODELS", never)
             patch.setattr("icscm.validation.stability.N_BRIEF", 2)
         yield
 

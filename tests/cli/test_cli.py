@@ -232,7 +232,7 @@ def test_cross_validation_of_p(clinics):
 
 
 def test_cross_validation_of_several_parameters(clinics):
-    done = run(*FIT, *ONCE, "--cv", "type=conjunction,disjunction", "--cv", "p=1,balanced",
+    done = run(*FIT, *ONCE, "--cv", "model_type=conjunction,disjunction", "--cv", "p=1,balanced",
                "--cv-scorer", "log_loss", "--out", "m.json")  # fmt: skip
     assert "type, p by cross-validation" in done.stdout
     (line,) = [line for line in done.stdout.splitlines() if "<- chosen" in line]
@@ -686,14 +686,20 @@ def test_a_schema_of_the_table(clinics):
     assert "-- each of these texts" in text
 
 
-def test_options_of_version_02_still_work(clinics):
-    """Options have the names of the parameters now; the old ones warn, and do the same."""
-    run(*FIT, *ONCE, "--model-type", "disjunction", "--n-jobs", "1", "--out", "new.json")
-    done = run(*FIT, *ONCE, "--type=disjunction", "--jobs", "1", "--out", "old.json")
-    assert "--type is now --model-type" in done.stderr
-    assert "--jobs is now --n-jobs" in done.stderr
-    assert Path("old.json").read_text() == Path("new.json").read_text()
-    run("simulate", "--n-samples", "9", "--n-environments", "3", "--out", "new.csv")
-    done = run("simulate", "--samples", "9", "--environments", "3", "--out", "old.csv")
-    assert "--samples is now --n-samples" in done.stderr
-    assert Path("old.csv").read_text() == Path("new.csv").read_text()
+@pytest.mark.parametrize("words", [("--type", "disjunction"), ("--jobs", "1"), ("--keep", "id")])
+def test_names_of_options_of_version_02_are_gone(clinics, words):
+    """They were kept for two versions with a warning."""
+    assert f"No such option: {words[0]}" in run(*FIT, *words, status=2).stderr
+
+
+def test_the_papers_learner_has_two_names(clinics):
+    """`rule` says what comes out, `icscm` is the name of the method."""
+    run(*FIT, *ONCE, "--model", "rule", "--out", "rule.json")
+    run(*FIT, *ONCE, "--model", "icscm", "--out", "icscm.json")
+    assert Path("rule.json").read_text() == Path("icscm.json").read_text()
+
+
+def test_all_cores_are_used(clinics):
+    """On the command line; in Python n_jobs has scikit-learn's default."""
+    run(*FIT, *ONCE, "--out", "m.json")
+    assert json.loads(Path("m.json").read_text())["settings"]["n_jobs"] == -1

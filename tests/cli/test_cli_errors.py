@@ -92,8 +92,8 @@ ERRORS = [
         [*FIT, "--criterion", "equivalence", "--correction", "bh"],
         "which --criterion equivalence does not use; leave --correction none",
     ),
-    ([*FIT, "--model", "scm", "--margin", "0.1"], "--margin is for --model icscm"),
-    ([*FIT, "--model", "scm", "--correction", "bh"], "--correction is for --model icscm"),
+    ([*FIT, "--model", "scm", "--margin", "0.1"], "--margin is for --model rule"),
+    ([*FIT, "--model", "scm", "--correction", "bh"], "--correction is for --model rule"),
     ([*FIT, "--out", "data.csv", "--force"], "data.csv is an input file; choose another"),
     (
         ["predict", "model.json", "data.csv", "--out", "./data.csv", "--force"],
@@ -112,15 +112,18 @@ ERRORS = [
     ([*FIT, "--workers", "1000000000000"], "'1000000000000' is not a whole number from 1 to 1000"),
     ([*FIT, "--cv", "1,x"], "'x' is not a number above 0 and at most 1e+100, or "),
     ([*FIT, "--cv", "p=1,0"], "'0' is not a number above 0 and at most 1e+100, or "),
-    ([*FIT, "--cv", "q=1"], "--cv cannot choose 'q'; use p, model_type, alpha, margin, tolerance"),
-    ([*FIT, "--cv", "type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
+    ([*FIT, "--cv", "q=1"], "--cv cannot choose 'q'; there are 'p', 'model_type'"),
+    ([*FIT, "--cv", "model_type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
     ([*FIT, "--cv", "margin=2"], "must be below 1"),
     ([*FIT, "--cv-folds", "environments"], "--cv-folds is only used with --cv"),
-    ([*FIT, "--cv", "type=disjunction", "--model-type", "disjunction"], "sets model_type and --cv"),
+    (
+        [*FIT, "--cv", "model_type=disjunction", "--model-type", "disjunction"],
+        "sets model_type and --cv",
+    ),
     ([*FIT, "--model", "scm", "--cv", "alpha=0.1"], "--cv alpha= is not for --model scm"),
     ([*FIT, "--cv", "1,2", "--p", "3"], "--p sets p and --cv chooses it"),
-    ([*FIT, "--model", "scm", "--alpha", "0.1"], "--alpha is for --model icscm"),
-    ([*FIT, "--model", "scm", "--pruning", "false"], "--pruning is for --model icscm"),
+    ([*FIT, "--model", "scm", "--alpha", "0.1"], "--alpha is for --model rule, not for scm"),
+    ([*FIT, "--model", "scm", "--pruning", "false"], "--pruning is for --model rule, not for scm"),
     ([*FIT, "--out", "exists.csv"], "exists.csv exists; choose another name, or use --force"),
     ([*FIT, "--report", "exists.html"], "exists.html exists"),
     ([*FIT, "--report", "r.pdf"], "r.pdf must end in .html, .md, .json"),
@@ -264,7 +267,7 @@ def test_whatever_happens_there_is_no_traceback(here, monkeypatch, error, messag
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("icscm.io.streams.read_file", fail)
+    monkeypatch.setattr("icscm.io.streams.load_table", fail)
     done = run(FIT, status=status)
     assert done.stderr.splitlines()[-1].startswith(message)
     assert "Traceback" not in done.stderr
@@ -272,14 +275,14 @@ def test_whatever_happens_there_is_no_traceback(here, monkeypatch, error, messag
 
 
 def test_warnings_are_one_line_each_and_come_once(here, monkeypatch):
-    read = icscm.io.streams.read_file
+    read = icscm.io.streams.load_table
 
     def warn_and_read(*args, **kwargs):
         for _ in range(3):
             warnings.warn("Mind the gap:\n  it is\x07 wide.", IcscmWarning, stacklevel=1)
         return read(*args, **kwargs)
 
-    monkeypatch.setattr("icscm.io.streams.read_file", warn_and_read)
+    monkeypatch.setattr("icscm.io.streams.load_table", warn_and_read)
     done = run(FIT, status=0)
     found = re.findall(r"^Warning.*$", done.stderr, re.MULTILINE)
     assert found == [r"Warning: Mind the gap: it is\x07 wide."]

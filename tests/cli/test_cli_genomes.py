@@ -109,11 +109,17 @@ def test_genes_in_the_same_genomes_are_named(genomes):
     assert "it covers those where it is false" in shown
 
 
-def test_fit_of_a_table_of_genes_says_to_pack_it(genomes):
-    """Without --labels the error was that the file has no column of the target's name."""
+def test_fit_of_a_table_of_genes_packs_it(genomes, tmp_path):
+    """`icscm fit genes.rtab` said to pack it first; check, screen and predict packed it."""
+    models = []
+    for name in ("unitigs.rtab", "unitigs.bits"):
+        out = tmp_path / f"{name}.json"
+        run("fit", genomes / name, *ask(genomes), "--out", out)
+        models.append(json.loads(out.read_text()))
+    assert models[0] == models[1]
+    # without --labels the error was that the file has no column of the target's name
     done = run("fit", genomes / "unitigs.rtab", *ask(genomes)[2:], status=2)
-    assert "pack" in done.stderr
-    assert "--out genes.bits" in done.stderr
+    assert "needs --labels, the table of target and environment" in done.stderr
 
 
 def test_names_that_do_not_match_are_shown_with_those_of_the_file(genomes, tmp_path):

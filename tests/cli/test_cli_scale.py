@@ -242,11 +242,27 @@ def test_a_damaged_store_is_not_predicted_from(genomes, tmp_path):
 
 ERRORS = [
     (("fit", "{bits}", *ASKED), "needs --labels, the table of target and environment"),
-    (("fit", "{csv}", *ASKED, "--labels", "{csv}"), "--labels is for genomes (.bits); pack"),
-    (("fit", "{parts}", *ASKED, "--cv", "1,2"), "--cv needs a table in memory"),
-    (("fit", "{bits}", *ASKED, "--labels", "{csv}", "--drop", "B1"), "--only, --drop and --keep"),
+    (
+        ("fit", "{csv}", *ASKED, "--labels", "{csv}"),
+        "--labels is for genomes (.bits, .rtab, .rtab.gz); pack",
+    ),
+    (
+        ("fit", "{parts}", *ASKED, "--cv", "1,2"),
+        "which is learned from in passes: prepare the files, or raise --max-memory",
+    ),
+    (
+        ("fit", "{bits}", *ASKED, "--labels", "{csv}", "--drop", "B1"),
+        "is learned from as bits: a store is used with all its genes; take genes out of the table",
+    ),
+    (
+        ("fit", "{bits}", *ASKED, "--labels", "{csv}", "--workers", "2"),
+        "--workers does not go with",
+    ),
     # was passed over in silence
-    (("fit", "{bits}", "--labels", "{csv}", *ASKED, "--cv", "1"), "--cv needs a table in memory"),
+    (
+        ("fit", "{bits}", "--labels", "{csv}", *ASKED, "--cv", "1"),
+        "set the parameter itself, as in",
+    ),
     (("fit", "{parts}", "--target", "z", "--environment", "place"), "'z'"),
     (("fit", "{parts}", *ASKED, "--max-memory", "lots"), "--max-memory must be"),
     (("fit", "{parts}", *ASKED, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
@@ -294,18 +310,18 @@ def test_columns_to_keep_are_named_alike_for_a_folder(tmp_path):
 
 def test_a_compressed_file_is_read_in_passes_where_its_table_would_not_fit(tmp_path):
     """A .csv.gz of 21 MB took 570 MB where 300 were allowed: its bytes were taken for its size."""
-    from icscm.cli.routes import MEMORY, PASSES, choose_route
+    from icscm.cli.routes import Route, choose_route
 
     given = dict.fromkeys(
         ("dask", "workers", "labels", "cv", "stability", "member", "only", "drop")
     )
     given |= {"keep_columns": None, "group": None, "model": "icscm"}
     for name, size, limit, route in (
-        ("t.csv.gz", 20e6, "300MB", PASSES),
-        ("t.csv.gz", 20e6, "1GB", MEMORY),
-        ("t.csv", 20e6, "400MB", PASSES),
-        ("t.csv", 20e6, "500MB", MEMORY),
-        ("t.csv", 1e6, "100MB", MEMORY),
+        ("t.csv.gz", 20e6, "300MB", Route.PASSES),
+        ("t.csv.gz", 20e6, "1GB", Route.MEMORY),
+        ("t.csv", 20e6, "400MB", Route.PASSES),
+        ("t.csv", 20e6, "500MB", Route.MEMORY),
+        ("t.csv", 1e6, "100MB", Route.MEMORY),
     ):
         with (tmp_path / name).open("wb") as file:
             file.truncate(int(size))

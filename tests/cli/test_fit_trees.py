@@ -125,21 +125,21 @@ def test_every_option_reaches_the_learner(folder, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--model tree --alpha 0.1", "--alpha is for --model icscm, not for tree"),
-        ("--max-leaves 3", "--max-leaves is for --model tree or forest, not for icscm"),
+        ("--model tree --alpha 0.1", "--alpha is for --model rule, not for tree"),
+        ("--max-leaves 3", "--max-leaves is for --model tree or forest, not for rule"),
         (
             "--model scm --tolerance 0.1",
             "--tolerance is for --model tree, forest or score, not for scm",
         ),
-        ("--model scm --alpha 0.1", "--alpha is for --model icscm, not for scm"),
+        ("--model scm --alpha 0.1", "--alpha is for --model rule, not for scm"),
         (
             "--model scm --min-samples-leaf 3",
-            "is for --model icscm, tree, forest or score, not for",
+            "is for --model rule, tree, forest or score, not for",
         ),
         ("--model tree --n-estimators 3", "--n-estimators is for --model forest, not for tree"),
-        ("--model tree --model-type disjunction", "--model-type is for --model icscm or scm"),
+        ("--model tree --model-type disjunction", "--model-type is for --model rule or scm"),
         ("--model tree --cv 0.5,1", "--cv p= is not for --model tree"),
-        ("--cv max_leaves=2,4", "--cv max_leaves= is not for --model icscm"),
+        ("--cv max_leaves=2,4", "--cv max_leaves= is not for --model rule"),
         ("--model forest --workers 1", "--model forest draws rows"),
         ("--min-samples-leaf 0.5", "--min-samples-leaf must be a whole number of at least 1"),
         ("--model tree --min-samples-leaf 1.5", "is not a share between 0 and 1, or a whole"),

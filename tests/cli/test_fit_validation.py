@@ -1,6 +1,7 @@
 """`icscm fit` leads with the performance in environments left out."""
 
 import json
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from icscm.cli import main
-from icscm.cli.fit import _MAX_STEPS, MODELS
+from icscm.cli.learners import MODELS
 
 ASKED = "--target", "ill", "--environment", "site", "--model", "tree"
 WITH_ALL_FITS = True
@@ -61,7 +62,8 @@ def test_what_is_not_validated_says_why(folder, file, options, reason):
 def test_long_validations_are_for_those_who_want_them(folder, monkeypatch):
     """The limit did not count the environments' numbers: 400 environments took many minutes."""
     n = 4 * (1_200 + 4 * 4 * 51)  # cells, and four steps for each bin of each environment
-    monkeypatch.setattr("icscm.cli.fit._MAX_STEPS", {"tree": n - 1})
+    limited = replace(MODELS["tree"], max_validation_steps=n - 1)
+    monkeypatch.setattr("icscm.cli.learning.MODELS", {"tree": limited})
     told = " ".join(run("fit", folder / "all.csv", *ASKED).stdout.split())
     assert f"too many cells and environments ({n:,} steps, by default at most {n - 1:,})" in told
     assert (
@@ -80,7 +82,7 @@ def test_whether_models_are_validated_does_not_depend_on_the_clock(folder, monke
 @pytest.mark.parametrize("model", MODELS)
 def test_usual_tables_are_validated(model):
     """Forests and scores of 20,000 rows and 20 columns of 10 hospitals were not."""
-    assert _MAX_STEPS[model] >= 20_000 * 20 * 10
+    assert MODELS[model].max_validation_steps >= 20_000 * 20 * 10
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])

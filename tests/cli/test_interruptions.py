@@ -231,7 +231,7 @@ def test_advice_on_memory_names_options_of_the_command(monkeypatch, command, adv
     def fail(*_, **__):
         raise ImportError("x.so: failed to map segment from shared object")
 
-    monkeypatch.setattr("icscm.io.streams.read_file", fail)
+    monkeypatch.setattr("icscm.io.streams.load_table", fail)
     monkeypatch.setattr("icscm.model.saved.load", fail)
     done = CliRunner().invoke(main, command)
     told = done.stderr.splitlines()[-1]

@@ -173,7 +173,7 @@ def test_sizes_of_a_score_can_be_chosen(folder, monkeypatch):
     """`--cv max_terms=` was refused."""
     grids = []
 
-    def stop(_learner, _X, _y, _environments, grid, **_):
+    def stop(_learner, *, grid, **_):
         grids.append(grid)
         raise IcscmError("stopped")
 

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from icscm import InvariantScoreClassifier, load
 from icscm.cli import main
-from icscm.cli.models import render_saved
+from icscm.cli.show import render_saved
 from icscm.drawing.shapes import Role
 from icscm.exceptions import IcscmError, NothingFoundWarning, UnseenMissingWarning
 from icscm.model.saved import make_saved_model

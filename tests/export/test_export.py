@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icscm import SCMClassifier
-from icscm.cli.models import find_types
+from icscm.cli.model_files import find_types
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
 from icscm.export.documents import quote_python

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from icscm import SCMClassifier
-from icscm.cli.models import render_saved
+from icscm.cli.show import render_saved
 from icscm.model.saved import make_saved_model
 from icscm.report.terminal import render_summary
 from icscm.stats.new_environments import make_expectations

@@ -1,14 +1,23 @@
-"""The command line: thin commands over the library. May import all other packages.
+"""The command line: a module for each command, thin over the library. It may import all packages.
 
-Text comes from `report`, results from the library. No other package imports this one.
+Commands read files, call the library and print its results; text comes from `report`. Not here:
+anything that another package needs, since no other package imports this one.
 """
 
-# each of these adds its commands
+# each of these adds its command
+import icscm.cli.check
+import icscm.cli.compare
+import icscm.cli.datasets
+import icscm.cli.demo
+import icscm.cli.evaluate
+import icscm.cli.export
 import icscm.cli.fit
-import icscm.cli.models
+import icscm.cli.pack
+import icscm.cli.predict
+import icscm.cli.recalibrate
 import icscm.cli.screen
-import icscm.cli.simulate
-import icscm.cli.studies  # noqa: F401
+import icscm.cli.show
+import icscm.cli.simulate  # noqa: F401
 from icscm.cli.group import main
 
 __all__ = ["main"]

@@ -1,183 +1,94 @@
-"""Where `icscm fit` learns when the data are not a table in memory; `icscm pack`."""
+"""Where `icscm fit` learns: in memory, in passes over files, on Dask, or from bits.
+
+Not every option goes with every route. One that does not is an error that says what to use instead.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import click
-
-from icscm.cli import shared
-from icscm.cli.console import Progress, print_written
-from icscm.cli.group import main
-from icscm.cli.shared import FILE, Options, add_options
+from icscm.cli.files import check_labels, is_genomes
+from icscm.cli.options import Options
 from icscm.exceptions import IcscmError, Parameter
-from icscm.io import roles as io_roles
-from icscm.io.formats import PACKED_ENDINGS, TextFormat, describe_path, translate_errors
-from icscm.io.naming import check_columns
-from icscm.io.roles import Roles, Samples
+from icscm.io.formats import PACKED_ENDINGS
 
-if TYPE_CHECKING:
-    import pyarrow
 
-    from icscm.estimators.base import BaseRuleClassifier
+class Route(StrEnum):
+    """Where the rows are while a model is learned."""
 
-MEMORY, PASSES, DASK, PACKED = "memory", "passes", "dask", "packed"
-_HOW = {PASSES: "in passes", DASK: "on Dask", PACKED: "as bits"}
+    MEMORY = "memory"
+    PASSES = "passes"
+    DASK = "dask"
+    PACKED = "packed"
+
+
+_SMALLER_TABLE = "prepare the files, or raise --max-memory"
+_WITHOUT_DASK = "omit --dask and --workers"
+_ALL_GENES = "a store is used with all its genes; take genes out of the table before it is packed"
+_SET_VALUES = "set the parameter itself, as in --p 2 or --max-leaves 8"
+_NO_SUBSAMPLES = "omit it, or take a subset of the genomes with a shorter table of --labels"
+_IN_ONE_PROCESS = "a store of bits is small and is read in this process; omit --dask and --workers"
+
+# What to do instead of the options that do not go with a route.
+_INSTEAD = {
+    Route.MEMORY: {},
+    Route.PASSES: {"cv": _SMALLER_TABLE, "stability": _SMALLER_TABLE},
+    Route.DASK: {
+        "cv": _SMALLER_TABLE,
+        "stability": _SMALLER_TABLE,
+        "member": _SMALLER_TABLE,
+        "group": _WITHOUT_DASK,
+    },
+    Route.PACKED: {
+        "cv": _SET_VALUES,
+        "stability": _NO_SUBSAMPLES,
+        "only": _ALL_GENES,
+        "drop": _ALL_GENES,
+        "keep_columns": _ALL_GENES,
+        "member": "name a .bits or .Rtab file",
+        "dask": _IN_ONE_PROCESS,
+        "workers": _IN_ONE_PROCESS,
+    },
+}
+_MANNERS = {Route.PASSES: "in passes", Route.DASK: "on Dask", Route.PACKED: "as bits"}
 
 # While it is read and binned, a table takes several times the size of its file, compressed or not.
-_ROOM, _PACKED_ROOM = 4, 12
+_ROOM = 4
+_PACKED_ROOM = 12
 # Bytes that the libraries take, and that any table may take besides.
-_LIBRARIES, _SMALL = 400 * 10**6, 2**25
+_LIBRARY_BYTES = 400 * 10**6
+_SMALL_TABLE_BYTES = 2**25
 
 
-def choose_route(data: Path, options: Options) -> str:
-    """Where to learn, by the data and the options; raise for options that conflict."""
+def choose_route(data: Path, options: Options) -> Route:
+    """Choose where to learn, by the data and the options; raise for options that conflict."""
     route = _find_route(data, options)
-    if data.name.lower().endswith(shared.GENOME_ENDINGS[1:]):
-        raise IcscmError(f"pack {data} first: icscm pack {data} --out genes.bits")
-    shared.check_labels(data, options["labels"], (shared.BITS,))
-    for name in () if route == MEMORY else ("cv", "stability", "member"):
-        if options[name] and (name != "member" or route == DASK):
-            why = f" needs a table in memory, but {data} is learned from {_HOW[route]}"
-            raise IcscmError(Parameter(name), why, "; prepare the files, or raise --max-memory")
-    if route == PACKED and (options["only"] or options["drop"] or options["keep_columns"]):
-        raise IcscmError("--only, --drop and --keep-columns are for tables; drop genes first")
-    if route == DASK and options["group"]:
-        raise IcscmError("--group cannot be used on Dask; omit --dask and --workers")
-    if route == DASK and options["model"] == "forest":
+    check_labels(data, options["labels"])
+    for name, advice in _INSTEAD[route].items():
+        if options[name]:
+            why = f" does not go with {data}, which is learned from {_MANNERS[route]}: {advice}"
+            raise IcscmError(Parameter(name), why)
+    if route == Route.DASK and options["model"] == "forest":
         why = "--model forest draws rows, which is not possible on Dask"
         raise IcscmError(f"{why}; use --model tree, or omit --dask and --workers")
     return route
 
 
-def _find_route(data: Path, options: Options) -> str:
+def _find_route(data: Path, options: Options) -> Route:
+    """The route, by the kind and the size of the data."""
     from icscm.sources.files.source import parse_size
 
-    if data.suffix.lower() == shared.BITS:
-        return PACKED
+    if is_genomes(data):
+        return Route.PACKED
     if options["dask"] is not None or options["workers"] is not None:
-        return DASK
+        return Route.DASK
     if data.is_dir():
-        return PASSES
+        return Route.PASSES
     if not data.is_file() or data.suffix.lower() == ".zip":
-        return MEMORY
-    room = _PACKED_ROOM if data.suffix.lower() in PACKED_ENDINGS else _ROOM
+        return Route.MEMORY
+    is_compressed = data.suffix.lower() in PACKED_ENDINGS
+    table_bytes = data.stat().st_size * (_PACKED_ROOM if is_compressed else _ROOM)
     limit = parse_size(options["max_memory"])
-    free = max(limit - _LIBRARIES, min(limit, _SMALL))
-    return PASSES if data.stat().st_size * room > free else MEMORY
-
-
-def learn_elsewhere(learner: BaseRuleClassifier, route: str, data: Path, options: Options) -> Roles:
-    """Fit the learner where the data are; what the labels mean."""
-    learn = {PASSES: _learn_in_passes, DASK: _learn_on_dask, PACKED: _learn_packed}[route]
-    return replace(learn(learner, data, options), label=learner.classes_.tolist()[1])
-
-
-def _choose_columns(
-    learner: BaseRuleClassifier, names: list[str], data: Path, options: Options
-) -> tuple[Roles, list[str]]:
-    """Target, environment and the columns to learn from."""
-    where = str(data)
-    roles = io_roles.make_roles(names, **shared.get_roles(options), where=where)
-    learner.keep_columns = shared.find_kept(names, options, where)
-    return roles, io_roles.choose_features(names, roles, options["drop"], options["only"], where)
-
-
-def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
-    from icscm.io.streams import ChangedReader, get_misread, open_table
-
-    form = TextFormat(**shared.get_text_settings(options))
-    reader = open_table(data, form, member=options["member"])
-    roles, columns = _choose_columns(learner, reader.names, data, options)
-    if not roles.is_plain:
-        tallies = (io_roles.tally_roles(each, roles) for each in reader.read(roles.columns, 2**16))
-        roles = io_roles.find_labelling(tallies, roles)
-    changed = ChangedReader(reader, roles.apply, roles.needs)
-    limits = {name: options[name] for name in ("max_memory", "temp_dir")} | {"groups": roles.group}
-    learner.fit_dataset(
-        changed, roles.target, environments=roles.environment, columns=columns, **limits
-    )
-    return roles.keep_misread(get_misread(reader), columns)
-
-
-def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
-    from icscm.sources.dask.client import open_client
-    from icscm.sources.dask.frames import read_folder, take_apart
-    from icscm.sources.dask.opening import open_dask
-
-    with open_client(options["dask"], options["workers"]), translate_errors(data):
-        frame = read_folder(data, TextFormat(**shared.get_text_settings(options)))
-        roles, columns = _choose_columns(learner, list(frame.columns), data, options)
-        table, labelling = take_apart(frame, roles, columns)
-        X, y, environments = table
-        countable = open_dask(X, y, environments=environments, preparation=learner.prepare())
-        learner.fit_counts(countable)
-    return labelling
-
-
-def _learn_packed(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
-    from icscm.sources.bits.opening import open_bits
-
-    table, found = read_labels(options)
-    settings = {"sample_column": options["sample_column"], "preparation": learner.prepare()}
-    settings["groups"] = found.group
-    learner.fit_counts(
-        open_bits(data, table, found.target, environments=found.environment, **settings)
-    )
-    return found
-
-
-def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
-    """The table of `--labels`, its rows by the options for columns, and what the labels mean."""
-    path, misread = options["labels"], Counter[tuple[str, str]]()
-    table, where = shared.read_data(path, options, misread=misread), describe_path(path)
-    roles = io_roles.make_roles(table.column_names, **shared.get_roles(options), where=where)
-    found = io_roles.find_labelling([io_roles.tally_roles(table, roles)], roles)
-    return found.apply(table), found.keep_misread(misread, ())
-
-
-def read_samples(data: Path, options: Options) -> Samples:
-    """A table with its labels or, of genomes, the genes of those that --labels names."""
-    if not shared.check_labels(data, options["labels"], shared.GENOME_ENDINGS):
-        return shared.read_labelled(data, options)
-    from icscm.sources.bits.opening import read_patterns
-    from icscm.sources.bits.packing import open_packed
-
-    samples = shared.read_labelled(options["labels"], {**options, "only": (), "drop": ()})
-    column = options["sample_column"] or next(iter(samples.X.column_names), "")
-    check_columns([column], samples.X.column_names, describe_path(options["labels"]))
-    with open_packed(data, shared.read_delimiter(options["delimiter"])) as store:
-        X = read_patterns(store, samples.X.column(column).to_pylist())
-    names = X.column_names, samples, options["drop"], options["only"], str(data)
-    return replace(samples, X=X.select(io_roles.choose_features(*names)))
-
-
-@main.command()
-@click.argument("table", type=FILE)
-@add_options("out", "delimiter", "force", "quiet")
-def pack(table: Path, out: Path, delimiter: str | None, force: bool, quiet: bool) -> None:
-    """Pack a presence/absence table into bits.
-
-    TABLE is text (.Rtab, .tsv, .csv, also .gz): genomes in columns, named in the first line;
-    genes, k-mers or unitigs in rows, each a name and then 0 or 1 for every genome. It is read
-    once, in pieces, whatever its size; the store takes one bit per cell, and features that are
-    present in the same genomes are stored once.
-
-    \b
-    Example:
-      icscm pack kmers.tsv --out kmers.bits
-      icscm fit kmers.bits --labels phenotypes.tsv --target resistant \\
-          --environment country --out model.json
-    """
-    from icscm.sources.bits.packing import pack_table
-
-    shared.check_ending(out, shared.BITS)
-    shared.check_outputs([out], force=force, inputs=[table])
-    size = table.stat().st_size if table.is_file() else None
-    with Progress(quiet=quiet).stage(f"Packing {table}", size) as show:
-        between = shared.read_delimiter(delimiter)
-        pack_table(table, out, delimiter=between, force=force, on_chunk=show)
-    print_written(out)
+    free_bytes = max(limit - _LIBRARY_BYTES, min(limit, _SMALL_TABLE_BYTES))
+    return Route.PASSES if table_bytes > free_bytes else Route.MEMORY

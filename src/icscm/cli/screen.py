@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icscm.cli import console, shared
+from icscm.cli import console, files
+from icscm.cli.genomes import read_any_samples
 from icscm.cli.group import main
-from icscm.cli.routes import read_samples
-from icscm.cli.shared import COLUMNS, FILE, LABELS, READING, Options, add_options
+from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
 from icscm.io.formats import describe_path, name_data
@@ -19,6 +19,7 @@ from icscm.writing import STDOUT, write_text
 
 if TYPE_CHECKING:
     from icscm.estimators.selector import InvariantFeatureSelector
+    from icscm.validation.screening import ScreenValidation
 
 
 @main.command()
@@ -46,67 +47,92 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
           --estimator logistic --validate --report screen.html --out kept.txt
     """
     out, force = options["out"], options["force"]
-    shared.check_ending(report, ".html", ".md", ".json")
-    shared.check_outputs([out, report], force=force, inputs=[data])
-    from icscm.estimators.learners import make_estimator
-    from icscm.estimators.selector import InvariantFeatureSelector
+    files.check_ending(report, ".html", ".md", ".json")
+    files.check_outputs([out, report], force=force, inputs=[data])
     from icscm.report.screen import render_screen
     from icscm.validation.folds import drop_columns, make_cohort
     from icscm.validation.path import tolerance_path
     from icscm.validation.screening import validate_screen
 
-    names = "tolerance", "min_replication", "cv", "n_jobs", "random_state"
-    settings = {name: options[name] for name in names}
-    if ":" in options["estimator"]:
-        sys.path.insert(0, "")  # modules in the current folder can be imported, as with python -m
-    selector = InvariantFeatureSelector(make_estimator(options["estimator"], 0), **settings)
+    selector = _make_selector(options)
     progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
-        samples = read_samples(data, options)
-    kept = shared.find_kept(samples.X.column_names, options, "the table")
+        samples = read_any_samples(data, options)
+    kept = files.find_kept(samples.X.column_names, options, "the table")
     cohort = make_cohort(samples.X.to_pandas(), samples.y, environments=samples.environments)
     cohort, dropped = drop_columns(cohort, kept)
-    table = cohort.X, samples.y
-    more = {"environments": samples.environments, "groups": samples.groups}
-    if not cohort.X.shape[1]:
+    n_columns = cohort.X.shape[1]
+    if n_columns == 0:
         raise IcscmError("no column is left to screen; --keep-columns keeps dropped columns")
-    text = f"Screening {cohort.X.shape[1]:,} columns"
-    with progress.stage(text), console.hide_repeated_warnings():
-        selector.fit(*table, **more)
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {
+        "X": cohort.X,
+        "y": samples.y,
+        "environments": samples.environments,
+        "groups": samples.groups,
+    }
+
+    with progress.stage(f"Screening {n_columns:,} columns"), console.hide_repeated_warnings():
+        selector.fit(**table)
+    validation: ScreenValidation | None = None
+    path: Any = None
     if options["validate"]:
         text = "Screening without each environment"
         with progress.stage(text), console.hide_repeated_warnings():
-            found["validation"] = validate_screen(selector, *table, **more)
+            validation = validate_screen(selector, **table)
     if _needs_path(selector, options) and (report is not None or console.is_json()):
         with progress.stage("Screening at other tolerances"):
-            found["path"] = tolerance_path(
-                selector,
-                cohort.X,
-                samples.y,
-                environments=samples.environments,
-                groups=samples.groups,
-                leave_one_out=options["validate"],
-            )
-    found |= {"target": samples.target, "environment": samples.environment}
-    made = selector.report(data_name=name_data(data), **found)
+            path = tolerance_path(selector, **table, leave_one_out=options["validate"])
+
+    page = selector.report(
+        data_name=name_data(data),
+        target=samples.target,
+        environment=samples.environment,
+        validation=validation,
+        path=path,
+    )
     if report is not None:
-        made.save(report, force=force)
+        page.save(report, force=force)
     if out is not None:
         write_text(out, "".join(f"{name}\n" for name in selector.kept_))
-    sizes = len(samples.y), int(cohort.is_positive.sum()), cohort.X.shape[1], len(cohort.labels)
-    facts = console.list_data_facts(data, samples, *sizes)
+    facts = console.list_data_facts(
+        data,
+        samples,
+        n_rows=len(samples.y),
+        n_positive=int(cohort.is_positive.sum()),
+        n_columns=n_columns,
+        n_environments=len(cohort.labels),
+    )
     if dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in dropped.items()]
         facts.append(["Dropped", f"{shorten_list(reasons, '; ')} (--keep-columns keeps them)"])
-    console.print_all(console.make_console(stderr=out == STDOUT), render_screen(made, facts))
+    # standard output is for the names of columns if --out says so
+    console.print_all(console.make_console(stderr=out == STDOUT), render_screen(page, facts))
     console.print_written(out, report)
-    return made.to_dict()
+    return page.to_dict()
+
+
+def _make_selector(options: Options) -> InvariantFeatureSelector:
+    """The screen that the options describe."""
+    from icscm.estimators.learners import make_estimator
+    from icscm.estimators.selector import InvariantFeatureSelector
+
+    if ":" in options["estimator"]:
+        sys.path.insert(0, "")  # modules in the current folder can be imported, as with python -m
+    return InvariantFeatureSelector(
+        make_estimator(options["estimator"], 0),
+        tolerance=options["tolerance"],
+        min_replication=options["min_replication"],
+        cv=options["cv"],
+        n_jobs=options["n_jobs"],
+        random_state=options["random_state"],
+    )
 
 
 def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:
     """Whether other tolerances need a new screen: some may reject more, or they are validated."""
     from icscm.report.screen import SCREEN_TOLERANCES, find_known_tolerance
 
+    if options["no_path"]:
+        return False
     known = find_known_tolerance(selector.screen_, selector.tolerance)
-    return not options["no_path"] and (options["validate"] or known > min(SCREEN_TOLERANCES))
+    return options["validate"] or known > min(SCREEN_TOLERANCES)

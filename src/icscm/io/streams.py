@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -57,31 +58,47 @@ class TableReader(Protocol):
         """Memory that `read` takes in addition to the batches."""
 
 
+@dataclass(frozen=True)
+class LoadedTable:
+    """All rows of a file, or of the files in a folder."""
+
+    table: pyarrow.Table
+    #: cells that were read as missing, by column and text
+    misread: Counter[tuple[str, str]]
+
+
 def read_file(
     path: str | Path,
     *,
     types: Mapping[str, str] | None = None,
     member: str | None = None,
-    misread: Counter[tuple[str, str]] | None = None,
     **text: Any,
 ) -> pyarrow.Table:
+    """The table in a file, as `load_table` reads it; `text` are parameters of `TextFormat`."""
+    return load_table(path, TextFormat(**text), types=types, member=member).table
+
+
+def load_table(
+    path: str | Path,
+    form: TextFormat,
+    *,
+    types: Mapping[str, str] | None = None,
+    member: str | None = None,
+) -> LoadedTable:
     """The table in a file, whose ending determines its format, or in the files of a folder.
 
     Columns of a text file named in `types` are read as `"number"`, `"category"` (text) or
-    `"boolean"`; the types of others are inferred. `member` is a file in a .zip with several; texts
-    that were read as missing are added to `misread`, by column; `text` are parameters of
-    `TextFormat`, of which only `na` applies to Parquet and Arrow.
+    `"boolean"`; the types of others are inferred. `member` is a file in a .zip with several. Of
+    `form` only `na` applies to Parquet and Arrow.
     """
-    reader = open_table(Path(path), TextFormat(**text), member=member, types=types)
+    reader = open_table(Path(path), form, member=member, types=types)
     if isinstance(reader, TextFiles):
         table = reader.load()
     else:
         table = pyarrow.Table.from_batches(reader.read(reader.names, _LOADED_ROWS), reader.schema)
     if table.num_rows == 0:
         raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
-    if misread is not None:
-        misread.update(get_misread(reader))
-    return table
+    return LoadedTable(table=table, misread=get_misread(reader))
 
 
 def get_misread(reader: TableReader) -> Counter[tuple[str, str]]:

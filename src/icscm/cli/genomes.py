@@ -1,0 +1,63 @@
+"""Genomes on the command line: a presence/absence table of genes, and a table of their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from icscm.cli import files
+from icscm.cli.options import Options
+from icscm.io import roles as io_roles
+from icscm.io.formats import describe_path
+from icscm.io.naming import check_columns
+from icscm.io.roles import Roles, Samples
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from icscm.sources.bits.store import BitFile
+
+
+@contextmanager
+def open_genomes(data: Path, options: Options) -> Iterator[BitFile]:
+    """A packed store; a presence/absence table (.Rtab) is packed to a temporary one."""
+    from icscm.sources.bits.packing import open_packed
+
+    with open_packed(data, files.read_delimiter(options["delimiter"])) as store:
+        yield store
+
+
+def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
+    """The table of `--labels`, its rows by the options for columns, and what the labels mean."""
+    path = options["labels"]
+    loaded = files.load_table(path, options)
+    roles = io_roles.make_roles(
+        loaded.table.column_names, **files.get_roles(options), where=describe_path(path)
+    )
+    labelling = io_roles.find_labelling([io_roles.tally_roles(loaded.table, roles)], roles)
+    return labelling.apply(loaded.table), labelling.keep_misread(loaded.misread, ())
+
+
+def read_any_samples(data: Path, options: Options) -> Samples:
+    """A table with its labels or, of genomes, the genes of those that --labels names."""
+    if not files.check_labels(data, options["labels"]):
+        return files.read_labelled(data, options)
+    from icscm.sources.bits.opening import read_patterns
+
+    # --only and --drop name genes here, not columns of the table of labels
+    samples = files.read_labelled(options["labels"], options | {"only": (), "drop": ()})
+    column = options["sample_column"] or next(iter(samples.X.column_names), "")
+    check_columns([column], samples.X.column_names, describe_path(options["labels"]))
+    with open_genomes(data, options) as store:
+        genes = read_patterns(store, samples.X.column(column).to_pylist())
+    chosen = io_roles.choose_features(
+        genes.column_names,
+        samples,
+        drop=options["drop"],
+        only=options["only"],
+        where=str(data),
+    )
+    return replace(samples, X=genes.select(chosen))

@@ -1,0 +1,324 @@
+"""How `icscm fit` learns on each route, and what it measures where all rows are in memory.
+
+With rows in memory the model is also validated in environments left out, and learned again from
+subsamples and with other settings, for the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icscm.cli import files
+from icscm.cli.console import Progress, hide_repeated_warnings
+from icscm.cli.genomes import open_genomes, read_labels
+from icscm.cli.grid import Grid
+from icscm.cli.learners import MODELS
+from icscm.cli.options import Options
+from icscm.cli.routes import Route
+from icscm.exceptions import IcscmError
+from icscm.formatting import count
+from icscm.io import roles as io_roles
+from icscm.io.formats import describe_path, find_format, translate_errors
+from icscm.io.roles import Roles, Samples
+
+if TYPE_CHECKING:
+    from icscm.estimators.base import BaseRuleClassifier
+    from icscm.sources.countable import Countable
+    from icscm.validation.tuning import GridSearch
+
+# Rows of a batch in which the values of target and environment are counted.
+_TALLY_ROWS = 2**16
+# Rows in which a report permutes columns: a forest predicts them about thirty times.
+_MAX_PERMUTED = 3_000
+# The format that a model file names for packed genomes, whose cells have types.
+_TYPED_FORMAT = "parquet"
+_NO_ENVIRONMENTS = "the data have no environments"
+_NO_MEMORY = "it needs a table in memory"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted learner, and what is known of the rows that it learned from."""
+
+    learner: Any
+    roles: Roles
+    table_format: str
+    #: the rows, where they are in memory
+    samples: Samples | None = None
+    #: what --cv chose
+    choice: GridSearch | None = None
+    #: what the report shows besides the model, as `make_summary` names it
+    findings: dict[str, Any] = field(default_factory=dict)
+    #: whether the rows were genomes, as bits
+    is_packed: bool = False
+
+
+def learn(
+    learner: BaseRuleClassifier,
+    route: Route,
+    data: Path,
+    *,
+    options: Options,
+    grid: Grid,
+    progress: Progress,
+) -> Learned:
+    """Fit the learner where the rows are."""
+    if route == Route.MEMORY:
+        return _learn_in_memory(learner, data, options=options, grid=grid, progress=progress)
+    with progress.stage(f"Learning from {data}"), hide_repeated_warnings():
+        roles = _LEARNERS[route](learner, data, options)
+    is_packed = route == Route.PACKED
+    unvalidated = "--no-validation" if options["no_validation"] else _NO_MEMORY
+    return Learned(
+        learner=learner,
+        roles=replace(roles, label=learner.classes_.tolist()[1]),
+        table_format=_TYPED_FORMAT if is_packed else find_format(data, options["member"]),
+        findings={"unvalidated": unvalidated},
+        is_packed=is_packed,
+    )
+
+
+# --- outside memory -----------------------------------------------------------------
+
+
+def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
+    from icscm.io.streams import ChangedReader, get_misread, open_table
+
+    reader = open_table(data, files.make_text_format(options), member=options["member"])
+    roles, columns = _choose_columns(learner, reader.names, data, options)
+    if not roles.is_plain:
+        batches = reader.read(roles.columns, _TALLY_ROWS)
+        tallies = (io_roles.tally_roles(batch, roles) for batch in batches)
+        roles = io_roles.find_labelling(tallies, roles)
+    learner.fit_dataset(
+        ChangedReader(reader, roles.apply, roles.needs),
+        roles.target,
+        environments=roles.environment,
+        groups=roles.group,
+        columns=columns,
+        max_memory=options["max_memory"],
+        temp_dir=options["temp_dir"],
+    )
+    return roles.keep_misread(get_misread(reader), columns)
+
+
+def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
+    from icscm.sources.dask.client import open_client
+    from icscm.sources.dask.frames import read_folder, take_apart
+    from icscm.sources.dask.opening import open_dask
+
+    with open_client(options["dask"], options["workers"]), translate_errors(data):
+        frame = read_folder(data, files.make_text_format(options))
+        roles, columns = _choose_columns(learner, list(frame.columns), data, options)
+        (X, y, environments), labelling = take_apart(frame, roles, columns)
+        countable = open_dask(X, y, environments=environments, preparation=learner.prepare())
+        learner.fit_counts(countable)
+    return labelling
+
+
+def _learn_from_bits(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
+    from icscm.sources.bits.opening import open_bits
+
+    labels, roles = read_labels(options)
+    with open_genomes(data, options) as store:
+        countable = open_bits(
+            store,
+            labels,
+            roles.target,
+            environments=roles.environment,
+            groups=roles.group,
+            sample_column=options["sample_column"],
+            preparation=learner.prepare(),
+        )
+        learner.fit_counts(countable)
+    return roles
+
+
+_LEARNERS: dict[Route, Callable[[BaseRuleClassifier, Path, Options], Roles]] = {
+    Route.PASSES: _learn_in_passes,
+    Route.DASK: _learn_on_dask,
+    Route.PACKED: _learn_from_bits,
+}
+
+
+def _choose_columns(
+    learner: BaseRuleClassifier, names: list[str], data: Path, options: Options
+) -> tuple[Roles, list[str]]:
+    """The roles of columns, and the columns to learn from."""
+    where = str(data)
+    roles = io_roles.make_roles(names, **files.get_roles(options), where=where)
+    learner.keep_columns = files.find_kept(names, options, where)
+    columns = io_roles.choose_features(
+        names, roles, drop=options["drop"], only=options["only"], where=where
+    )
+    return roles, columns
+
+
+# --- in memory ----------------------------------------------------------------------
+
+
+def _learn_in_memory(
+    learner: BaseRuleClassifier, data: Path, *, options: Options, grid: Grid, progress: Progress
+) -> Learned:
+    """Read the table, choose parameters, fit, and measure what the report shows."""
+    with progress.stage(f"Reading {describe_path(data)}"):
+        samples = files.read_labelled(data, options)
+    learner.keep_columns = files.find_kept(samples.X.column_names, options, "the table")
+
+    fit = _MemoryFit(learner, samples=samples, options=options, progress=progress)
+    choice = fit.choose_parameters(grid) if grid else None
+    countable = fit.learn()
+    findings = fit.validate(countable) | fit.resample(countable)
+    if options["report"] is not None:
+        findings |= fit.permute_columns() | fit.learn_with_other_settings(countable)
+    return Learned(
+        learner=learner,
+        roles=samples,
+        table_format=find_format(data, options["member"]),
+        samples=samples,
+        choice=choice,
+        findings=findings,
+    )
+
+
+class _MemoryFit:
+    """A learner and the rows in memory that it learns from, once and again.
+
+    The methods that return a dict return what they found under the names of `make_summary`; it is
+    empty where a step does not apply.
+    """
+
+    def __init__(
+        self,
+        learner: Any,
+        *,
+        samples: Samples,
+        options: Options,
+        progress: Progress,
+    ) -> None:
+        self.learner = learner
+        self.samples = samples
+        self.options = options
+        self.progress = progress
+        self.model = MODELS[options["model"]]
+        self.n_rows = samples.X.num_rows
+        #: what functions that take a table are called with
+        self.table: dict[str, Any] = {
+            "X": samples.X,
+            "y": samples.y,
+            "environments": samples.environments,
+            "groups": samples.groups,
+        }
+
+    def choose_parameters(self, grid: Grid) -> GridSearch:
+        """Set the parameters that cross-validation finds best."""
+        from icscm.validation.tuning import grid_search
+
+        with self.progress.stage(f"Cross-validating {', '.join(grid)}"):
+            choice = grid_search(
+                self.learner,
+                **self.table,
+                grid=grid,
+                scorer=self.options["cv_scorer"],
+                folds=self.options["cv_folds"],
+                random_state=self.options["random_state"],
+            )
+        self.learner.set_params(**choice.best)
+        return choice
+
+    def learn(self) -> Countable[Any]:
+        """Fit the learner; its bins and counts serve later steps, too."""
+        from icscm.sources.memory import open_memory
+
+        with self.progress.stage(f"Learning from {self.n_rows:,} rows"), hide_repeated_warnings():
+            countable = open_memory(**self.table, preparation=self.learner.prepare())
+            self.learner.fit_counts(countable)
+        return countable
+
+    def validate(self, countable: Countable[Any]) -> dict[str, Any]:
+        """Measure the performance in environments left out, or say why that is not done."""
+        from icscm.search.shape import count_steps
+        from icscm.validation.transfer import leave_one_environment_out
+
+        n_environments = len(self.learner.environments_ or ())
+        if n_environments < 2:
+            return {"unvalidated": _NO_ENVIRONMENTS}
+        if self.options["no_validation"]:
+            return {"unvalidated": "--no-validation"}
+        is_asked_for = self.options["validation"]
+        n_steps = n_environments * count_steps(countable, self.n_rows, n_steps_of_number=4)
+        max_steps = self.model.max_validation_steps
+        if not is_asked_for and n_steps > max_steps:
+            size = f"{n_steps:,} steps, by default at most {max_steps:,}"
+            why = f"too many cells and environments ({size}); --validation measures it"
+            return {"unvalidated": why}
+
+        text = f"Validating in {n_environments} environments left out (--no-validation omits it)"
+        try:
+            with self.progress.stage(text), hide_repeated_warnings():
+                validation = leave_one_environment_out(self.learner, **self.table)
+        except IcscmError as error:
+            if is_asked_for:
+                raise
+            return {"unvalidated": str(error)}
+        return {"validation": validation}
+
+    def resample(self, countable: Countable[Any]) -> dict[str, Any]:
+        """Learn from subsamples: as many as asked for, or a few for a line on a rule."""
+        from icscm.search.shape import count_steps
+        from icscm.validation import stability
+
+        n_subsamples = self.options["stability"]
+        is_brief = n_subsamples is None
+        if is_brief:
+            has_rules = self.model.is_rule and bool(self.learner.model_.rules)
+            is_small = count_steps(countable, self.n_rows) <= stability.MAX_BRIEF_STEPS
+            n_subsamples = stability.N_BRIEF if has_rules and is_small else 0
+        if n_subsamples == 0:
+            return {}
+
+        text = f"Learning from {count(n_subsamples, 'random subsample')}"
+        with self.progress.stage(text), hide_repeated_warnings():
+            selection = stability.stability_selection(
+                self.learner,
+                **self.table,
+                n_resamples=n_subsamples,
+                random_state=self.options["random_state"],
+            )
+        if is_brief:
+            n_same = round(selection.columns_frequency * n_subsamples)
+            return {"n_returned": (n_same, n_subsamples)}
+        return {"stability": selection}
+
+    def permute_columns(self) -> dict[str, Any]:
+        """Measure how much a forest needs each column."""
+        if self.options["model"] != "forest":
+            return {}
+        from icscm.validation.importances import permutation_importance
+
+        with self.progress.stage("Permuting columns"):
+            importances = permutation_importance(
+                self.learner,
+                self.samples.X,
+                self.samples.y,
+                environments=self.samples.environments,
+                n_repeats=3,
+                max_rows=_MAX_PERMUTED,
+            )
+        return {"importances": importances}
+
+    def learn_with_other_settings(self, countable: Countable[Any]) -> dict[str, Any]:
+        """Learn at other levels (alpha) of a rule, or at other tolerances of a tree or forest."""
+        if self.options["no_path"] or self.model.path is None:
+            return {}
+        from icscm.validation.path import compute_alpha_path, compute_tolerance_path
+
+        if self.learner.get_params(deep=False)[self.model.path] is None:  # a plain tree
+            return {}
+        settings = self.learner.make_settings(countable)
+        compute_path = compute_alpha_path if self.model.path == "alpha" else compute_tolerance_path
+        with self.progress.stage("Learning with other settings"):
+            return {"path": compute_path(countable.source, settings)}

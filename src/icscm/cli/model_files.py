@@ -1,0 +1,207 @@
+"""Model files, and tables that are read as the table of a model was: shared by several commands.
+
+A model file says how its table was read: which texts meant missing, the decimal mark, the type of
+each column. A table to predict or to evaluate is read the same way, so that a code such as 07 stays
+text where it was text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from icscm._types import Array
+from icscm.cli import files
+from icscm.cli.options import Options
+from icscm.exceptions import IcscmError, reject_unknown
+from icscm.formatting import count
+from icscm.io import formats
+from icscm.io.formats import describe_path
+from icscm.io.naming import check_columns, index_texts, suggest
+from icscm.io.roles import Roles, find_labelling, split_names, tally_roles
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from icscm.model.saved import SavedModel
+
+# How a text column must be read for levels of a type; others are text.
+_CELL_TYPES = {bool: formats.BOOLEAN, int: formats.NUMBER, float: formats.NUMBER}
+# Advice where a threshold would need labels.
+_UNLABELLED = "needs labelled rows; choose it with icscm fit, or give a number or costs=1:10"
+
+
+def load_with_threshold(path: Path, threshold: str | None) -> SavedModel:
+    """The model in a file, with another threshold if one is given."""
+    from icscm.model.saved import load
+    from icscm.model.thresholds import fix_threshold
+
+    if threshold is None:
+        return load(path)
+    fixed = fix_threshold(threshold, _UNLABELLED)  # an error comes before the file is read
+    return load(path).set_threshold(fixed)
+
+
+# --- columns ------------------------------------------------------------------------
+
+
+def find_types(saved: SavedModel) -> dict[str, str]:
+    """How a text file's columns must be read: as the rules compare them.
+
+    Levels keep their types: text that looks like a number stays text, and True is not text.
+    """
+    from icscm.model.rules import CategoryRule, ThresholdRule
+    from icscm.model.saved import list_used
+
+    kept = formats.NUMBER, formats.CATEGORY
+    types = {str(column.name): column.type for column in saved.features if column.type in kept}
+    for rule in saved.model.rules:
+        if isinstance(rule, ThresholdRule):
+            types[str(rule.feature)] = formats.NUMBER
+        elif isinstance(rule, CategoryRule):
+            types[str(rule.feature)] = _find_level_type(rule.levels)
+    used = set(list_used(saved))
+    return {name: kind for name, kind in types.items() if name in used}
+
+
+def _find_level_type(levels: Any) -> str:
+    """How cells must be read that are compared with these levels."""
+    level_types = {type(level) for level in levels}
+    if len(level_types) > 1:
+        return formats.CATEGORY
+    return _CELL_TYPES.get(level_types.pop(), formats.CATEGORY)
+
+
+def read_alike(
+    saved: SavedModel, path: Path, options: Options, types: dict[str, str]
+) -> pyarrow.Table:
+    """A file, with the settings for missing values and decimals of the model's own table."""
+    from icscm.model.saved import get_table_settings, list_missing_texts
+
+    settings = get_table_settings(saved)
+    own_decimal = "," if settings.get("decimal") == "," else "."
+    alike = options | {
+        "na": (*options["na"], *list_missing_texts(settings)),
+        "no_default_na": options["no_default_na"] or settings.get("default_na") is False,
+        "decimal": options["decimal"] or own_decimal,
+    }
+    return files.load_table(path, alike, types).table
+
+
+# --- rows with their outcome --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """A table to evaluate or to recalibrate on."""
+
+    table: pyarrow.Table
+    y: Array
+    roles: Roles
+    #: sentences on what was found in the table
+    notes: tuple[str, ...]
+
+
+def read_labelled_rows(saved: SavedModel, data: Path, options: Options) -> LabelledRows:
+    """Rows with their outcome; roles that no option names are those of the model's own table."""
+    from icscm.model.saved import list_used
+
+    roles = _find_roles(saved, options)
+    table = _read_columns(saved, data, options, _find_role_types(saved, roles))
+    notes = []
+    where = describe_path(data)
+    if options["environment"] is not None:
+        places = split_names([options["environment"]], table.column_names, where)
+        roles = replace(roles, places=tuple(places))
+    elif absent := [name for name in roles.places if name not in table.column_names]:
+        notes.append(f"There is no column {absent[0]!r}, so no environments are distinguished.")
+        roles = replace(roles, places=())
+    check_columns([*list_used(saved), *roles.columns], table.column_names, where)
+
+    tally = tally_roles(table, roles)
+    values = index_texts(key[0] for key in tally if None not in key)
+    _check_positive(options["positive"], values, roles.target)
+    labelling = find_labelling([tally], roles, is_new=True)
+    if labelling.n_dropped:
+        notes.append(f"Dropped: {count(labelling.n_dropped, 'row')} without target or environment.")
+    table = labelling.apply(table)
+    y = list_values(table, roles.target)
+    if roles.positive:
+        y = np.array([saved.classes[label is True] for label in y.tolist()], dtype=object)
+        # rows may lack the values that were positive for fit, and the report names them still
+        negative = labelling.negative or tuple(sorted(set(values.values()), key=str))
+        labelling = replace(labelling, positive=roles.positive, negative=negative)
+    return LabelledRows(table=table, y=y, roles=labelling, notes=tuple(notes))
+
+
+def list_values(table: pyarrow.Table, name: str) -> Array:
+    """The values as they are: NumPy would give them one type."""
+    return np.array(table.column(name).to_pylist(), dtype=object)
+
+
+def _find_roles(saved: SavedModel, options: Options) -> Roles:
+    """The roles that the options name, or else those of the model's own table."""
+    from icscm.model.saved import get_table_settings
+
+    settings = get_table_settings(saved)
+    target = options["target"] or settings.get("target")
+    if not isinstance(target, str):
+        raise IcscmError("the model file does not name the target; name it with --target")
+    if options["environment"] is not None:
+        places = [options["environment"]]
+    else:
+        places = settings.get("environment_columns") or [settings.get("environment")]
+    return Roles(
+        target=target,
+        places=tuple(name for name in places if name is not None),
+        group=options["group"],
+        positive=options["positive"] or tuple(settings.get("positive", ())),
+        drop_missing=options["drop_missing"],
+    )
+
+
+def _find_role_types(saved: SavedModel, roles: Roles) -> dict[str, str]:
+    """Labels and environments that were text are read as text: 07 is not 7."""
+    types = {}
+    if not roles.positive and all(isinstance(label, str) for label in saved.classes):
+        types[roles.target] = formats.CATEGORY
+    environments = saved.environments or ()
+    are_texts = all(isinstance(name, str) for name in environments)
+    if len(roles.places) == 1 and environments and are_texts:
+        types[roles.places[0]] = formats.CATEGORY
+    return types
+
+
+def _check_positive(texts: tuple[str, ...], values: dict[str, Any], target: str) -> None:
+    """Raise if --positive names a value that the target does not have."""
+    for text in texts:
+        if text not in values:
+            hint = suggest(text, list(values))
+            raise IcscmError(f"the target {target!r} has no value {text!r}{hint}")
+
+
+def _read_columns(
+    saved: SavedModel, data: Path, options: Options, types: dict[str, str]
+) -> pyarrow.Table:
+    """The rows of a table or, of genomes, those of --labels with the genes of the model."""
+    labels = options["labels"]
+    if not files.check_labels(data, labels):
+        return read_alike(saved, data, options, find_types(saved) | types)
+    from icscm.model.saved import list_used
+    from icscm.sources.bits.opening import read_genomes
+
+    used = list_used(saved)
+    genomes = read_genomes(data, used)
+    table = read_alike(saved, labels, options, types)
+    column = options["sample_column"] or table.column_names[0]
+    check_columns([column], table.column_names, describe_path(labels))
+    position_of = {name: i for i, name in enumerate(genomes.column("genome").to_pylist())}
+    names = [str(name) for name in table.column(column).to_pylist()]
+    reject_unknown(names, position_of, f"{labels} names genomes that {data} does not hold: ")
+    genes = genomes.take([position_of[name] for name in names])
+    for gene in used:
+        table = table.append_column(gene, genes.column(gene))
+    return table

@@ -1,0 +1,110 @@
+"""`icscm predict`: new rows with a model file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icscm.cli import console, files
+from icscm.cli.group import main
+from icscm.cli.model_files import find_types, load_with_threshold, read_alike
+from icscm.cli.options import FILE, READING, Options, add_options
+from icscm.exceptions import IcscmError
+from icscm.formatting import make_plain
+from icscm.io import formats
+from icscm.io.formats import describe_path
+from icscm.io.naming import check_columns
+from icscm.io.roles import split_names
+from icscm.writing import STDOUT
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from icscm.model.saved import SavedModel
+
+
+@main.command()
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE)
+@add_options("out", "threshold", "keep_columns", "safe_csv", "force", *READING)
+def predict(
+    model: Path, data: Path, out: Path | None, safe_csv: bool, quiet: bool, **options: Any
+) -> Options | None:
+    """Predict new rows with a model file.
+
+    Writes one line for each row of DATA, in the same order, with the columns of exports: the class
+    (prediction), the probability of the positive class, and what decided (decided_by): a rule, a
+    leaf, the trees or the total of points, and values that were never missing for fit but are here.
+    Columns are found by name, in any order; only those in the model's rules are needed, and no
+    environment is. Text declared missing for fit (--na) is missing here, too. DATA may also be a
+    presence/absence table (.Rtab, genes in rows) or a store that icscm pack made; then each line
+    names its genome.
+
+    Names and texts are written as DATA has them; only on a terminal are characters that do not
+    print escaped. Spreadsheets read text that begins with =, +, - or @ as a formula: if DATA comes
+    from others, --safe-csv puts an apostrophe before such text; numbers stay unchanged.
+
+    \b
+    Example:
+      icscm predict model.json new.csv --keep-columns id --out predictions.csv
+    """
+    import pyarrow
+
+    out = None if out == STDOUT else out
+    if out is not None:
+        formats.check_output_kind(out)
+        if safe_csv and out.suffix.lower() in formats.PARQUET_ENDINGS:
+            raise IcscmError("--safe-csv is for .csv and .tsv; Parquet files hold no formulas")
+        files.check_outputs([out], force=options["force"], inputs=[model, data])
+    saved = load_with_threshold(model, options["threshold"])
+    progress = console.Progress(quiet=quiet)
+    with progress.stage(f"Reading {describe_path(data)}"):
+        rows = read_rows(saved, data, options)
+    with progress.stage(f"Predicting {rows.table.num_rows:,} rows"):
+        decisions = saved.decide(rows.table)
+    columns = {name: rows.table.column(name) for name in rows.kept}
+    columns |= {name: values.tolist() for name, values in decisions._asdict().items()}
+    predictions = pyarrow.table(columns)
+    if safe_csv:
+        predictions = formats.disarm_formulas(predictions)
+    if out is not None:
+        formats.write_table(predictions, out)
+        console.print_written(out, more=f" ({predictions.num_rows:,} rows)")
+        return None
+    if console.is_json():
+        return {"predictions": make_plain(predictions.to_pylist(), str)}
+    formats.write_text_table(predictions, console.open_output())
+    return None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to predict, and the columns to copy to the output."""
+
+    table: pyarrow.Table
+    kept: list[str]
+
+
+def read_rows(saved: SavedModel, data: Path, options: Options) -> Rows:
+    """The rows, with columns read as they were at fitting."""
+    from icscm.model.calibration import Decisions
+    from icscm.model.saved import list_used
+
+    used = list_used(saved)
+    if files.is_genomes(data):
+        from icscm.sources.bits.opening import read_genomes
+
+        delimiter = files.read_delimiter(options["delimiter"])
+        return Rows(table=read_genomes(data, used, delimiter), kept=["genome"])
+    where = describe_path(data)
+    table = read_alike(saved, data, options, find_types(saved))
+    check_columns(used, table.column_names, where)
+    kept = split_names(options["keep_columns"], table.column_names, where)
+    for name in kept:
+        if name in Decisions._fields:
+            why = f"{where} and the predictions both have a column {name!r}"
+            raise IcscmError(f"{why}; rename it to keep it")
+    return Rows(table=table, kept=kept)
