@@ -41,12 +41,12 @@ from icscm.search.settings import ConjunctionView, Settings, make_screen_query
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words
-from icscm.sources.countable import StoredSource
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
 from icscm.sources.gpu.launching import FIRST, count_padded
 from icscm.sources.gpu.stores import CardBits, Sender, Unsorted, put_bits
-from icscm.sources.memory import MemorySource, open_memory
+from icscm.sources.memory import open_memory
+from icscm.sources.stored import StoredSource
 from icscm.stats.independence import ChiSquaredTest, GTest
 from support.literal.gpu_kernels import make_stand_in
 
@@ -259,7 +259,7 @@ def describe_bits(
     source = make_source(card, words, rows, n_environments)
     (store,) = source.piece.stores
     assert isinstance(store, CardBits)
-    in_play, utility = source.count_totals(), make_utility(1.0, None, n_samples)
+    in_play, utility = source.count_rows(), make_utility(1.0, None, n_samples)
     view = ConjunctionView(source, settings)
     question = make_screen_query(view, settings.make_criterion(), utility, in_play)
     assert question is not None
@@ -396,8 +396,8 @@ def measure_dense(card: Card, options: argparse.Namespace) -> None:
     measure_trees(X, there, labels, environments, device)
 
 
-def search_again(source: MemorySource, settings: Settings) -> None:
-    find_model(source.start_again(), settings)
+def search_again(source: StoredSource, settings: Settings) -> None:
+    find_model(source, settings)
 
 
 def measure_trees(X: Any, there: Any, labels: Any, environments: Any, device: str) -> None:

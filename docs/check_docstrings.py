@@ -24,7 +24,7 @@ from typing import Any
 from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import validate
 
-from icscm.engine.counts import CountSource
+from icscm.engine.counts import RowSource
 
 PACKAGE = "icscm"
 # The names of the package itself, and of the modules that are meant to be imported by name.
@@ -113,7 +113,7 @@ def find_members(owner: type, seen: set[int]) -> Iterator[str]:
                 continue
             if function.__name__ == "<lambda>":
                 continue  # the default of a field
-            if not function.__doc__ and hasattr(CountSource, name):
+            if not function.__doc__ and hasattr(RowSource, name):
                 continue  # fulfils the protocol, and is described there
             if find_function(inspect.getattr_static(owner, name)) is not function:
                 continue  # overridden further down

@@ -52,12 +52,11 @@ def make_source(X, labels, places, groups, n_places):
 def test_moments_of_leaves(case):
     X, *_ = case
     source = make_source(*case)
-    found = source.count_clusters([EVERY_ROW, FIRST, SECOND])
+    found = source.clusters.count_moments((), [EVERY_ROW, FIRST, SECOND])
     leaves = (lambda row: True), (lambda row: X[row, 0] == 0), (lambda row: X[row, 1] == 0)
     np.testing.assert_array_equal(found, [sum_literally(*case, each) for each in leaves])
-    source.keep(FIRST)  # the rows that it covers leave
     leaves = (lambda row: X[row, 0]), (lambda row: X[row, 0] and X[row, 1] == 0)
-    found = source.count_clusters([EVERY_ROW, SECOND])
+    found = source.clusters.count_moments((FIRST,), [EVERY_ROW, SECOND])
     np.testing.assert_array_equal(found, [sum_literally(*case, each) for each in leaves])
 
 
@@ -68,7 +67,7 @@ def test_moments_of_patterns(case):
     source = make_source(*case)
     table = source.count_patterns([FIRST, SECOND])
     assert len(table.patterns) >= 2
-    found = source.count_cluster_patterns([FIRST, SECOND])
+    found = source.clusters.count_patterns([FIRST, SECOND])
     for parts in (table.patterns[:, 0].astype(int), np.arange(len(table.patterns))):
         moments = found.count_moments(parts, parts.max() + 1)
         number = {
@@ -86,15 +85,15 @@ def test_clusters_go_with_the_rows(case):
     X, labels, places, groups, _ = case
     source = make_source(*case)
     rows = np.arange(0, len(X), 2)
-    for own, which in ((source, np.arange(len(X))), (source.take(rows), rows)):
-        found_labels, found_places = own.list_cells()
+    for own, which in ((source, np.arange(len(X))), (source.rows.take(rows), rows)):
+        cells = own.rows.list_cells()
         ordered = np.array(which)[np.argsort(source.position[which])]
-        np.testing.assert_array_equal(found_labels, labels[ordered])
-        np.testing.assert_array_equal(found_places, places[ordered])
-        codes = own.piece.rows.take(own.groups.codes).tolist()
+        np.testing.assert_array_equal(cells.outcomes, labels[ordered])
+        np.testing.assert_array_equal(cells.environments, places[ordered])
+        codes = own.rows.list_clusters().codes.tolist()
         pairs = {*zip(codes, places[ordered], groups[ordered], strict=True)}
         assert len(pairs) == len({pair[0] for pair in pairs}) == len({pair[1:] for pair in pairs})
-        np.testing.assert_array_equal(own.list_groups(), groups[ordered])
+        np.testing.assert_array_equal(own.rows.list_groups(), groups[ordered])
 
 
 @given(grouped_tables(), st.integers(0, 80))

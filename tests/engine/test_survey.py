@@ -150,7 +150,7 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     source = make_memory_source(
         in_memory, labels, environments, environment_labels=(0, 1, 2), max_thresholds=max_thresholds
     )
-    expected = source.candidates
+    expected = source.columns
     np.testing.assert_array_equal(binned.offsets, expected.offsets)
     np.testing.assert_array_equal(binned.edges, expected.edges)
     np.testing.assert_array_equal(binned.has_missing, expected.has_missing)

@@ -80,7 +80,7 @@ def test_design_effect_equals_the_literal_one(table):
     X, y, places, groups = table
     source = open_memory(X, y, environments=places, groups=groups).source
     found = compute_leaf_design_effects(
-        source.count_totals()[None], source.count_clusters([EVERY_ROW])
+        source.count_rows()[None], source.clusters.count_moments((), [EVERY_ROW])
     )
     rows = range(len(y))
     assert found[0] == pytest.approx(compute_design_effect(rows, y, places, groups))

@@ -46,7 +46,7 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
         X, y = rng.integers(0, 3, (60, 2)), rng.integers(0, 2, 60)
         places, groups = rng.integers(0, 3, 60), rng.integers(0, 15, 60)
         source = open_memory(X, y, environments=places, groups=groups).source
-        make = source.candidates.make_binned_rule
+        make = source.columns.make_binned_rule
         splits = [
             BinnedSplit(make(Cut(0, 0, negated=False)), 1, ~2),
             BinnedSplit(make(Cut(1, 1, negated=False)), ~0, ~1),
@@ -55,7 +55,7 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
         counts = np.zeros((3, 2, 3), dtype=int)
         np.add.at(counts, (leaf, y, places), 1)
         p = predict_leaves(counts)
-        squares = source.square_residuals(splits, p)
+        squares = source.clusters.square_residuals(splits, p)
         hessians, literal = [], []
         for e in range(3):
             own = {g: 0.0 for g, place in zip(groups, places, strict=True) if place == e}
@@ -72,7 +72,7 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
             literal.append(max(effect, 1.0))
         found = compute_design_effects(squares, np.array(hessians), np.bincount(places))
         np.testing.assert_allclose(found, literal)
-        moments = source.count_leaf_moments(splits)
+        moments = source.clusters.count_leaf_moments(splits)
         for part, e in np.ndindex(3, 3):
             own = (leaf == part) & (places == e)
             sums = [(len(y[own & (groups == g)]), y[own & (groups == g)].sum()) for g in range(15)]

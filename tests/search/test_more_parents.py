@@ -86,7 +86,7 @@ def test_a_category_or_a_missing_value_has_no_neighbours():
     x[:50] = np.nan
     y = rng.integers(0, 2, 400)
     source = make_source(x[:, np.newaxis], y, rng.integers(0, 2, 400))
-    n_bins = int(source.candidates.count_bins(np.array([0]))[0])
+    n_bins = int(source.columns.count_bins(np.array([0]))[0])
     is_present = np.arange(n_bins) > 0
     above = np.arange(n_bins) > 20
     above[0] = True

@@ -84,7 +84,8 @@ def test_sums_of_residuals_are_those_of_the_rows():
     lows = [np.flatnonzero(rule.satisfied)[0] - (rule.feature == 0) for rule in rules]
     truths = [X[:, rule.feature] >= low for rule, low in zip(rules, lows, strict=True)]
     patterns = [[*row] for row in source.count_patterns(rules).patterns.tolist()]
-    for part in (source, source.take(np.arange(0, 600, 2))):  # codes of a part are those of all
+    # codes of a part are those of all
+    for part in (source, source.rows.take(np.arange(0, 600, 2))):
         rows = slice(None) if part is source else slice(None, None, 2)
         group = [patterns.index([*each]) for each in np.array(truths).T[rows].tolist()]
         own, site = p[group, places[rows]], places[rows]

@@ -23,7 +23,8 @@ from icscm.sources.bits.opening import make_packed_source
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.bits.store import open_store
 from icscm.sources.countable import BinningConfig
-from icscm.sources.memory import MemorySource, make_memory_source
+from icscm.sources.memory import make_memory_source
+from icscm.sources.stored import StoredSource
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.tables.coded import CodedTable
 from icscm.testing import check_row_source
@@ -81,7 +82,7 @@ def make_plain(table):
         CodedTable(X.view(np.uint8)), position, sorted_rows, max_thresholds=50, n_threads=1
     )
     info = SourceInfo(PresenceMap(), (0, 1), environment_labels)
-    return MemorySource(info, made, sorted_rows, position)
+    return StoredSource(info, made, sorted_rows, position)
 
 
 @pytest.fixture(scope="module", params=[1, 2**20], ids=["small blocks", "large blocks"])
@@ -167,7 +168,7 @@ def test_numbers_keep_their_thresholds():
     X, labels = np.array([[0, 1], [1, 1], [0, 0]]), np.array([0, 1, 0])
     for dtype in (np.int64, np.uint8, np.float32):
         source = make_memory_source(X.astype(dtype), labels, 0 * labels, environment_labels=("a",))
-        assert str(source.candidates.make_rule(Cut(0, 0, False))) == "x0 > 0"
+        assert str(source.columns.make_rule(Cut(0, 0, False))) == "x0 > 0"
 
 
 @pytest.mark.parametrize("value", [2, -1, 0.5, np.nan])
@@ -177,11 +178,11 @@ def test_anything_else_is_binned(value):
     X[200, 1] = value
     labels = np.arange(300) % 2
     source = make_memory_source(X, labels, 0 * labels, environment_labels=("a",))
-    assert len(source.candidates.find_edges(1)) == (2 if value == value else 1)
+    assert len(source.columns.find_edges(1)) == (2 if value == value else 1)
     as_columns = make_memory_source(
         np.asfortranarray(X), labels, 0 * labels, environment_labels=("a",)
     )
-    np.testing.assert_array_equal(source.candidates.edges, as_columns.candidates.edges)
+    np.testing.assert_array_equal(source.columns.edges, as_columns.columns.edges)
 
 
 def test_copies_are_grouped_exactly_even_if_all_hashes_are_equal(monkeypatch):
@@ -202,7 +203,7 @@ def test_a_resample_of_bits_shares_them(folder):
     X, labels = rng.random((200, 20)) < 0.5, rng.integers(0, 2, 200)
     table = X, labels, rng.integers(0, 2, 200), (0, 1), []
     some = np.sort(rng.permutation(200)[:80])
-    taken = make_source("csr", table, folder).take(some)
+    taken = make_source("csr", table, folder).rows.take(some)
     part = X[some], labels[some], table[2][some], (0, 1), []
     assert learn(taken, SETTINGS[1]) == learn(make_plain(part), SETTINGS[1])
 
@@ -221,6 +222,6 @@ def test_many_patterns_in_blocks_of_tiles(n_environments, n_kept, folder, monkey
     source = make_source("file", table, folder)
     drawn = rng.random(np.count_nonzero(labels >= 0)) < 0.5
     order = source.piece.stores[0].order
-    for some, of_some in ((order, source), (order[drawn], source.draw(drawn))):
+    for some, of_some in ((order, source), (order[drawn], source.rows.select(drawn))):
         part = X[some], labels[some], environments[some], table[3], []
         assert learn(of_some, SETTINGS[1]) == learn(make_plain(part), SETTINGS[1])

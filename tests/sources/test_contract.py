@@ -96,7 +96,7 @@ def make_in_memory(**options):
 @cache
 def code_table():
     """The bins of the columns, and the bin of each value."""
-    binning = make_in_memory().candidates
+    binning = make_in_memory().columns
     return binning, code_literally(X, binning)
 
 
@@ -137,7 +137,7 @@ def open_file():
     for start, stop in pairwise((0, 70, 70, N_ROWS)):
         file.write(codes[start:stop, stored].T.astype(np.uint8), segments[start:stop])
     info = SourceInfo(binning, (0, 1), PLACES)
-    source = make_mapped_source(info, stored, file, position, 300)
+    source = make_mapped_source(info, stored, file, position, block_bytes=300)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "ROW_CHUNK", 40)
         yield source

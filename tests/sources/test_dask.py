@@ -27,6 +27,7 @@ from sklearn.exceptions import NotFittedError
 from icscm import ICSCMClassifier, SCMClassifier, __version__, stability_selection
 from icscm.engine import sampling
 from icscm.engine.counts import Cut
+from icscm.engine.pieces import negate
 from icscm.exceptions import IcscmError, LeftOutWarning, NothingFoundWarning
 from icscm.sources.dask import client as engine
 from icscm.sources.dask.client import DaskSource, explain_failures, open_client
@@ -331,8 +332,8 @@ def make_sources(n=200):
     X = np.column_stack((rng.normal(size=(n, 2)), rng.integers(0, 2, n), np.zeros(n)))
     rows = rng.integers(0, 2, n), rng.integers(0, 3, n)
     memory = make_memory_source(X, *rows, environment_labels="abc", max_thresholds=5)
-    codes, cuts = code_literally(X, memory.candidates), (0, 1, 90, 90)
-    source = make_dask_source(memory.candidates, codes, *rows, environment_labels="abc", cuts=cuts)
+    codes, cuts = code_literally(X, memory.columns), (0, 1, 90, 90)
+    source = make_dask_source(memory.columns, codes, *rows, environment_labels="abc", cuts=cuts)
     return source, make_literal(memory, X, *rows)
 
 
@@ -342,28 +343,24 @@ def test_counts_on_a_cluster(client):
     check_row_source(*make_sources(), rules)
 
 
-def test_counting_a_node_keeps_nothing_on_the_workers(monkeypatch):
+def test_workers_split_the_rows_of_a_path_once(monkeypatch):
+    """Both halves are kept, and are all that is: four bytes of each row."""
+    n_split = []
     with dask.config.set(ON_THIS_THREAD):
         source, _ = make_sources()
-        monkeypatch.setattr(engine, "persist", None)
-        rule = source.candidates.make_binned_rule(Cut(0, 2, negated=False))
-        counted = sum(cube.counts[0].sum() for cube in source.count_node([rule]))
-    assert counted > 0
-
-
-def test_the_smaller_side_is_counted():
-    """Rows that leave are subtracted when they are fewer than those that stay."""
-    counted = []
-    with dask.config.set(ON_THIS_THREAD):
-        source, _ = make_sources()
-        count = source._count
-        source._count = lambda side, rows: counted.append(side) or count(side, rows)
-        for cut in (Cut(0, 4, negated=True), Cut(1, 4, negated=False)):  # few leave, many leave
-            list(source.counts())
-            source.keep(source.candidates.make_binned_rule(cut))
-        list(source.counts())
-    staying, leaving = engine.count_staying, engine.count_leaving
-    assert counted == [staying, leaving, staying]
+        split = source._rows_of_paths._split
+        monkeypatch.setattr(
+            source._rows_of_paths, "_split", lambda *how: n_split.append(1) or split(*how)
+        )
+        rule = source.columns.make_binned_rule(Cut(0, 2, negated=False))
+        halves = (rule,), (negate(rule),)
+        counts = [source.count_rows(path) for path in halves]
+        for path, rows in zip(halves, counts, strict=True):
+            for cube in source.count_cubes(path):
+                np.testing.assert_array_equal(cube.counts[0].sum(axis=0), rows)
+        np.testing.assert_array_equal(sum(counts), source.count_rows())
+    assert len(n_split) == 1
+    assert len(source._rows_of_paths._parts) == 2
 
 
 # --- what moves --------------------------------------------------------------
@@ -396,7 +393,9 @@ def test_only_counts_move_and_tasks_are_named(client):
     # the largest answer that came here: the sample's hashes and copies, or a cube
     assert max(brought) < 2**14 * 16 + 10_000
     after = client.run_on_scheduler(lambda dask_scheduler: [*dask_scheduler.task_prefixes])
-    assert {f"icscm-{each}" for each in ("survey", "bin", "keep", "count", "sum")} <= {*after}
+    assert {f"icscm-{each}" for each in ("survey", "bin", "rows", "split", "count", "sum")} <= {
+        *after
+    }
     assert not any(name.startswith("repartition") or "rechunk" in name for name in after)
 
 
@@ -404,7 +403,7 @@ def test_each_worker_sends_one_cube_for_each_block(client):
     X, y, e = (part.persist() for part in cut_array(500, *make_array(3000)))
     client.run(lambda dask_worker: dask_worker.transfer_incoming_log.clear())
     source = open_dask(X, y, environments=e).source
-    list(source.counts())
+    list(source.count_cubes())
     logs = client.run(lambda dask_worker: list(dask_worker.transfer_incoming_log))
     moved = [str(key[0]) for log in logs.values() for entry in log for key in entry["keys"]]
     assert not [name for name in moved if name.startswith("icscm-count")]

@@ -225,7 +225,8 @@ def test_many_blocks_of_columns(path, table, monkeypatch):
     monkeypatch.setattr("icscm.engine.pieces.ROW_CHUNK", 100)
     make = mapped.make_mapped_source
     monkeypatch.setattr(
-        "icscm.sources.files.source.make_mapped_source", lambda *args: make(*args[:4], 1, *args[5:])
+        "icscm.sources.files.source.make_mapped_source",
+        lambda *args, **options: make(*args, **options | {"block_bytes": 1}),
     )
     found = ICSCMClassifier().fit_dataset(path, **OPTIONS)
     in_memory = ICSCMClassifier().fit(

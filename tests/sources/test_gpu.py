@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from icscm.engine import sampling
 from icscm.search import recording, shortlist, summary
-from icscm.sources.gpu import card, stores, values
+from icscm.sources.gpu import sending, shortlisting, values
 from icscm.sources.memory import make_memory_source
 from icscm.testing import check_row_source
 from support.gpu_sources import (
@@ -48,8 +48,8 @@ def test_same_model_and_trace_in_small_parts(seed, slack, most):
     """Many open questions, many blocks, and more ties than are listed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shortlist, "RELATIVE_ROUNDING", slack)
-        patch.setattr(card, "_COMPARED", 3)
-        patch.setattr(card, "_TESTED", 5)
+        patch.setattr(shortlisting, "COMPARED_COLUMNS", 3)
+        patch.setattr(shortlisting, "TESTED_COLUMNS", 5)
         for module in (recording, shortlist, summary):
             patch.setattr(module, "MAX_EQUIVALENT_RULES", most)
         check_same_search(np.random.default_rng(seed), CARD)
@@ -62,7 +62,7 @@ def test_binned_as_in_memory(seed, size):
     with pytest.MonkeyPatch.context() as patch:
         for module in (sampling, values):
             patch.setattr(module, "QUANTILE_SAMPLE", size)
-        patch.setattr(stores, "_SENT_BYTES", 4000)
+        patch.setattr(sending, "LANE_BYTES", 4000)
         check_same_values(np.random.default_rng(seed), CARD)
 
 

@@ -57,7 +57,7 @@ def test_counts_equal_those_in_memory(made, block_bytes):
     memory = make_memory_source(
         table, labels, environments, environment_labels=environment_labels, n_jobs=1
     )
-    candidates = memory.candidates
+    candidates = memory.columns
     binned = getattr(candidates, "single", candidates)  # identical columns are stored once
     numbers = np.arange(binned.n_features)
     stored = [j for j in numbers.tolist() if binned.count_bins(numbers)[j] > 1]
@@ -73,7 +73,7 @@ def test_counts_equal_those_in_memory(made, block_bytes):
     file = CodeFile(len(stored), rows)
     fill(file, codes, labels * len(environment_labels) + environments, rng)
     info = SourceInfo(binned, (0, 1), environment_labels)
-    source = make_mapped_source(info, stored, file, position, block_bytes)
+    source = make_mapped_source(info, stored, file, position, block_bytes=block_bytes)
     check_any_nodes(source, memory, binned.n_features, rng)
     check_row_source(source, memory, draw_cuts(binned, rng))
     close_source(source, file)

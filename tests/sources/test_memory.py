@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from icscm import InvariantTreeClassifier, SCMClassifier, _constants
 from icscm.datasets import make_conjunction
 from icscm.engine import sampling
 from icscm.engine.binning import choose_edges
 from icscm.engine.counts import Cut
-from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source, open_memory
 from icscm.testing import check_row_source
 from support.sources import check_any_nodes, countable, draw_cuts, make_literal
@@ -40,8 +40,7 @@ def test_any_node_is_counted_in_any_order(table, is_part):
     rows = np.arange(len(labels))
     if is_part:
         rows = rows[: len(rows) // 2 + 1]
-        check_any_nodes(source, source.start_again(), coded.n_columns, rng)
-        source = source.take(rows)
+        source = source.rows.take(rows)
     literal = make_literal(source, coded.values[rows], labels[rows], environments[rows])
     check_any_nodes(source, literal, coded.n_columns, rng)
 
@@ -60,11 +59,11 @@ def test_blocks_and_uncached_cubes_count_the_same(n_rows, monkeypatch):
         monkeypatch.setattr(_constants, "MAX_KEPT_CUBE_BYTES", kept_bytes)
         whole, pieces = make(), make()
         cuts = draw_cuts(whole, rng)
-        n_blocks = len(list(whole.counts()))
+        n_blocks = len(list(whole.count_cubes()))
         with monkeypatch.context() as patch:
             patch.setattr(_constants, "BLOCK_CELLS", 50)
             patch.setattr(_constants, "PACKED_BLOCK_CELLS", 50)
-            assert len(list(pieces.counts())) > n_blocks
+            assert len(list(pieces.count_cubes())) > n_blocks
             check_row_source(pieces, whole, cuts)
 
 
@@ -80,7 +79,7 @@ def test_threads_make_no_difference(monkeypatch):
     ]
     cuts = draw_cuts(one, rng)
     for other in more:
-        np.testing.assert_array_equal(other.candidates.edges, one.candidates.edges)
+        np.testing.assert_array_equal(other.columns.edges, one.columns.edges)
     for other in more:
         check_row_source(
             other,
@@ -116,8 +115,8 @@ class TestSample:
         many = np.zeros(5000)
         many[:60] = np.arange(60)
         source = self.make(np.column_stack((few, many, rng.random(5000))))
-        assert source.candidates.find_edges(0).tolist() == [0, 1, 5, 6]
-        edges = source.candidates.find_edges(1).tolist()
+        assert source.columns.find_edges(0).tolist() == [0, 1, 5, 6]
+        edges = source.columns.find_edges(1).tolist()
         assert edges[0] == 0
         assert len(edges) < 20
 
@@ -125,14 +124,14 @@ class TestSample:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(5000, 6))
         shuffled = self.make(X[rng.permutation(len(X))])
-        np.testing.assert_array_equal(shuffled.candidates.edges, self.make(X).candidates.edges)
-        assert shuffled.candidates.sampled
+        np.testing.assert_array_equal(shuffled.columns.edges, self.make(X).columns.edges)
+        assert shuffled.columns.sampled
         assert "sample" in shuffled.notes[0]
 
     def test_sampled_quantiles_are_near_the_true_ones(self):
         rng = np.random.default_rng(1)
         X = rng.random((20_000, 4))
-        binning = self.make(X, max_thresholds=9).candidates
+        binning = self.make(X, max_thresholds=9).columns
         for j in range(4):
             # 5 standard errors of a rank estimated from 500 rows
             np.testing.assert_allclose(binning.find_edges(j), np.arange(1, 10) / 10, atol=0.11)
@@ -150,7 +149,7 @@ class TestSample:
         X[4321, 0] = -3.0
         source = self.make(X)
         expected = [-3.0, *range(usual_values)]
-        assert source.candidates.find_edges(0).tolist() == expected
+        assert source.columns.find_edges(0).tolist() == expected
         labels = np.arange(len(X)) % 2
         check_row_source(source, make_literal(source, X, labels, labels), [Cut(0, 0, True)])
 
@@ -158,7 +157,7 @@ class TestSample:
         X = np.random.default_rng(2).integers(0, 1000, size=(3000, 2))
         source = self.make(X, max_thresholds=None)
         for j in range(2):
-            assert source.candidates.find_edges(j).tolist() == np.unique(X[:, j])[:-1].tolist()
+            assert source.columns.find_edges(j).tolist() == np.unique(X[:, j])[:-1].tolist()
         assert not source.notes
 
 
@@ -178,18 +177,21 @@ def test_neighbouring_floats_land_on_the_right_side():
         X = np.tile(values, 4).reshape(-1, 1)
         labels = np.arange(12) % 2
         source = make_memory_source(X, labels, labels, environment_labels=(0, 1))
-        assert source.candidates.find_edges(0).tolist() == values[:2].tolist()
-        cube = next(source.counts()).counts[0]
+        assert source.columns.find_edges(0).tolist() == values[:2].tolist()
+        cube = next(source.count_cubes()).counts[0]
         assert cube.sum(axis=(1, 2)).tolist() == [4, 4, 4]
-        rule = source.candidates.make_rule(Cut(0, 1, False))
+        rule = source.columns.make_rule(Cut(0, 1, False))
         assert rule.mask(X).tolist() == np.tile([False, False, True], 4).tolist()
 
 
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.FewEnvironmentsWarning")
 @pytest.mark.parametrize("second", [SCMClassifier(), InvariantTreeClassifier()])
-def test_samples_are_for_one_learner(second):
+def test_rows_serve_many_learners(second):
     """A second learner went on from the rows that the first had left, and gave another model."""
     data = make_conjunction(300, random_state=1)
-    samples = open_memory(data.X, data.y, environments=data.environments)
-    SCMClassifier().fit_counts(samples)
-    with pytest.raises(IcscmError, match="already used by SCMClassifier"):
-        second.fit_counts(samples)
+    rows = open_memory(data.X, data.y, environments=data.environments)
+    SCMClassifier().fit_counts(rows)
+    expected = clone(second).fit(data.X, data.y, environments=data.environments)
+    second.fit_counts(rows)
+    assert second.model_ == expected.model_
+    assert second.trace_ == expected.trace_

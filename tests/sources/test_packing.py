@@ -264,7 +264,7 @@ def use_store(path):
     info = SourceInfo(CollapsedMap(PresenceMap(bits.names), bits.copies), (0, 1), ("a",))
     samples = np.arange(len(labels)), labels, labels // 2
     source = make_packed_source(bits, info, samples, BinningConfig())
-    counts = [cube.counts.tolist() for cube in source.counts()]
+    counts = [cube.counts.tolist() for cube in source.count_cubes()]
     return read_genomes(path, KEYS).to_pydict(), counts, read_store(path)[2]
 
 

@@ -18,9 +18,11 @@ from icscm.search.shortlist import make_criteria
 from icscm.search.view import ConjunctionView
 from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.launching import CODES, FIRST, REJECTED
-from icscm.sources.gpu.stores import CardBits, put_on_card
+from icscm.sources.gpu.shortlisting import CardShortlister
+from icscm.sources.gpu.stores import CardBits, CountedBits, put_on_card
 from icscm.sources.gpu.values import put_values
-from icscm.sources.memory import MemorySource, make_memory_source
+from icscm.sources.memory import make_memory_source
+from icscm.sources.stored import StoredSource
 from icscm.stats.independence import ChiSquaredTest, GTest
 from icscm.testing import check_row_source
 from support.literal.gpu_kernels import make_stand_in
@@ -30,7 +32,7 @@ def move(source, card):
     """The same samples on the card."""
     rows = source.piece.rows
     stores = [put_on_card(card, store, rows) for store in source.piece.stores]
-    return MemorySource(source.info, stores, rows, source.position)
+    return StoredSource(source.info, stores, rows, source.position)
 
 
 def draw_bits(rng, n_rows=None, n_environments=None):
@@ -125,12 +127,12 @@ def check_same_values(rng, card):
         return
     position, rows = sort_rows(labels, environments, len(names))
     binning, stores = values.encode(position, rows, max_thresholds, 1)
-    wanted = source.candidates
+    wanted = source.columns
     assert isinstance(wanted, Binning) == (binning is not None)
     if isinstance(wanted, Binning):
         for name in ("edges", "offsets", "has_missing", "sampled"):
             np.testing.assert_array_equal(getattr(binning, name), getattr(wanted, name), name)
-    moved = MemorySource(source.info._replace(candidates=binning), stores, rows, position)
+    moved = StoredSource(source.info._replace(columns=binning), stores, rows, position)
     settings = draw_settings(rng)
     if rng.random() < 0.3:
         settings = draw_near_evidence(rng, source, settings)
@@ -140,14 +142,14 @@ def check_same_values(rng, card):
 def check_default_fit(rng, card):
     """A card judges by `min_utility="auto"` itself, and a default fit is that of the processor."""
     X, y, environments, _ = draw_bits(rng, 300, 4)
-    asked, shortlist = [], CardBits.shortlist
+    asked, shortlist = [], CardShortlister.shortlist
 
-    def spy(store, question):
-        asked.append(question.criteria.min_evidence)
-        return shortlist(store, question)
+    def spy(shortlister, query):
+        asked.append(query.criteria.min_evidence)
+        return shortlist(shortlister, query)
 
     with told_where(card), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CardBits, "shortlist", spy)
+        patch.setattr(CardShortlister, "shortlist", spy)
         learners = [ICSCMClassifier(device=device) for device in ("cpu", "cuda")]
         found = [each.fit(X, y, environments=environments) for each in learners]
     assert found[0].trace_ == found[1].trace_
@@ -174,13 +176,13 @@ def check_same_counts(rng, card):
     source, other = (
         make_memory_source(X, *rows, environment_labels=range(n_environments)) for _ in range(2)
     )
-    edges = source.candidates
+    edges = source.columns
     cuts = [Cut(j, 0, bool(rng.integers(2))) for j in range(5) if len(edges.find_edges(j))]
     check_row_source(move(other, card), source, cuts)
 
 
 def draw_store(rng, card):
-    """Random columns on the card, some of the rows in play, and a question."""
+    """Random columns on each card, and some of their rows."""
     n_rows, n_environments = int(rng.choice([1, 90, 128, 3000, 16_384, 40_000])), None
     n_environments = int(rng.choice([1, 2, 3, 7, 33, 100, 200]))
     sizes = rng.multinomial(n_rows, rng.dirichlet(np.ones(2 * n_environments)))
@@ -194,13 +196,14 @@ def draw_store(rng, card):
     stores = [CardBits(each, own[0], each.send(own[1]), rows, n_alike=n_alike) for each in card]
     settled = rng.random(n_rows) < rng.choice([0.0, 0.4])
     stay, _ = rows.split(settled)
-    return [store.restrict(stay) for store in stores], stay.sizes.reshape(2, -1)
+    return stores, stay
 
 
 def check_kernels(rng, card):
     """Each kernel writes what its twin writes."""
     cards = card, make_stand_in()
-    (fast, slow), in_play = draw_store(rng, cards)
+    (fast, slow), rows = draw_store(rng, cards)
+    in_play = rows.sizes.reshape(2, -1)
     settings = draw_settings(rng)
     utility = make_utility(settings.p, None, int(in_play.sum()))
     inverted = bool(rng.integers(2))
@@ -210,13 +213,15 @@ def check_kernels(rng, card):
     question = make_criteria(view, utility=utility, uncovered=uncovered)
     found = []
     for own, store in zip(cards, (fast, slow), strict=True):
-        xp, kernels, n = own.xp, own.kernels, len(store)
-        query = store.make_query(question)
+        xp, kernels = own.xp, own.kernels
+        columns = CountedBits(store, rows)
+        n, segments = len(columns), columns.segments
+        query = CardShortlister(columns).send_criteria(question)
         totals, codes = xp.full((n, 2), -1, dtype=np.int32), xp.full(n, 255, dtype=np.uint8)
         statistics, dofs = xp.full((n, 2), -1.0), xp.full((n, 2), -1, dtype=np.int32)
-        kernels.judge_bits(store.words, store.segments, query, totals, codes, statistics, dofs)
+        kernels.judge_bits(store.words, segments, query, totals, codes, statistics, dofs)
         again = xp.full(n, 255, dtype=np.uint8)
-        kernels.judge_bits(store.words, store.segments, query, totals, again)
+        kernels.judge_bits(store.words, segments, query, totals, again)
         judged = totals, codes, query
         keys = [kernels.find_next(*judged, REJECTED, FIRST)]
         while keys[-1] is not None and len(keys) < 4:
@@ -227,7 +232,7 @@ def check_kernels(rng, card):
         source = np.arange(store.words.shape[1] * 32)[::-1].astype(np.uint32).copy()
         swapped = xp.empty_like(store.words)
         kernels.sort_bits(store.words, own.send(source), swapped)
-        arrays = totals, codes, again, dofs, store.count(xp.arange(n)), swapped, *listed
+        arrays = totals, codes, again, dofs, columns.count_ones(xp.arange(n)), swapped, *listed
         exact = [own.bring(each).tolist() for each in arrays]
         exact += [keys, best, kernels.tally_codes(codes, store.n_alike).tolist()]
         found.append((exact, own.bring(statistics)))

@@ -43,24 +43,6 @@ class LiteralSource:
     def _find_rows(self, path):
         return reduce(and_, map(self._find_satisfied, path), self._every)
 
-    # --- as in version 0.3: goes
-
-    @property
-    def candidates(self):
-        return self.columns
-
-    def count_totals(self):
-        return self.count_rows()
-
-    def counts(self):
-        return self.count_cubes(self._path)
-
-    def count_node(self, path):
-        return self.count_cubes(path)
-
-    def keep(self, rule):
-        self._path = (*self._path, rule)
-
     def count_patterns(self, rules):
         truth = np.zeros((len(self._codes), len(rules)), dtype=np.bool_)
         for i, rule in enumerate(rules):
@@ -87,7 +69,7 @@ class LiteralSource:
 
 def make_literal(source, X, labels, environments):
     """The slow source with the same thresholds."""
-    binning = getattr(source.candidates, "single", source.candidates)
+    binning = getattr(source.columns, "single", source.columns)
     return LiteralSource(
         code_literally(X, binning),
         labels,
@@ -155,7 +137,7 @@ def countable(draw):
 
 def check_any_nodes(source, expected, n_features, rng):
     """Of any rules, those on constant features included, in any order and more than once."""
-    n_bins = source.candidates.count_bins(np.arange(n_features))
+    n_bins = source.columns.count_bins(np.arange(n_features))
     rules = [
         BinnedRule(int(j), rng.random(n_bins[j]) < 0.6) for j in rng.integers(n_features, size=5)
     ]
@@ -173,7 +155,7 @@ def use_first(path, source):
 
 
 def draw_cuts(source, rng):
-    binning = getattr(source.candidates, "single", source.candidates)
+    binning = getattr(source.columns, "single", source.columns)
     cuts = [
         Cut(j, int(rng.integers(len(binning.find_edges(j)))), *rng.integers(2, size=2).astype(bool))
         for j in range(binning.n_features)

@@ -45,11 +45,12 @@ def draw(environments, groups):
     pair = np.where(both.numbers == both.numbers[0], environments[0], "z")
     for places, own in ((environments, groups), (pair, groups), (pair, None)):
         source = open_memory(X, Y, environments=places, groups=own).source
-        cells, at = source.list_cells(), source.position
-        for codes in (None, cells[1], source.list_groups()):
-            yield source.number_units(codes)[at]
-        yield shape._assign_folds(source, *cells)[1][at]
-        yield draw_half(cells[1], source.number_units(), seed=0)[at]
+        cells, at = source.rows.list_cells(), source.rows.list_in_table_order()
+        for codes in (None, cells.environments, source.rows.list_groups()):
+            yield source.rows.number_units(codes)[at]
+        folds = shape.assign_folds(source.rows, cells, n_environments=len(source.environments))
+        yield folds.numbers[at]
+        yield draw_half(cells.environments, source.rows.number_units(), seed=0)[at]
 
 
 @settings(max_examples=4)

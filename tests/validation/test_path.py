@@ -84,11 +84,11 @@ def test_neither_the_learner_nor_its_source_is_changed():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
         learner.fit_counts(samples)
-    before = learner.model_, learner.trace_, learner.alpha, source.count_totals().tolist()
+    before = learner.model_, learner.trace_, learner.alpha, source.count_rows().tolist()
     first = compute_alpha_path(source, settings, [0.01, 0.2])
     second = compute_alpha_path(source, settings, [0.01, 0.2])
     assert (learner.model_, learner.trace_, learner.alpha) == before[:3]
-    assert source.count_totals().tolist() == before[3]
+    assert source.count_rows().tolist() == before[3]
     assert first.points == second.points
 
 

@@ -44,10 +44,10 @@ def test_some_rows_are_counted_as_if_there_were_no_others(table, max_thresholds,
     if len(rows) == 0:
         rows = np.array([0])
     if used:
-        for each in (source, source.take(rng.permutation(len(X))[: len(X) // 2 + 1])):
-            list(each.counts())
-            each.keep(source.candidates.make_binned_rule(cuts[0])) if cuts else None
-    some = source.take(rng.permutation(rows))
+        for each in (source, source.rows.take(rng.permutation(len(X))[: len(X) // 2 + 1])):
+            path = tuple(source.columns.make_binned_rule(cut) for cut in cuts[:1])
+            list(each.count_cubes(path))
+    some = source.rows.take(rng.permutation(rows))
     literal = make_literal(source, X[rows], labels[rows], environments[rows])
     check_row_source(some, literal, cuts)
     if not used:  # and the source does not know of it
@@ -59,7 +59,7 @@ def test_a_part_of_a_part():
     X = np.column_stack((rng.integers(0, 2, (90, 2)), rng.integers(0, 9, (90, 2))))
     labels, environments = rng.integers(0, 2, 90), rng.integers(0, 2, 90)
     source = make_memory_source(X, labels, environments, environment_labels=(0, 1))
-    part = source.take(np.arange(60)).take(np.arange(30, 90))  # those in both
+    part = source.rows.take(np.arange(60)).rows.take(np.arange(30, 90))  # those in both
     rows = np.arange(30, 60)
     literal = make_literal(source, X[rows], labels[rows], environments[rows])
     check_row_source(part, literal, draw_cuts(source, rng))

@@ -18,7 +18,7 @@ import numpy as np
 from icscm._constants import COPY_ROWS, MAX_NARROW_BINS, MAX_SURVEYED_LEVELS
 from icscm._types import Array, BoolArray, IntArray
 from icscm.engine import _kernels
-from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout
+from icscm.engine.counts import MISSINGNESS, BinnedColumns, BinnedRule, Cut, Layout
 from icscm.engine.sampling import is_sampled
 from icscm.engine.survey import DATE, Survey
 from icscm.engine.threads import run_tasks, split_columns
@@ -34,7 +34,7 @@ _GROUP_VALUES = 2**18
 
 
 @dataclass(frozen=True)
-class Binning:
+class Binning(BinnedColumns):
     """The thresholds of all features, one feature after the other in `edges`.
 
     A value lies in bin b of its feature when exactly b of the feature's thresholds are
@@ -93,12 +93,6 @@ class Binning:
         if self.has_missing[cut.feature]:
             satisfied = np.append(cut.missing, satisfied)
         return BinnedRule(cut.feature, satisfied)
-
-    def count_copies(self, features: IntArray) -> IntArray:
-        return np.ones(len(features), dtype=np.int64)
-
-    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:  # noqa: ARG002
-        return [feature]
 
 
 def find_layout(feature: int, levels: Mapping[int, LevelBins], has_missing: BoolArray) -> Layout:

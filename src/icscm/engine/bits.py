@@ -81,7 +81,7 @@ def make_copies(numbers: Array, n_groups: int) -> Copies:
 
 
 @dataclass(frozen=True)
-class CollapsedMap:
+class CollapsedMap(BinnedColumns):
     """A candidate map over a source that stores the first of identical features only.
 
     A rule on a copy is, on bins, the rule on the first. `single` is the map of the features,
@@ -180,7 +180,7 @@ class NotBinaryError(IcscmError):
     """Other numbers where zeros and ones were expected."""
 
 
-class PresenceMap:
+class PresenceMap(BinnedColumns):
     """The candidates of features that are present or absent: two bins, absent first."""
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
@@ -198,12 +198,6 @@ class PresenceMap:
 
     def count_bins(self, features: IntArray) -> IntArray:
         return np.full(len(features), 2, dtype=np.int64)
-
-    def count_copies(self, features: IntArray) -> IntArray:
-        return np.ones(len(features), dtype=np.int64)
-
-    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:  # noqa: ARG002
-        return [feature]
 
 
 def pack_binary(

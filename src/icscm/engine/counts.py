@@ -100,8 +100,8 @@ class PatternTable:
 class BinnedColumns(Protocol):
     """What the bins of columns mean: turns a cut of the cube into a rule on values and on bins.
 
-    A source may store identical columns once, under the first of them. All names of the others are
-    found here, so that counting and searching know of stored columns only.
+    A source may store identical columns once, under the first of them. The others are found here,
+    so that counting and searching know of stored columns only; most sources inherit these methods.
     """
 
     def make_rule(self, cut: Cut) -> Rule:
@@ -118,18 +118,17 @@ class BinnedColumns(Protocol):
 
     def count_copies(self, features: IntArray) -> IntArray:
         """Return how many identical columns each of some stored columns stands for, itself too."""
+        return np.ones(len(features), dtype=np.int64)
 
-    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:
+    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:  # noqa: ARG002
         """List the columns that are identical to one, itself included, the first up to a limit."""
-
-
-CandidateMap = BinnedColumns
+        return [feature]
 
 
 class SourceInfo(NamedTuple):
     """What a source's counts are counts of; see the properties of `RowSource`."""
 
-    candidates: BinnedColumns
+    columns: BinnedColumns
     classes: Sequence[Any]
     environments: Sequence[Any]
     notes: Sequence[str] = ()
@@ -380,6 +379,12 @@ class RowAccess(Protocol):
     def list_in_table_order(self) -> IntArray:
         """List the rows as they come in the table, of which some may be left out."""
 
+    def to_table_order(self, values: Array) -> Array:
+        """Return values of the rows in the order of the table."""
+
+    def from_table_order(self, values: Array) -> Array:
+        """Return values that are in the order of the table in that of the rows."""
+
     def list_columns(self) -> IntArray:
         """List the columns that can be cut, ascending."""
 
@@ -470,18 +475,3 @@ class RowSource(Protocol):
         self, path: RulePath, rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
         """Find which of the other rules cover exactly the rows of a path that `rule` covers."""
-
-
-class CountSource(RowSource, Protocol):
-    """A `RowSource` with the names and the methods of version 0.3, which go."""
-
-    @property
-    def candidates(self) -> BinnedColumns: ...
-
-    def count_totals(self) -> CountArray: ...
-
-    def counts(self) -> Iterator[CountCube]: ...
-
-    def keep(self, rule: BinnedRule) -> None: ...
-
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]: ...

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
-from icscm.engine.counts import MISSINGNESS, ORDERED, CandidateMap, CountCube, Cut, Layout
+from icscm.engine.counts import MISSINGNESS, ORDERED, BinnedColumns, CountCube, Cut, Layout
 from icscm.stats import _kernels
 
 # The truth that a rule may have for a missing value.
@@ -98,7 +98,7 @@ class LeafTables:
 
 def compute_leaf_tables(
     cube: CountCube,
-    candidates: CandidateMap,
+    candidates: BinnedColumns,
     sides: Sequence[bool] = EITHER_SIDE,
     *,
     inverted: bool = False,
@@ -123,7 +123,7 @@ def compute_leaf_tables(
 
 
 def compute_halves(
-    cube: CountCube, candidates: CandidateMap, sides: Sequence[bool] = EITHER_SIDE
+    cube: CountCube, candidates: BinnedColumns, sides: Sequence[bool] = EITHER_SIDE
 ) -> LeafTables:
     """One half of every split, that of the samples for which its rule is false.
 
@@ -144,7 +144,7 @@ def compute_halves(
 
 def _compute_tables(
     cube: CountCube,
-    candidates: CandidateMap,
+    candidates: BinnedColumns,
     signs: Sequence[bool],
     sides: Sequence[bool],
     n_presence: int,

@@ -109,7 +109,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             frequency_weight=frequency_weight,
             preparation=config,
         )
-        return self._fit(countable, config, y, environments)
+        with countable:
+            return self._fit(countable, config, y, environments)
 
     @data_by_name
     def fit_dataset(
@@ -166,15 +167,16 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         countable = open_files(
             data, target, environments=environments, **named, **limits, preparation=config
         )
-        return self._fit(countable, config, target, environments)
+        with countable:
+            return self._fit(countable, config, target, environments)
 
     def fit_counts(self, countable: Countable[Any]) -> Self:
-        """Learn from samples that were opened before.
+        """Learn from rows that were opened before, and stay open for other learners.
 
         Parameters
         ----------
         countable : Countable
-            From a function such as `icscm.sources.open_sites`; it is closed at the end.
+            From a function such as `icscm.sources.open_sites`.
 
         Returns
         -------
@@ -184,20 +186,16 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         Raises
         ------
         IcscmError
-            If the parameters cannot be used, differ from those that the samples were opened with,
-            or another learner has already used the samples.
+            If the parameters cannot be used, or differ from those that the rows were opened with.
         """
-        config = self.prepare()
-        self._make_settings(countable)  # before the samples are marked as used
-        return self._fit(countable, config)
+        return self._fit(countable, self.prepare())
 
     @whole_or_nothing
     def _fit(self, countable: Countable[Any], config: BinningConfig, *named: Any) -> Self:
         """Learn; `named` are the label and the environments, where these may have names."""
-        countable.mark_used(type(self).__name__, config)
-        with countable:
-            self._keep_table(countable)
-            self._learn(countable)
+        countable.check_config(type(self).__name__, config)
+        self._keep_table(countable)
+        self._learn(countable)
         self._series_names_ = find_series_names(*named)
         self._warn_of_findings()
         return self

@@ -28,7 +28,7 @@ from icscm._types import Array, FloatArray, IntArray
 from icscm.engine.clusters import square_sums
 from icscm.engine.counts import CountCube, Cut
 from icscm.engine.leaf_tables import LeafTables, compute_halves
-from icscm.sources.memory import MemorySource
+from icscm.sources.stored import StoredSource
 from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.heterogeneity import (
     Heterogeneity,
@@ -117,10 +117,11 @@ def combine_scores(
 class Judge:
     """Judges the columns of a table that was binned once."""
 
-    def __init__(self, source: MemorySource) -> None:
+    def __init__(self, source: StoredSource) -> None:
         self._source = source
         self._n_environments = len(source.environments)
-        cells = source.list_cells()
+        found = source.rows.list_cells()
+        cells = found.outcomes, found.environments
         # of the rows as the table has them
         self.labels, self.environments = (each[source.position] for each in cells)
         self._sorted_environments = cells[1]
@@ -203,7 +204,7 @@ class Judge:
         return [*self._source.piece.sum_values(ordered, self._sorted_environments, columns)]
 
     def _halve(self, cube: CountCube) -> LeafTables:
-        return compute_halves(cube, self._source.candidates)
+        return compute_halves(cube, self._source.columns)
 
     def _judge_residuals(
         self, columns: IntArray, residuals: FloatArray, explained: float
@@ -316,7 +317,7 @@ def find_copied(
         cut = effects[other].cut
         if cut is None:
             continue
-        rule = source.candidates.make_binned_rule(cut)
+        rule = source.columns.make_binned_rule(cut)
         truth = source.piece.find_covered(source.piece.rows, rule).astype(float)
         sums = np.bincount(codes, truth), np.bincount(codes)
         between = (sums[0] ** 2 / np.maximum(sums[1], 1)).sum() / len(truth) - truth.mean() ** 2

@@ -22,7 +22,7 @@ import numpy as np
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._lazy import isotonic, special
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
-from icscm.engine.counts import MISSINGNESS, BinnedRule, CountSource, Cut, Layout, PatternTable
+from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout, PatternTable, RowSource
 from icscm.model.rules import MissingRule
 from icscm.model.score import Score, Term, find_max_total
 from icscm.model.splits import freeze_counts
@@ -122,7 +122,7 @@ def find_terms(source: Any, settings: ScoreSettings) -> list[BinnedRule]:
     return terms
 
 
-def _fit_terms(source: CountSource, terms: Sequence[BinnedRule]) -> Fit:
+def _fit_terms(source: RowSource, terms: Sequence[BinnedRule]) -> Fit:
     table = source.count_patterns(terms)
     return fit_effects(table.patterns, table.counts)
 
@@ -136,7 +136,7 @@ def _find_best(
     cubes = [*source.sum_residuals(terms, _fit_terms(source, terms).p, settings.features)]
     places = [(feature, k, cube) for cube in cubes for k, feature in enumerate(cube.features)]
     for feature, k, cube in sorted(places, key=lambda each: each[0]):
-        n_bins = int(source.candidates.count_bins(np.array([feature]))[0])
+        n_bins = int(source.columns.count_bins(np.array([feature]))[0])
         g, h = cube.counts[k, :n_bins].swapaxes(0, 1)
         sets = list_sets(cube.layout, g.sum(axis=1), h.sum(axis=1))
         is_used = [(feature, each.tobytes()) in used for each in sets]
@@ -219,7 +219,7 @@ def find_score(source: Any, settings: ScoreSettings) -> Score:
     for feature, sizes in _count_bins(source, terms).items():
         own = [place for place, each in enumerate(terms) if each.feature == feature]
         by_bin = points[own] @ np.array([terms[place].satisfied for place in own])
-        first = int(source.candidates.find_layout(feature).has_missing)
+        first = int(source.columns.find_layout(feature).has_missing)
         values, weights = by_bin[first:], sizes[first:]
         mean = ceil(round(float(np.average(values, weights=weights)), 9))
         missing = int(by_bin[0]) if first and sizes[0] >= _FEW else mean
@@ -230,21 +230,21 @@ def find_score(source: Any, settings: ScoreSettings) -> Score:
     return make_score(rows, totals - lowest, counts)
 
 
-def _add_missing(source: CountSource, terms: Sequence[BinnedRule]) -> list[BinnedRule]:
+def _add_missing(source: RowSource, terms: Sequence[BinnedRule]) -> list[BinnedRule]:
     """The terms, followed by one of missing values for each column that has any."""
     missing = {}
     for each in terms:
-        if source.candidates.find_layout(each.feature).has_missing:
+        if source.columns.find_layout(each.feature).has_missing:
             missing[each.feature] = BinnedRule(each.feature, np.arange(len(each.satisfied)) == 0)
     others = [each for each in terms if each.feature not in missing or not each.satisfied[0]]
     return [*others, *missing.values()]
 
 
-def _count_bins(source: CountSource, terms: Sequence[BinnedRule]) -> dict[int, CountArray]:
+def _count_bins(source: RowSource, terms: Sequence[BinnedRule]) -> dict[int, CountArray]:
     """Samples by bin, of the columns of some terms, in their order."""
     n_bins = {each.feature: len(each.satisfied) for each in terms}
     found = {}
-    for cube in source.count_node(()) if terms else ():
+    for cube in source.count_cubes(()) if terms else ():
         for feature, counts in zip(cube.features.tolist(), cube.counts, strict=True):
             if feature in n_bins:
                 found[feature] = counts.sum(axis=(1, 2))[: n_bins[feature]]
@@ -252,17 +252,17 @@ def _count_bins(source: CountSource, terms: Sequence[BinnedRule]) -> dict[int, C
 
 
 def _make_terms(
-    source: CountSource, feature: int, points: IntArray, sizes: CountArray, missing: int
+    source: RowSource, feature: int, points: IntArray, sizes: CountArray, missing: int
 ) -> Iterator[Term]:
     """The terms of a column in the model; the first one that is true counts.
 
     Missing values, then thresholds from the highest down, or levels; finally all other values.
     """
-    make, values = source.candidates.make_rule, points.tolist()
+    make, values = source.columns.make_rule, points.tolist()
     rule = make(Cut(feature, MISSINGNESS, False))
     if isinstance(rule, MissingRule):  # a presence or absence is never missing
         yield Term(rule, missing)
-    if source.candidates.find_layout(feature).nominal:
+    if source.columns.find_layout(feature).nominal:
         other = int(np.bincount(points, sizes).argmax())  # unknown levels: as most samples
         changes = [(cut, own) for cut, own in enumerate(values) if own != other]
     else:

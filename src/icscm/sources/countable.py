@@ -1,16 +1,15 @@
 """Rows that can be counted, and what is known of their table: the result of opening a source."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
 from icscm.engine.binning import describe_survey, find_suspicious_surveyed
-from icscm.engine.counts import CountSource
+from icscm.engine.counts import RowSource
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
-from icscm.sources.stored import StoredSource as StoredSource
 from icscm.tables.coded import CodedTable, drop_columns
 
 SAMPLED = (
@@ -18,7 +17,7 @@ SAMPLED = (
     "rows, picked by a hash of their content."
 )
 
-Source = TypeVar("Source", bound=CountSource)
+Source = TypeVar("Source", bound=RowSource)
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Countable(Generic[Source]):
 
     Parameters
     ----------
-    source : CountSource
+    source : RowSource
         What counts the samples.
     table : CodedTable, optional
         The columns, without rows; None where they are too many to describe.
@@ -132,10 +131,9 @@ class Countable(Generic[Source]):
     config: BinningConfig = BinningConfig()
     is_binned: bool = True
     is_part: bool = False
-    _learners: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def mark_used(self, learner: str, config: BinningConfig) -> None:
-        """Record the learner: covered rows leave for good, so only one can learn from the samples.
+    def check_config(self, learner: str, config: BinningConfig) -> None:
+        """Raise if the rows were opened with other settings than those of a learner.
 
         Parameters
         ----------
@@ -147,7 +145,7 @@ class Countable(Generic[Source]):
         Raises
         ------
         IcscmError
-            If another learner had the samples before, or they were opened with other settings.
+            If they were; the message names the setting.
         """
         for name in _BINNING_SETTINGS if self.is_binned else ("device",):
             opened, wanted = getattr(self.config, name), getattr(config, name)
@@ -155,10 +153,6 @@ class Countable(Generic[Source]):
                 why = Parameter(name, wanted), ", but these samples were opened with "
                 advice = "; open them with preparation=learner.prepare(), or give it that value"
                 raise IcscmError(f"{learner} has ", *why, Parameter(name, opened), advice)
-        if self._learners:
-            before = f"these samples were already used by {self._learners[0]}"
-            raise IcscmError(f"{before} and lost rows; open them again for each learner")
-        self._learners.append(learner)
 
     def __enter__(self) -> Self:
         return self

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icscm._changes import data_by_name
 from icscm._lazy import is_sparse
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
@@ -37,24 +36,6 @@ if TYPE_CHECKING:
     from icscm.sources.gpu.values import CardValues
 
 
-class MemorySource(StoredSource):
-    """Counts over binned columns held in memory; see `make_memory_source`.
-
-    `position` says where each row of the table is among the sorted ones.
-    """
-
-    def take(self, rows: Array, n_threads: int | None = None) -> MemorySource:
-        """As in version 0.3: goes."""
-        wanted = np.zeros(len(self.position), dtype=np.bool_)
-        wanted[self.position[rows]] = True
-        return self.draw(self.piece.rows.take(wanted), n_threads)
-
-    def start_again(self) -> MemorySource:
-        """As in version 0.3: goes."""
-        return self.take(np.arange(len(self.position)))
-
-
-@data_by_name
 def open_memory(
     X: Any,
     y: Any,
@@ -64,7 +45,7 @@ def open_memory(
     sample_weight: Any = None,
     frequency_weight: Any = None,
     preparation: BinningConfig | None = None,
-) -> Countable[MemorySource]:
+) -> Countable[StoredSource]:
     """Check a table, labels and environments in memory, and make them countable.
 
     Parameters
@@ -87,8 +68,7 @@ def open_memory(
     Returns
     -------
     Countable
-        The samples, for `fit_counts` of a learner; its source can be taken apart and searched
-        again.
+        The rows, for `fit_counts` of learners.
 
     Raises
     ------
@@ -152,7 +132,7 @@ def _count(
     environments: IntArray,
     options: Mapping[str, Any],
     config: BinningConfig,
-) -> tuple[MemorySource, CodedTable]:
+) -> tuple[StoredSource, CodedTable]:
     """A source over the rows that count, and what is known of its columns."""
     binned: CodedTable | CardValues
     if isinstance(given, ParsedTable):
@@ -167,7 +147,7 @@ def _count(
         table = CodedTable(np.empty((0, len(given.values)), dtype=given.values.dtype))
     source = make_memory_source(binned, labels, environments, **options)
     # where all are 0 or 1 there may be no thresholds
-    known = getattr(source.candidates, "has_missing", table.has_missing)
+    known = getattr(source.columns, "has_missing", table.has_missing)
     none = np.empty((0, table.n_columns), dtype=table.values.dtype)  # its rows are not needed
     return source, replace(table, values=none, has_missing=known)
 
@@ -184,7 +164,7 @@ def make_memory_source(
     device: str = "cpu",
     groups: Array | None = None,
     unit: float = 1.0,
-) -> MemorySource:
+) -> StoredSource:
     """Bin a table and make it countable.
 
     An array holds numbers, and NaN where one is missing; infinities are rejected. Zeros and ones
@@ -215,8 +195,8 @@ def make_memory_source(
         note = f"Rows have weights. Counts are in units of weight, on average {unit:.1f} per row"
         notes.append(f"{note}; tests and intervals are for the effective number of rows.")
     info = SourceInfo(candidates, classes, environment_labels, notes)
-    source = MemorySource(info, stores, rows, position)
+    clusters = None
     if groups is not None:
         n_environments = len(environment_labels)
-        source.groups = number_clusters(groups, environments, n_environments, position, unit)
-    return source
+        clusters = number_clusters(groups, environments, n_environments, position, unit)
+    return StoredSource(info, stores, rows, position, clusters)

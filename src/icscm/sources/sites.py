@@ -25,7 +25,7 @@ from icscm._constants import COUNT_DTYPE, LARGEST_EXACT
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
-from icscm.engine.counts import BinnedColumns, BinnedRule, CountCube, PatternTable, RulePath
+from icscm.engine.counts import BinnedRule, CountCube, PatternTable, RulePath
 from icscm.engine.pieces import Block, add_patterns, make_cubes, make_piece, plan_blocks
 from icscm.exceptions import IcscmError, reject_unknown
 from icscm.formatting import shorten_list
@@ -284,9 +284,6 @@ class SitesSource:
         self._blocks = agreement.blocks
         # A connection to a site may not be made for several threads.
         self._lock = RLock()
-        self._path: RulePath = ()
-        # a step may need the cubes twice: they are kept, so that sites are queried once
-        self._cubes: list[CountArray] = []
 
     @cached_property
     def _totals(self) -> list[CountArray]:
@@ -359,26 +356,6 @@ class SitesSource:
             for cube, own, totals in zip(cubes, samples, self._totals, strict=True)
         ]
         self._check(query, faults)
-
-    # --- as in version 0.3: goes --------------------------------------------------
-
-    @property
-    def candidates(self) -> BinnedColumns:
-        return self.columns
-
-    def count_totals(self) -> CountArray:
-        return self.count_rows()
-
-    def counts(self) -> Iterator[CountCube]:
-        self._cubes = self._cubes or [*self._count_cubes(self._path)]
-        yield from make_cubes(self._blocks, self._cubes)
-
-    def keep(self, rule: BinnedRule) -> None:
-        self._path = (*self._path, rule)
-        self._cubes = []
-
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        return self.count_cubes(tuple(path))
 
     def _check(self, query: str, faults: Sequence[Any]) -> None:
         """Raise if the sum, which comes last, is wrong; names the wrong sites, unless all are."""

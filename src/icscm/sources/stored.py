@@ -6,7 +6,6 @@ and the rows of a path are found on demand, so that a source can be asked anythi
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Self
 
 import numpy as np
 
@@ -65,7 +64,7 @@ class StoredSource:
         groups: Clusters | None = None,
     ) -> None:
         self.info = info
-        self.columns: BinnedColumns = info.candidates
+        self.columns: BinnedColumns = info.columns
         self.classes = info.classes
         self.environments = info.environments
         self.notes = info.notes
@@ -73,7 +72,6 @@ class StoredSource:
         self.groups = groups
         self.piece = Piece(stores, rows, len(info.environments))
         self._rows_of_paths = RowsOfPaths(rows, self.piece.split)
-        self._path: RulePath = ()
 
     @property
     def clusters(self) -> "StoredClusters | None":
@@ -118,64 +116,9 @@ class StoredSource:
         """Find the rows of which every rule of a path is true."""
         return self._rows_of_paths.find(tuple(path))
 
-    def make_part(self, piece: Piece) -> Self:
+    def make_part(self, piece: Piece) -> "StoredSource":
         """Make a source of the same columns and some of the rows."""
-        return type(self)(self.info, piece.stores, piece.rows, self.position, self.groups)
-
-    # --- as in version 0.3: goes --------------------------------------------------
-
-    @property
-    def candidates(self) -> BinnedColumns:
-        return self.columns
-
-    def draw(self, wanted: BoolArray, n_threads: int | None = 1) -> Self:
-        return self.make_part(self.piece.select(wanted, n_threads))
-
-    def number_units(self, codes: IntArray | None = None) -> IntArray:
-        return self.rows.number_units(codes)
-
-    def list_groups(self) -> IntArray | None:
-        return self.rows.list_groups()
-
-    def count_clusters(self, rules: Sequence[BinnedRule]) -> CountArray:
-        assert self.clusters is not None
-        return self.clusters.count_moments(self._path, rules)
-
-    def count_cluster_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
-        assert self.clusters is not None
-        return self.clusters.count_patterns(rules)
-
-    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> FloatArray:
-        assert self.clusters is not None
-        return self.clusters.square_residuals(splits, p)
-
-    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
-        assert self.clusters is not None
-        return self.clusters.count_leaf_moments(splits)
-
-    def sum_residuals(
-        self, rules: Sequence[BinnedRule], p: FloatArray, features: IntArray
-    ) -> Iterator[CountCube]:
-        return self.rows.sum_residuals(rules, p, features)
-
-    def list_cells(self) -> tuple[IntArray, IntArray]:
-        cells = self.rows.list_cells()
-        return cells.outcomes, cells.environments
-
-    def find_leaves(self, splits: Sequence[BinnedSplit], held_out: BoolArray) -> IntArray:
-        return self.rows.find_leaves(splits, held_out)
-
-    def count_totals(self) -> CountArray:
-        return self.count_rows()
-
-    def counts(self) -> Iterator[CountCube]:
-        return self.count_cubes(self._path)
-
-    def keep(self, rule: BinnedRule) -> None:
-        self._path = (*self._path, rule)
-
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        return self.count_cubes(tuple(path))
+        return StoredSource(self.info, piece.stores, piece.rows, self.position, self.groups)
 
 
 class StoredRows:
@@ -228,6 +171,16 @@ class StoredRows:
         if codes is not None:
             units[order] = pandas.factorize(codes[order])[0]
         return units
+
+    def to_table_order(self, values: Array) -> Array:
+        """Return values of the rows in the order of the table."""
+        return values[self.list_in_table_order()]
+
+    def from_table_order(self, values: Array) -> Array:
+        """Return values that are in the order of the table in that of the rows."""
+        in_order_of_rows = np.empty_like(values)
+        in_order_of_rows[self.list_in_table_order()] = values
+        return in_order_of_rows
 
     def list_in_table_order(self) -> IntArray:
         """List the rows as they come in the table, of which some may be left out."""

@@ -13,7 +13,7 @@ from icscm import _constants
 from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray
-from icscm.engine.counts import CountSource, Cut
+from icscm.engine.counts import Cut, RowSource
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import as_text, make_plain
 from icscm.parameters import allow, check_value
@@ -282,7 +282,7 @@ def check_presence(
     return replace(found, advice=_advise(found, words))
 
 
-def _find_strongest(source: CountSource) -> list[Association]:
+def _find_strongest(source: RowSource) -> list[Association]:
     """The features that are most strongly associated with the environment, of millions."""
     best: list[tuple[float, int, Codes]] = []
     for cube in source.count_cubes():

@@ -26,7 +26,8 @@ from icscm.model.splits import CHAINS
 from icscm.parameters import make_generator
 from icscm.progress import track
 from icscm.sources.countable import BinningConfig, Countable
-from icscm.sources.memory import MemorySource, open_memory
+from icscm.sources.memory import open_memory
+from icscm.sources.stored import StoredSource
 from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, encode_environments, take_environments
 from icscm.tables.parsing import read_table
@@ -101,7 +102,7 @@ class Cohort(NamedTuple):
         dealt = np.argsort(np.lexsort((rng.random(len(sizes)), sizes, numbers[first], order)))
         return np.asarray((dealt % n_folds)[groups])
 
-    def open(self, preparation: BinningConfig) -> Countable[MemorySource]:
+    def open(self, preparation: BinningConfig) -> Countable[StoredSource]:
         """The samples binned, for learners that share this preparation."""
         return open_memory(
             self.X,
@@ -237,7 +238,7 @@ def _fit(learner: Any, train: "Cohort", opened: dict[str, tuple[Any, float]]) ->
         opened[repr(preparation)] = train.open(preparation), perf_counter() - start
         start = perf_counter()
     samples, seconds = opened[repr(preparation)]
-    learner.fit_counts(replace(samples, source=samples.source.start_again(), is_part=True))
+    learner.fit_counts(replace(samples, source=samples.source, is_part=True))
     return seconds + perf_counter() - start
 
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from icscm._changes import data_by_name
 from icscm._constants import DEFAULT_TOLERANCES
-from icscm.engine.counts import CountSource
+from icscm.engine.counts import RowSource
 from icscm.estimators.cover import ICSCMClassifier
 from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.estimators.tree import InvariantTreeClassifier
@@ -31,7 +31,8 @@ from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
-from icscm.sources.memory import MemorySource, open_memory
+from icscm.sources.memory import open_memory
+from icscm.sources.stored import StoredSource
 from icscm.tables.columns import take_columns
 from icscm.validation import folds
 from icscm.validation.folds import Cohort
@@ -247,7 +248,7 @@ def _score_left_out(estimators: Sequence[Any], cohort: Cohort) -> list[Aucs]:
 
 
 def compute_alpha_path(
-    source: MemorySource, settings: Settings, alphas: Iterable[float] = DEFAULT_ALPHAS
+    source: StoredSource, settings: Settings, alphas: Iterable[float] = DEFAULT_ALPHAS
 ) -> Path:
     """Search the counts again at each level; that of `settings` is always among them."""
     levels = {*alphas}
@@ -260,7 +261,7 @@ def compute_alpha_path(
         )
 
     def find(alpha: float) -> tuple[Tree, Trace]:
-        return find_model(source.start_again(), replace(settings, alpha=alpha))
+        return find_model(source, replace(settings, alpha=alpha))
 
     return Path(
         parameter="alpha",
@@ -271,7 +272,7 @@ def compute_alpha_path(
 
 
 def compute_tolerance_path(
-    source: CountSource,
+    source: RowSource,
     settings: TreeSettings,
     tolerances: Iterable[float | None] = DEFAULT_TOLERANCES,
 ) -> Path:

@@ -27,7 +27,7 @@ from icscm.model.saved import check_learner
 from icscm.model.splits import CHAINS
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
-from icscm.sources.memory import MemorySource, open_memory
+from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.tables.labels import encode_environments, number_environments, take_environments
 from icscm.validation.folds import format_model
@@ -258,7 +258,7 @@ def stability_selection(
         starts = range(0, n_resamples, n_threads)
         for _ in track(starts, len(starts)):  # not all at once: each takes memory
             models += run_tasks(learn_drawn, islice(subsamples, n_threads), n_threads)
-        own = learn(source.start_again())
+        own = learn(source)
     names: Sequence[Feature] = samples.names or range(samples.n_features)
     found = _summarize(own, models, names, threshold, n_usable)
     share = found.model_frequency if own.kind in CHAINS else found.columns_frequency
@@ -279,7 +279,7 @@ def draw_subsample(units: Sequence[NDArray[np.intp]], rng: np.random.Generator) 
     return np.sort(np.concatenate(drawn))
 
 
-def _count_usable(source: MemorySource, settings: Any) -> int:
+def _count_usable(source: StoredSource, settings: Any) -> int:
     """The number of features with a candidate rule: not dropped, constant or of weight 0."""
     usable: set[int] = set()
     for cube in source.count_cubes():

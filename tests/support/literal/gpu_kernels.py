@@ -48,7 +48,7 @@ def judge_counts(ones, segments, query, totals, codes, statistics=None, dofs=Non
 def _judge_ones(ones, segments, query, totals, codes, statistics, dofs):
     criteria, n_environments = query.criteria, segments.n_environments
     ones = ones.reshape(-1, 2, n_environments)
-    in_play = segments.in_play.reshape(2, n_environments)
+    in_play = segments.n_rows.reshape(2, n_environments)
     if criteria.is_inverted:
         ones, in_play = ones[:, ::-1], in_play[::-1]
     totals[:] = ones.sum(axis=2)

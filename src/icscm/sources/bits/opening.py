@@ -42,7 +42,8 @@ from icscm.sources.bits.packing import open_packed
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.gpu.card import choose_card
-from icscm.sources.gpu.stores import Unsorted, put_bits
+from icscm.sources.gpu.sending import Unsorted
+from icscm.sources.gpu.stores import put_bits
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
 from icscm.tables.labels import check_labels, encode_environments, number_environments
@@ -153,12 +154,16 @@ class PackedStore(Store):
 
 
 def make_packed_source(
-    bits: BitFile, info: SourceInfo, samples: Sequence[Array], config: BinningConfig
+    bits: BitFile,
+    info: SourceInfo,
+    samples: Sequence[Array],
+    config: BinningConfig,
+    groups: Array | None = None,
 ) -> StoredSource:
     """Make a packed store countable, on the card where `config` says so.
 
     Of the samples that count, `samples` are the positions in the store, ascending; 0 or 1, the
-    label; and positions in `info.environments`.
+    label; and positions in `info.environments`. `groups` is the number of the group of each.
     """
     counted, labels, environments = samples
     position, rows = sort_rows(labels, environments, len(info.environments))
@@ -170,7 +175,10 @@ def make_packed_source(
     else:
         first, n_alike = bits.copies.describe(slice(0, bits.n_patterns))
         store = put_bits(card, first, unsorted, rows, ORDERED, n_alike)
-    return StoredSource(info, [store], rows, position)
+    clusters = None
+    if groups is not None:
+        clusters = number_clusters(groups, environments, len(info.environments), position)
+    return StoredSource(info, [store], rows, position, clusters)
 
 
 @data_by_name
@@ -251,10 +259,11 @@ def open_bits(
     candidates = CollapsedMap(PresenceMap(store.names), store.copies)
     info = SourceInfo(candidates, classes.tolist(), places, [unused] if n_unlabelled else [])
     samples = found[order], codes[order], numbers[order]
-    source = make_packed_source(store, info, samples, config)
+    group_of_row = None
     if groups is not None:
-        of_groups = encode_environments(frame[groups].to_native(), n_rows, what="groups")[0]
-        source.groups = number_clusters(of_groups[order], samples[2], len(places), source.position)
+        group_of_row = encode_environments(frame[groups].to_native(), n_rows, what="groups")[0]
+        group_of_row = group_of_row[order]
+    source = make_packed_source(store, info, samples, config, group_of_row)
     size, given = store.n_features, environments is not None
     # no table: millions of names stay in the store
     return Countable(source, None, None, classes, size, given, config=config, is_binned=False)

@@ -28,7 +28,6 @@ from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
 from icscm._types import BoolArray, CountArray
 from icscm._version import __version__
 from icscm.engine.counts import (
-    BinnedColumns,
     BinnedRule,
     CountCube,
     PatternTable,
@@ -199,7 +198,7 @@ class DaskSource:
     shortlister = None
 
     def __init__(self, pieces: list[Delayed], blocks: Sequence[Block], info: SourceInfo) -> None:
-        self.columns = info.candidates
+        self.columns = info.columns
         self.classes = info.classes
         self.environments = info.environments
         self.notes = info.notes
@@ -209,7 +208,6 @@ class DaskSource:
         self._pieces, self._homes = order_by_worker(self._pieces)
         all_rows = persist(map_tasks("rows", get_rows, self._pieces))
         self._rows_of_paths = RowsOfPaths(all_rows, self._split)
-        self._path: tuple[BinnedRule, ...] = ()
 
     def count_rows(self, path: RulePath = ()) -> CountArray:
         """Count the rows of a path by (outcome, environment)."""
@@ -250,24 +248,6 @@ class DaskSource:
         false_rows = map_tasks("false", itemgetter(1), halves)
         persisted = persist([*true_rows, *false_rows])
         return persisted[: len(rows)], persisted[len(rows) :]
-
-    # --- as in version 0.3: goes --------------------------------------------------
-
-    @property
-    def candidates(self) -> BinnedColumns:
-        return self.columns
-
-    def count_totals(self) -> CountArray:
-        return self.count_rows()
-
-    def counts(self) -> Iterator[CountCube]:
-        return self.count_cubes(self._path)
-
-    def keep(self, rule: BinnedRule) -> None:
-        self._path = (*self._path, rule)
-
-    def count_node(self, path: Sequence[BinnedRule]) -> Iterator[CountCube]:
-        return self.count_cubes(tuple(path))
 
     def _is_cube_small(self) -> bool:
         n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)

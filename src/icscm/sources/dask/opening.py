@@ -268,8 +268,8 @@ class Reader:
         features = sorted(int(j) for block in blocks for j in block.features)
         found: Any = [np.empty(0, dtype=np.uint8)] * len(features)
         if n_rows:  # of a partition without rows the kinds of columns are unknown
-            assert isinstance(info.candidates, Binning)
-            found = PieceCoder(info.candidates, features).code(columns)
+            assert isinstance(info.columns, Binning)
+            found = PieceCoder(info.columns, features).code(columns)
         codes = dict(zip(features, found, strict=True))
         return make_piece(codes, labels, places, len(info.environments), blocks)
 

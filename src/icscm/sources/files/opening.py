@@ -42,6 +42,7 @@ from icscm.sources import countable
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.files import source as mapped
 from icscm.sources.files.source import Budget, CodeFile
+from icscm.sources.stored import StoredSource
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow, read_arrow_groups
 from icscm.tables.errors import make_missing_error, name_columns
@@ -132,7 +133,7 @@ def open_files(
     temp_dir: str | Path | None = None,
     text: TextFormat | None = None,
     preparation: BinningConfig | None = None,
-) -> Countable[countable.StoredSource]:
+) -> Countable[StoredSource]:
     """Read files that need not fit in memory, and make their rows countable.
 
     Parameters
@@ -212,11 +213,19 @@ def open_files(
         stack.callback(codes.close)
         _write_codes(file, codes, PieceCoder(binned, features), segments)
         info = SourceInfo(binned, classes.tolist(), places, [countable.SAMPLED] * binned.sampled)
-        how = position, budget.share, config.device
-        source = mapped.make_mapped_source(info, features, codes, *how)
+        clusters = None
         if groups is not None:
             numbers = readers["groups"].list_numbers()
-            source.groups = number_clusters(numbers, segments % n, n, position)
+            clusters = number_clusters(numbers, segments % n, n, position)
+        source = mapped.make_mapped_source(
+            info,
+            features,
+            codes,
+            position,
+            block_bytes=budget.share,
+            device=config.device,
+            clusters=clusters,
+        )
         stack.pop_all()
     close, has_environments = partial(mapped.close_source, source, codes), environments is not None
     return Countable(source, table, names, classes, len(names), has_environments, close, config)

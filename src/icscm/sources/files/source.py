@@ -32,7 +32,7 @@ import numpy as np
 from icscm._constants import CODE_DTYPE, ROW_DTYPE
 from icscm._types import Array, CountArray, Hashes, IntArray
 from icscm.engine import sampling
-from icscm.engine.counts import SourceInfo
+from icscm.engine.counts import Clusters, SourceInfo
 from icscm.engine.sampling import Sample, has_copies, is_sampled, mix_copies
 from icscm.engine.stores import CodeStore, Rows
 from icscm.engine.threads import run_ahead, split_evenly
@@ -267,14 +267,16 @@ def make_mapped_source(
     features: Sequence[int],
     file: CodeFile,
     position: Array,
+    *,
     block_bytes: int,
     device: str = "cpu",
+    clusters: Clusters | None = None,
 ) -> StoredSource:
     """Make a filled file countable: `features` are those in it, neighbours of one layout.
 
     A row takes a few bytes of memory: its number, while in play, and where it went, `position`.
     """
-    layouts = [info.candidates.find_layout(feature) for feature in features]
+    layouts = [info.columns.find_layout(feature) for feature in features]
     columns = np.array(features, dtype=np.int64)
     rows = file.rows
     stores = []
@@ -284,14 +286,14 @@ def make_mapped_source(
         store = MappedStore(
             features=columns[neighbours],
             codes=file.codes[neighbours],
-            n_bins=int(info.candidates.count_bins(columns[neighbours]).max()),
+            n_bins=int(info.columns.count_bins(columns[neighbours]).max()),
             n_threads=file.n_threads,
             layout=layout,
             file=file,
             block_columns=max(1, block_bytes // max(1, len(rows))),
         )
         stores.append(store)
-    return StoredSource(info, place(stores, rows, device), rows, position)
+    return StoredSource(info, place(stores, rows, device), rows, position, clusters)
 
 
 def close_source(source: StoredSource, file: CodeFile) -> None:

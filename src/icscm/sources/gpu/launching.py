@@ -5,6 +5,7 @@
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -29,23 +30,36 @@ REJECTED = range(DEPENDENT, OPEN)
 TESTS = ("none", "pearson", "yates", "g")
 
 
-class Segments(NamedTuple):
-    """Samples in play: a bit each, and where segments begin; all but the numbers on the card.
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """The rows that are counted, by outcome and environment; arrays are on the card.
 
-    `bounds` are the bits at which segments begin, and the end of the last; `tiles` the first
-    segment of each tile; `in_play` the samples of each segment. Only columns of bits need the
-    first three.
+    Attributes
+    ----------
+    n_rows : array of int
+        How many there are in each segment.
+    n_environments : int
+        Half of the number of segments.
+    n_by_outcome : tuple of int
+        How many there are of each outcome.
+    mask : array of uint32, optional
+        For columns of bits: a bit for each of all rows, set where it is counted.
+    bounds : array of int, optional
+        The bits at which segments begin, and the end of the last one.
+    tiles : array of int, optional
+        The first segment of each tile, and after the last one the number of segments.
     """
 
-    in_play: Any
+    n_rows: Any
     n_environments: int
-    n_by_label: tuple[int, int]
+    n_by_outcome: tuple[int, int]
     mask: Any = None
     bounds: Any = None
     tiles: Any = None
 
 
-class DeviceQuery(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class DeviceQuery:
     """Criteria with their arrays on the card, and the rows in play by the outcome as they see it.
 
     `logarithms` are x log x of the first whole numbers.
@@ -64,12 +78,23 @@ class DeviceQuery(NamedTuple):
 class Key(NamedTuple):
     """A candidate's rank: the largest utility first, then margin, then by `order` as ties go.
 
-    `order` is twice the column, plus one for the rule that covers the ones.
+    The margin is the excess of negatives in its leaf. `order` is twice the column, plus one for the
+    rule that covers the ones.
     """
 
     utility: int
     margin: int
     order: int
+
+    @property
+    def column(self) -> int:
+        """The column of the rule."""
+        return self.order // 2
+
+    @property
+    def covers_ones(self) -> bool:
+        """Whether the rule covers the ones, or the zeros."""
+        return self.order % 2 == 1
 
 
 FIRST = Key(2**63 - 1, 2**63 - 1, -1)
@@ -254,7 +279,7 @@ def _find_name(name, query):
 def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
     """Arguments of the kernels that judge columns."""
     criteria = query.criteria
-    places = np.int32(segments.n_environments), segments.in_play
+    places = np.int32(segments.n_environments), segments.n_rows
     outcomes = np.int32(query.n_negative), np.int32(query.n_positive)
     utility = np.int64(criteria.p_numerator), np.int64(criteria.p_denominator)
     test = np.int32(TESTS.index(criteria.statistic)), query.passes_below, query.fails_from

@@ -1,118 +1,86 @@
-"""Stores on the card: columns of bits or of bin numbers, sent there, sorted and counted there."""
+"""Stores on the card: columns of bits or of bin numbers, which are counted where they are.
 
-from collections.abc import Callable, Iterator, Sequence
-from threading import Lock
-from typing import Any, NamedTuple
+A store never changes. `CountedBits` and `CountedCodes` are a store's columns over some rows, which
+can be counted and examined.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._types import Array, CountArray, IntArray
-from icscm.engine.counts import CountCube
+from icscm.engine.counts import ORDERED, CountCube, Layout
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
-from icscm.engine.threads import count_threads, run_tasks, split_evenly
+from icscm.engine.threads import split_evenly
 from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu import card as cards
-from icscm.sources.gpu.card import Card, CardBits, translate_card_errors
-from icscm.sources.gpu.launching import DeviceQuery, count_padded
+from icscm.sources.gpu.card import Card, translate_card_errors
+from icscm.sources.gpu.launching import DeviceQuery, Segments, count_padded, find_tiles
+from icscm.sources.gpu.sending import Sender, Unsorted
+from icscm.sources.gpu.shortlisting import CardShortlister, ExaminedColumns
 
-# Bytes on one way at a time.
-_SENT_BYTES = 2**27
-# Threads that read: they outrun the bus.
-_MOST_READERS = 8
-
-
-def send_plain(card: Card, array: Array) -> Any:
-    """An array of floats, contiguous, on the card: while some is copied, some is on its way."""
-    out = card.xp.empty(array.shape, dtype=array.dtype)
-    given, taken = array.reshape(-1).view(np.uint32), out.reshape(-1).view(np.uint32)
-    size, n_threads = min(len(given), _SENT_BYTES // 4), min(_MOST_READERS, count_threads(None))
-    lanes = card.kernels.make_lanes((size,))
-    for number, start in enumerate(range(0, len(given), size)):
-        some, lane = given[start : start + size], lanes[number % len(lanes)]
-        lane.wait()
-
-        def copy(part: slice, some: Array = some, host: Array = lane.host) -> None:
-            host[part] = some[part]
-
-        run_tasks(copy, split_evenly(len(some), n_threads), n_threads)
-        lane.put(taken[start : start + size])
-    for lane in lanes:
-        lane.wait()
-    return out
+# Counts of a scan of binned columns up to which the card examines them; more come in blocks.
+MAX_EXAMINED_COUNTS: Final = 2**28
+# Bytes a second from this memory to the card, read, sent and sorted: as measured, low.
+SENT_BYTES_PER_SECOND: Final = 8e9
 
 
-class Unsorted(NamedTuple):
-    """Columns as they lie in memory or in a file.
+# --- columns of bits --------------------------------------------------------------
 
-    `read` gives the words of some columns, a slice; slices that start at multiples of `multiple`
-    are read the fastest. A column has `n_words` of 32 bits; sorted row i is its bit `source[i]`.
+
+@dataclass(eq=False)
+class CardBits(Store):
+    """Columns of two bins on the card.
+
+    `words` are uint32 (column, word): a bit for each of the sorted rows, in whole chunks of 16
+    bytes. `n_alike` is how many identical columns each stands for.
     """
 
-    n_columns: int
-    n_words: int
-    read: Callable[[slice], Array]
-    source: Array
-    multiple: int = 1
+    card: Card
+    features: IntArray
+    words: Any
+    rows: Rows
+    layout: Layout = ORDERED
+    n_alike: Any = None
+    n_bins: int = 2
+    n_threads: int = 1
+    has_shortlister: bool = True
+
+    def __post_init__(self) -> None:
+        if self.n_alike is not None:
+            self.n_alike = self.card.send(self.n_alike)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the columns on the card."""
-        return self.n_columns * count_padded(len(self.source)) // 8
+        return int(self.words.nbytes)
+
+    def find_codes(self, feature: int) -> Array:
+        (words,) = self.card.bring(self.read_words(np.searchsorted(self.features, [feature])))
+        return np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.rows)]
+
+    def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
+        return CountedBits(self, rows).make_all_cubes()
+
+    def make_shortlister(self, rows: Rows) -> CardShortlister:
+        return CardShortlister(CountedBits(self, rows))
+
+    def read_words(self, columns: Any) -> Any:
+        """Return the words of some columns, a slice or an array, on the card."""
+        return self.card.take(self.words, columns)
+
+    @property
+    def n_read_at_once(self) -> int:
+        """How many columns to read at a time, at the most."""
+        return max(1, len(self.features))
 
 
-class Sender:
-    """Sends columns to the card: while some are read, others are on their way."""
-
-    def __init__(self, card: Card, unsorted: Unsorted) -> None:
-        self._card, self.unsorted = card, unsorted
-        most = max(1, _SENT_BYTES // max(1, 4 * unsorted.n_words))
-        most = max(1, most // unsorted.multiple) * unsorted.multiple
-        #: columns that go at a time
-        self.size = max(1, min(most, unsorted.n_columns))
-        self._lanes = card.kernels.make_lanes((self.size, unsorted.n_words))
-        self._source = card.send(np.asarray(unsorted.source, dtype=np.uint32))
-        self._n_sent, self._lock = 0, Lock()
-        self._n_threads = min(_MOST_READERS, count_threads(None))
-
-    def send(self, columns: Any) -> Any:
-        """Some columns, a slice or an array of their numbers, sorted, on the card."""
-        numbers: Sequence[int]
-        if isinstance(columns, slice):
-            numbers = range(columns.start, columns.stop)
-        else:
-            numbers = self._card.bring(columns).tolist()
-        shape = len(numbers), count_padded(len(self.unsorted.source)) // 32
-        out = self._card.xp.empty(shape, dtype=np.uint32)
-        for start in range(0, len(numbers), self.size):
-            part = slice(start, min(len(numbers), start + self.size))
-            with self._lock:  # trees of a forest may call it at the same time
-                lane = self._lanes[self._n_sent % len(self._lanes)]
-                self._n_sent += 1
-                lane.wait()
-                self._read(numbers[part], lane.host)
-                lane.sort(part.stop - start, self._source, out[part])
-        return out
-
-    def _read(self, numbers: Sequence[int], host: Array) -> None:
-        """Columns from anywhere one at a time, neighbours by several threads."""
-
-        def read_part(part: slice) -> None:
-            own = slice(numbers[part][0], numbers[part][-1] + 1)
-            host[part] = self.unsorted.read(own).view(np.uint32)
-
-        n_threads, sizes = 1, (len(numbers), 1)
-        if isinstance(numbers, range):
-            n_threads, sizes = self._n_threads, (self._n_threads, self.unsorted.multiple)
-        run_tasks(read_part, split_evenly(len(numbers), *sizes), n_threads)
-
-
-# Counts of a scan of binned features up to which the card screens them; more come in blocks.
-_MOST_JUDGED = 2**28
-
-
+@dataclass(eq=False)
 class StreamedBits(CardBits):
-    """Columns that are too many for the card: `words` is the `Sender` that sends them on demand."""
+    """Columns that are too many for the card: `words` is a `Sender` that sends them on demand."""
 
     words: Sender
 
@@ -120,116 +88,247 @@ class StreamedBits(CardBits):
     def n_bytes(self) -> int:
         return self.words.unsorted.n_bytes
 
-    def parts(self, most: int | None = None) -> Iterator[tuple[slice, Any]]:
-        return super().parts(min(most or len(self), self.words.size))
-
-    def take(self, columns: Any) -> Any:
+    def read_words(self, columns: Any) -> Any:
         return self.words.send(columns)
 
+    @property
+    def n_read_at_once(self) -> int:
+        return self.words.size
 
-class CardCodes(CardBits):
-    """Columns as bin numbers: `words` are uint8 (feature, row), in the order of the sorted rows.
 
-    For judging, each cut of a feature is a column of its own: the ones lie above it.
-    """
+class CountedBits(ExaminedColumns):
+    """Columns of bits, counted over some rows."""
 
-    def find_codes(self, feature: int) -> Array:
-        return self.card.bring(self.words[int(np.searchsorted(self.features, feature))])
+    def __init__(self, store: CardBits, rows: Rows) -> None:
+        self.card = store.card
+        self._store = store
+        self._n_rows = rows.sizes
+        all_rows = store.rows
 
-    def _set_in_play(self, rows: Rows) -> None:
-        self._bounds = self.card.send(rows.bounds)
-        self._index = None if rows.index is None else self.card.send(rows.index)
-        self._n_segments = len(rows.bounds) - 1
-        self.segments = self.make_segments(rows)
-        self._seen: tuple[Any, Any] | None = None
-
-    def counts(self) -> Iterator[CountCube]:
-        n_cells = len(self.features) * self.n_bins * self._n_segments
-        with translate_card_errors():
-            for block in split_evenly(len(self.features), -(-n_cells // BLOCK_CELLS)):
-                yield self._make_cube(block, self._count(block))
-
-    def _count(self, block: slice) -> Any:
-        shape = block.stop - block.start, self.n_bins, self._n_segments
-        out = self.card.xp.empty(shape, dtype=np.int32)
-        self.card.kernels.count_codes(self.words[block], self._index, self._bounds, out)
-        return out
-
-    def _make_cube(self, block: Any, found: Any) -> CountCube:
-        counts: CountArray = self.card.bring(found).astype(COUNT_DTYPE)
-        shape = *counts.shape[:2], 2, -1
-        return CountCube(self.features[block], counts.reshape(shape), self.layout)
-
-    # --- judging: a column for each cut -----------------------------------------
+        bits = np.zeros(count_padded(len(all_rows)), dtype=np.uint8)
+        bits[: len(all_rows)] = rows.mark(len(all_rows))
+        self.segments = Segments(
+            n_rows=self.card.send(rows.sizes.astype(np.int32)),
+            n_environments=len(rows.sizes) // 2,
+            n_by_outcome=count_by_outcome(rows),
+            mask=self.card.send(np.packbits(bits, bitorder="little").view(np.uint32)),
+            bounds=self.card.send(all_rows.bounds.astype(np.int32)),
+            tiles=self.card.send(find_tiles(all_rows)),
+        )
 
     def __len__(self) -> int:
-        return len(self.features) * (self.n_bins - 1)
+        return len(self._store.features)
 
-    def _can_judge(self) -> bool:
-        return super()._can_judge() and len(self) * self._n_segments <= _MOST_JUDGED
+    @property
+    def can_be_examined(self) -> bool:
+        return self._store.layout == ORDERED
 
-    def _look(self) -> tuple[Any, Any]:
-        """The counts of all features, and each cut's ones up to the start of each segment."""
-        if self._seen is None:
-            xp, counts = self.card.xp, self._count(slice(0, len(self.features)))
-            above = xp.cumsum(counts[:, :0:-1], axis=1, dtype=np.int32)[:, ::-1]
-            ones = xp.zeros((len(self), self._n_segments + 1), dtype=np.int32)
-            ones[:, 1:] = xp.cumsum(above.reshape(len(self), -1), axis=1, dtype=np.int32)
-            self._seen = counts, ones
-        return self._seen
+    @property
+    def n_alike(self) -> Any:
+        return self._store.n_alike
 
-    def take(self, columns: Any) -> Any:
-        return self.card.take(self._look()[1], columns)
+    def read_parts(self, size: int | None = None) -> Iterator[tuple[slice, Any]]:
+        size = min(size or len(self), self._store.n_read_at_once)
+        for start in range(0, len(self), max(1, size)):
+            part = slice(start, min(len(self), start + size))
+            yield part, self._store.read_words(part)
 
-    def judge(self, words: Any, query: DeviceQuery, *out: Any) -> None:
-        self.card.kernels.judge_counts(words, self.segments, query, *out)
+    def examine(self, content: Any, query: DeviceQuery, *results: Any) -> None:
+        self.card.kernels.judge_bits(content, self.segments, query, *results)
+
+    def count_ones(self, columns: Any) -> Any:
+        return self._count_ones_of(self._store.read_words(columns))
+
+    def _count_ones_of(self, words: Any) -> Any:
+        ones = self.card.xp.empty((len(words), len(self._n_rows)), dtype=np.int32)
+        self.card.kernels.count_bits(words, self.segments, ones)
+        return ones
 
     def widen(self, columns: IntArray) -> IntArray:
-        n_cuts = self.n_bins - 1
-        features = np.unique(columns // n_cuts)
-        return (features[:, np.newaxis] * n_cuts + np.arange(n_cuts)).ravel()
+        return columns
 
-    def count(self, columns: Any) -> Any:
-        return self.card.xp.diff(self.take(columns), axis=1)
+    def make_all_cubes(self) -> Iterator[CountCube]:
+        with translate_card_errors():
+            size = max(1, BLOCK_CELLS // (2 * len(self._n_rows)))
+            for part, words in self.read_parts(size):
+                yield self._make_cube(part, words)
 
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
-        counts, _ = self._look()
-        features = np.unique(columns // (self.n_bins - 1))
-        if len(features):
-            yield self._make_cube(features, counts[self.card.send(features)])
+        with translate_card_errors():
+            n_cells = len(columns) * 2 * len(self._n_rows)
+            for block in split_evenly(len(columns), -(-n_cells // BLOCK_CELLS)):
+                yield self._make_cube(columns[block], self._store.read_words(columns[block]))
+
+    def _make_cube(self, columns: Any, words: Any) -> CountCube:
+        ones = self.card.bring(self._count_ones_of(words)).astype(COUNT_DTYPE)
+        counts = np.stack((self._n_rows - ones, ones), axis=1)
+        n_alike = None
+        if self.n_alike is not None:
+            n_alike = self.card.bring(self.card.take(self.n_alike, columns))
+        by_outcome = counts.reshape(len(counts), 2, 2, -1)
+        return CountCube(self._store.features[columns], by_outcome, self._store.layout, n_alike)
 
 
-# Bytes a second from this memory to the card, read, sent and sorted: as measured, low.
-_SENT_EACH_SECOND = 8e9
+# --- columns of bin numbers -------------------------------------------------------
+
+
+@dataclass(eq=False)
+class CardCodes(Store):
+    """Columns of at most 256 bins on the card: `codes` are uint8 (column, sorted row)."""
+
+    card: Card
+    features: IntArray
+    codes: Any
+    rows: Rows
+    layout: Layout
+    n_bins: int
+    n_threads: int = 1
+    has_shortlister: bool = True
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.codes.nbytes)
+
+    def find_codes(self, feature: int) -> Array:
+        return self.card.bring(self.codes[int(np.searchsorted(self.features, feature))])
+
+    def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
+        return CountedCodes(self, rows).make_all_cubes()
+
+    def make_shortlister(self, rows: Rows) -> CardShortlister:
+        return CardShortlister(CountedCodes(self, rows))
+
+
+class CountedCodes(ExaminedColumns):
+    """Columns of bin numbers, counted over some rows.
+
+    They are examined as columns of zeros and ones, one for each cut: the ones lie above it. The
+    cuts of a column follow each other.
+    """
+
+    n_alike = None
+
+    def __init__(self, store: CardCodes, rows: Rows) -> None:
+        self.card = store.card
+        self._store = store
+        self._n_segments = len(rows.sizes)
+        self._n_cuts = store.n_bins - 1
+        self._bounds = self.card.send(rows.bounds)
+        self._index = None if rows.index is None else self.card.send(rows.index)
+        self.segments = Segments(
+            n_rows=self.card.send(rows.sizes.astype(np.int32)),
+            n_environments=len(rows.sizes) // 2,
+            n_by_outcome=count_by_outcome(rows),
+        )
+
+    def __len__(self) -> int:
+        return len(self._store.features) * self._n_cuts
+
+    @property
+    def can_be_examined(self) -> bool:
+        return self._store.layout == ORDERED and len(self) * self._n_segments <= MAX_EXAMINED_COUNTS
+
+    def read_parts(self, size: int | None = None) -> Iterator[tuple[slice, Any]]:
+        size = max(1, size or len(self))
+        for start in range(0, len(self), size):
+            part = slice(start, min(len(self), start + size))
+            yield part, self._ones_before[part]
+
+    def examine(self, content: Any, query: DeviceQuery, *results: Any) -> None:
+        self.card.kernels.judge_counts(content, self.segments, query, *results)
+
+    def count_ones(self, columns: Any) -> Any:
+        return self.card.xp.diff(self.card.take(self._ones_before, columns), axis=1)
+
+    def widen(self, columns: IntArray) -> IntArray:
+        with_cuts = np.unique(columns // self._n_cuts)
+        return (with_cuts[:, np.newaxis] * self._n_cuts + np.arange(self._n_cuts)).ravel()
+
+    def make_all_cubes(self) -> Iterator[CountCube]:
+        n_columns = len(self._store.features)
+        n_cells = n_columns * self._store.n_bins * self._n_segments
+        with translate_card_errors():
+            for block in split_evenly(n_columns, -(-n_cells // BLOCK_CELLS)):
+                yield self._make_cube(block, self._count(block))
+
+    def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
+        with translate_card_errors():
+            with_cuts = np.unique(columns // self._n_cuts)
+            if len(with_cuts):
+                yield self._make_cube(with_cuts, self._counts[self.card.send(with_cuts)])
+
+    @cached_property
+    def _counts(self) -> Any:
+        """The counts of all columns by (column, bin, segment), on the card."""
+        return self._count(slice(0, len(self._store.features)))
+
+    @cached_property
+    def _ones_before(self) -> Any:
+        """The ones of each cut before the start of each segment, and of all, on the card."""
+        xp = self.card.xp
+        above = xp.cumsum(self._counts[:, :0:-1], axis=1, dtype=np.int32)[:, ::-1]
+        ones_before = xp.zeros((len(self), self._n_segments + 1), dtype=np.int32)
+        ones_before[:, 1:] = xp.cumsum(above.reshape(len(self), -1), axis=1, dtype=np.int32)
+        return ones_before
+
+    def _count(self, block: slice) -> Any:
+        shape = (block.stop - block.start, self._store.n_bins, self._n_segments)
+        counts = self.card.xp.empty(shape, dtype=np.int32)
+        codes = self._store.codes[block]
+        self.card.kernels.count_codes(codes, self._index, self._bounds, counts)
+        return counts
+
+    def _make_cube(self, columns: Any, counts_on_card: Any) -> CountCube:
+        counts: CountArray = self.card.bring(counts_on_card).astype(COUNT_DTYPE)
+        by_outcome = counts.reshape(*counts.shape[:2], 2, -1)
+        return CountCube(self._store.features[columns], by_outcome, self._store.layout)
+
+
+def count_by_outcome(rows: Rows) -> tuple[int, int]:
+    """Count some rows by outcome."""
+    n_negative, n_positive = rows.sizes.reshape(2, -1).sum(axis=1).tolist()
+    return n_negative, n_positive
+
+
+# --- putting them there -----------------------------------------------------------
 
 
 def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
-    """The same columns on the card; those of more than 256 bins stay where they are."""
+    """Put the same columns on the card; those of more than 256 bins stay where they are."""
     if isinstance(store, BitStore):
-        shape = len(store.words), 2 * store.words.shape[1]
-        unsorted = Unsorted(*shape, store.words.__getitem__, store.bits)
+        unsorted = Unsorted(
+            n_columns=len(store.words),
+            n_words=2 * store.words.shape[1],
+            read=store.words.__getitem__,
+            source=store.bits,
+        )
         return put_bits(card, store.features, unsorted, rows, store.layout, store.n_alike)
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
         cards.check_room(card, store.codes.nbytes)
         with translate_card_errors():
-            own = store.features, card.send(store.codes), rows, store.layout
-            return CardCodes(card, *own, n_bins=store.n_bins)
+            codes = card.send(store.codes)
+            return CardCodes(card, store.features, codes, rows, store.layout, store.n_bins)
     return store
 
 
-def put_bits(card: Card, features: IntArray, unsorted: Unsorted, *more: Any) -> CardBits:
-    """Columns of bits on the card, or sent to it for each scan where they do not fit.
-
-    The other arguments are those of `CardBits`.
-    """
+def put_bits(
+    card: Card,
+    features: IntArray,
+    unsorted: Unsorted,
+    rows: Rows,
+    layout: Layout = ORDERED,
+    n_alike: IntArray | None = None,
+) -> CardBits:
+    """Put columns of bits on the card, or send them for each scan where they do not fit."""
     with translate_card_errors():
         sender = Sender(card, unsorted)
         if cards.has_room(card, unsorted.n_bytes):
-            return CardBits(card, features, sender.send(slice(0, unsorted.n_columns)), *more)
+            words = sender.send(slice(0, unsorted.n_columns))
+            return CardBits(card, features, words, rows, layout, n_alike)
         warn(
             f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
             "GB of the card's memory are free: they are sent to it again for each rule, which "
-            f"takes about {unsorted.n_bytes / _SENT_EACH_SECOND:,.1f} s each time.",
+            f"takes about {unsorted.n_bytes / SENT_BYTES_PER_SECOND:,.1f} s each time.",
             StreamedWarning,
         )
-        return StreamedBits(card, features, sender, *more)
+        return StreamedBits(card, features, sender, rows, layout, n_alike)

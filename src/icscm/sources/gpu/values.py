@@ -14,7 +14,8 @@ from icscm.engine.sampling import choose_sample, is_sampled, make_salt
 from icscm.engine.stores import Rows, Store
 from icscm.engine.threads import split_evenly
 from icscm.sources.gpu.card import Card, check_room, choose_card, translate_card_errors
-from icscm.sources.gpu.stores import CardCodes, send_plain
+from icscm.sources.gpu.sending import send_plain
+from icscm.sources.gpu.stores import CardCodes
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import is_on_card, open_on_card
 from icscm.tables.errors import make_infinity_error, name_columns
@@ -112,7 +113,7 @@ class CardValues:
             if kept.any():
                 layout = binning.find_layout(int(own.columns[0]), {}, self.has_missing)
                 kept_ones, n_bins = own.columns[kept], int(n_edges[kept].max()) + 1
-                stores.append(CardCodes(card, kept_ones, codes, rows, layout, n_bins=n_bins))
+                stores.append(CardCodes(card, kept_ones, codes, rows, layout, n_bins))
         return stores, np.sort(np.concatenate(surprised))
 
 
