@@ -103,8 +103,8 @@ def test_forests_are_as_sure_as_they_may_be():
     scores = [balanced_accuracy_score(truth, each.predict(new)) for each in (forest, tree, raw)]
     assert scores[2] < 0.75 < 0.9 < min(scores[:2])
     chance = forest.predict_proba(new)[:, 1]
-    _, slope = score_calibration(truth, chance)
-    _, before = score_calibration(truth, raw.predict_proba(new))
+    slope = score_calibration(truth, chance).slope
+    before = score_calibration(truth, raw.predict_proba(new)).slope
     assert 0.8 < slope.value < 1.25 < 2 < before.value
     top = np.argsort(chance)[-400:]
     assert truth[top].mean() == pytest.approx(chance[top].mean(), abs=0.1)

@@ -26,7 +26,9 @@ from icscm import (
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.validation.candidates import DEFAULT, TableReader, make_candidates
-from icscm.validation.folds import get_values, make_cohort
+from icscm.validation.cohort import make_cohort
+from icscm.validation.fitting import get_values
+from icscm.validation.folds import deal_rows
 from icscm.validation.scores import score_calibration
 from support.drawings import find_texts
 
@@ -67,7 +69,7 @@ def make_mixed(n=900, seed=0):
 def test_every_number_is_a_fit_and_a_score(data):
     own = {"rule": ICSCMClassifier(), "plain": SCMClassifier(), "bayes": GaussianNB()}
     found = compare(data.X, data.y, environments=data.environments, candidates=own)
-    dealt = make_cohort(*data[:2], environments=data[2]).deal(3, 0)
+    dealt = deal_rows(make_cohort(*data[:2], environments=data[2]), 3, 0)
     cells = pd.DataFrame({"fold": dealt, "y": data.y, "place": data.environments}).value_counts()
     assert len(cells) == 18
     assert cells.groupby(["y", "place"]).apply(np.ptp).max() <= 1  # stratified
@@ -108,7 +110,8 @@ def score_without(estimator, data, out):
     fitted = estimator.fit(data.X[~out], data.y[~out], **known)
     predicted, chance = fitted.predict(data.X[out]), fitted.predict_proba(data.X[out])[:, 1]
     y = data.y[out]
-    calibration = [each and each.value for each in score_calibration(y, chance)]
+    found = score_calibration(y, chance)
+    calibration = [each and each.value for each in (found.intercept, found.slope)]
     labels = np.mean(predicted != y), balanced_accuracy_score(y, predicted)
     return roc_auc_score(y, chance), log_loss(y, chance), *calibration[::-1], *labels
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from icscm.validation.evaluation import (
+from icscm.validation.curves import (
     choose_thresholds,
     compute_calibration_curve,
     compute_net_benefit,

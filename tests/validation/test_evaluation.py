@@ -20,7 +20,8 @@ from icscm.exceptions import IcscmError
 from icscm.formatting import dump_json
 from icscm.model.saved import make_saved_model
 from icscm.stats.criteria import adjust_holm, find_cutoff
-from icscm.validation.scores import TITLES, calibrate, compute_scores
+from icscm.validation.leaf_calibration import calibrate_leaves
+from icscm.validation.scores import TITLES, compute_scores
 from support.drawings import find_curves, find_texts, parse
 
 
@@ -152,7 +153,7 @@ def test_a_rate_that_moved_is_seen_and_one_that_did_not_is_not():
     leaves = learner.model_.find_leaves(new)
     # the training rates themselves: no more than chance is between the two
     rates = learner.model_.leaf_probabilities()[leaves]
-    runs = [calibrate(learner.model_, leaves, rng.random(600) < rates) for _ in range(500)]
+    runs = [calibrate_leaves(learner.model_, leaves, rng.random(600) < rates) for _ in range(500)]
     n_false = sum(any(leaf.has_moved for leaf in run) for run in runs)
     assert n_false / 500 < 0.05
     moved = evaluate(learner, new, rng.random(600) < 0.2)
@@ -426,7 +427,7 @@ def test_visits_of_a_patient_do_not_move_a_leaf():
         label = rng.random(400) < rate[patients]
         leaves = model.find_leaves(new[:, np.newaxis].astype(float))
         for way, groups in enumerate((patients, None)):
-            found = calibrate(model, leaves, label, groups=groups)
+            found = calibrate_leaves(model, leaves, label, groups=groups)
             n_moved[way] += any(each.has_moved for each in found)
     assert n_moved[0] <= 200 * 0.05 + 4 * np.sqrt(200 * 0.05 * 0.95)
     assert n_moved[1] > 60

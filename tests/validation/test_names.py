@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from icscm import (
-    ICSCMClassifier,
     InvariantCausalPrediction,
     InvariantFeatureSelector,
     InvariantForestClassifier,
@@ -22,10 +21,10 @@ from icscm.search import shape
 from icscm.search.tree_sets import draw_half
 from icscm.sources.memory import open_memory
 from icscm.tables.labels import shuffle_within
-from icscm.validation.comparison import _deal_places
-from icscm.validation.folds import make_cohort
+from icscm.validation.cohort import make_cohort
+from icscm.validation.comparison import deal_environments
+from icscm.validation.folds import deal_rows, leave_out_many_environments
 from icscm.validation.importances import permutation_importance
-from icscm.validation.tuning import assign_folds
 
 N = 200
 _RNG = np.random.default_rng(1)
@@ -38,11 +37,14 @@ X = pd.DataFrame({"a": A, "b": B, "c": C})
 def draw(environments, groups):
     """Every kind of draw, for the rows as the table has them."""
     both = make_cohort(X, Y, environments=environments, groups=groups)
-    yield from (both.deal(3, 0), make_cohort(X, Y, environments=environments).deal(3, 0))
-    yield assign_folds(ICSCMClassifier(), both, "environments", 3, 0)
-    yield [np.isin(both.numbers, part) for part in _deal_places(both.numbers)]
-    yield shuffle_within(both.numbers, np.random.default_rng(0))
-    pair = np.where(both.numbers == both.numbers[0], environments[0], "z")
+    ungrouped = make_cohort(X, Y, environments=environments)
+    yield from (deal_rows(both, 3, 0), deal_rows(ungrouped, 3, 0))
+    codes = both.environment_codes
+    for fold in leave_out_many_environments(both, 3):
+        yield from (fold.train_rows, fold.test_rows)
+    yield [np.isin(codes, part) for part in deal_environments(codes)]
+    yield shuffle_within(codes, np.random.default_rng(0))
+    pair = np.where(codes == codes[0], environments[0], "z")
     for places, own in ((environments, groups), (pair, groups), (pair, None)):
         source = open_memory(X, Y, environments=places, groups=own).source
         cells, at = source.rows.list_cells(), source.rows.list_in_table_order()
@@ -103,7 +105,7 @@ def test_a_screen_does_not_depend_on_names(monkeypatch):
     a, b = np.where(agrees, y, 1 - y), (y + rng.integers(0, 3, 400)) / 1.0
     frame = pd.DataFrame({"a": a, "b": b})
     quick = lambda *_: LogisticRegression()  # noqa: E731
-    monkeypatch.setattr(InvariantFeatureSelector, "_make_learner", quick)
+    monkeypatch.setattr(InvariantFeatureSelector, "make_learner", quick)
     with warnings.catch_warnings(action="ignore"):
         one, other = (
             InvariantScoreClassifier(random_state=0).fit(

@@ -16,6 +16,8 @@ from sklearn.linear_model import LogisticRegression
 from icscm.validation.scores import (
     PROBABILITY_METRICS,
     TITLES,
+    Calibration,
+    LossComparison,
     compare_losses,
     compute_scores,
     score_auc,
@@ -169,7 +171,8 @@ def test_calibration_solves_the_equations_of_logistic_regression(samples):
     """Both likelihoods are concave: where the derivatives vanish is the only solution."""
     y, _, p = unzip(samples)
     x = logit(np.clip(p, np.finfo(float).eps, 1 - np.finfo(float).eps))
-    intercept, slope = (each and each.value for each in score_calibration(y, p))
+    found = score_calibration(y, p)
+    intercept, slope = (each and each.value for each in (found.intercept, found.slope))
     if y.all() or not y.any():
         assert intercept is slope is None
         return
@@ -209,7 +212,7 @@ def test_calibration_slope_is_undefined_without_overlap(p):
     found = compute_scores([0, 0, 1, 1], [0, 0, 1, 1], p)
     assert found["slope"] is None
     assert found["intercept"] is not None
-    assert score_calibration([1, 1, 1, 1], p) == (None, None)
+    assert score_calibration([1, 1, 1, 1], p) == Calibration(intercept=None, slope=None)
 
 
 def test_no_samples_have_no_scores():
@@ -334,7 +337,7 @@ def score_auc_literally(y, p, groups):
 def test_intervals_with_groups_are_those_of_the_groups_sums(seed):
     """Each share, loss and coefficient, with the t distribution of as many groups."""
     y, predicted, p, patients = make_visits(np.random.default_rng(seed), 12, 4)
-    scores = compute_scores(y, predicted, p, patients)
+    scores = compute_scores(y, predicted, p, groups=patients)
     z = t.ppf(0.975, 11)
 
     for name, (value, variance, n_groups) in score_shares_literally(y, predicted, patients).items():
@@ -391,7 +394,7 @@ def test_intervals_hold_the_truth_with_visits_of_patients(n_visits):
     for _ in range(300):
         *samples, patients = make_visits(rng, 60, n_visits)
         for way, groups in enumerate((patients, None)):
-            found = compute_scores(*samples, groups)
+            found = compute_scores(*samples, groups=groups)
             covered[way] += [found[n].low <= truth[n].value <= found[n].high for n in names]
     with_groups, without = covered / 300
     assert with_groups.min() >= 0.90, dict(zip(names, with_groups, strict=True))
@@ -401,7 +404,7 @@ def test_intervals_hold_the_truth_with_visits_of_patients(n_visits):
 
 def test_a_single_group_shows_nothing():
     y, predicted, p = np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]), np.array([0.1, 0.9, 0.4, 0.5])
-    found = compute_scores(y, predicted, p, np.zeros(4, dtype=int))
+    found = compute_scores(y, predicted, p, groups=np.zeros(4, dtype=int))
     assert (found["error"].low, found["error"].high) == (0.0, 1.0)
     assert (found["auc"].low, found["auc"].high) == (0.0, 1.0)
 
@@ -411,15 +414,19 @@ def test_losses_of_groups_are_compared_by_their_sums():
     rng = np.random.default_rng(0)
     patients = np.repeat(np.arange(12), 5)
     wrong, baseline = rng.random((2, 60)) < np.array([[0.2], [0.5]])
-    verdict, p_value = compare_losses(wrong, baseline, patients)
+    found = compare_losses(wrong, baseline, patients)
     sums = [float((baseline[patients == k] * 1 - wrong[patients == k]).sum()) for k in range(12)]
-    assert p_value == pytest.approx(2 * t.sf(abs(sum(sums)) / np.sqrt(np.square(sums).sum()), 11))
-    assert verdict == "better"
-    assert compare_losses(baseline, wrong, patients) == ("no better", pytest.approx(p_value))
+    assert found.p_value == pytest.approx(
+        2 * t.sf(abs(sum(sums)) / np.sqrt(np.square(sums).sum()), 11)
+    )
+    assert found.verdict == "better"
+    swapped = compare_losses(baseline, wrong, patients)
+    assert swapped.verdict == "no better"
+    assert swapped.p_value == pytest.approx(found.p_value)
     only_one, only_other = (wrong & ~baseline).sum(), (baseline & ~wrong).sum()
     exact = binomtest(int(only_one), int(only_one + only_other)).pvalue
-    assert compare_losses(wrong, baseline)[1] == pytest.approx(exact)
-    assert compare_losses(wrong, wrong) == ("no better", 1.0)
+    assert compare_losses(wrong, baseline).p_value == pytest.approx(exact)
+    assert compare_losses(wrong, wrong) == LossComparison("no better", 1.0)
 
 
 @pytest.mark.thorough
@@ -431,10 +438,10 @@ def test_mcnemar_with_groups_has_its_level_and_its_power():
         patients = np.repeat(np.arange(60), 8)
         better, helped = rng.integers(0, 2, (2, 60, 1)).astype(bool)
         wrong = np.repeat(np.concatenate((better, ~better), axis=1), 8, axis=0).T
-        rejected[0] += compare_losses(*wrong, patients)[1] <= 0.05
-        rejected[1] += compare_losses(*wrong)[1] <= 0.05
+        rejected[0] += compare_losses(*wrong, patients).p_value <= 0.05
+        rejected[1] += compare_losses(*wrong).p_value <= 0.05
         is_helped = np.repeat(helped | better, 8, axis=0)[:, 0]
-        rejected[2] += compare_losses(~is_helped, is_helped, patients)[0] == "better"
+        rejected[2] += compare_losses(~is_helped, is_helped, patients).verdict == "better"
     assert rejected[0] <= 400 * 0.05 + 4 * np.sqrt(400 * 0.05 * 0.95)
     assert rejected[1] > 100
     assert rejected[2] > 380

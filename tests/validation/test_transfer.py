@@ -36,7 +36,7 @@ from icscm.datasets import make_conjunction
 from icscm.drawing.shapes import Role
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning
 from icscm.report.page import make_report
-from icscm.validation.evaluation import choose_thresholds, compute_curves
+from icscm.validation.curves import choose_thresholds, compute_curves
 from icscm.validation.scores import Score, Z, compute_scores
 from icscm.validation.transfer import HeldOutEnvironment, Validation
 from support.drawings import find_dots, find_texts
@@ -387,9 +387,10 @@ def test_the_report_draws_calibration_and_decisions_of_environments_left_out(lea
         other = clone(learner).fit(data.X[~out], data.y[~out], environments=data.environments[~out])
         chances[out] = other.predict_proba(data.X[out])[:, 1]
         wanted = compute_curves(data.y[out] == 1, chances[out], np.array(found.thresholds))
-        assert wanted == {name: getattr(each, name) for name in wanted}
+        assert vars(wanted) == {name: getattr(each, name) for name in vars(wanted)}
     assert found.thresholds == tuple(choose_thresholds(chances))
-    assert found.overall == compute_curves(data.y == 1, chances, np.array(found.thresholds))
+    wanted = compute_curves(data.y == 1, chances, np.array(found.thresholds))
+    assert found.overall == vars(wanted)
     report = make_report(own, validation=found)
     page = report.to_html()
     (drawn,) = re.findall(r'<div class="curves">.*?</div>', page, re.DOTALL)

@@ -8,8 +8,18 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
-from icscm.validation.folds import make_cohort
-from icscm.validation.tuning import SCORERS, assign_folds, grid_search
+from icscm.validation.cohort import make_cohort
+from icscm.validation.folds import leave_out_rows
+from icscm.validation.tuning import SCORERS, grid_search
+
+
+def number_folds(folds):
+    """The number of the fold that each row is left out in."""
+    numbers = np.full(sum(len(fold.test_rows) for fold in folds), -1)
+    for number, fold in enumerate(folds):
+        numbers[fold.test_rows] = number
+    assert (numbers >= 0).all()
+    return numbers
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -17,7 +27,7 @@ def test_folds_share_out_every_cell(seed):
     rng = np.random.default_rng(seed)
     y, environments = rng.integers(0, 2, 203), rng.integers(0, 4, 203)
     cohort = make_cohort(np.zeros((203, 1)), y, environments=environments)
-    folds = assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
+    folds = number_folds(leave_out_rows(cohort, 5, seed))
     for label in (0, 1):
         for environment in range(4):
             sizes = np.bincount(folds[(y == label) & (environments == environment)], minlength=5)
@@ -216,11 +226,11 @@ def test_a_function_called_log_loss_is_a_score():
     def log_loss(fitted, X, y):
         return fitted.score(X, y)
 
-    y = np.arange(100) % 2
-    X = np.column_stack((y, np.arange(100) < 50))
-    grid = {"max_rules": [1], "feature_weights": [[0, 1], [1, 0]]}
+    X = np.column_stack((np.arange(100) % 2, np.arange(100) < 50))
+    y = X.all(axis=1)
+    grid = {"model_type": ["disjunction", "conjunction"]}
     found = grid_search(SCMClassifier(), X, y, environments=None, grid=grid, scorer=log_loss)
-    assert found.best["feature_weights"] == [1, 0]
+    assert found.best["model_type"] == "conjunction"
     assert found.beats_baseline
     assert max(found.scores) == 1
 
@@ -235,15 +245,16 @@ def test_folds_never_split_a_group(seed):
     cohort = make_cohort(
         np.zeros((600, 1)), y, environments=environments, groups=[f"patient {g}" for g in groups]
     )
-    folds = assign_folds(SCMClassifier(), cohort, "rows", 5, seed)
+    cut = leave_out_rows(cohort, 5, seed)
+    folds = number_folds(cut)
     assert all(len(set(folds[groups == g])) == 1 for g in set(groups))
     for cell in range(6):
         sizes = np.bincount(folds[2 * environments + y == cell], minlength=5)
         assert sizes.min() > 0
     assert np.ptp(np.bincount(folds)) <= 60
-    train, test = cohort.split(folds == 0)
-    assert not set(train.groups) & set(test.groups)
-    assert len(train.y) + len(test.y) == 600
+    for fold in cut:
+        assert not set(groups[fold.train_rows]) & set(groups[fold.test_rows])
+        assert len(fold.train_rows) + len(fold.test_rows) == 600
 
 
 def test_a_class_in_few_groups_is_not_shared_out():

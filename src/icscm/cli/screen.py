@@ -50,7 +50,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     files.check_ending(report, ".html", ".md", ".json")
     files.check_outputs([out, report], force=force, inputs=[data])
     from icscm.report.screen import render_screen
-    from icscm.validation.folds import drop_columns, make_cohort
+    from icscm.validation.cohort import drop_columns, make_cohort
     from icscm.validation.path import tolerance_path
     from icscm.validation.screening import validate_screen
 
@@ -100,7 +100,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
         n_rows=len(samples.y),
         n_positive=int(cohort.is_positive.sum()),
         n_columns=n_columns,
-        n_environments=len(cohort.labels),
+        n_environments=len(cohort.environment_labels),
     )
     if dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in dropped.items()]

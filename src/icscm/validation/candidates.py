@@ -15,7 +15,7 @@ from icscm.exceptions import IcscmError
 from icscm.io.naming import suggest
 from icscm.tables import columns
 from icscm.tables.columns import Level, Levels, Numbers
-from icscm.validation.folds import check_classifier
+from icscm.validation.fitting import check_classifier
 
 BASELINE = "baseline"
 # Our rule learners by name, and how their parameters differ from the defaults.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from icscm._changes import data_by_name
 from icscm._lazy import special
-from icscm._types import IntArray
+from icscm._types import BoolArray, IntArray
 from icscm.drawing import Figure
 from icscm.drawing.axes import make_number_axis
 from icscm.drawing.columns import (
@@ -22,6 +22,7 @@ from icscm.drawing.columns import (
 )
 from icscm.drawing.intervals import Background
 from icscm.drawing.shapes import place_below
+from icscm.estimators.base import BaseRuleClassifier
 from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
@@ -31,10 +32,19 @@ from icscm.progress import track
 from icscm.report.page import render_template
 from icscm.report.wording.comparison import describe_comparison
 from icscm.tables.labels import check_several
-from icscm.validation import folds
 from icscm.validation.candidates import BASELINE, choose_candidates, format_score
-from icscm.validation.folds import FoldResult, Scores
-from icscm.validation.scores import ALPHA, TITLES, Z, compute_variance
+from icscm.validation.cohort import Cohort, drop_columns, make_cohort
+from icscm.validation.fitting import (
+    Fitted,
+    FoldScores,
+    Values,
+    average_values,
+    describe_estimator,
+    fit_fold,
+    score_fold,
+)
+from icscm.validation.folds import Fold, leave_out_parts, leave_out_rows, make_fold_of_all_rows
+from icscm.validation.scores import ALPHA, TITLES, Z, compute_group_variance
 
 N_FOLDS = 3
 # With more environments, they are held out in so many parts.
@@ -83,22 +93,22 @@ class CandidateScores:
 
     name: str
     kind: str
-    by_rows: tuple[Scores | None, ...]
-    by_environment: tuple[Scores | None, ...]
+    by_rows: tuple[Values | None, ...]
+    by_environment: tuple[Values | None, ...]
     gain: tuple[float, float, float] | None
     seconds: float
     model: str | None
     failure: str | None
 
     @property
-    def rows(self) -> Scores:
+    def rows(self) -> Values:
         """Means over the folds of rows; None where a fit failed."""
-        return folds.average_scores(self.by_rows, MEASURES)
+        return average_values(self.by_rows, MEASURES)
 
     @property
-    def environments(self) -> Scores:
+    def environments(self) -> Values:
         """Unweighted means over the held-out environments."""
-        return folds.average_scores(self.by_environment, MEASURES)
+        return average_values(self.by_environment, MEASURES)
 
     @property
     def intervals(self) -> dict[str, tuple[float, float] | None]:
@@ -114,7 +124,7 @@ class CandidateScores:
         return found
 
     @property
-    def worst(self) -> Scores:
+    def worst(self) -> Values:
         """The worst value of each metric over the held-out environments."""
         means = self.environments
         return {
@@ -324,96 +334,179 @@ def compare(
     1     icscm        0.03                0.03
     2  logistic        0.03                0.03
     """
-    for name, value in (("n_folds", n_folds), ("min_rows", min_rows)):
-        check_value(name, value, allow("int [2, inf)"))
+    check_value("n_folds", n_folds, allow("int [2, inf)"))
+    check_value("min_rows", min_rows, allow("int [2, inf)"))
     check_value("min_positives", min_positives, allow("int [0, inf)"))
-    chosen = choose_candidates(candidates, keep_columns)
-    cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
-    check_several(cohort.labels)
-    cohort, dropped = folds.drop_columns(cohort, keep_columns)
-    cohort.check_folds(n_folds)
-    sizes = np.bincount(cohort.numbers), np.bincount(cohort.numbers, cohort.is_positive)
-    is_large = (sizes[0] >= min_rows) & (sizes[1] >= min_positives)
-    fold_of = cohort.deal(n_folds, random_state)
-    rows = [[fold_of == fold] for fold in range(n_folds)]
-    parts = _deal_places(cohort.numbers[is_large[cohort.numbers]])
-    places = [[cohort.numbers == k for k in part] for part in parts]
-    results: dict[str, list[FoldResult]] = {name: [] for name in chosen}
+    estimators = choose_candidates(candidates, keep_columns)
+    cohort = make_cohort(X, y, environments=environments, groups=groups)
+    check_several(cohort.environment_labels)
+    cohort, dropped = drop_columns(cohort, keep_columns)
+
+    folds_of_rows = leave_out_rows(cohort, n_folds, random_state)
+    n_rows = np.bincount(cohort.environment_codes)
+    n_positive = np.bincount(cohort.environment_codes, cohort.is_positive)
+    is_large = (n_rows >= min_rows) & (n_positive >= min_positives)
+    large_codes = cohort.environment_codes[is_large[cohort.environment_codes]]
+    folds_of_parts = leave_out_parts(cohort, deal_environments(large_codes))
+
     with warnings.catch_warnings(action="ignore"):  # the scores of a fold describe its problems
-        for tests in track([*rows, *places], len(rows) + len(places)):
-            train, _ = cohort.split(np.logical_or.reduce(tests))
-            fitted = folds.fit_and_score(chosen.values(), train, None, {})
-            for own, each in zip(results.values(), fitted, strict=True):
-                own += [_score(each, cohort.take(test)) for test in tests]
-        ours = {name: each for name, each in chosen.items() if hasattr(each, "fit_counts")}
-        whole = dict(zip(ours, folds.fit_and_score(ours.values(), cohort, None, {}), strict=True))
-    order = n_folds + np.argsort([k for part in parts for k in part])  # as the labels are
-    by_rows = {name: each[:n_folds] for name, each in results.items()}
-    by_environment = {name: [each[i] for i in order] for name, each in results.items()}
-    together = None
-    if cohort.groups is not None:
-        together = np.concatenate([cohort.groups[test] for (test,) in rows])
-    baseline = by_rows[BASELINE], together
-    labels = list(enumerate(cohort.labels))
+        fold_lists = [[fold] for fold in folds_of_rows] + folds_of_parts
+        results = _fit_and_score(estimators, cohort, fold_lists)
+        fits_of_all_rows = _fit_ours_to_all_rows(estimators, cohort)
+
+    # results of environments in the order of their labels
+    test_codes = [cohort.environment_codes[f.test_rows[0]] for part in folds_of_parts for f in part]
+    order = np.argsort(test_codes).tolist()
+    groups_of_rows = None
+    if cohort.group_codes is not None:
+        groups_of_rows = np.concatenate([cohort.group_codes[f.test_rows] for f in folds_of_rows])
+    baseline_errors = _join_errors(results[BASELINE][:n_folds])
+    summaries = []
+    for name, estimator in estimators.items():
+        by_rows, by_parts = results[name][:n_folds], results[name][n_folds:]
+        gain = None
+        if all(result.scores is not None for result in by_rows):
+            gain = _compute_gain(baseline_errors, _join_errors(by_rows), groups_of_rows)
+        summaries.append(
+            _summarize(
+                name,
+                estimator,
+                by_rows=by_rows,
+                by_environment=[by_parts[position] for position in order],
+                of_all_rows=fits_of_all_rows.get(name),
+                gain=gain,
+            )
+        )
+    labels = cohort.environment_labels
     return Comparison(
-        candidates=tuple(
-            _summarize(name, each, by_rows[name], by_environment[name], whole.get(name), *baseline)
-            for name, each in chosen.items()
-        ),
-        environments=tuple(label for k, label in labels if is_large[k]),
-        kept_in={e: (int(sizes[0][k]), int(sizes[1][k])) for k, e in labels if not is_large[k]},
+        candidates=tuple(summaries),
+        environments=tuple(labels[code] for code in np.flatnonzero(is_large)),
+        kept_in={
+            labels[code]: (int(n_rows[code]), int(n_positive[code]))
+            for code in np.flatnonzero(~is_large)
+        },
         dropped=dropped,
-        n_rows=len(cohort.y),
+        n_rows=len(cohort),
         n_positive=int(cohort.is_positive.sum()),
         n_folds=n_folds,
     )
 
 
-def _deal_places(numbers: IntArray) -> list[list[int]]:
-    """The part of each environment that is held out: by size, then by first appearance."""
-    sizes = np.bincount(numbers)
-    large = sorted(pd.unique(numbers).tolist(), key=lambda k: -sizes[k])
-    return [sorted(large[start::MAX_HELD_OUT]) for start in range(min(MAX_HELD_OUT, len(large)))]
+def deal_environments(environment_codes: IntArray) -> list[list[int]]:
+    """Return the codes that are left out together: dealt out by size, then by first appearance."""
+    sizes = np.bincount(environment_codes)
+    codes = sorted(pd.unique(environment_codes).tolist(), key=lambda code: -sizes[code])
+    n_parts = min(MAX_HELD_OUT, len(codes))
+    return [sorted(codes[start::MAX_HELD_OUT]) for start in range(n_parts)]
 
 
-def _score(found: FoldResult, test: folds.Cohort) -> FoldResult:
-    """With the scores on some rows, without the fitted estimator."""
-    if found.failure is not None:
-        return found
-    scores, is_wrong, *_ = folds.score_classifier(found.fitted, test, _SCORERS)
-    return found._replace(fitted=None, scores=scores, is_wrong=is_wrong)
+@dataclass(frozen=True)
+class _Result:
+    """A candidate on a fold; without scores where its fit failed."""
+
+    seconds: float
+    failure: Exception | None
+    scores: FoldScores | None
+
+    @property
+    def values(self) -> Values | None:
+        """The scores without their intervals."""
+        return None if self.scores is None else self.scores.values
+
+
+def _fit_and_score(
+    estimators: Mapping[str, Any], cohort: Cohort, fold_lists: Sequence[list[Fold]]
+) -> dict[str, list[_Result]]:
+    """Return the results of each candidate on all folds.
+
+    The folds of a list have the same training rows, so each candidate is fitted once for them.
+    """
+    results: dict[str, list[_Result]] = {name: [] for name in estimators}
+    for folds in track(fold_lists, len(fold_lists)):
+        fits = fit_fold(estimators.values(), cohort, folds[0])
+        for name, fitted in zip(estimators, fits, strict=True):
+            for fold in folds:
+                scores = None
+                if fitted.failure is None:
+                    scores = score_fold(fitted, cohort, fold, _SCORERS)
+                results[name].append(_Result(fitted.seconds, fitted.failure, scores))
+    return results
+
+
+def _fit_ours_to_all_rows(estimators: Mapping[str, Any], cohort: Cohort) -> dict[str, Fitted]:
+    """Fit our learners to the whole table, whose models the comparison shows."""
+    ours = {
+        name: estimator
+        for name, estimator in estimators.items()
+        if isinstance(estimator, BaseRuleClassifier)
+    }
+    fits = fit_fold(ours.values(), cohort, make_fold_of_all_rows(cohort))
+    return dict(zip(ours, fits, strict=True))
+
+
+def _join_errors(results: Sequence[_Result]) -> BoolArray:
+    """Return whether each row is predicted wrongly, fold by fold."""
+    return np.concatenate([result.scores.is_wrong for result in results if result.scores])
+
+
+def _compute_gain(
+    baseline_errors: BoolArray, errors: BoolArray, groups: IntArray | None
+) -> tuple[float, float, float]:
+    """Return the error of the baseline less that of a candidate, with its 95% interval."""
+    differences = baseline_errors.astype(np.int64) - errors
+    n_rows = len(differences)
+    mean = float(differences.mean())
+    half_width = Z * float(differences.std()) / np.sqrt(n_rows)
+    if groups is not None:
+        half_width = compute_group_variance((differences - mean) / n_rows, groups).half_width
+    return mean, mean - half_width, mean + half_width
 
 
 def _summarize(
     name: str,
     estimator: Any,
-    by_rows: list[FoldResult],
-    by_environment: list[FoldResult],
-    whole: FoldResult | None,
-    baseline: list[FoldResult],
-    groups: IntArray | None,
+    *,
+    by_rows: Sequence[_Result],
+    by_environment: Sequence[_Result],
+    of_all_rows: Fitted | None,
+    gain: tuple[float, float, float] | None,
 ) -> CandidateScores:
-    """The scores of one candidate; `whole` is its fit to all rows, `groups` are by fold."""
-    kind, gain = "baseline" if by_rows is baseline else "other", None
-    if hasattr(estimator, "fit_counts"):
-        kind = "invariant" if estimator.tests_invariance else "rules"
-        kind = "trees" if isinstance(estimator, BaseTreeClassifier) else kind
-        kind = "scores" if isinstance(estimator, InvariantScoreClassifier) else kind
-    if all(each.failure is None for each in by_rows):
-        wrong = [np.concatenate([each.is_wrong for each in own]) for own in (baseline, by_rows)]
-        fewer = wrong[0].astype(np.int64) - wrong[1]
-        mean, reach = float(fewer.mean()), Z * float(fewer.std()) / np.sqrt(len(fewer))
-        if groups is not None:
-            variance, z = compute_variance((fewer - mean) / len(fewer), groups)
-            reach = z * np.sqrt(variance)
-        gain = mean, mean - reach, mean + reach
-    results = [*by_rows, *by_environment, *([] if whole is None else [whole])]
-    seconds = [each.seconds for each in results if each.failure is None] or [np.nan]
-    failures = [each.failure for each in results if each.failure is not None]
-    last = failures[-1] if failures else None
-    what = "" if isinstance(last, IcscmError) else f"{type(last).__name__}: "
-    of_rows = tuple(each.scores for each in by_rows)
-    of_environments = tuple(each.scores for each in by_environment)
-    model = None if whole is None or whole.fitted is None else folds.describe_model(whole.fitted)
-    time, failure = float(np.mean(seconds)), None if last is None else f"{what}{last}"
-    return CandidateScores(name, kind, of_rows, of_environments, gain, time, model, failure)
+    """Make the summary of one candidate."""
+    results: list[_Result | Fitted] = [*by_rows, *by_environment]
+    if of_all_rows is not None:
+        results.append(of_all_rows)
+    seconds = [result.seconds for result in results if result.failure is None]
+    failures = [result.failure for result in results if result.failure is not None]
+    model = None
+    if of_all_rows is not None and of_all_rows.failure is None:
+        model = describe_estimator(of_all_rows.estimator)
+    return CandidateScores(
+        name=name,
+        kind=_find_kind(name, estimator),
+        by_rows=tuple(result.values for result in by_rows),
+        by_environment=tuple(result.values for result in by_environment),
+        gain=gain,
+        seconds=float(np.mean(seconds)) if seconds else np.nan,
+        model=model,
+        failure=_describe_failure(failures[-1]) if failures else None,
+    )
+
+
+def _find_kind(name: str, estimator: Any) -> str:
+    """Return which kind of candidate it is, as `CandidateScores.kind` names them."""
+    if name == BASELINE:
+        return "baseline"
+    if isinstance(estimator, BaseTreeClassifier):
+        return "trees"
+    if isinstance(estimator, InvariantScoreClassifier):
+        return "scores"
+    if isinstance(estimator, BaseRuleClassifier):
+        return "invariant" if estimator.tests_invariance else "rules"
+    return "other"
+
+
+def _describe_failure(failure: Exception) -> str:
+    """Return our own message as it is, another's with the name of the error."""
+    if isinstance(failure, IcscmError):
+        return str(failure)
+    return f"{type(failure).__name__}: {failure}"

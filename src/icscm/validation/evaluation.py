@@ -1,11 +1,7 @@
 """External validation: the performance of a fitted model on new rows.
 
-The calibration curve is a local linear regression of the label on the probability, weighted by the
-tricube of the distance (lowess without robustness steps, Austin and Steyerberg 2014). Each point
-uses three quarters of the rows, and a smaller share, by the fifth root, of more than 1,000.
-
-The net benefit of a decision at threshold t is TP/n - FP/n * t / (1 - t): a false positive costs
-t / (1 - t) times what a true positive gains (Vickers and Elkin 2006).
+`scores` has the metrics, `curves` calibration and decision curves, `leaf_calibration` the rates of
+leaves, `predictions` how rows and models of all kinds are read.
 """
 
 from collections.abc import Sequence
@@ -25,20 +21,21 @@ from icscm.report.page import make_frame
 from icscm.report.validation import draw_validation, render_page_of, render_text
 from icscm.report.wording import evaluation as wording
 from icscm.tables.labels import find_series_names
-from icscm.validation import scores as metrics
+from icscm.validation.curves import Curves, Points, choose_thresholds, compute_curves
+from icscm.validation.leaf_calibration import LeafCalibration, NewEnvironment, calibrate_leaves
 from icscm.validation.predictions import Predicted, predict_rows
-from icscm.validation.scores import PROBABILITY_METRICS, TITLES, LeafCalibration, Score
+from icscm.validation.scores import (
+    ALPHA,
+    PROBABILITY_METRICS,
+    TITLES,
+    LossComparison,
+    Score,
+    compare_losses,
+    compute_scores,
+)
 
 if TYPE_CHECKING:
     from icscm.drawing import Figure
-
-# Points of a curve, groups of rows of similar probability that it is computed from, and rows of the
-# rarer class below which an environment has no calibration curve of its own.
-N_POINTS, _N_BINS, _N_LEAST = 50, 500, 10
-# Thresholds of the decision curve: these, but none beyond 99% of the probabilities.
-LOWEST, HIGHEST, _QUANTILE = 0.01, 0.5, 0.99
-
-Points = tuple[tuple[float, float], ...]
 
 _UNDEFINED = Score(np.nan, np.nan, np.nan)
 
@@ -195,7 +192,7 @@ class Evaluation:
         """
         own = {"headline": self.headline, **asdict(self), "positive": self._name(self.classes[1])}
         measures = {name: TITLES[name] for name in dict.fromkeys((*PROBABILITY_METRICS, *TITLES))}
-        own |= {"measures": measures, "correction": "holm", "alpha": metrics.ALPHA}
+        own |= {"measures": measures, "correction": "holm", "alpha": ALPHA}
         own["at"] = self._describe_threshold()
         return make_plain(own, str)  # type: ignore[no-any-return]
 
@@ -281,127 +278,99 @@ def evaluate(
     ('better', [False, False, False])
     """
     found = predict_rows(model, X, y, environments=environments, groups=groups, threshold=threshold)
-    rows, majority = found.rows, found.majority
-    is_positive = rows.is_positive
-    cuts = None if found.probability is None else choose_thresholds(found.probability)
-    labels = track(enumerate(rows.labels), len(rows.labels))
-    places = [_measure(found, e, rows.numbers == k, cuts) for k, e in labels]
-    # rows without environments are treated as one new environment
-    new = [(k, each.environment) for k, each in enumerate(places) if each.is_new]
-    new = new if rows.labels else [(0, None)]
-    losses: tuple[Any, Any] = found.predicted != is_positive, is_positive != majority
-    if found.probability is not None:
-        losses = (is_positive - found.probability) ** 2, (is_positive - found.rate) ** 2
-    overall = _measure(found, None, np.ones(len(is_positive), dtype=np.bool_), cuts)
-    of_rows = [
-        *wording.note_single_classes(overall, places, found.classes),
-        *wording.note_no_better(places, has_probabilities=found.probability is not None),
-        *wording.note_new_environments(places),
+    rows = found.rows
+    thresholds = None if found.probability is None else choose_thresholds(found.probability)
+    performances = []
+    for code, label in track(enumerate(rows.environment_labels), len(rows.environment_labels)):
+        is_there = rows.environment_codes == code
+        performances.append(_measure(found, is_there, thresholds, environment=label))
+    every_row = np.ones(len(rows), dtype=np.bool_)
+    overall = _measure(found, every_row, thresholds, environment=None)
+
+    notes = [
+        *wording.note_single_classes(overall, performances, found.classes),
+        *wording.note_no_better(performances, has_probabilities=found.probability is not None),
+        *wording.note_new_environments(performances),
     ]
-    verdict, p_value = metrics.compare_losses(*losses, rows.groups)
-    rates = is_positive, rows.numbers, new, rows.groups
-    leaves = () if found.leaves is None else metrics.calibrate(found.own, found.leaves, *rates)
+    comparison = _compare_with_baseline(found)
     return Evaluation(
         model=found.name,
         classes=found.classes,
-        baseline=found.classes[majority],
-        baseline_from="these data" if found.own is None else "training",
-        verdict=verdict,
-        p_value=p_value,
+        baseline=found.classes[found.baseline.majority],
+        baseline_from=found.baseline.source,
+        verdict=comparison.verdict,
+        p_value=comparison.p_value,
         overall=overall,
-        environments=tuple(places),
-        leaves=leaves,
-        notes=(*found.notes, *of_rows),
+        environments=tuple(performances),
+        leaves=_calibrate_leaves(found, performances),
+        notes=(*found.notes, *notes),
         **find_series_names(y, environments),
         threshold=found.threshold,
-        thresholds=() if cuts is None else tuple(cuts.tolist()),
+        thresholds=() if thresholds is None else tuple(thresholds.tolist()),
     )
 
 
 def _measure(
-    found: Predicted, label: Any, wanted: BoolArray, cuts: FloatArray | None
+    found: Predicted, is_there: BoolArray, thresholds: FloatArray | None, *, environment: Any
 ) -> Performance:
-    """The performance in an environment, or with the label None in all rows."""
-    truth, n = found.rows.is_positive[wanted], int(wanted.sum())
-    p = None if found.probability is None else found.probability[wanted]
-    groups = None if found.rows.groups is None else found.rows.groups[wanted]
-    constant = np.full(n, found.majority), np.full(n, found.rate)
-    known = None if label is None else found.known
+    """Measure the performance in some rows: of an environment, or of all with the label None."""
+    rows = found.rows
+    is_positive = rows.is_positive[is_there]
+    n_rows = len(is_positive)
+    groups = None if rows.group_codes is None else rows.group_codes[is_there]
+    probability = None if found.probability is None else found.probability[is_there]
+    curves = Curves()
+    if probability is not None and thresholds is not None:
+        curves = compute_curves(is_positive, probability, thresholds)
+    is_new = None
+    if environment is not None and found.known_environments is not None:
+        is_new = make_label(environment) not in found.known_environments
     return Performance(
-        environment=label,
-        n_samples=n,
-        n_positive=int(truth.sum()),
-        is_new=None if known is None else make_label(label) not in known,
-        scores=metrics.compute_scores(truth, found.predicted[wanted], p, groups),
-        baseline=metrics.compute_scores(truth, *constant, groups),
-        **({} if p is None or cuts is None else compute_curves(truth, p, cuts)),
+        environment=environment,
+        n_samples=n_rows,
+        n_positive=int(is_positive.sum()),
+        is_new=is_new,
+        scores=compute_scores(is_positive, found.predicted[is_there], probability, groups=groups),
+        baseline=compute_scores(
+            is_positive,
+            np.full(n_rows, found.baseline.majority),
+            np.full(n_rows, found.baseline.rate),
+            groups=groups,
+        ),
+        **vars(curves),
     )
 
 
-def compute_curves(is_positive: BoolArray, p: FloatArray, cuts: FloatArray) -> dict[str, Any]:
-    """The calibration curve and, at these thresholds, the net benefit and that of treating all."""
-    curves: dict[str, Any] = {"calibration_curve": compute_calibration_curve(is_positive, p)}
-    for name, chance in (("net_benefit", p), ("treat_all", np.ones(len(p)))):
-        curves[name] = tuple(compute_net_benefit(is_positive, chance, cuts).tolist())
-    return curves
+def _compare_with_baseline(found: Predicted) -> LossComparison:
+    """Compare the Brier scores or, without probabilities, the errors."""
+    is_positive = found.rows.is_positive
+    if found.probability is None:
+        losses: Any = found.predicted != is_positive
+        baseline_losses: Any = is_positive != found.baseline.majority
+    else:
+        losses = (is_positive - found.probability) ** 2
+        baseline_losses = (is_positive - found.baseline.rate) ** 2
+    return compare_losses(losses, baseline_losses, found.rows.group_codes)
 
 
-def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -> Points:
-    """Pairs of probability and smoothed rate of positives; empty with too few rows of a class.
-
-    >>> y, p = np.repeat([False, True, False, True], 20), np.repeat([0.2, 0.8], 40)
-    >>> [tuple(map(round, each, (1, 1))) for each in compute_calibration_curve(y, p)]
-    [(0.2, 0.5), (0.8, 0.5)]
-    """
-    n = len(is_positive)
-    if min(is_positive.sum(), n - is_positive.sum()) < _N_LEAST:
+def _calibrate_leaves(
+    found: Predicted, performances: Sequence[Performance]
+) -> tuple[LeafCalibration, ...]:
+    """Calibrate the leaves of a model of ours; other models have none."""
+    if found.leaves is None:
         return ()
-    # rows of equal probability are one group, or else of neighbouring quantiles
-    edges = np.unique(probability)
-    if len(edges) > _N_BINS:
-        ends = np.linspace(0, 1, _N_BINS)
-        edges = np.unique(np.quantile(probability, ends, method="inverted_cdf"))
-    numbers = np.searchsorted(edges, probability)
-    sizes = np.bincount(numbers).astype(np.float64)
-    positives, total = (np.bincount(numbers, each) for each in (is_positive, probability))
-    values, rates = total / sizes, positives / sizes
-    ends = np.linspace(0.01, 0.99, N_POINTS)
-    grid = np.unique(np.quantile(probability, ends, method="inverted_cdf"))
-    distance = np.abs(grid[:, np.newaxis] - values)  # (point, group)
-    order = np.argsort(distance, axis=1)
-    n_near = 0.75 * n * min(1.0, (1000 / n) ** 0.2)
-    last = (np.cumsum(sizes[order], axis=1) < n_near).sum(axis=1)
-    reach = np.take_along_axis(distance, order, axis=1)[np.arange(len(grid)), last]
-    # slightly wider, so that the last group has a weight
-    reach = np.maximum(1.001 * reach, 1e-9)[:, np.newaxis]
-    weights = np.maximum(1 - (distance / reach) ** 3, 0) ** 3 * sizes
-    weights /= weights.sum(axis=1, keepdims=True)
-    centre, level = weights @ values, weights @ rates
-    off = values - centre[:, np.newaxis]
-    spread = (weights * off**2).sum(axis=1)
-    slope = (weights * off) @ rates / np.where(spread > 1e-9 * reach[:, 0] ** 2, spread, np.inf)
-    observed = np.clip(level + slope * (grid - centre), 0, 1)
-    return tuple(zip(grid.tolist(), observed.tolist(), strict=True))
-
-
-def choose_thresholds(probability: FloatArray) -> FloatArray:
-    """Thresholds of a decision curve, evenly spaced over the range that is stated with it."""
-    high = float(np.clip(np.quantile(probability, _QUANTILE), 1e-6, HIGHEST))
-    return np.asarray(np.linspace(min(LOWEST, high / 10), high, N_POINTS))
-
-
-def compute_net_benefit(
-    is_positive: BoolArray, probability: FloatArray, thresholds: Sequence[float] | FloatArray
-) -> FloatArray:
-    """Net benefit, per row, of treating the rows whose probability is at least the threshold.
-
-    >>> y, p = np.array([True, False, True, False]), np.array([0.9, 0.6, 0.4, 0.1])
-    >>> compute_net_benefit(y, p, [0.05, 0.5]).round(3).tolist()
-    [0.474, 0.0]
-    """
-    t = np.asarray(thresholds, dtype=np.float64)
-    n_true, n_false = (
-        np.count_nonzero(own) - np.searchsorted(np.sort(probability[own]), t)
-        for own in (is_positive, ~is_positive)
+    new_environments = [
+        NewEnvironment(code, performance.environment)
+        for code, performance in enumerate(performances)
+        if performance.is_new
+    ]
+    if not found.rows.environment_labels:  # rows without environments are those of a new one
+        new_environments = [NewEnvironment(0, None)]
+    return calibrate_leaves(
+        found.model,
+        found.leaves,
+        found.rows.is_positive,
+        environment_codes=found.rows.environment_codes,
+        new_environments=new_environments,
+        groups=found.rows.group_codes,
     )
-    return np.asarray((n_true - n_false * t / (1 - t)) / len(is_positive))

@@ -14,14 +14,16 @@ import numpy as np
 from icscm._changes import data_by_name
 from icscm._lazy import is_sparse, sparse
 from icscm._types import Array, BoolArray, FloatArray
+from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
-from icscm.report.importances import PermutationImportance
+from icscm.report.importances import METRICS, PermutationImportance
 from icscm.stats.ranking import compute_auc
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
 from icscm.tables.labels import check_labels, number_environments, shuffle_within, take_environments
 from icscm.tables.parsing import read_table
+from icscm.validation.fitting import predict_probability
 
 
 @data_by_name
@@ -79,54 +81,78 @@ def permutation_importance(
     2      B1  0.00
     """
     check_value("n_repeats", n_repeats, allow("int [1, 100000]"))
-    drawn_seed = int(make_generator(random_state).integers(2**31 - 1))
-    seed = int(random_state) if isinstance(random_state, Integral) else drawn_seed
+    seed = _draw_seed(random_state)
     X, environments = take_environments(X, environments)
     X = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(X)
-    codes, classes = check_labels(y, n_rows)
-    numbers, places = number_environments(environments, n_rows)
+    outcome_codes, classes = check_labels(y, n_rows)
+    environment_codes, environment_labels = number_environments(environments, n_rows)
     if max_rows is not None and max_rows < n_rows:
         drawn = np.sort(np.random.default_rng(seed).permutation(n_rows)[:max_rows])
-        X, codes, numbers = take_rows(X, drawn), codes[drawn], numbers[drawn]
-    known = getattr(model, "classes_", ())
-    if not hasattr(model, "predict_proba") or {*classes.tolist()} != {*np.asarray(known).tolist()}:
-        raise IcscmError("permutation_importance needs a fitted classifier of these two classes")
-    is_second = np.asarray(known) == classes[1]
-    parts = [np.ones(len(codes), dtype=np.bool_), *(numbers == k for k in range(len(places)))]
+        X = take_rows(X, drawn)
+        outcome_codes = outcome_codes[drawn]
+        environment_codes = environment_codes[drawn]
+    _check_model(model, classes)
+    is_positive = outcome_codes == 1
+    parts = [np.ones(len(is_positive), dtype=np.bool_)]
+    parts += [environment_codes == code for code in range(len(environment_labels))]
 
-    def score(rows: Any) -> FloatArray:
-        """Minus the AUC, and the log loss: (metric, all rows and each environment)."""
-        p = np.asarray(model.predict_proba(rows))[:, is_second][:, 0]
-        return np.array([_score(codes[part] == 1, p[part]) for part in parts]).T
+    def measure(rows: Any) -> FloatArray:
+        """Return the losses in all rows and in each environment: (metric, part)."""
+        p = predict_probability(model, rows, positive_class=classes[1])
+        assert p is not None  # the model was checked
+        return np.array([_compute_losses(is_positive[part], p[part]) for part in parts]).T
 
     names: tuple[str | int, ...] = find_names(X) or (*range(X.shape[1]),)
-    used = getattr(model, "features_used_", names)  # others cannot matter
-    own = score(X)
-    found = np.zeros((2, len(names), n_repeats, 1)) + 0 * own[:, np.newaxis, np.newaxis]  # or NaN
-    places_used = [j for j, name in enumerate(names) if name in used]
-    for j in track(places_used, len(places_used)):
+    used_names = model.features_used_ if isinstance(model, BaseRuleClassifier) else names
+    positions = [position for position, name in enumerate(names) if name in used_names]
+    observed = measure(X)
+    # columns that the model does not use lose nothing; NaN where a loss is undefined
+    losses = np.zeros((len(METRICS), len(names), n_repeats, len(parts)))
+    losses += 0 * observed[:, np.newaxis, np.newaxis]
+    for position in track(positions, len(positions)):
         for repeat in range(n_repeats):
-            order = shuffle_within(numbers, np.random.default_rng([seed, j, repeat]))
-            found[:, j, repeat] = score(_permute(X, j, order)) - own
-    return PermutationImportance(names, tuple(places), found[..., 0], found[..., 1:], len(codes))
+            rng = np.random.default_rng([seed, position, repeat])
+            order = shuffle_within(environment_codes, rng)
+            losses[:, position, repeat] = measure(_permute(X, position, order)) - observed
+    return PermutationImportance(
+        features=names,
+        environments=tuple(environment_labels),
+        pooled=losses[..., 0],
+        by_environment=losses[..., 1:],
+        n_rows=len(is_positive),
+    )
 
 
-def _permute(X: Any, column: int, order: Array) -> Any:
-    """The table with the rows of one column in another order."""
+def _draw_seed(random_state: Any) -> int:
+    """Return a seed for the generators of each column and repetition; a number is its own."""
+    drawn = int(make_generator(random_state).integers(2**31 - 1))
+    return int(random_state) if isinstance(random_state, Integral) else drawn
+
+
+def _check_model(model: Any, classes: Array) -> None:
+    """Raise unless the model gives probabilities of these two classes."""
+    is_fitted = hasattr(model, "predict_proba") and hasattr(model, "classes_")
+    if not is_fitted or {*classes.tolist()} != {*np.asarray(model.classes_).tolist()}:
+        raise IcscmError("permutation_importance needs a fitted classifier of these two classes")
+
+
+def _permute(X: Any, position: int, order: Array) -> Any:
+    """Return the table with the rows of one column in another order."""
     if is_frame(X):
         frame = open_frame(X)
-        return frame.with_columns(frame[:, column][order.tolist()]).to_native()
+        return frame.with_columns(frame[:, position][order.tolist()]).to_native()
     if is_sparse(X):
-        parts = X[:, :column], X[order][:, [column]], X[:, column + 1 :]
-        return sparse.hstack(parts, format="csr")
-    changed = X.copy()
-    changed[:, column] = X[order, column]
-    return changed
+        columns = X[:, :position], X[order][:, [position]], X[:, position + 1 :]
+        return sparse.hstack(columns, format="csr")
+    permuted = X.copy()
+    permuted[:, position] = X[order, position]
+    return permuted
 
 
-def _score(is_positive: BoolArray, p: FloatArray) -> tuple[float, float]:
-    """Minus the AUC, NaN where a class is absent, and the log loss."""
+def _compute_losses(is_positive: BoolArray, p: FloatArray) -> tuple[float, float]:
+    """Return minus the AUC, NaN where a class is absent, and the log loss."""
     auc = compute_auc(is_positive, p)
-    right = np.clip(np.where(is_positive, p, 1 - p), np.finfo(np.float64).eps, 1)
-    return np.nan if auc is None else -auc, float(-np.log(right).mean())
+    probability_of_outcome = np.where(is_positive, p, 1 - p)
+    log_loss = -np.log(np.clip(probability_of_outcome, np.finfo(np.float64).eps, 1)).mean()
+    return np.nan if auc is None else -auc, float(log_loss)

@@ -34,9 +34,10 @@ from icscm.search.trees import find_tree
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import take_columns
-from icscm.validation import folds
-from icscm.validation.folds import Cohort
-from icscm.validation.transfer import CONTEXT
+from icscm.validation.cohort import Cohort, make_cohort
+from icscm.validation.fitting import fit_fold, score_fold
+from icscm.validation.folds import Fold, check_environments, leave_out_environments
+from icscm.validation.transfer import describe_left_out
 
 # 1, 2, 5 in each decade: even steps on a logarithmic scale, in round numbers.
 DEFAULT_ALPHAS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
@@ -115,6 +116,7 @@ def tolerance_path(
     environments: Any,
     tolerances: Iterable[float | None] | None = None,
     groups: Any = None,
+    sample_weight: Any = None,
     leave_one_out: bool = True,
 ) -> Path | ScreenPath:
     """Grow a tree, or screen columns, at several tolerances.
@@ -131,8 +133,8 @@ def tolerance_path(
     ----------
     estimator : InvariantTreeClassifier or InvariantFeatureSelector
         It is not changed and need not be fitted.
-    X, y, environments, groups : as for `fit` of the estimator
-        The rows; to leave one out, of at least three environments.
+    X, y, environments, groups, sample_weight : as for `fit` of the estimator
+        The rows; to leave one out, of at least three environments. Screens take no weights.
     tolerances : iterable of float or None, optional
         Tolerances to try; None among them is a plain tree. The estimator's own is always added.
     leave_one_out : bool, default=True
@@ -167,11 +169,13 @@ def tolerance_path(
         if environments is None:
             raise IcscmError("a path along the tolerance needs environments to compare")
         wanted = SCREEN_TOLERANCES if tolerances is None else tolerances
-        cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
+        cohort = make_cohort(X, y, environments=environments, groups=groups)
         return _follow_screen(estimator, cohort, wanted, leave_one_out=leave_one_out)
     if isinstance(estimator, InvariantTreeClassifier):
         wanted = DEFAULT_TOLERANCES if tolerances is None else tolerances
-        cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
+        cohort = make_cohort(
+            X, y, environments=environments, groups=groups, sample_weight=sample_weight
+        )
         return _follow_tree(estimator, cohort, wanted, leave_one_out=leave_one_out)
     raise IcscmError(
         "estimator must be an InvariantTreeClassifier or an InvariantFeatureSelector; got "
@@ -188,7 +192,7 @@ def _follow_tree(
 ) -> Path:
     """Return the trees of all rows, with the AUCs of those that are grown on all but one."""
     if leave_one_out:
-        cohort.check_environments(estimator, "leave-one-environment-out")
+        check_environments(cohort, estimator, "leave-one-environment-out")
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns, once
         samples = cohort.open(estimator.prepare())
         settings = estimator.make_settings(samples)
@@ -197,7 +201,7 @@ def _follow_tree(
             return path
 
         trees = [clone(estimator).set_params(tolerance=value) for value in path.values]
-        aucs_by_tolerance = _score_left_out(trees, cohort)
+        aucs_by_tolerance = _score_left_out(trees, cohort, leave_out_environments(cohort))
     points = zip(path.points, aucs_by_tolerance, strict=True)
     return replace(path, points=tuple(replace(point, aucs=aucs) for point, aucs in points))
 
@@ -214,7 +218,9 @@ def _follow_screen(
     values.add(selector.tolerance)
     strictest: Any = clone(selector).set_params(tolerance=min(values))
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
-        strictest.fit(cohort.X, cohort.y, environments=cohort.environments, groups=cohort.groups)
+        strictest.fit(
+            cohort.X, cohort.y, environments=cohort.environments, groups=cohort.group_codes
+        )
     path = make_screen_path(
         strictest.screen_,
         strictest.rounds_,
@@ -226,25 +232,30 @@ def _follow_screen(
         return path
 
     # neighbouring tolerances often keep the same columns
+    learner = selector.make_learner()
+    check_environments(cohort, learner, "leave-one-environment-out")
+    folds = leave_out_environments(cohort)
+    # the selector tells its learner neither environments nor groups
+    plain_cohort = cohort.without_environments()
     columns = [*strictest.screen_["column"]]
     aucs_by_columns: dict[tuple[Any, ...], Aucs] = {(): ()}
     for kept in {point.kept for point in path.points} - {()}:
         positions = np.array([columns.index(column) for column in kept])
-        narrowed = cohort._replace(X=take_columns(cohort.X, positions))
-        (aucs_by_columns[kept],) = _score_left_out([selector.make_learner()], narrowed)
+        narrowed = replace(plain_cohort, X=take_columns(cohort.X, positions))
+        (aucs_by_columns[kept],) = _score_left_out([learner], narrowed, folds)
     points = tuple(replace(point, aucs=aucs_by_columns[point.kept]) for point in path.points)
     return replace(path, points=points)
 
 
-def _score_left_out(estimators: Sequence[Any], cohort: Cohort) -> list[Aucs]:
+def _score_left_out(estimators: Sequence[Any], cohort: Cohort, folds: Sequence[Fold]) -> list[Aucs]:
     """Return the AUC of each estimator in each environment, learned without it."""
-    aucs_by_environment: list[Aucs] = []
-    for label, train, test in folds.leave_out_environments(estimators[0], cohort):
-        context = CONTEXT.format(label)
-        results = folds.fit_and_score(estimators, train, test, {"auc": "auc"}, context)
-        aucs = tuple(each.scores["auc"] if each.scores else None for each in results)
-        aucs_by_environment.append(aucs)
-    return list(zip(*aucs_by_environment, strict=True))
+    aucs_of_environments: list[Aucs] = []
+    for fold in track(folds, len(folds)):
+        context = describe_left_out(fold.environment)
+        fits = fit_fold(estimators, cohort, fold, context=context)
+        scores = [score_fold(fitted, cohort, fold, {"auc": "auc"}) for fitted in fits]
+        aucs_of_environments.append(tuple(each.values["auc"] for each in scores))
+    return list(zip(*aucs_of_environments, strict=True))
 
 
 def compute_alpha_path(

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from icscm._types import BoolArray, FloatArray, IntArray
+from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.formatting import as_text, format_level, shorten_list
 from icscm.io.naming import find_renamed
@@ -19,7 +20,8 @@ from icscm.model.thresholds import fix_threshold
 from icscm.report.wording import predictions as wording
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.labels import encode_environments, take_environments
-from icscm.validation.folds import Cohort
+from icscm.validation.cohort import Cohort
+from icscm.validation.fitting import predict_probability
 
 _OPTIMISTIC = (
     "would be chosen on the rows it is evaluated on, which is optimistic; choose it at fitting or "
@@ -27,76 +29,144 @@ _OPTIMISTIC = (
 )
 
 
-class Predicted(NamedTuple):
-    """Rows with their labels, environments and groups, and the predictions of a model for them.
+@dataclass(frozen=True)
+class Baseline:
+    """The majority-class baseline: whether it predicts the positive class, and its probability.
 
-    `own` is a model of this package or None, `known` are its training environments, `rate` and
-    `majority` are what the majority-class baseline predicts; `leaves` are those of a tree. Without
-    `threshold`, the model decides otherwise.
+    `source` says whether the majority is that of `"training"` or, where that is unknown, of
+    `"these data"`.
     """
 
-    own: Any
+    majority: int
+    rate: float
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Rows with known outcomes, and what a model predicts for them.
+
+    Attributes
+    ----------
+    model, name : Tree, Forest, Score or None, str
+        A model of this package, None for other classifiers; its text or the classifier's name.
+    classes : tuple of two labels
+        Those of the model; the second is the positive one.
+    known_environments : set or None
+        Those of training, None where they are not known.
+    rows : Cohort
+        The rows; their outcome is whether they are positive.
+    predicted, probability : array of bool, array of float or None
+        The predicted classes, and the probability of the positive one.
+    leaves : array of int or None
+        The leaf of each row, for models that have leaves.
+    threshold : float or None
+        The probability from which on a row is predicted positive; None where the model decides
+        otherwise.
+    baseline : Baseline
+        The majority-class baseline.
+    notes : list of str
+        Remarks on the rows.
+    """
+
+    model: Any
     name: str
     classes: tuple[Any, Any]
-    known: set[Any] | None
+    known_environments: set[Any] | None
     rows: Cohort
     predicted: BoolArray
     probability: FloatArray | None
     leaves: IntArray | None
     threshold: float | None
-    majority: int
-    rate: float
+    baseline: Baseline
     notes: list[str]
 
 
 def predict_rows(
     model: Any, X: Any, y: Any, *, environments: Any, groups: Any, threshold: Any
 ) -> Predicted:
-    """What a model predicts for rows, with the given threshold or its own."""
-    own, classes, known, settings = _open_model(model)
-    cut = None if threshold is None else fix_threshold(threshold, _OPTIMISTIC)
-    if cut is not None and own is not None:
-        own = replace(own, threshold=cut)
-    X, environments = take_environments(X, environments)
-    X, groups = take_environments(X, groups, "groups")
-    is_positive, together = _read_labels(X, y, classes), None
-    n_rows = len(is_positive)
-    places: tuple[IntArray, tuple[Any, ...]] = np.zeros(n_rows, dtype=np.int64), ()
-    if groups is not None:
-        together, _ = encode_environments(groups, n_rows, what="groups")
-    if environments is not None:
-        places = _read_environments(environments, n_rows, settings)
-    rows = Cohort(X, is_positive, np.array([False, True]), *places, together)
-    n_excluded = int((rows.numbers < 0).sum())
-    rows = rows.take(rows.numbers >= 0) if n_excluded else rows
-    n_groups = None if rows.groups is None else len(np.unique(rows.groups))
-    notes = [*wording.note_excluded_rows(n_excluded), *wording.note_groups(n_groups)]
-    predicted, probability, leaves, unusual = _predict(model, own, rows.X, classes, settings)
-    rate = float(rows.y.mean())
-    majority, name = int(rate > 0.5), type(model).__name__
-    if own is not None:
-        bare = own.make_baseline()
-        majority, rate = int(bare.leaf_verdicts[0]), float(bare.leaf_probabilities()[0])
-        name = as_text(own) if own.kind in CHAINS else describe_size(own)
-        cut = own.decision_threshold
-    elif cut is not None:
+    """Predict rows with known outcomes, with the given threshold or the model's own."""
+    opened = _open_model(model)
+    own_model = opened.model
+    given_threshold = None if threshold is None else fix_threshold(threshold, _OPTIMISTIC)
+    if given_threshold is not None and own_model is not None:
+        own_model = replace(own_model, threshold=given_threshold)
+
+    rows, notes = _read_rows(opened, X, y, environments=environments, groups=groups)
+    if own_model is not None:
+        predictions = _predict_with_ours(model, own_model, rows.X, opened.table_settings)
+        return Predicted(
+            model=own_model,
+            name=as_text(own_model) if own_model.kind in CHAINS else describe_size(own_model),
+            classes=opened.classes,
+            known_environments=opened.known_environments,
+            rows=rows,
+            predicted=predictions.predicted,
+            probability=predictions.probability,
+            leaves=predictions.leaves,
+            threshold=own_model.decision_threshold,
+            baseline=_find_training_baseline(own_model),
+            notes=notes + predictions.notes,
+        )
+
+    name = type(model).__name__
+    predicted = np.asarray(model.predict(rows.X)) == opened.classes[1]
+    probability = predict_probability(model, rows.X, positive_class=opened.classes[1])
+    if given_threshold is not None:
         if probability is None:
             raise IcscmError(Parameter("threshold"), f" needs probabilities; {name} has none")
-        predicted = probability >= cut
-    found = predicted, probability, leaves, cut, majority, rate, notes + unusual
-    return Predicted(own, name, classes, known, rows, *found)
+        predicted = probability >= given_threshold
+    return Predicted(
+        model=None,
+        name=name,
+        classes=opened.classes,
+        known_environments=opened.known_environments,
+        rows=rows,
+        predicted=predicted,
+        probability=probability,
+        leaves=None,
+        threshold=given_threshold,
+        baseline=_find_baseline_of_rows(rows),
+        notes=notes,
+    )
 
 
-def _open_model(model: Any) -> tuple[Any, tuple[Any, Any], set[Any] | None, dict[str, Any]]:
-    """The tree or forest (None for other classifiers), classes, environments and settings.
+def _find_training_baseline(model: Any) -> Baseline:
+    """Return the baseline of the rows that a model of ours was learned from."""
+    bare = model.make_baseline()
+    return Baseline(
+        majority=int(bare.leaf_verdicts[0]),
+        rate=float(bare.leaf_probabilities()[0]),
+        source="training",
+    )
 
-    The environments are those of training, as a model file holds them; the settings are those with
-    which `icscm fit` read its table.
+
+def _find_baseline_of_rows(rows: Cohort) -> Baseline:
+    """Return the baseline of new rows, since those of training are not known."""
+    rate = float(rows.y.mean())
+    return Baseline(majority=int(rate > 0.5), rate=rate, source="these data")
+
+
+@dataclass(frozen=True)
+class _OpenedModel:
+    """What is known of a fitted model.
+
+    `model` is the tree, forest or score of ours, None for other classifiers. The environments are
+    those of training; the settings are those with which `icscm fit` read its table.
     """
+
+    model: Any
+    classes: tuple[Any, Any]
+    known_environments: set[Any] | None
+    table_settings: dict[str, Any]
+
+
+def _open_model(model: Any) -> _OpenedModel:
+    """Check that a model is fitted, for two classes."""
     if isinstance(model, SavedModel):
         known = None if model.environments is None else {*model.environments}
-        return model.model, model.classes, known, get_table_settings(model)
-    is_ours = hasattr(model, "fit_counts")
+        return _OpenedModel(model.model, model.classes, known, get_table_settings(model))
+    is_ours = isinstance(model, BaseRuleClassifier)
     if is_ours:
         check_fitted(model)
     elif not hasattr(model, "classes_") or not hasattr(model, "predict"):
@@ -110,9 +180,50 @@ def _open_model(model: Any) -> tuple[Any, tuple[Any, Any], set[Any] | None, dict
             f"model has {len(classes)} class{'es' * (len(classes) != 1)}; only classifiers "
             "with two can be evaluated"
         )
-    labels = model.environments_ if is_ours else None
-    known = None if labels is None else {make_label(each) for each in labels}
-    return model.model_ if is_ours else None, (classes[0], classes[1]), known, {}
+    known = None
+    if is_ours and model.environments_ is not None:
+        known = {make_label(label) for label in model.environments_}
+    return _OpenedModel(
+        model=model.model_ if is_ours else None,
+        classes=(classes[0], classes[1]),
+        known_environments=known,
+        table_settings={},
+    )
+
+
+def _read_rows(
+    opened: _OpenedModel, X: Any, y: Any, *, environments: Any, groups: Any
+) -> tuple[Cohort, list[str]]:
+    """Return the rows, without those of environments that were excluded in training, and notes."""
+    X, environments = take_environments(X, environments)
+    X, groups = take_environments(X, groups, "groups")
+    is_positive = _read_labels(X, y, opened.classes)
+    n_rows = len(is_positive)
+
+    environment_codes = np.zeros(n_rows, dtype=np.int64)
+    environment_labels: tuple[Any, ...] = ()
+    group_codes = None
+    if groups is not None:
+        group_codes, _ = encode_environments(groups, n_rows, what="groups")
+    if environments is not None:
+        environment_codes, environment_labels = _read_environments(
+            environments, n_rows, opened.table_settings
+        )
+    rows = Cohort(
+        X=X,
+        y=is_positive,
+        classes=np.array([False, True]),
+        environment_codes=environment_codes,
+        environment_labels=environment_labels,
+        group_codes=group_codes,
+    )
+    is_kept = environment_codes >= 0
+    if not is_kept.all():
+        rows = rows.take(is_kept)
+    n_groups = None if rows.group_codes is None else len(np.unique(rows.group_codes))
+    n_excluded = int((~is_kept).sum())
+    notes = [*wording.note_excluded_rows(n_excluded), *wording.note_groups(n_groups)]
+    return rows, notes
 
 
 def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
@@ -151,25 +262,36 @@ def _read_environments(
     return number_of[numbers], labels
 
 
-def _predict(
-    model: Any, own: Any, X: Any, classes: Sequence[Any], settings: dict[str, Any]
-) -> tuple[BoolArray, FloatArray | None, IntArray | None, list[str]]:
-    """Predictions, probabilities, leaves of a tree, and notes on unusual values."""
-    if own is None:
-        chances = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else None
-        return np.asarray(model.predict(X)) == classes[1], chances, None, []
+@dataclass(frozen=True)
+class _OwnPredictions:
+    """What a model of ours predicts, with notes on unusual values in the rows."""
+
+    predicted: BoolArray
+    probability: FloatArray
+    leaves: IntArray | None
+    notes: list[str]
+
+
+def _predict_with_ours(
+    fitted: Any, model: Any, X: Any, table_settings: dict[str, Any]
+) -> _OwnPredictions:
+    """Predict with a model of ours; its warnings about the rows become notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IcscmWarning)
-        rows = model._check_rows(X)
-        predicted, probability, _ = own.decide(rows)
-        leaves = None if isinstance(own, Forest) else own.find_leaves(rows)
-    notes = [str(each.message) for each in caught if issubclass(each.category, IcscmWarning)]
-    for each in caught:
-        if not issubclass(each.category, IcscmWarning):
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    levels = settings.get("levels")
-    notes += _note_levels(own.rules, rows, levels if isinstance(levels, dict) else {})
-    return predicted, probability, leaves, list(dict.fromkeys(notes))
+        rows = fitted._check_rows(X)
+        predicted, probability, _ = model.decide(rows)
+        leaves = None if isinstance(model, Forest) else model.find_leaves(rows)
+    notes = []
+    for warning in caught:
+        if issubclass(warning.category, IcscmWarning):
+            notes.append(str(warning.message))
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    levels = table_settings.get("levels")
+    notes += _note_levels(model.rules, rows, levels if isinstance(levels, dict) else {})
+    return _OwnPredictions(predicted, probability, leaves, notes=list(dict.fromkeys(notes)))
 
 
 def _note_levels(rules: Sequence[Rule], X: Any, training: dict[Any, Any]) -> Iterator[str]:

@@ -1,58 +1,64 @@
-"""Metrics of predictions, each with its 95% interval, and the calibration of leaves.
+"""Metrics of predictions, each with its 95% interval.
 
-A metric takes the true labels (True or 1 is positive) and either the predicted labels or the
-probabilities of the positive class; it is None where it is undefined.
+A metric takes the true outcomes (True or 1 is positive) and either the predicted classes or the
+probabilities of the positive class; it is None where it is undefined. Without groups all rows are
+independent; groups are rows that belong together, such as those of a patient.
 
-Methods. Proportions (error, sensitivity, specificity, PPV, NPV) have Wilson's score interval.
-Balanced accuracy is the mean of two independent proportions: the distances to their Wilson bounds
-add up like standard errors (as in Newcombe's interval of a difference). The AUC has DeLong's
-interval on the scale of log odds; where his variance vanishes or is not defined (all pairs in
-order, one sample of a class), Wilson's with as many samples as the rarer class has, since the
-variance of an AUC is at most auc (1 - auc) / min(positives, negatives). The Brier score and the
-log loss are means over samples and have the normal interval. Its variance is the observed one, or
-the one that the probabilities themselves imply where that is larger: a few samples with the
-expected label contain little information about losses that are rare and large.
+Intervals of independent rows
+-----------------------------
+- Shares (error, sensitivity, specificity, PPV, NPV): Wilson's score interval (Wilson 1927).
+- Balanced accuracy, the mean of two independent shares: the distances to their Wilson bounds add up
+  like standard errors, as in Newcombe's interval of a difference (Newcombe 1998).
+- AUC: DeLong's interval (DeLong, DeLong and Clarke-Pearson 1988) on the scale of log odds. Where
+  his variance vanishes or is undefined (all pairs in order, one row of a class), Wilson's with as
+  many rows as the rarer class has, since the variance of an AUC is at most
+  auc (1 - auc) / min(positives, negatives).
+- Brier score and log loss, means over rows: the normal interval. The variance is the observed one,
+  or the one that the probabilities imply where that is larger: a few rows with the expected outcome
+  say little about losses that are rare and large.
+- Calibration intercept and slope, from the log odds x of the probabilities: the intercept a of
+  logit P(y) = a + x (calibration in the large, 0 at best; above it risks are too low) and the slope
+  b of logit P(y) = a + b x (1 at best; below it predictions are too extreme), as in Cox (1958).
+  Normal interval of the inverse information.
+- Ratios (observed over expected, and the skill, which is 1 less a ratio of Brier scores): the
+  normal interval of the linearized logarithm.
 
-Calibration is judged on the log odds of the probabilities: the intercept of a logistic regression
-of the label with these as offset (calibration in the large, 0 at best; above it risks are too low),
-and the slope of one with these as its only predictor (1 at best; below it predictions are too
-extreme). Both have the normal interval of the inverse information. Neither is defined with one
-class, nor the slope where the classes are separated or all probabilities are equal. Observed over
-expected positives, 1 at best, have the normal interval of the linearized logarithm.
+Intervals with groups
+---------------------
+An estimate is linearized, that is written as a sum of *influence values*, one a row, such as
+(hit - share) / n. With U_g the sum of those of group g, of G groups,
 
-With groups, rows that belong together, an estimate is linearized: it is a sum of influence values,
-one a row, such as (hit - share) / n. The groups' sums of these are independent, and the variance is
-G / (G - 1) times the sum of their squares (the sandwich; for the AUC, with DeLong's placements,
-Obuchowski 1997). Student's t with G - 1 degrees of freedom replaces the normal quantile. Wilson's
-interval then has the effective sample size share (1 - share) / variance; where the variance
-vanishes, a group counts as one sample.
+    variance = G / (G - 1) sum_g U_g^2                   (Liang and Zeger 1986)
+
+which for the AUC, with DeLong's placements, is Obuchowski's (1997). Student's t with G - 1 degrees
+of freedom replaces the normal quantile. Wilson's interval then has the effective number of rows
+share (1 - share) / variance; where the variance vanishes, a group counts as one row.
 """
 
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm._lazy import optimize, special, stats
 from icscm._types import BoolArray, FloatArray, IntArray
-from icscm.engine.clusters import number_clusters, square_sums
-from icscm.model.tree import Tree
-from icscm.report.content.rates import make_rates
-from icscm.stats.criteria import adjust_holm
-from icscm.stats.design_effects import compute_design_effects
-from icscm.stats.independence import make_test
 from icscm.stats.logistic import fit_logistic_regression
-from icscm.stats.new_environments import compute_surprise, make_expectations
 from icscm.stats.ranking import compute_placements
 from icscm.stats.verdicts import compute_wilson
 
 # Level of the tests of differences.
 ALPHA = 0.05
-BETTER, UNCLEAR, NO_BETTER = "better", "not shown to be better", "no better"
+# Verdicts on a model against the majority-class baseline.
+BETTER = "better"
+UNCLEAR = "not shown to be better"
+NO_BETTER = "no better"
+# The normal quantile of a 95% interval.
 Z = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2))
+# Log ratios beyond this would overflow.
+MAX_LOG_RATIO = 500.0
+# Of the search for the calibration intercept: rounding may put the root on an end.
+BRACKET_MARGIN = 1e-3
 
 # Names as printed, in the order of tables.
 TITLES = {
@@ -71,7 +77,7 @@ TITLES = {
 }
 # With the one that needs the rate of training.
 METRICS = {**TITLES, "skill": "Brier skill"}
-# Metrics computed from probabilities; the others use predicted labels.
+# Metrics computed from probabilities; the others use predicted classes.
 PROBABILITY_METRICS = "auc", "brier", "log_loss", "slope", "intercept", "observed_expected"
 
 
@@ -84,342 +90,420 @@ class Score:
     high: float
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """Intercept (slope fixed at 1) and slope of calibration, each None where it is undefined."""
+
+    intercept: Score | None
+    slope: Score | None
+
+
+@dataclass(frozen=True)
+class GroupVariance:
+    """The variance of an estimate over groups, and Student's quantile of its 95% interval."""
+
+    variance: float
+    quantile: float
+
+    @property
+    def half_width(self) -> float:
+        """Half of the width of the interval."""
+        return self.quantile * float(np.sqrt(self.variance))
+
+
+@dataclass(frozen=True)
+class LossComparison:
+    """The verdict on a model against the baseline, and the p-value of a paired test."""
+
+    verdict: str
+    p_value: float
+
+
 def compute_scores(
     y: Any,
     predicted: Any,
     probability: Any = None,
+    *,
     groups: IntArray | None = None,
     rate: float | None = None,
 ) -> dict[str, Score | None]:
-    """Every metric by name; without probabilities those that need them are None.
+    """Compute every metric, by name; those of probabilities are None without them.
 
-    `groups` numbers the rows that belong together; None where all are independent. With the `rate`
-    of the positive class in training there is also the `skill`, by which share the Brier score is
-    below that of this rate as the probability of every row.
+    `groups` are numbers of the rows that belong together. With the `rate` of positive rows in
+    training there is also the `skill`: by which share the Brier score is below that of this rate as
+    the probability of every row.
 
     >>> scores = compute_scores([0, 1, 1], [0, 1, 0])
     >>> print(scores["npv"].value, scores["auc"])
     0.5 None
     """
-    y, predicted = np.asarray(y).astype(bool), np.asarray(predicted).astype(bool)
+    is_positive = np.asarray(y).astype(bool)
+    is_predicted = np.asarray(predicted).astype(bool)
+    scores = _score_classes(is_positive, is_predicted, groups)
+    if probability is None:
+        scores |= dict.fromkeys(PROBABILITY_METRICS)
+        return scores if rate is None else {**scores, "skill": None}
 
-    def share(hits: BoolArray, rows: Any) -> Score | None:
-        n_hits, n = int(hits[rows].sum()), len(hits[rows])
-        if not n:
-            return None
-        if groups is not None:
-            return _bound_share(n_hits / n, (hits[rows] - n_hits / n) / n, groups[rows])
-        return _bound(n_hits / n, *compute_wilson(np.array(n_hits), np.array(n), Z))
+    p = np.asarray(probability, dtype=np.float64)
+    scores |= _score_probabilities(is_positive, p, groups)
+    if rate is not None:
+        scores["skill"] = _score_skill(is_positive, p, groups, rate=rate)
+    return scores
 
-    sensitivity, specificity, balanced = share(predicted, y), share(~predicted, ~y), None
-    if sensitivity and specificity and groups is not None:
-        mean = (sensitivity.value + specificity.value) / 2
-        off = (y == predicted) - np.where(y, sensitivity.value, specificity.value)
-        balanced = _bound_share(mean, off / np.where(y, 2 * y.sum(), 2 * (~y).sum()), groups)
-    elif sensitivity and specificity:
-        value, low, high = np.array([astuple(sensitivity), astuple(specificity)]).T
-        mean, below, above = value.mean(), np.hypot(*(value - low)), np.hypot(*(high - value))
-        balanced = _bound(mean, mean - below / 2, mean + above / 2)
-    scores = {
-        "error": share(y != predicted, slice(None)),
+
+def _score_classes(
+    is_positive: BoolArray, is_predicted: BoolArray, groups: IntArray | None
+) -> dict[str, Score | None]:
+    """Compute the metrics of predicted classes."""
+    every_row = np.ones(len(is_positive), dtype=np.bool_)
+    sensitivity = _score_share(is_predicted, is_positive, groups)
+    specificity = _score_share(~is_predicted, ~is_positive, groups)
+    balanced = None
+    if sensitivity is not None and specificity is not None:
+        if groups is None:
+            balanced = _average_shares(sensitivity, specificity)
+        else:
+            is_right = is_positive == is_predicted
+            balanced = _average_shares_of_groups(
+                sensitivity, specificity, is_positive, is_right, groups
+            )
+    return {
+        "error": _score_share(is_positive != is_predicted, every_row, groups),
         "balanced_accuracy": balanced,
         "sensitivity": sensitivity,
         "specificity": specificity,
-        "ppv": share(y, predicted),
-        "npv": share(~y, ~predicted),
+        "ppv": _score_share(is_positive, is_predicted, groups),
+        "npv": _score_share(~is_positive, ~is_predicted, groups),
     }
-    if probability is None:
-        known = (*PROBABILITY_METRICS, *(["skill"] if rate is not None else []))
-        return scores | dict.fromkeys(known)
-    p = np.asarray(probability, dtype=np.float64)
-    inner = _clip(p)
-    losses = -np.log(np.where(y, inner, 1 - inner))
-    intercept, slope = score_calibration(y, p, groups)
-    skill = {}
-    if rate is not None:
-        ratio = _compute_ratio((y - p) ** 2, (y - rate) ** 2, groups)
-        skill["skill"] = ratio and Score(1 - ratio.value, 1 - ratio.high, 1 - ratio.low)
-    return scores | {
-        "auc": score_auc(y, p, groups),
-        "brier": _compute_mean((y - p) ** 2, p, 1 - 2 * p, 1.0, groups),
-        "log_loss": _compute_mean(losses, inner, special.logit(inner), np.inf, groups),
-        "slope": slope,
-        "intercept": intercept,
-        "observed_expected": _compute_ratio(y, p, groups),
-        **skill,
+
+
+def _score_share(hits: BoolArray, is_counted: BoolArray, groups: IntArray | None) -> Score | None:
+    """Compute the share of hits among the rows that are counted."""
+    counted = hits[is_counted]
+    n_rows = len(counted)
+    if n_rows == 0:
+        return None
+    n_hits = int(counted.sum())
+    share = n_hits / n_rows
+    if groups is not None:
+        return _bound_share(share, (counted - share) / n_rows, groups[is_counted])
+    return _bound(share, *compute_wilson(np.array(n_hits), np.array(n_rows), Z))
+
+
+def _average_shares(first: Score, second: Score) -> Score:
+    """Average two independent shares; distances to their bounds add up like standard errors."""
+    mean = (first.value + second.value) / 2
+    below = np.hypot(first.value - first.low, second.value - second.low)
+    above = np.hypot(first.high - first.value, second.high - second.value)
+    return _bound(mean, mean - below / 2, mean + above / 2)
+
+
+def _average_shares_of_groups(
+    sensitivity: Score,
+    specificity: Score,
+    is_positive: BoolArray,
+    is_right: BoolArray,
+    groups: IntArray,
+) -> Score:
+    """Average sensitivity and specificity, of which a group may contribute to both.
+
+    Influence of a row of class c:  (right - share_c) / (2 n_c)
+    """
+    mean = (sensitivity.value + specificity.value) / 2
+    residuals: FloatArray = is_right - np.where(is_positive, sensitivity.value, specificity.value)
+    twice_sizes = np.where(is_positive, 2 * is_positive.sum(), 2 * (~is_positive).sum())
+    return _bound_share(mean, residuals / twice_sizes, groups)
+
+
+def _score_probabilities(
+    is_positive: BoolArray, p: FloatArray, groups: IntArray | None
+) -> dict[str, Score | None]:
+    """Compute the metrics of probabilities.
+
+    Brier score: mean of (y - p)^2; log loss: mean of -log(p) if y, else -log(1 - p).
+    """
+    inner = _clip_probability(p)
+    log_losses = -np.log(np.where(is_positive, inner, 1 - inner))
+    calibration = score_calibration(is_positive, p, groups)
+    return {
+        "auc": score_auc(is_positive, p, groups),
+        "brier": _score_mean_loss(
+            (is_positive - p) ** 2, p, loss_gap=1 - 2 * p, highest=1.0, groups=groups
+        ),
+        "log_loss": _score_mean_loss(
+            log_losses, inner, loss_gap=special.logit(inner), highest=np.inf, groups=groups
+        ),
+        "slope": calibration.slope,
+        "intercept": calibration.intercept,
+        "observed_expected": _score_ratio(is_positive, p, groups),
     }
+
+
+def _score_skill(
+    is_positive: BoolArray, p: FloatArray, groups: IntArray | None, *, rate: float
+) -> Score | None:
+    """Compute 1 - (Brier score) / (Brier score of the rate of training)."""
+    ratio = _score_ratio((is_positive - p) ** 2, (is_positive - rate) ** 2, groups)
+    if ratio is None:
+        return None
+    return Score(1 - ratio.value, low=1 - ratio.high, high=1 - ratio.low)
 
 
 def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | None:
-    """Area under the ROC curve, of labels and probabilities or decision values; ties count half.
+    """Compute the area under the ROC curve of probabilities or decision values; ties count half.
+
+    With placements V of the n1 positive and W of the n0 negative rows,
+
+        variance = var(V) / n1 + var(W) / n0                    (DeLong and others 1988)
+
+    and the influence of a positive row is (V - auc) / n1, of a negative one (W - auc) / n0.
 
     >>> print(score_auc([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).value)
     0.75
     """
-    is_positive, values = np.asarray(y).astype(bool), np.asarray(ranking, dtype=np.float64)
-    placements = compute_placements(is_positive, values)
+    is_positive = np.asarray(y).astype(bool)
+    placements = compute_placements(is_positive, np.asarray(ranking, dtype=np.float64))
     if placements is None:
         return None
-    above, below = placements.positive, placements.negative
-    value, rarer = float(above.mean()), min(len(above), len(below))
-    variance, z = 0.0, Z
+    positive, negative = placements.positive, placements.negative
+    auc = float(positive.mean())
+    n_rarer = min(len(positive), len(negative))
+    variance, quantile = 0.0, Z
     if groups is not None:
-        influence = np.empty(len(values))
-        influence[is_positive] = (above - value) / len(above)
-        influence[~is_positive] = (below - value) / len(below)
-        variance, z = compute_variance(influence, groups)
-        rarer = min(len(np.unique(groups[each])) for each in (is_positive, ~is_positive))
-    elif rarer > 1:
-        variance = float(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below))
-    if not 0 < value < 1 or variance <= 0:
-        return _bound(value, *compute_wilson(np.array(value * rarer), np.array(rarer), z))
-    reach = z * np.sqrt(variance) / (value * (1 - value))
-    return _bound(
-        value,
-        special.expit(special.logit(value) - reach),
-        special.expit(special.logit(value) + reach),
-    )
+        influence = np.empty(len(is_positive))
+        influence[is_positive] = (positive - auc) / len(positive)
+        influence[~is_positive] = (negative - auc) / len(negative)
+        over_groups = compute_group_variance(influence, groups)
+        variance, quantile = over_groups.variance, over_groups.quantile
+        n_rarer = min(len(np.unique(groups[is_positive])), len(np.unique(groups[~is_positive])))
+    elif n_rarer > 1:
+        variance = float(
+            positive.var(ddof=1) / len(positive) + negative.var(ddof=1) / len(negative)
+        )
+    if not 0 < auc < 1 or variance <= 0:
+        return _bound(auc, *compute_wilson(np.array(auc * n_rarer), np.array(n_rarer), quantile))
+
+    # on the scale of log odds, whose derivative is 1 / (auc (1 - auc))
+    log_odds = special.logit(auc)
+    half_width = quantile * np.sqrt(variance) / (auc * (1 - auc))
+    return _bound(auc, special.expit(log_odds - half_width), special.expit(log_odds + half_width))
 
 
-def score_calibration(
-    y: Any, probability: Any, groups: IntArray | None = None
-) -> tuple[Score | None, Score | None]:
-    """Intercept (slope fixed at 1) and slope of calibration, each None where it is undefined.
+def score_calibration(y: Any, probability: Any, groups: IntArray | None = None) -> Calibration:
+    """Compute intercept and slope of calibration, from the log odds of the probabilities.
+
+    Neither is defined with one class, nor the slope where the classes are separated or all
+    probabilities are equal.
 
     >>> truth, probability = [0, 0, 1, 0, 1, 1], [0.3, 0.4, 0.4, 0.6, 0.6, 0.7]
-    >>> print("{0.value:.2f} {1.value:.2f}".format(*score_calibration(truth, probability)))
+    >>> found = score_calibration(truth, probability)
+    >>> print(f"{found.intercept.value:.2f} {found.slope.value:.2f}")
     0.00 1.86
     """
     is_positive = np.asarray(y).astype(bool)
-    x = special.logit(_clip(np.asarray(probability, dtype=np.float64)))
-    positive, negative = x[is_positive], x[~is_positive]
-    if not len(positive) or not len(negative):
-        return None, None
-    one, rate = np.ones((len(x), 1)), special.logit(is_positive.mean())
-    ends = rate - x.max() - 1e-3, rate - x.min() + 1e-3
-    shift = optimize.brentq(lambda a: special.expit(a + x).sum() - len(positive), *ends)
-    intercept = _bound_coefficient(shift, one, is_positive, special.expit(shift + x), groups)
+    log_odds = special.logit(_clip_probability(np.asarray(probability, dtype=np.float64)))
+    if is_positive.all() or not is_positive.any():
+        return Calibration(intercept=None, slope=None)
+    return Calibration(
+        intercept=_score_calibration_intercept(is_positive, log_odds, groups),
+        slope=_score_calibration_slope(is_positive, log_odds, groups),
+    )
+
+
+def _score_calibration_intercept(
+    is_positive: BoolArray, log_odds: FloatArray, groups: IntArray | None
+) -> Score:
+    """Solve sum expit(a + x) = sum y for the intercept a, with the log odds x as offset."""
+    n_positive = int(is_positive.sum())
+    common_log_odds = special.logit(is_positive.mean())
+
+    def compute_excess(intercept: float) -> float:
+        return float(special.expit(intercept + log_odds).sum() - n_positive)
+
+    intercept = optimize.brentq(
+        compute_excess,
+        common_log_odds - log_odds.max() - BRACKET_MARGIN,
+        common_log_odds - log_odds.min() + BRACKET_MARGIN,
+    )
+    return _bound_coefficient(
+        intercept,
+        design=np.ones((len(log_odds), 1)),
+        is_positive=is_positive,
+        p=special.expit(intercept + log_odds),
+        groups=groups,
+    )
+
+
+def _score_calibration_slope(
+    is_positive: BoolArray, log_odds: FloatArray, groups: IntArray | None
+) -> Score | None:
+    """Fit the slope b of logit P(y) = a + b x; None where the outcomes are separated by x."""
+    positive, negative = log_odds[is_positive], log_odds[~is_positive]
     if positive.min() >= negative.max() or negative.min() >= positive.max():
-        return intercept, None
-    spread, centred = x.std(), x - x.mean()
+        return None
+    spread = log_odds.std()
+    centred = log_odds - log_odds.mean()
     fit = fit_logistic_regression(
         centred[:, np.newaxis] / spread,
         is_positive,
-        np.zeros(len(x), dtype=np.intp),
+        np.zeros(len(centred), dtype=np.intp),
         n_environments=1,
         initial_slope=1.0,
     )
     if fit is None:
-        return intercept, None
+        return None
     slope = float(fit.slopes[0]) / spread
-    p = special.expit(fit.intercepts[0] + slope * centred)
-    design = np.column_stack((one, centred))
-    return intercept, _bound_coefficient(slope, design, is_positive, p, groups)
-
-
-def _clip(p: FloatArray) -> FloatArray:
-    """Replace 0 and 1 by the nearest probabilities that have finite log odds, as scikit-learn."""
-    return np.clip(p, np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps)
+    return _bound_coefficient(
+        slope,
+        design=np.column_stack((np.ones(len(centred)), centred)),
+        is_positive=is_positive,
+        p=special.expit(fit.intercepts[0] + slope * centred),
+        groups=groups,
+    )
 
 
 def _bound_coefficient(
-    value: float, design: FloatArray, y: BoolArray, p: FloatArray, groups: IntArray | None
+    value: float,
+    *,
+    design: FloatArray,
+    is_positive: BoolArray,
+    p: FloatArray,
+    groups: IntArray | None,
 ) -> Score:
-    """The last coefficient of a logistic regression with these fitted probabilities."""
-    column = np.linalg.inv(design.T * (p * (1 - p)) @ design)[:, -1]
-    variance, z = column[-1], Z
-    if groups is not None:
-        variance, z = compute_variance((y - p) * (design @ column), groups)
-    reach = z * np.sqrt(variance)
-    return _bound(value, value - reach, value + reach, np.inf, -np.inf)
+    """Bound the last coefficient of a logistic regression with fitted probabilities p.
 
-
-def compare_losses(losses: Any, baseline: Any, groups: IntArray | None = None) -> tuple[str, float]:
-    """Whether a model is better than the baseline by its losses, and the p-value of a paired test.
-
-    Errors of independent rows are compared by McNemar's exact test, other losses by the sum of the
-    differences, of groups if there are any, over the root of the sum of their squares.
+    With the design Z and I = Z' diag(p (1 - p)) Z, its variance is the last entry of I^-1, and the
+    influence of a row is (y - p) times the last entry of I^-1 z.
     """
-    less = np.asarray(baseline, dtype=np.float64) - losses
-    sums = less if groups is None else np.bincount(groups, less)
-    n, size = len(sums), float(np.sqrt(sums @ sums))
-    p_value = float(2 * special.stdtr(n - 1, -abs(sums.sum()) / size)) if size and n > 1 else 1.0
-    if groups is None and np.asarray(losses).dtype == bool and less.any():
-        p_value = float(stats.binomtest(int((less < 0).sum()), np.count_nonzero(less)).pvalue)
-    if less.sum() <= 0:
-        return NO_BETTER, p_value
-    return BETTER if p_value <= ALPHA else UNCLEAR, p_value
+    information = design.T * (p * (1 - p)) @ design
+    last_column = np.linalg.inv(information)[:, -1]
+    half_width = Z * np.sqrt(last_column[-1])
+    if groups is not None:
+        influence = (is_positive - p) * (design @ last_column)
+        half_width = compute_group_variance(influence, groups).half_width
+    return _bound(value, value - half_width, value + half_width, lowest=-np.inf, highest=np.inf)
 
 
-def compute_variance(influence: FloatArray, groups: IntArray) -> tuple[float, float]:
-    """The variance of a sum of influence values over groups, and the quantile of its interval.
+def _score_mean_loss(
+    losses: FloatArray,
+    p: FloatArray,
+    *,
+    loss_gap: FloatArray,
+    highest: float,
+    groups: IntArray | None,
+) -> Score | None:
+    """Compute the mean of losses; `loss_gap` is the difference between those of the two outcomes.
 
-    >>> variance, _ = compute_variance(np.array([1.0, -1.0, 1.0, -1.0]), np.array([0, 1, 0, 1]))
-    >>> print(variance)  # not 16 / 3: two groups of equal rows
+    If a row is positive with probability p, its loss has the variance p (1 - p) gap^2.
+    """
+    n_rows = len(losses)
+    if n_rows == 0:
+        return None
+    smallest = 1 / (n_rows + 2)  # so many rows cannot show smaller probabilities
+    likely = np.clip(p, smallest, 1 - smallest)
+    implied_variance = (likely * (1 - likely) * loss_gap**2).mean()
+
+    mean = losses.mean()
+    variance, quantile = losses.var(ddof=min(1, n_rows - 1)), Z
+    if groups is not None:
+        over_groups = compute_group_variance((losses - mean) / np.sqrt(n_rows), groups)
+        variance, quantile = over_groups.variance, over_groups.quantile
+    half_width = quantile * np.sqrt(max(variance, implied_variance) / n_rows)
+    return _bound(mean, mean - half_width, mean + half_width, highest=highest)
+
+
+def _score_ratio(numerators: Any, denominators: Any, groups: IntArray | None) -> Score | None:
+    """Compute the ratio of two sums over rows, with the normal interval of its logarithm.
+
+    Influence of a row on the logarithm:  (numerator - ratio denominator) / (sum of numerators)
+    """
+    total, other_total = float(numerators.sum()), float(denominators.sum())
+    if not total or not other_total:
+        return None
+    ratio = total / other_total
+    units = np.arange(len(numerators)) if groups is None else groups
+    over_units = compute_group_variance((numerators - ratio * denominators) / total, units)
+    factor = np.exp(min(over_units.half_width, MAX_LOG_RATIO))
+    return _bound(ratio, ratio / factor, ratio * factor, highest=np.inf)
+
+
+def compute_group_variance(influence: FloatArray, groups: IntArray) -> GroupVariance:
+    """Compute G / (G - 1) sum_g U_g^2, with U_g the sum of the influence values of group g.
+
+    >>> found = compute_group_variance(np.array([1.0, -1.0, 1.0, -1.0]), np.array([0, 1, 0, 1]))
+    >>> print(found.variance)  # not 16 / 3: two groups of equal rows
     16.0
     """
     sums = np.bincount(np.unique(groups, return_inverse=True)[1], influence)
-    n = len(sums)
-    if n < 2:
-        return np.inf, Z
-    quantile = float(special.stdtrit(n - 1, (1 + VERDICT_CONFIDENCE) / 2))
-    return n / (n - 1) * float(sums @ sums), quantile
+    n_groups = len(sums)
+    if n_groups < 2:
+        return GroupVariance(variance=np.inf, quantile=Z)
+    return GroupVariance(
+        variance=n_groups / (n_groups - 1) * float(sums @ sums),
+        quantile=float(special.stdtrit(n_groups - 1, (1 + VERDICT_CONFIDENCE) / 2)),
+    )
 
 
-def _bound(value: Any, low: Any, high: Any, most: float = 1.0, least: float = 0.0) -> Score:
-    """The interval, within the range of the metric and around the value despite rounding."""
+def compare_losses(
+    losses: Any, baseline_losses: Any, groups: IntArray | None = None
+) -> LossComparison:
+    """Decide whether a model is better than the baseline by the losses of the same rows.
+
+    Errors of independent rows are compared by McNemar's exact test (1947). Other losses, or those
+    of groups, by Student's t with n - 1 degrees of freedom of
+
+        t = sum_g D_g / sqrt(sum_g D_g^2)
+
+    with D_g the difference of the losses, summed over the rows of a group.
+    """
+    gains = np.asarray(baseline_losses, dtype=np.float64) - losses
+    are_errors = np.asarray(losses).dtype == bool
+    if groups is None and are_errors and gains.any():
+        n_worse = int((gains < 0).sum())
+        p_value = float(stats.binomtest(n_worse, np.count_nonzero(gains)).pvalue)
+    else:
+        independent_gains = gains
+        if groups is not None:
+            independent_gains = np.bincount(groups, gains).astype(np.float64)
+        p_value = _compute_paired_p_value(independent_gains)
+    if gains.sum() <= 0:
+        return LossComparison(NO_BETTER, p_value)
+    return LossComparison(BETTER if p_value <= ALPHA else UNCLEAR, p_value)
+
+
+def _compute_paired_p_value(gains: FloatArray) -> float:
+    """Return the two-sided p-value of the sum of independent gains; 1 where it has no spread."""
+    n = len(gains)
+    spread = float(np.sqrt(gains @ gains))
+    if not spread or n < 2:
+        return 1.0
+    return float(2 * special.stdtr(n - 1, -abs(gains.sum()) / spread))
+
+
+def _clip_probability(p: FloatArray) -> FloatArray:
+    """Replace 0 and 1 by the nearest probabilities that have finite log odds, as scikit-learn."""
+    smallest = np.finfo(np.float64).eps
+    return np.clip(p, smallest, 1 - smallest)
+
+
+def _bound_share(share: float, influence: FloatArray, groups: IntArray) -> Score:
+    """Bound a share by Wilson's interval for the effective number of rows."""
+    over_groups = compute_group_variance(influence, groups)
+    spread = share * (1 - share)
+    n_effective: float = len(np.unique(groups))
+    if spread > 0 and over_groups.variance > 0:
+        n_effective = spread / over_groups.variance
+    return _bound(
+        share,
+        *compute_wilson(np.array(share * n_effective), np.array(n_effective), over_groups.quantile),
+    )
+
+
+def _bound(value: Any, low: Any, high: Any, *, lowest: float = 0.0, highest: float = 1.0) -> Score:
+    """Return the interval within the range of the metric, and around the value despite rounding."""
     value = float(value)
-    return Score(value, max(min(float(low), value), least), min(max(float(high), value), most))
-
-
-def _bound_share(value: float, influence: FloatArray, groups: IntArray) -> Score:
-    """A share with Wilson's interval for the effective number of samples."""
-    variance, z = compute_variance(influence, groups)
-    spread = value * (1 - value)
-    n = spread / variance if spread > 0 and variance > 0 else len(np.unique(groups))
-    return _bound(value, *compute_wilson(np.array(value * n), np.array(n), z))
-
-
-def _compute_mean(
-    losses: FloatArray, p: FloatArray, gap: FloatArray, most: float, groups: IntArray | None
-) -> Score | None:
-    """The mean of losses; `gap` is the difference between the losses of the two labels."""
-    n = len(losses)
-    if not n:
-        return None
-    least = 1 / (n + 2)  # n samples cannot show smaller probabilities
-    chance = np.clip(p, least, 1 - least)
-    implied = (chance * (1 - chance) * gap**2).mean()
-    mean, variance, z = losses.mean(), losses.var(ddof=min(1, n - 1)), Z
-    if groups is not None:
-        variance, z = compute_variance((losses - mean) / np.sqrt(n), groups)
-    reach = z * np.sqrt(max(variance, implied) / n)
-    return _bound(mean, mean - reach, mean + reach, most)
-
-
-def _compute_ratio(observed: Any, expected: Any, groups: IntArray | None) -> Score | None:
-    """The sum of one column over that of another, with the normal interval of its logarithm."""
-    total, other = float(observed.sum()), float(expected.sum())
-    if not total or not other:
-        return None
-    ratio = total / other
-    own = np.arange(len(observed)) if groups is None else groups
-    variance, z = compute_variance((observed - ratio * expected) / total, own)
-    reach = np.exp(min(z * np.sqrt(variance), 500.0))
-    return _bound(ratio, ratio / reach, ratio * reach, np.inf)
-
-
-@dataclass(frozen=True)
-class IntervalCheck:
-    """Whether a leaf's rate in a new environment agrees with its 95% prediction interval.
-
-    Attributes
-    ----------
-    environment : label or None
-        None where the rows have no environments and are treated as one.
-    n_samples, n_positive : int
-        Its rows in the leaf, and the positive ones among them.
-    p_value : float
-        The two-sided p-value of this number of positives, with the sampling error of these rows.
-    is_inside : bool
-        Whether the p-value is above 0.05.
-    """
-
-    environment: Any
-    n_samples: int
-    n_positive: int
-    p_value: float
-    is_inside: bool
-
-
-@dataclass(frozen=True)
-class LeafCalibration:
-    """The rate of a leaf in training and in the new rows.
-
-    Attributes
-    ----------
-    leaf, text : int, str
-        Number of the leaf, from 1, and its conditions.
-    n_training, expected : int, float or None
-        Training rows in it, and the share of positive ones.
-    n_samples, n_positive, observed, interval : int, int, float or None, pair of floats or None
-        New rows, the positive ones among them, their share and its Wilson interval (95%).
-    p_value, adjusted : float or None
-        Of Fisher's exact test (Pearson's for large counts) that both rates are equal, raw and
-        corrected for the number of leaves (Holm); None where one side has no row.
-    has_moved : bool or None
-        Whether the corrected p-value is at most 0.05.
-    new_interval : pair of floats or None
-        95% prediction interval of the rate in a new environment; None where it is undefined.
-    interval_checks : tuple of IntervalCheck
-        The rate in each new environment against that interval; empty where there is none.
-    """
-
-    leaf: int
-    text: str
-    n_training: int
-    expected: float | None
-    n_samples: int
-    n_positive: int
-    observed: float | None
-    interval: tuple[float, float] | None
-    p_value: float | None
-    adjusted: float | None
-    has_moved: bool | None
-    new_interval: tuple[float, float] | None = None
-    interval_checks: tuple[IntervalCheck, ...] = ()
-
-
-def calibrate(
-    model: Tree,
-    leaves: NDArray[np.intp],
-    is_positive: BoolArray,
-    environments: IntArray | None = None,
-    new: Sequence[tuple[int, Any]] = (),
-    groups: IntArray | None = None,
-) -> tuple[LeafCalibration, ...]:
-    """The rate of each leaf in training and in these rows, which fall in `leaves`.
-
-    `new` are number and label of the environments that did not occur in training. With groups,
-    intervals and tests take the counts of these rows over the leaf's design effect.
-    """
-    places = np.zeros_like(leaves) if environments is None else environments
-    training = np.array(model.leaves, dtype=np.int64)  # (leaf, label, environment)
-    every = now = np.zeros((len(training), 2, int(places.max()) + 1), dtype=np.int64)
-    np.add.at(now, (leaves, is_positive.astype(np.intp), places), 1)
-    if groups is not None:
-        sizes, rows = now.sum(axis=1), np.arange(len(leaves))
-        rate = now[:, 1] / np.maximum(sizes, 1)
-        within = number_clusters(groups, leaves, len(training), rows)
-        squares = square_sums(is_positive - rate[leaves, places], within.codes, within.starts)
-        hessians = (sizes * rate * (1 - rate)).sum(axis=1)
-        effects = compute_design_effects(squares, hessians, sizes.sum(axis=1))
-        now = np.rint(now / effects[:, np.newaxis, np.newaxis]).astype(np.int64)
-    tables = np.stack((training.sum(axis=2), now.sum(axis=2)), axis=2)  # (leaf, label, old or now)
-    is_tested = tables.sum(axis=1).min(axis=1) > 0
-    p_values = make_test("fisher").compute_p_values(tables[is_tested])
-    tested = iter(zip(p_values.tolist(), adjust_holm(p_values).tolist(), strict=True))
-    n_rows = tables.sum(axis=1).T.tolist()  # (old or now, leaf)
-    rates = [make_rates(k, n) for k, n in zip(tables[:, 1].T.tolist(), n_rows, strict=True)]
-    expected = make_expectations(training)
-    # (leaf, label, new environment)
-    of_new, effective = (each[:, :, [number for number, _ in new]] for each in (every, now))
-    sizes, positives = of_new.sum(axis=1), of_new[:, 1]
-    surprises = compute_surprise(training, effective[:, 1], effective.sum(axis=1))
-    found = []
-    for i, (before, after) in enumerate(zip(*rates, strict=True)):
-        p_value, adjusted = next(tested) if is_tested[i] else (None, None)
-        has_moved = None if adjusted is None else adjusted <= ALPHA
-        own = [each[i].tolist() for each in (sizes, positives, surprises)]
-        checks = [
-            IntervalCheck(label, n, k, p, p > ALPHA)
-            for (_, label), n, k, p in zip(new, *own, strict=True)
-            if not np.isnan(p)
-        ]
-        interval = after.rate_interval and tuple(after.rate_interval)
-        old = i + 1, model.leaf_texts[i], before.n, before.rate
-        n, k = int(every[i].sum()), int(every[i, 1].sum())
-        observed = n, k, k / n if n else None, interval
-        tests = p_value, adjusted, has_moved, expected[i].interval
-        found.append(LeafCalibration(*old, *observed, *tests, tuple(checks)))
-    return tuple(found)
+    return Score(
+        value,
+        low=max(min(float(low), value), lowest),
+        high=min(max(float(high), value), highest),
+    )

@@ -5,16 +5,17 @@ from dataclasses import asdict, dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import clone
-
 from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.estimators.selector import InvariantFeatureSelector
-from icscm.exceptions import IcscmError, IcscmWarning
+from icscm.exceptions import IcscmWarning
 from icscm.formatting import as_text, format_name, make_plain
+from icscm.progress import track
 from icscm.report.wording.screening import describe_screen_validation
-from icscm.validation import folds
-from icscm.validation.transfer import CONTEXT
+from icscm.validation.cohort import make_cohort
+from icscm.validation.fitting import average_values, fit_fold, score_fold
+from icscm.validation.folds import check_environments, leave_out_environments
+from icscm.validation.transfer import describe_left_out
 
 if TYPE_CHECKING:
     import pandas
@@ -82,7 +83,7 @@ class ScreenValidation(DisplayMixin):
         """The mean of each score over the environments in which it is defined."""
         names = [f"{score}_{which}" for score in _SCORES for which in ("all", "screened")]
         scores = [{name: getattr(each, name) for name in names} for each in self.held_out]
-        return folds.average_scores(scores, names)
+        return average_values(scores, names)
 
     @property
     def text(self) -> str:
@@ -149,18 +150,30 @@ def validate_screen(
     >>> [each.n_samples for each in found.held_out]
     [200, 200, 200]
     """
-    cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
-    named = {name: name for name in _SCORES}
-    held_out = []
-    for label, train, test in folds.leave_out_environments(selector, cohort):
-        screen = clone(selector)
-        try:
-            with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
-                screen.fit(train.X, train.y, environments=train.environments, groups=train.groups)
-        except IcscmError as error:
-            raise IcscmError(f"{CONTEXT.format(label)}: {error}") from None
-        plain = screen.make_learner().fit(train.X, train.y)
-        scores = [folds.score_classifier(each, test, named)[0] for each in (plain, screen)]
-        own: list[Any] = [each[name] for name in _SCORES for each in scores]
-        held_out.append(HeldOutScreen(label, len(test.y), *[*own, (*screen.rejected_,)]))
-    return ScreenValidation(tuple(held_out))
+    cohort = make_cohort(X, y, environments=environments, groups=groups)
+    check_environments(cohort, selector, "leave-one-environment-out")
+    # the selector tells its learner neither environments nor groups
+    plain_cohort = cohort.without_environments()
+    scorers = {name: name for name in _SCORES}
+    left_out = []
+    folds = leave_out_environments(cohort)
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
+        for fold in track(folds, len(folds)):
+            context = describe_left_out(fold.environment)
+            (screened,) = fit_fold([selector], cohort, fold, context=context)
+            plain_learner = screened.estimator.make_learner()
+            (plain,) = fit_fold([plain_learner], plain_cohort, fold, context=context)
+            scores_of_all = score_fold(plain, cohort, fold, scorers).values
+            scores_of_screened = score_fold(screened, cohort, fold, scorers).values
+            left_out.append(
+                HeldOutScreen(
+                    environment=fold.environment,
+                    n_samples=len(fold.test_rows),
+                    auc_all=scores_of_all["auc"],
+                    auc_screened=scores_of_screened["auc"],
+                    log_loss_all=scores_of_all["log_loss"],
+                    log_loss_screened=scores_of_screened["log_loss"],
+                    rejected=tuple(screened.estimator.rejected_),
+                )
+            )
+    return ScreenValidation(tuple(left_out))

@@ -30,7 +30,7 @@ from icscm.progress import track
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.tables.labels import encode_environments, number_environments, take_environments
-from icscm.validation.folds import format_model
+from icscm.validation.fitting import describe_model
 
 Feature = str | int
 
@@ -335,4 +335,4 @@ def _name(model: Model | None) -> str:
     """A model in a line."""
     if model is None or not model.rules:
         return "no rule"
-    return format_model(model)
+    return describe_model(model)

@@ -1,7 +1,7 @@
 """Leave-one-environment-out: the performance of a classifier in environments held out."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from textwrap import fill
 from typing import Any
@@ -19,20 +19,32 @@ from icscm.drawing.intervals import Background, IntervalRow, RowKind, draw_row
 from icscm.drawing.shapes import Shape
 from icscm.exceptions import IcscmWarning
 from icscm.formatting import as_text, make_plain
+from icscm.progress import track
 from icscm.report.formatting import Plain
 from icscm.report.wording.validation import describe_validation
 from icscm.stats.random_effects import pool_effects
-from icscm.validation import folds
-from icscm.validation.evaluation import Points, choose_thresholds, compute_curves
-from icscm.validation.folds import Scorers, Scores
+from icscm.validation.cohort import make_cohort
+from icscm.validation.curves import Points, choose_thresholds, compute_curves
+from icscm.validation.fitting import (
+    FoldScores,
+    Scorers,
+    Values,
+    average_values,
+    check_classifier,
+    describe_estimator,
+    fit_fold,
+    get_values,
+    name_scorers,
+    score_fold,
+)
+from icscm.validation.folds import check_environments, leave_out_environments
 from icscm.validation.scores import METRICS, Score, Z
 
-CONTEXT = "cannot learn without environment {!r}"
 DEFAULT_SCORERS = ("auc", "slope", "intercept", "brier", "skill")
 # Metrics that are drawn, and the value without discrimination, skill or need for recalibration.
 _DRAWN = {"auc": 0.5, "slope": 1.0, "intercept": 0.0, "skill": 0.0}
 # Standard errors below this share of the largest would give an environment all of the weight.
-_LEAST_ERROR = 0.1
+_MIN_ERROR_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -121,10 +133,10 @@ class Validation(DisplayMixin):
         return {name: _pool(name, [each.scores[name] for each in self.held_out]) for name in names}
 
     @property
-    def mean_scores(self) -> Scores:
+    def mean_scores(self) -> Values:
         """The unweighted mean of each score over the environments in which it is defined."""
-        every = [folds.get_values(each.scores) for each in self.held_out]
-        return folds.average_scores(every, every[0])
+        values = [get_values(environment.scores) for environment in self.held_out]
+        return average_values(values, names=values[0])
 
     def _display(self) -> Display:
         shown = self.to_frame()[["environment", "n_samples", *self.held_out[0].scores]]
@@ -226,27 +238,49 @@ Transfer = Validation  # its name before version 0.3
 
 
 def _pool(name: str, scores: Sequence[Score | None]) -> PooledScore | None:
-    """Random effects over the environments in which a score is defined."""
-    change, back = (special.logit, special.expit) if name == "auc" else (float, float)
-    effects, errors = np.full((2, len(scores)), np.nan)
-    for i, score in enumerate(scores):
+    """Pool a score by random effects, over the environments in which it is defined.
+
+    An AUC is pooled on the scale of log odds. With two environments there is a mean, but intervals
+    would be extremely wide, so they are NaN.
+    """
+    to_effect, to_value = (special.logit, special.expit) if name == "auc" else (float, float)
+    effects = np.full(len(scores), np.nan)
+    errors = np.full(len(scores), np.nan)
+    for position, score in enumerate(scores):
         if score is None:
             continue
-        middle = score.value
-        if name == "auc" and middle in (0, 1):  # which have no log odds
-            middle = (score.low + score.high) / 2
-        reaches = [abs(change(end) - change(middle)) for end in (score.low, score.high)]
-        reach = max((each for each in reaches if np.isfinite(each)), default=np.nan)
-        effects[i], errors[i] = change(middle), reach / Z
-    n = int(np.isfinite(effects + errors).sum())
-    least = max(_LEAST_ERROR * np.nanmax(errors), 1e-6) if n else 0.0
-    found = pool_effects(effects, np.maximum(errors, least))
-    if found is None:
+        centre = score.value
+        if name == "auc" and centre in (0, 1):  # which have no log odds
+            centre = (score.low + score.high) / 2
+        effects[position] = to_effect(centre)
+        errors[position] = _find_standard_error(score, centre, to_effect)
+
+    n_environments = int(np.isfinite(effects + errors).sum())
+    smallest_error = 0.0
+    if n_environments:
+        smallest_error = max(_MIN_ERROR_SHARE * np.nanmax(errors), 1e-6)
+    pooled = pool_effects(effects, np.maximum(errors, smallest_error))
+    if pooled is None:
         return None
-    none = np.nan, np.nan  # with two environments the interval is extremely wide
-    ends = [(n > 2 and each) or none for each in (found.confidence, found.interval)]
-    (low, high), new = ([float(back(end)) for end in each] for each in ends)
-    return PooledScore(float(back(found.mean)), low, high, new[0], new[1], found.tau, n)
+    undefined = np.nan, np.nan
+    has_intervals = n_environments > 2
+    confidence = pooled.confidence if has_intervals and pooled.confidence else undefined
+    prediction = pooled.interval if has_intervals and pooled.interval else undefined
+    return PooledScore(
+        value=float(to_value(pooled.mean)),
+        low=float(to_value(confidence[0])),
+        high=float(to_value(confidence[1])),
+        new_low=float(to_value(prediction[0])),
+        new_high=float(to_value(prediction[1])),
+        tau=pooled.tau,
+        n_environments=n_environments,
+    )
+
+
+def _find_standard_error(score: Score, centre: float, to_effect: Callable[[float], float]) -> float:
+    """Return the standard error that the longer finite side of an interval stands for."""
+    sides = [abs(to_effect(end) - to_effect(centre)) for end in (score.low, score.high)]
+    return max((side for side in sides if np.isfinite(side)), default=np.nan) / Z
 
 
 @data_by_name
@@ -315,23 +349,57 @@ def leave_one_environment_out(
     >>> print(f"{found.mean_scores['auc']:.2f}")
     0.99
     """
-    folds.check_classifier(estimator)
-    named = folds.name_scorers(scorers)
-    held_out = []
-    predicted: list[tuple[Any, Any]] = []
-    cohort = folds.make_cohort(X, y, environments=environments, groups=groups)
-    for label, train, test in folds.leave_out_environments(estimator, cohort):
-        # the scores of an environment show what its model warns of
-        with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-            (found,) = folds.fit_and_score([estimator], train, test, named, CONTEXT.format(label))
-        n_positive, scores = int(test.is_positive.sum()), found.measured or {}
-        model = folds.describe_model(found.fitted)
-        held_out.append(HeldOutEnvironment(label, len(test.y), n_positive, scores, model))
-        predicted.append((test.is_positive, found.probability))
-    if any(p is None for _, p in predicted):
-        return Validation(tuple(held_out))
-    truth, p = map(np.concatenate, zip(*predicted, strict=True))
-    cuts = choose_thresholds(p)
-    both = zip(held_out, predicted, strict=True)
-    drawn = tuple(replace(each, **compute_curves(*own, cuts)) for each, own in both)
-    return Validation(drawn, tuple(cuts.tolist()), compute_curves(truth, p, cuts))
+    check_classifier(estimator)
+    named = name_scorers(scorers)
+    cohort = make_cohort(X, y, environments=environments, groups=groups)
+    check_environments(cohort, estimator, "leave-one-environment-out")
+    left_out = []
+    fold_scores = []
+    folds = leave_out_environments(cohort)
+    # the scores of an environment show what the fit without it warns of
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):
+        for fold in track(folds, len(folds)):
+            context = describe_left_out(fold.environment)
+            (fitted,) = fit_fold([estimator], cohort, fold, context=context)
+            scores = score_fold(fitted, cohort, fold, named)
+            fold_scores.append(scores)
+            left_out.append(
+                HeldOutEnvironment(
+                    environment=fold.environment,
+                    n_samples=len(fold.test_rows),
+                    n_positive=int(scores.is_positive.sum()),
+                    scores=scores.scores,
+                    model=describe_estimator(fitted.estimator),
+                )
+            )
+    return _add_curves(left_out, fold_scores)
+
+
+def describe_left_out(environment: Any) -> str:
+    """Return what an error in learning without an environment starts with."""
+    return f"cannot learn without environment {environment!r}"
+
+
+def _add_curves(
+    left_out: Sequence[HeldOutEnvironment], fold_scores: Sequence[FoldScores]
+) -> Validation:
+    """Compute the curves of each environment and of all rows, at the same thresholds."""
+    probabilities = [scores.probability for scores in fold_scores if scores.probability is not None]
+    if len(probabilities) < len(fold_scores):
+        return Validation(tuple(left_out))
+    thresholds = choose_thresholds(np.concatenate(probabilities))
+    curves = [
+        compute_curves(scores.is_positive, probability, thresholds)
+        for scores, probability in zip(fold_scores, probabilities, strict=True)
+    ]
+    overall = compute_curves(
+        np.concatenate([scores.is_positive for scores in fold_scores]),
+        np.concatenate(probabilities),
+        thresholds,
+    )
+    environments = zip(left_out, curves, strict=True)
+    return Validation(
+        held_out=tuple(replace(environment, **vars(own)) for environment, own in environments),
+        thresholds=tuple(thresholds.tolist()),
+        overall=vars(overall),
+    )

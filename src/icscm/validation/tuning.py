@@ -12,15 +12,28 @@ from sklearn.base import clone
 
 from icscm._changes import data_by_name
 from icscm._lazy import dummy
-from icscm._types import IntArray
+from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
 from icscm.model.thresholds import Threshold, find_threshold, read_threshold
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
-from icscm.validation import folds as core
-from icscm.validation.folds import Cohort, Scorer, fit_and_score, make_cohort
+from icscm.validation.cohort import Cohort, make_cohort
+from icscm.validation.fitting import (
+    Scorer,
+    check_classifier,
+    fit_fold,
+    predict_left_out,
+    score_fold,
+)
+from icscm.validation.folds import (
+    Fold,
+    check_environments,
+    count_needed_environments,
+    leave_out_many_environments,
+    leave_out_rows,
+)
 
 # As in the paper.
 N_FOLDS = 5
@@ -155,39 +168,72 @@ def grid_search(
     check_value("n_folds", n_folds, allow("int [2, inf)"))
     if not callable(scorer):
         check_value("scorer", scorer, allow(*SCORERS))
-    tried = list_combinations(learner, grid)
-    candidates = [clone(learner).set_params(**each) for each in tried]
-    for each in candidates:
-        each.prepare()
+    combinations = list_combinations(learner, grid)
+    candidates = [clone(learner).set_params(**settings) for settings in combinations]
+    for candidate in candidates:
+        candidate.prepare()
     cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
-    fold_of = assign_folds(learner, cohort, folds, n_folds, random_state)
+    cut = cut_folds(learner, cohort, folds, n_folds=n_folds, random_state=random_state)
+
     estimators = [*candidates, dummy.DummyClassifier(strategy="prior")]
-    metrics = {"score": "error" if scorer == "accuracy" else scorer}
-    scores = []
-    # the score shows folds with few samples or without a rule
-    with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        n_made = int(fold_of.max()) + 1
-        for fold in track(range(n_made), n_made):
-            parts = cohort.split(fold_of == fold)
-            found = fit_and_score(
-                estimators, *parts, metrics, "cannot learn from all folds but one"
-            )
-            scores.append([each.scores and each.scores["score"] for each in found])
-    name = scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
-    values = np.array(scores, dtype=np.float64)  # NaN where undefined
-    has_value = ~np.isnan(values).any(axis=1)
-    if not has_value.any():
-        raise IcscmError(f"{name} is undefined on every fold: each holds a single class")
-    values = 1.0 - values if scorer == "accuracy" else values
-    *own, baseline = values[has_value].mean(axis=0).tolist()
+    means = _average_scores(_score_folds(estimators, cohort, cut, scorer), scorer)
+    *candidate_scores, baseline = means
     is_loss = scorer == "log_loss"  # a function of that name is a score: larger is better
-    # rounded: the same predictions in other folds must tie
-    losses = [round(mean if is_loss else -mean, 12) for mean in own]
-    costs = [getattr(each, "p", 1.0) for each in candidates]  # "balanced" after all numbers
-    far = [abs(np.log(p)) if isinstance(p, int | float) else np.inf for p in costs]
-    best = tried[min(zip(losses, far, range(len(tried)), strict=True))[-1]]
-    known = tuple(tried), tuple(own), best, baseline
-    return GridSearch(*known, name, folds, len(scores), is_loss)
+    losses = [score if is_loss else -score for score in candidate_scores]
+    return GridSearch(
+        tried=tuple(combinations),
+        scores=tuple(candidate_scores),
+        best=combinations[_find_best(candidates, losses)],
+        baseline=baseline,
+        scorer=_name_scorer(scorer),
+        folds=folds,
+        n_folds=len(cut),
+        is_loss=is_loss,
+    )
+
+
+def _score_folds(
+    estimators: Sequence[Any], cohort: Cohort, folds: Sequence[Fold], scorer: Scorer
+) -> FloatArray:
+    """Score each estimator on each fold, (fold, estimator); NaN where it is undefined."""
+    scorers = {"score": "error" if scorer == "accuracy" else scorer}
+    scores = np.full((len(folds), len(estimators)), np.nan)
+    # the score shows folds with few rows or without a rule
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):
+        for position, fold in enumerate(track(folds, len(folds))):
+            fits = fit_fold(estimators, cohort, fold, context="cannot learn from all folds but one")
+            for number, fitted in enumerate(fits):
+                value = score_fold(fitted, cohort, fold, scorers).values["score"]
+                scores[position, number] = np.nan if value is None else value
+    return 1.0 - scores if scorer == "accuracy" else scores
+
+
+def _average_scores(scores: FloatArray, scorer: Scorer) -> list[float]:
+    """Average over the folds on which the score of every estimator is defined."""
+    is_defined = ~np.isnan(scores).any(axis=1)
+    if not is_defined.any():
+        name = _name_scorer(scorer)
+        raise IcscmError(f"{name} is undefined on every fold: each holds a single class")
+    means: list[float] = scores[is_defined].mean(axis=0).tolist()
+    return means
+
+
+def _name_scorer(scorer: Scorer) -> str:
+    return scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
+
+
+def _find_best(candidates: Sequence[Any], losses: Sequence[float]) -> int:
+    """Return the position of the smallest loss; of equal ones that of the p nearest 1.
+
+    Losses are rounded: the same predictions in other folds must tie.
+    """
+
+    def rank(position: int) -> tuple[float, float, int]:
+        p = candidates[position].get_params(deep=False).get("p", 1.0)
+        distance = abs(np.log(p)) if isinstance(p, int | float) else np.inf  # "balanced" is last
+        return round(losses[position], 12), float(distance), position
+
+    return min(range(len(candidates)), key=rank)
 
 
 def list_combinations(
@@ -208,17 +254,14 @@ def list_combinations(
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def assign_folds(
-    learner: BaseRuleClassifier, cohort: Cohort, folds: str, n_folds: int, random_state: Any
-) -> IntArray:
-    """The fold of each row: environments, or the rows of each label in each, are dealt out."""
-    if folds == "environments":
-        cohort.check_environments(learner, Parameter("folds", "environments"))
-        numbers = cohort.number_places()
-        order = np.argsort(-np.bincount(numbers), kind="stable")  # the largest first
-        return np.asarray(np.argsort(order)[numbers] % n_folds)
-    cohort.check_folds(n_folds)
-    return cohort.deal(n_folds, random_state)
+def cut_folds(
+    estimator: Any, cohort: Cohort, kind: str, *, n_folds: int, random_state: Any
+) -> list[Fold]:
+    """Return folds of rows or of whole environments."""
+    if kind == "environments":
+        check_environments(cohort, estimator, Parameter("folds", "environments"))
+        return leave_out_many_environments(cohort, n_folds)
+    return leave_out_rows(cohort, n_folds, random_state)
 
 
 @data_by_name
@@ -282,22 +325,26 @@ def choose_threshold(
     criterion = read_threshold(threshold)
     name = None if isinstance(threshold, float | int) else str(threshold)
     if not isinstance(criterion, tuple):
-        return Threshold(criterion, name if "costs" in str(name) else None)
-    core.check_classifier(estimator)
+        is_from_costs = name is not None and "costs" in name
+        return Threshold(criterion, name if is_from_costs else None)
+
+    check_classifier(estimator)
     cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
-    is_enough = len(cohort.labels) >= core.find_least_environments(estimator)
-    kind = "environments" if is_enough else "rows"
-    fold_of = assign_folds(estimator, cohort, kind, N_FOLDS, make_generator(random_state))
-    probability = np.empty(len(cohort.y))
+    has_enough = len(cohort.environment_labels) >= count_needed_environments(estimator)
+    kind = "environments" if has_enough else "rows"
+    rng = make_generator(random_state)
+    folds = cut_folds(estimator, cohort, kind, n_folds=N_FOLDS, random_state=rng)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        n_made = int(fold_of.max()) + 1
-        for fold in track(range(n_made), n_made):
-            train, test = cohort.split(fold_of == fold)
-            (found,) = fit_and_score([estimator], train, None, {}, "cannot choose a threshold")
-            if not hasattr(found.fitted, "predict_proba"):
-                raise IcscmError(f"{type(estimator).__name__} has no predict_proba to choose from")
-            probability[fold_of == fold] = found.fitted.predict_proba(test.X)[:, 1]
-    cut = find_threshold(criterion, cohort.is_positive, probability)
-    above, y = probability >= cut, cohort.is_positive
-    shares = {"sensitivity": float(above[y].mean()), "specificity": float((~above)[~y].mean())}
-    return Threshold(cut, name, **shares, held_out=kind)
+        probability = predict_left_out(
+            estimator, cohort, folds, context="cannot choose a threshold"
+        )
+    is_positive = cohort.is_positive
+    cut = find_threshold(criterion, is_positive, probability)
+    is_predicted = probability >= cut
+    return Threshold(
+        cut,
+        name,
+        sensitivity=float(is_predicted[is_positive].mean()),
+        specificity=float((~is_predicted)[~is_positive].mean()),
+        held_out=kind,
+    )

@@ -1,0 +1,156 @@
+"""A cohort: rows with outcomes of two classes, their environments and their groups.
+
+Every study makes a cohort of the data that it is given, and from then on selects rows of it.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icscm._types import Array, BoolArray, FloatArray, IntArray
+from icscm.exceptions import LeftOutWarning
+from icscm.sources.countable import BinningConfig, Countable
+from icscm.sources.memory import open_memory
+from icscm.sources.stored import StoredSource
+from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
+from icscm.tables.labels import check_labels, encode_environments, read_weights, take_environments
+from icscm.tables.parsing import read_table
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Rows with outcomes of two classes, their environments and their groups.
+
+    Attributes
+    ----------
+    X : table or array
+        The rows, as they were given.
+    y : array
+        The outcome of each row, one of `classes`, of which the second is the positive one.
+    environment_codes, environment_labels : array of int, tuple
+        The position of each row's environment among the labels; without environments all rows
+        have 0, and there are no labels.
+    group_codes : array of int or None
+        A number for the rows that belong together; None where each row is a group of its own.
+    sample_weight : array of float or None
+        Design weights, as for `fit` of our learners.
+    """
+
+    X: Any
+    y: Array
+    classes: Array
+    environment_codes: IntArray
+    environment_labels: tuple[Any, ...]
+    group_codes: IntArray | None = None
+    sample_weight: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def is_positive(self) -> BoolArray:
+        """Whether each row has the second class."""
+        return np.asarray(self.y == self.classes[1])
+
+    @property
+    def environments(self) -> Array | None:
+        """The label of each row's environment, also where it is a tuple; None without any."""
+        if not self.environment_labels:
+            return None
+        return np.fromiter(self.environment_labels, dtype=object)[self.environment_codes]
+
+    @property
+    def environment_ranks(self) -> IntArray:
+        """Environments numbered by first appearance, so that their names do not matter."""
+        return np.asarray(pd.factorize(self.environment_codes)[0])
+
+    def take(self, rows: IntArray | BoolArray) -> "Cohort":
+        """Select rows, by position or by a mask."""
+        positions = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return replace(
+            self,
+            X=take_rows(self.X, positions),
+            y=self.y[positions],
+            environment_codes=self.environment_codes[positions],
+            group_codes=None if self.group_codes is None else self.group_codes[positions],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[positions],
+        )
+
+    def without_environments(self) -> "Cohort":
+        """The same rows for a learner that is told neither environments nor groups."""
+        return replace(
+            self,
+            environment_codes=np.zeros_like(self.environment_codes),
+            environment_labels=(),
+            group_codes=None,
+        )
+
+    def open(self, preparation: BinningConfig) -> Countable[StoredSource]:
+        """Bin the rows, for our learners that share this preparation."""
+        return open_memory(
+            self.X,
+            self.y,
+            environments=self.environments,
+            groups=self.group_codes,
+            sample_weight=self.sample_weight,
+            preparation=preparation,
+        )
+
+
+def make_cohort(
+    X: Any,
+    y: Any,
+    *,
+    environments: Any,
+    groups: Any = None,
+    sample_weight: Any = None,
+    may_lack: bool = False,
+) -> Cohort:
+    """Check outcomes, environments and groups; environments may be None only if they `may_lack`.
+
+    Environments and groups that are named as columns are taken out of the table.
+    """
+    X, environments = take_environments(X, environments)
+    X, groups = take_environments(X, groups, "groups")
+    rows = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
+    n_rows = count_rows(rows)
+
+    outcome_codes, classes = check_labels(y, n_rows)
+    environment_codes = np.zeros(n_rows, dtype=np.int64)
+    environment_labels: tuple[Any, ...] = ()
+    if environments is not None or not may_lack:
+        environment_codes, environment_labels = encode_environments(environments, n_rows)
+    group_codes = None
+    if groups is not None:
+        group_codes, _ = encode_environments(groups, n_rows, what="groups")
+    weights = None
+    if sample_weight is not None:
+        weights = read_weights(sample_weight, n_rows, "sample_weight")
+    return Cohort(
+        X=rows,
+        y=classes[outcome_codes],
+        classes=classes,
+        environment_codes=environment_codes,
+        environment_labels=environment_labels,
+        group_codes=group_codes,
+        sample_weight=weights,
+    )
+
+
+def drop_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str]]:
+    """Drop the columns that our learners drop, such as a copy of the outcome.
+
+    Returns the rest and why each column was dropped, so that all candidates of a comparison have
+    the same columns. Columns of arrays are never dropped.
+    """
+    if not is_frame(cohort.X):
+        return cohort, {}
+    with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
+        samples = cohort.open(BinningConfig(keep_columns=keep))
+    reasons = {} if samples.table is None else samples.table.dropped
+    frame = open_frame(cohort.X)
+    dropped = {frame.columns[position]: reason for position, reason in reasons.items()}
+    return replace(cohort, X=frame.drop(list(dropped)).to_native()), dropped

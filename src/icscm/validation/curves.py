@@ -1,0 +1,165 @@
+"""Curves of predicted probabilities: calibration, and net benefit of decisions.
+
+Calibration is a local linear regression of the outcome on the probability (lowess without
+robustness steps, as in Austin and Steyerberg 2014). At the probability p_0, with weights of the
+tricube of the distance
+
+    w_i = (1 - (|p_i - p_0| / h)^3)^3      for |p_i - p_0| < h, else 0
+
+the line through the weighted means of p and y has the slope
+
+    sum w (p - p_mean) y / sum w (p - p_mean)^2
+
+and the curve is its value at p_0. The bandwidth h reaches three quarters of the rows, and a smaller
+share, by the fifth root, of more than 1,000. Rows of similar probability are one point.
+
+The net benefit of treating the rows with a probability of at least t is, per row,
+
+    TP / n - FP / n  t / (1 - t)
+
+since a false positive costs t / (1 - t) times what a true positive gains (Vickers and Elkin 2006).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from icscm._types import BoolArray, FloatArray, IntArray
+
+# Points of a curve.
+N_POINTS: Final = 50
+# Groups of rows of similar probability that a calibration curve is computed from.
+MAX_GROUPS: Final = 500
+# Rows of the rarer class below which there is no calibration curve.
+MIN_CLASS_ROWS: Final = 10
+# Share of the rows within the bandwidth, for up to so many rows.
+NEAR_SHARE: Final = 0.75
+MAX_ROWS_OF_SHARE: Final = 1000
+# Thresholds of a decision curve: these, but none beyond this share of the probabilities.
+LOWEST_THRESHOLD: Final = 0.01
+HIGHEST_THRESHOLD: Final = 0.5
+MAX_QUANTILE: Final = 0.99
+
+Points = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of some rows.
+
+    Attributes
+    ----------
+    calibration_curve : tuple of pairs
+        Probability and smoothed rate of the positive class; empty where it is undefined.
+    net_benefit, treat_all : tuple of float
+        Net benefit of the model and of treating all rows, at some thresholds.
+    """
+
+    calibration_curve: Points = ()
+    net_benefit: tuple[float, ...] = ()
+    treat_all: tuple[float, ...] = ()
+
+
+def compute_curves(
+    is_positive: BoolArray, probability: FloatArray, thresholds: FloatArray
+) -> Curves:
+    """Compute the calibration curve and, at these thresholds, the decision curve."""
+    certain = np.ones(len(probability))
+    net_benefit = compute_net_benefit(is_positive, probability, thresholds)
+    treat_all = compute_net_benefit(is_positive, certain, thresholds)
+    return Curves(
+        calibration_curve=compute_calibration_curve(is_positive, probability),
+        net_benefit=tuple(net_benefit.tolist()),
+        treat_all=tuple(treat_all.tolist()),
+    )
+
+
+def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -> Points:
+    """Return pairs of probability and smoothed rate; none with too few rows of a class.
+
+    >>> y, p = np.repeat([False, True, False, True], 20), np.repeat([0.2, 0.8], 40)
+    >>> [tuple(map(round, point, (1, 1))) for point in compute_calibration_curve(y, p)]
+    [(0.2, 0.5), (0.8, 0.5)]
+    """
+    n_rows = len(is_positive)
+    n_positive = int(is_positive.sum())
+    if min(n_positive, n_rows - n_positive) < MIN_CLASS_ROWS:
+        return ()
+
+    # groups of rows: their numbers, mean probabilities and rates
+    group_codes = _group_by_probability(probability)
+    sizes = np.bincount(group_codes).astype(np.float64)
+    values = np.bincount(group_codes, probability) / sizes
+    rates = np.bincount(group_codes, is_positive) / sizes
+
+    # where the curve is computed, and its bandwidth there
+    grid = _find_quantiles(probability, np.linspace(0.01, 0.99, N_POINTS))
+    distances = np.abs(grid[:, np.newaxis] - values)  # (point, group)
+    n_near = NEAR_SHARE * n_rows * min(1.0, (MAX_ROWS_OF_SHARE / n_rows) ** 0.2)
+    bandwidths = _find_bandwidths(distances, sizes, n_near)
+
+    # the local lines
+    weights = np.maximum(1 - (distances / bandwidths[:, np.newaxis]) ** 3, 0) ** 3 * sizes
+    weights /= weights.sum(axis=1, keepdims=True)
+    mean_values = weights @ values
+    mean_rates = weights @ rates
+    deviations = values - mean_values[:, np.newaxis]
+    variances = (weights * deviations**2).sum(axis=1)
+    has_spread = variances > 1e-9 * bandwidths**2
+    slopes = (weights * deviations) @ rates / np.where(has_spread, variances, np.inf)
+    observed = np.clip(mean_rates + slopes * (grid - mean_values), 0, 1)
+    return tuple(zip(grid.tolist(), observed.tolist(), strict=True))
+
+
+def _group_by_probability(probability: FloatArray) -> IntArray:
+    """Number rows of equal probability or, of many values, between neighbouring quantiles."""
+    edges = np.unique(probability)
+    if len(edges) > MAX_GROUPS:
+        edges = _find_quantiles(probability, np.linspace(0, 1, MAX_GROUPS))
+    return np.searchsorted(edges, probability)
+
+
+def _find_quantiles(probability: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return the distinct observed values at these quantiles."""
+    quantiles = np.quantile(probability, shares, method="inverted_cdf")
+    return np.asarray(np.unique(quantiles))
+
+
+def _find_bandwidths(distances: FloatArray, sizes: FloatArray, n_near: float) -> FloatArray:
+    """Return for each point the distance within which there are `n_near` rows.
+
+    It is slightly wider, so that the group at this distance has a weight.
+    """
+    nearest_first = np.argsort(distances, axis=1)
+    n_closer_groups = (np.cumsum(sizes[nearest_first], axis=1) < n_near).sum(axis=1)
+    points = np.arange(len(distances))
+    reach = np.take_along_axis(distances, nearest_first, axis=1)[points, n_closer_groups]
+    return np.asarray(np.maximum(1.001 * reach, 1e-9))
+
+
+def choose_thresholds(probability: FloatArray) -> FloatArray:
+    """Return the thresholds of a decision curve, evenly spaced."""
+    high = float(np.clip(np.quantile(probability, MAX_QUANTILE), 1e-6, HIGHEST_THRESHOLD))
+    return np.asarray(np.linspace(min(LOWEST_THRESHOLD, high / 10), high, N_POINTS))
+
+
+def compute_net_benefit(
+    is_positive: BoolArray, probability: FloatArray, thresholds: Sequence[float] | FloatArray
+) -> FloatArray:
+    """Return the net benefit, per row, of treating rows of at least each threshold.
+
+    >>> y, p = np.array([True, False, True, False]), np.array([0.9, 0.6, 0.4, 0.1])
+    >>> compute_net_benefit(y, p, [0.05, 0.5]).round(3).tolist()
+    [0.474, 0.0]
+    """
+    t = np.asarray(thresholds, dtype=np.float64)
+    n_true_positives = _count_at_least(probability[is_positive], t)
+    n_false_positives = _count_at_least(probability[~is_positive], t)
+    return np.asarray((n_true_positives - n_false_positives * t / (1 - t)) / len(is_positive))
+
+
+def _count_at_least(values: FloatArray, thresholds: FloatArray) -> IntArray:
+    """Count the values that are at least each threshold."""
+    return len(values) - np.searchsorted(np.sort(values), thresholds)
