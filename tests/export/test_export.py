@@ -18,8 +18,8 @@ from icscm import SCMClassifier
 from icscm.cli.model_files import find_types
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
-from icscm.export.documents import quote_python
-from icscm.export.sql import format_sql_number
+from icscm.export.programs import quote_python
+from icscm.export.sql.literals import format_sql_number
 from icscm.io.streams import read_file
 from icscm.model.parsing import Feature
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule

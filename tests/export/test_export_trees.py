@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
-from icscm.export.documents import export_fasta
+from icscm.export.fasta import export_fasta
 from icscm.model.forest import Forest
 from icscm.model.parsing import Feature
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule

@@ -11,7 +11,7 @@ import pytest
 from icscm import InvariantForestClassifier, InvariantScoreClassifier, InvariantTreeClassifier
 from icscm.exceptions import IcscmError
 from icscm.export import export_model
-from icscm.export.documents import quote_r
+from icscm.export.programs import quote_r
 from icscm.model.calibration import Decisions
 from icscm.model.saved import make_saved_model
 

@@ -43,7 +43,7 @@ def show(model: Path, show_all: bool, fasta: bool) -> Options:
     postpone_imports()
     saved = load(model)
     if fasta:
-        from icscm.export.documents import export_fasta
+        from icscm.export.fasta import export_fasta
 
         console.open_output().write(export_fasta(saved))
     else:

@@ -1,19 +1,22 @@
 """A saved model as SQL, Python, R, JSON or text.
 
-All exports are written from the splits of trees, with minimal nesting in SQL and as tables
-elsewhere. A forest adds up its trees in the same order everywhere, so that means and predictions
-are the same to the last bit; its calibrated probability uses exp, whose last digits differ between
-languages. Names and levels come from users: for each language one function quotes all text.
+All exports are written from `conditions` and leaves, with minimal nesting in SQL and as tables
+elsewhere: `document` (JSON), `text`, `programs` (Python and R), `fasta` and `sql`. A forest adds up
+its trees in the same order everywhere, so that means and predictions are the same to the last bit;
+its calibrated probability uses exp, whose last digits differ between languages. Names and levels
+come from users: for each language one function quotes all text.
 
-May import `search` and lower layers; reads a saved model, never an estimator.
+Nothing here knows an estimator: an export reads a saved model.
 """
 
 from collections.abc import Callable
 from functools import partial
 
 from icscm.exceptions import IcscmError
-from icscm.export.documents import make_code, make_json, make_text, quote_python, quote_r
-from icscm.export.sql import make_sql
+from icscm.export.document import make_json
+from icscm.export.programs import make_python, make_r
+from icscm.export.sql.statement import make_sql
+from icscm.export.text import make_text
 from icscm.model.saved import SavedModel
 
 
@@ -59,8 +62,8 @@ def export_model(
     """
     writers: dict[str, Callable[[SavedModel], str]] = {
         "sql": partial(make_sql, table=table, schema=schema),
-        "python": partial(make_code, template="model.py.txt", quote=quote_python),
-        "r": partial(make_code, template="model.r.txt", quote=quote_r),
+        "python": make_python,
+        "r": make_r,
         "json": make_json,
         "text": make_text,
     }

@@ -37,9 +37,9 @@ from icscm.parameters import allow, check_value
 from icscm.report.drawing import Limits, choose_effects, draw_forest
 from icscm.report.formatting import (
     Plain,
+    format_heterogeneity,
     format_odds_interval,
     format_ratio,
-    format_share,
 )
 from icscm.report.page import Report, render_page, render_template
 from icscm.report.path import ScoredPoint
@@ -403,7 +403,7 @@ def draw_forests(selector: Any, column: Any = None) -> Figure:
 def _make_forest_panel(column: Plain) -> IntervalPanel:
     """Make the forest plot of a column: environments, the pooled effect, a new environment."""
     rows = choose_effects(column, _MAX_ENVIRONMENTS)
-    share = f"{column['verdict']}, share of heterogeneity {format_share(column['share'])}"
+    share = f"{column['verdict']}, share of heterogeneity {format_heterogeneity(column['share'])}"
     return IntervalPanel(
         title=f"{clip(column['rule'] or column['column'], 50)}: {share}",
         axis=make_ratio_axis(row.estimate for row in rows if row.estimate is not None),

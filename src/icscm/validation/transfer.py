@@ -43,6 +43,8 @@ from icscm.validation.scores import METRICS, Score, Z
 DEFAULT_SCORERS = ("auc", "slope", "intercept", "brier", "skill")
 # Metrics that are drawn, and the value without discrimination, skill or need for recalibration.
 _DRAWN = {"auc": 0.5, "slope": 1.0, "intercept": 0.0, "skill": 0.0}
+# What the values of a metric cannot exceed.
+_LIMITS = {"auc": (0.0, 1.0)}
 # Standard errors below this share of the largest would give an environment all of the weight.
 _MIN_ERROR_SHARE = 0.1
 
@@ -200,10 +202,13 @@ class Validation(DisplayMixin):
         guide = _DRAWN[name]
         known = [guide, *(score.value for score in scores if score is not None)]
         room = 0.1 + max(known) - min(known)
+        lowest, highest = _LIMITS.get(name, (-np.inf, np.inf))
+        low = max(min(known) - room, lowest)
+        high = min(max(known) + room, highest)
         return PlotColumn(
             title=METRICS[name],
-            note="95% intervals, cut at the edges",
-            axis=make_number_axis(min(known) - room, max(known) + room),
+            note="95% intervals; cut at edges",
+            axis=make_number_axis(low, high),
             background=Background(guide=guide),
             rows=[*map(_make_row, scores), *_make_pooled_rows(pooled)],
         )

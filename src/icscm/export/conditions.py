@@ -1,0 +1,192 @@
+"""What every export is written from: conditions on columns, leaves, and texts that mean missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from icscm._constants import LARGEST_EXACT
+from icscm.io.formats import TextFormat, find_numbers
+from icscm.model.forest import Model
+from icscm.model.parsing import NUMBER, Label
+from icscm.model.routes import name_missing
+from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
+from icscm.model.saved import SavedModel, get_table_settings, list_missing_texts
+from icscm.model.score import Score
+from icscm.model.splits import count_labels
+from icscm.model.tree import Tree
+from icscm.tables.columns import Level
+
+ComparedKind = Literal["numbers", "booleans", "text"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on one column, as the JSON export has it.
+
+    `if_missing` is its value for a missing value; where it is None, a model follows both branches.
+    """
+
+    column: str | None
+    position: int
+    type: str
+    operator: str
+    value: float | tuple[Level, ...] | None
+    if_missing: bool | None
+
+    @property
+    def compares(self) -> ComparedKind:
+        """What it compares: numbers (also as categories), booleans or text."""
+        first_level = self.value[0] if isinstance(self.value, tuple) else ""
+        if self.type == NUMBER or not isinstance(first_level, str | bool):
+            return "numbers"
+        return "booleans" if isinstance(first_level, bool) else "text"
+
+
+@dataclass(frozen=True)
+class ConditionPoints:
+    """The points of a score for rows of which a condition is true."""
+
+    condition: Condition
+    points: int
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The prediction for rows in a leaf; `training_samples` are counts of each class."""
+
+    prediction: Label
+    probability: float
+    decided_by: str
+    training_samples: tuple[int, int]
+
+    @property
+    def fraction(self) -> tuple[int, int] | None:
+        """The whole numbers of Laplace's rule; None if their quotient is not the probability.
+
+        (positives + 1) / (rows + 2)
+        """
+        n_negative, n_positive = self.training_samples
+        numerator = n_positive + 1
+        denominator = n_negative + n_positive + 2
+        is_exact = denominator < LARGEST_EXACT and numerator / denominator == self.probability
+        return (numerator, denominator) if is_exact else None
+
+
+@dataclass(frozen=True)
+class MissingTexts:
+    """The texts and numbers that meant missing in the file that `icscm fit` read.
+
+    `numbers` are those of the user's own texts that are numbers. `is_trimmed` is whether spaces
+    around a text are ignored, as in text files.
+    """
+
+    texts: tuple[str, ...]
+    numbers: tuple[float, ...]
+    is_trimmed: bool
+
+
+@dataclass(frozen=True)
+class ReportedColumn:
+    """A column whose missing values are reported: a rule on it, and how it is named."""
+
+    rule: Rule
+    name: str
+
+
+def find_missing_texts(saved: SavedModel) -> MissingTexts | None:
+    """Find the texts that mean missing; None where only NULL, None and NaN do."""
+    settings = get_table_settings(saved)
+    if not settings:
+        return None
+    own_texts = list_missing_texts(settings)
+    is_text_file = settings.get("format", "text") == "text"
+    has_defaults = settings.get("default_na") is not False
+    all_texts = TextFormat(tuple(own_texts), has_defaults).missing_texts
+    texts = tuple(dict.fromkeys(all_texts if is_text_file else own_texts))
+    if not texts:
+        return None
+    return MissingTexts(texts, numbers=tuple(find_numbers(own_texts)), is_trimmed=is_text_file)
+
+
+def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Condition:
+    """Make the condition that is true where the rule is true, or where it is false."""
+    value: float | tuple[Level, ...] | None = 0  # a gene is present if its number is above 0
+    operators = (">", "<=")
+    if isinstance(rule, ThresholdRule):
+        value = rule.threshold
+    elif isinstance(rule, CategoryRule):
+        value = rule.levels
+        operators = ("in", "not in")
+    elif isinstance(rule, MissingRule):
+        value = None
+        operators = ("is missing", "is present")
+    affirmative, negative = operators
+
+    truth_of_missing = rule.truth_of_missing
+    return Condition(
+        column=rule.name,
+        position=rule.column,
+        type=saved.features[rule.column].type,
+        operator=affirmative if rule.is_affirmative == is_true else negative,
+        value=value,
+        if_missing=None if truth_of_missing is None else truth_of_missing == is_true,
+    )
+
+
+def make_leaves(saved: SavedModel, model: Tree | Score) -> Sequence[Leaf]:
+    """Make the leaves of a tree, or the classes of totals of a score, in their order."""
+    leaves = zip(
+        model.leaf_verdicts.tolist(),
+        model.leaf_probabilities().tolist(),
+        model.leaf_texts,
+        model.leaves,
+        strict=True,
+    )
+    return [
+        Leaf(
+            prediction=saved.classes[int(is_positive)],
+            probability=probability,
+            decided_by=text,
+            training_samples=count_labels(counts),
+        )
+        for is_positive, probability, text, counts in leaves
+    ]
+
+
+def list_reported_columns(model: Model) -> Sequence[ReportedColumn]:
+    """List the columns whose missing values are reported, in the order of their rules.
+
+    Of trees these are the columns without missing values at fitting, of a score all.
+    """
+    rules: dict[str | int, Rule] = {}
+    averaged: frozenset[str | int] = frozenset()
+    if isinstance(model, Score):
+        rules = {rule.feature: rule for rule in model.missing_rules}
+        averaged = frozenset(model.averaged)
+    else:
+        for rule in model.rules:
+            if rule.is_unsure:
+                rules.setdefault(rule.feature, rule)
+    in_order = dict.fromkeys(rule.feature for rule in model.rules)
+    return [
+        ReportedColumn(rules[column], name_missing(column, averaged))
+        for column in in_order
+        if column in rules
+    ]
+
+
+def list_trees(model: Model) -> tuple[Tree, ...]:
+    """List the trees of a forest, or the model itself if it is a tree; a score has none."""
+    if isinstance(model, Score):
+        return ()
+    return (model,) if isinstance(model, Tree) else model.trees
+
+
+def list_points(saved: SavedModel, model: Score) -> Sequence[Sequence[ConditionPoints]]:
+    """List for each column its conditions and their points; the first true one counts."""
+    return [
+        [ConditionPoints(make_condition(term.rule, saved), term.points) for term in terms]
+        for terms in model.list_columns()
+    ]

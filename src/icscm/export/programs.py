@@ -1,0 +1,204 @@
+"""A model as a program in Python or R that needs nothing else.
+
+Programs hold tables of rules, splits and leaves, and one loop that follows them: as nested blocks,
+a tree would reach the limit of 100 levels in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from icscm.exceptions import IcscmError
+from icscm.export.conditions import (
+    Condition,
+    Leaf,
+    MissingTexts,
+    find_missing_texts,
+    list_reported_columns,
+    list_trees,
+    make_condition,
+    make_leaves,
+)
+from icscm.export.templates import describe_origin, fill_template
+from icscm.formatting import escape_controls, format_exactly, format_level
+from icscm.model.rules import Rule
+from icscm.model.saved import SavedModel
+from icscm.model.score import Score
+from icscm.model.tree import Tree
+from icscm.tables.columns import Level
+
+# Digits of a number that R reads exactly.
+MAX_R_DIGITS: Final = 15
+# Characters of a literal; R reads none of more than 10,000 if there are codes in it.
+MAX_R_TEXT: Final = 5_000
+
+
+@dataclass(frozen=True)
+class ProgramRule:
+    """A rule of a program: its condition, and the function that reads its column, or ""."""
+
+    condition: Condition
+    reader: str
+
+
+@dataclass(frozen=True)
+class ProgramColumn:
+    """A column whose missing values are reported, the function that reads it, and its name."""
+
+    column: str | int
+    reader: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ProgramSplit:
+    """A split: the number of its rule, its children, and the share of rows where it is true."""
+
+    rule: int
+    if_true: int
+    if_false: int
+    share: float
+
+
+@dataclass(frozen=True)
+class ProgramTree:
+    """A tree of a program."""
+
+    splits: Sequence[ProgramSplit]
+    leaves: Sequence[Leaf]
+
+
+@dataclass(frozen=True)
+class ProgramPoints:
+    """The number of a rule, and the points of rows of which it is true."""
+
+    rule: int
+    points: int
+
+
+def make_python(saved: SavedModel) -> str:
+    """Write a module with a function `predict(row)`."""
+    return _make_program(saved, template="model.py.txt", quote=quote_python)
+
+
+def make_r(saved: SavedModel) -> str:
+    """Write a function `predict_model(data)` of base R."""
+    return _make_program(saved, template="model.r.txt", quote=quote_r)
+
+
+def _make_program(saved: SavedModel, *, template: str, quote: Callable[[Any], str]) -> str:
+    model = saved.model
+    missing = find_missing_texts(saved)
+    numbers = {rule: number for number, rule in enumerate(dict.fromkeys(model.rules))}
+    conditions = [make_condition(rule, saved) for rule in numbers]
+    rules = [ProgramRule(each, _choose_reader(each, missing)) for each in conditions]
+
+    readers = [rule.reader for rule in rules]
+    model_lines = str(saved).replace("\n", "\n    ")
+    return fill_template(
+        template,
+        saved,
+        facts=_escape_docstring(f"{describe_origin(saved)}\n\n    {model_lines}"),
+        positive=_escape_docstring(format_level(saved.classes[1])),
+        stripped="value.strip()" if missing is None or missing.is_trimmed else "value",
+        sets=_make_sets(missing) if any(readers) else {},
+        readers=readers,
+        rules=rules,
+        unsure=[
+            ProgramColumn(column.rule.feature, readers[numbers[column.rule]], column.name)
+            for column in list_reported_columns(model)
+        ],
+        trees=[_make_tree(saved, tree, numbers) for tree in list_trees(model)],
+        columns=_make_columns(model, numbers) if isinstance(model, Score) else [],
+        quote=quote,
+        exact=format_exactly,
+    )
+
+
+def _choose_reader(condition: Condition, missing: MissingTexts | None) -> str:
+    """Choose the function of the program that reads a value; "" where it is read as it is."""
+    if condition.compares == "numbers":
+        return "as_number"
+    if missing is None:
+        return ""
+    return "as_boolean" if condition.compares == "booleans" else "as_level"
+
+
+def _make_sets(missing: MissingTexts | None) -> dict[str, tuple[Level, ...]]:
+    """Make the sets that a program compares values with, by their names in it."""
+    if missing is None:
+        return {}
+    sets: dict[str, tuple[Level, ...]] = {"MISSING_TEXTS": missing.texts}
+    if missing.numbers:
+        sets["MISSING_NUMBERS"] = missing.numbers
+    return sets
+
+
+def _make_tree(saved: SavedModel, tree: Tree, numbers: dict[Rule, int]) -> ProgramTree:
+    splits = [
+        ProgramSplit(numbers[split.rule], split.if_true, split.if_false, share)
+        for split, share in zip(tree.splits, tree.shares, strict=True)
+    ]
+    return ProgramTree(splits, make_leaves(saved, tree))
+
+
+def _make_columns(model: Score, numbers: dict[Rule, int]) -> list[list[ProgramPoints]]:
+    """Make for each column the numbers of its rules, with their points."""
+    return [
+        [ProgramPoints(numbers[term.rule], term.points) for term in terms]
+        for terms in model.list_columns()
+    ]
+
+
+def _escape_docstring(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+
+
+def quote_python(value: Level | tuple[Level, ...]) -> str:
+    """Write a Python literal: `repr` with double quotes where possible, or a set.
+
+    >>> print(quote_python("age"), quote_python('"'), quote_python(2))
+    "age" '"' 2
+    """
+    if isinstance(value, tuple):
+        return f"{{{', '.join(map(quote_python, value))}}}"
+    literal = repr(value)
+    is_simple = isinstance(value, str) and literal == f"'{value}'" and '"' not in value
+    return f'"{value}"' if is_simple else literal
+
+
+def quote_r(value: Any) -> str:
+    r"""Write a literal of R; numbers that R may misread in the last bit are hexadecimal, as in C.
+
+    >>> print(quote_r(("age", "\xe9")), quote_r(2.5), quote_r(1 / 3), quote_r(True))
+    c("age", "\U{e9}") 2.5 0x1.5555555555555p-2 TRUE
+    """
+    if isinstance(value, list | tuple):
+        return f"c({', '.join(map(quote_r, value))})"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if not isinstance(value, str):
+        digits = repr(value)
+        is_exact = "e" not in digits and len(digits) <= MAX_R_DIGITS
+        return digits if is_exact else float(value).hex()
+    return _quote_r_text(value)
+
+
+def _quote_r_text(text: str) -> str:
+    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text):
+        raise IcscmError(
+            f"{escape_controls(repr(text))} holds a character that R cannot; rename it, or export "
+            "to 'python' or 'json'"
+        )
+    if len(text) > MAX_R_TEXT:
+        starts = range(0, len(text), MAX_R_TEXT)
+        parts = [_quote_r_text(text[start : start + MAX_R_TEXT]) for start in starts]
+        return f"paste0({', '.join(parts)})"
+    return f'"{"".join(map(_quote_r_character, text))}"'
+
+
+def _quote_r_character(character: str) -> str:
+    is_plain = " " <= character <= "~" and character not in '"\\'
+    return character if is_plain else f"\\U{{{ord(character):x}}}"
