@@ -37,7 +37,7 @@ instead of `_`. Exceptions:
 | `--model-type`, default `auto` | default `"conjunction"` | `auto` needs rows in memory or files |
 | `--random-state`, default 0 | default `None` | commands are reproducible by default |
 | `--cv p=0.1,1` | `icscm.validation.tuning.grid_search` | |
-| none | `feature_weights`, `screen`, `sample_weight`, `frequency_weight` | Python only |
+| none | `sample_weight` | Python only |
 
 ## JSON
 

@@ -77,7 +77,7 @@ def fit_invariant(learner: ICSCMClassifier, train: Training) -> set[str]:
 
 def fit_rate_tree(train: Training) -> set[str]:
     """The features of a tree whose leaves have the same rate in all environments."""
-    tree = InvariantTreeClassifier("rate", n_jobs=1)
+    tree = InvariantTreeClassifier(invariance="rate", n_jobs=1)
     tree.fit(train.X, train.y, environments=train.environments)
     return train.name(tree.features_used_)
 

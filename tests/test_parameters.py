@@ -78,11 +78,9 @@ def test_texts_of_the_command_line():
     assert get_spec("tolerance").allowed.parse("0.02") == 0.02
     assert get_spec("max_rules").allowed.parse("3") == 3
     least = get_spec("min_samples_leaf").allowed
-    assert (least.parse("20"), least.parse("0.05")) == (20, 0.05)
-    for text in ("0", "1.5", "x"):
-        with pytest.raises(
-            IcscmError, match=f"'{text}' is not a share between 0 and 1, or a whole"
-        ):
+    assert (least.parse("0"), least.parse("0.05")) == (0, 0.05)
+    for text in ("1", "1.5", "x"):
+        with pytest.raises(IcscmError, match=f"'{text}' is not a share from 0 to 1"):
             least.parse(text)
     with pytest.raises(IcscmError, match="'x' is not one of 'independence', 'coverage'"):
         get_spec("stop").allowed.parse("x")

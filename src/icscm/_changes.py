@@ -10,10 +10,30 @@ from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
 
 # Arguments of functions and methods that take data, with what replaces them.
 REMOVED_ARGUMENTS: Final = {
     "seed": "its name is random_state",
+    "frequency_weight": "repeat the rows instead, as in X.loc[X.index.repeat(n)]; weights that "
+    "count no rows are sample_weight",
+}
+
+# Parameters of learners, with what replaces them.
+REMOVED_OPTIONS: Final = {
+    "conclusion": "the model has the rules that all accepted sets share; "
+    "InvariantCausalPrediction names the best set",
+    "correction": "a smaller alpha rejects fewer candidates",
+    "criterion": "margin=0.05 requires equivalence within that margin, margin=None uses p-values",
+    "evidence": "every step tests all candidates again",
+    "feature_weights": "drop the columns that should not be used from X",
+    "margin_on": "a margin is a difference of rates",
+    "min_samples_leaf": "min_utility and margin reject rules with too little data",
+    "missing": "missing values are candidates; X.dropna() removes such rows",
+    "n_candidates": "the exhaustive search combines at most 8 rules",
+    "resample": "each tree is grown on some of the rows",
+    "screen": "the exhaustive search takes the rule of each column that is most associated with "
+    "the label",
 }
 
 # Names at the top level, with what replaces them.
@@ -57,3 +77,21 @@ def data_by_name(function: Function) -> Function:
         return function(*args, **kwargs)
 
     return cast(Function, call)
+
+
+def reject_removed_options(learner: Class) -> Class:
+    """Decorate a class of learners, so that a parameter of version 0.3 gets a clear error."""
+    construct = learner.__init__  # type: ignore[misc]
+    parameters = inspect.signature(construct).parameters
+
+    @wraps(construct)
+    def construct_checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        for name in kwargs:
+            if name in REMOVED_OPTIONS and name not in parameters:
+                raise TypeError(
+                    f"{learner.__name__} has no parameter {name}: {REMOVED_OPTIONS[name]}"
+                )
+        construct(self, *args, **kwargs)
+
+    learner.__init__ = construct_checked  # type: ignore[misc]
+    return learner

@@ -7,7 +7,7 @@ options of the command line.
 import inspect
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -20,9 +20,8 @@ from textwrap import fill, indent
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from icscm.exceptions import IcscmError, Parameter, reject_unknown
+from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import format_number
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -268,31 +267,9 @@ def whole_or_nothing(fit: Fit) -> Fit:
     return cast(Fit, fit_whole)
 
 
-def check_weights(
-    weights: Any, n_features: int, names: Sequence[str] | None
-) -> NDArray[np.float64] | None:
-    """Feature weights as an array; a mapping gives them by name, and 1 is the default."""
-    if weights is None:
-        return None
-    if hasattr(weights, "index") and hasattr(weights, "items"):  # a pandas Series
-        weights = dict(weights.items())
-    if isinstance(weights, Mapping):
-        known = {name: i for i, name in enumerate(range(n_features) if names is None else names)}
-        reject_unknown(weights, known, "feature_weights names features that X does not have: ")
-        full = np.ones(n_features)
-        full[[known[name] for name in weights]] = _read_numbers(list(weights.values()))
-        weights = full
-    numbers = _read_numbers(weights)
-    if numbers.shape != (n_features,):
-        why = f"feature_weights must hold one weight for each of the {n_features} features"
-        raise IcscmError(f"{why}, got shape {numbers.shape}")
-    if not ((numbers == 0) | (numbers >= 1e-100) & (numbers <= 1e100)).all():
-        raise IcscmError("feature_weights must be 0 (excludes a feature) or from 1e-100 to 1e+100")
-    return numbers
-
-
-def _read_numbers(weights: Any) -> NDArray[np.float64]:
+def check_matplotlib() -> None:
+    """Raise if the optional package for figures is missing; called before long work starts."""
     try:
-        return np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise IcscmError(f"feature_weights must be numbers; got {weights!r}") from None
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise IcscmError("figures need matplotlib: pip install 'icscm[plot]'") from None

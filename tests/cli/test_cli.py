@@ -196,8 +196,7 @@ def test_every_option_of_fit(clinics):
         *FIT, *ONCE, "--model-type", "disjunction", "--p", "2", "--alpha", "auto",
         "--max-rules", "2",
         "--max-thresholds", "none", "--test", "g", "--stop", "coverage", "--pruning", "false",
-        "--min-samples-leaf", "10", "--missing", "separate", "--keep-columns", "id",
-        "--n-jobs", "1",
+        "--keep-columns", "id", "--n-jobs", "1",
         "--only", "age,smoker", "--only", "id", "--out", "m.json", "--quiet",
     )  # fmt: skip
     assert done.stderr == ""
@@ -213,8 +212,6 @@ def test_every_option_of_fit(clinics):
             "test": "g",
             "stop": "coverage",
             "pruning": False,
-            "min_samples_leaf": 10,
-            "missing": "separate",
             "n_jobs": 1,
         }
         == settings
@@ -567,21 +564,12 @@ def test_raw_diabetes_table(here):
 
 
 def test_criteria_of_invariance(clinics):
-    """What Python could, equivalence, margins, corrections, the command line could not."""
-    options = ("--criterion", "equivalence", "--margin", "0.2", "--evidence", "cumulative")
-    run(*QUICK, *options, "--out", "m.json")
-    settings = json.loads(Path("m.json").read_text())["settings"]
-    found = {key: settings[key] for key in ("criterion", "margin", "margin_on", "evidence")}
-    assert found == {
-        "criterion": "equivalence",
-        "margin": 0.2,
-        "margin_on": "rate",
-        "evidence": "cumulative",
-    }
-    done = run(*QUICK, "--margin-on", "odds_ratio", "--correction", "holm", "--out", "m2.json")
-    settings = json.loads(Path("m2.json").read_text())["settings"]
-    assert (settings["margin"], settings["correction"]) == (1.5, "holm")
-    assert "an odds ratio of 1.5 between environments" in " ".join(done.stdout.split())
+    """Python had margins, the command line had not."""
+    run(*QUICK, "--margin", "0.2", "--out", "m.json")
+    assert json.loads(Path("m.json").read_text())["settings"]["margin"] == 0.2
+    done = run(*QUICK, "--margin", "0.1", "--out", "m2.json")
+    assert json.loads(Path("m2.json").read_text())["settings"]["margin"] == 0.1
+    assert "10 points" in " ".join(done.stdout.split())
 
 
 def test_data_from_standard_input(clinics, here):
@@ -667,15 +655,15 @@ def test_files_are_written_before_results_are_printed(clinics, monkeypatch):
 
 
 def test_suggestions_of_the_report_name_options(here):
-    """A report that the command line wrote said criterion='equivalence'."""
+    """A report that the command line wrote said margin=0.05."""
     rng = np.random.default_rng(1)
     site = rng.integers(0, 3, 3000)
     frame = pd.DataFrame({"mark": rng.integers(0, 4, 3000), "site": site})
     frame.assign(y=(rng.random(3000) < 0.2 + 0.25 * site).astype(int)).to_csv("t.csv", index=False)
     run("fit", "t.csv", "--target", "y", "--environment", "site", "--report", "r.md", *ONCE)
     text = Path("r.md").read_text()
-    assert "--criterion equivalence accepts" in text
-    assert "criterion='equiv" not in text
+    assert "--margin 0.05 accepts" in text
+    assert "margin=0.05" not in text
 
 
 def test_a_schema_of_the_table(clinics):

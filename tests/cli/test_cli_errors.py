@@ -86,14 +86,11 @@ ERRORS = [
     ),
     ([*FIT, "--p", "inf"], "Invalid value for '--p'"),
     ([*FIT, "--margin", "0"], "Invalid value for '--margin'"),
-    ([*FIT, "--margin", "2"], "with --margin-on rate --margin must be below 1"),
-    ([*FIT, "--margin-on", "odds_ratio", "--margin", "0.5"], "--margin must be greater than 1"),
+    ([*FIT, "--margin", "1"], "a number between 0 and 1"),
     (
-        [*FIT, "--criterion", "equivalence", "--correction", "bh"],
-        "which --criterion equivalence does not use; leave --correction none",
+        [*FIT, "--model", "scm", "--margin", "0.1"],
+        "--margin is for --model rule",
     ),
-    ([*FIT, "--model", "scm", "--margin", "0.1"], "--margin is for --model rule"),
-    ([*FIT, "--model", "scm", "--correction", "bh"], "--correction is for --model rule"),
     ([*FIT, "--out", "data.csv", "--force"], "data.csv is an input file; choose another"),
     (
         ["predict", "model.json", "data.csv", "--out", "./data.csv", "--force"],
@@ -114,7 +111,7 @@ ERRORS = [
     ([*FIT, "--cv", "p=1,0"], "'0' is not a number above 0 and at most 1e+100, or "),
     ([*FIT, "--cv", "q=1"], "--cv cannot choose 'q'; there are 'p', 'model_type'"),
     ([*FIT, "--cv", "model_type=both"], "'both' is not one of 'conjunction', 'disjunction'"),
-    ([*FIT, "--cv", "margin=2"], "must be below 1"),
+    ([*FIT, "--cv", "margin=2"], "a number between 0 and 1"),
     ([*FIT, "--cv-folds", "environments"], "--cv-folds is only used with --cv"),
     (
         [*FIT, "--cv", "model_type=disjunction", "--model-type", "disjunction"],
@@ -338,8 +335,7 @@ def test_pack_shows_the_bytes_that_were_read(name, tmp_path, monkeypatch):
         ["--alpha", "2"],
         ["--p", "nan"],
         ["--max-thresholds", "0"],
-        ["--margin", "3"],
-        ["--criterion", "equivalence", "--correction", "holm"],
+        ["--margin", "1"],
     ],
     ids=" ".join,
 )
@@ -350,13 +346,8 @@ def test_wrong_settings_fail_before_the_data_are_read(here, options):
 
 
 def test_messages_speak_of_options(here):
-    """Errors on the command line advised Python parameters: keep_columns, missing='candidate'."""
+    """Errors on the command line advised Python parameters, such as keep_columns."""
     frame = pd.read_csv("data.csv")
-    frame.loc[3, "a"] = np.nan
-    frame.to_csv("gap.csv", index=False)
-    done = run(["fit", "gap.csv", *FIT[2:], "--missing", "error"])
-    assert "the table contains NaN or other missing values in column 'a'" in done.stderr
-    assert "--missing candidate" in done.stderr
     frame.assign(a=1, b=2).to_csv("same.csv", index=False)
     done = run(["fit", "same.csv", *FIT[2:]])
     assert "--keep-columns all" in done.stderr
@@ -367,21 +358,16 @@ def test_messages_speak_of_options(here):
 @pytest.mark.parametrize(
     ("parameter", "python", "option"),
     [
-        (Parameter("correction", None), "correction=None", "--correction none"),
-        (
-            Parameter("criterion", "equivalence"),
-            "criterion='equivalence'",
-            "--criterion equivalence",
-        ),
+        (Parameter("margin", None), "margin=None", "--margin none"),
+        (Parameter("test", "g"), "test='g'", "--test g"),
         (Parameter("min_samples_leaf"), "min_samples_leaf", "--min-samples-leaf"),
         (Parameter("force", True), "force=True", "--force"),
-        (Parameter("margin_on", "rate"), "margin_on='rate'", "--margin-on rate"),
         (Parameter("X"), "X", "the table"),
     ],
 )
 def test_messages_name_parameters_in_the_readers_words(parameter, python, option):
     """What a user called a column stays as it is, even if it is the name of a parameter."""
-    column = "column 'correction=None' of X"
+    column = "column 'margin=None' of X"
     error = IcscmError(f"{column} needs ", parameter, ".")
     assert str(error) == f"{column} needs {python}."
     assert error.render(name_option) == f"{column} needs {option}."
@@ -396,7 +382,7 @@ def test_every_option_that_messages_name_is_one(here):
     }
     learner = ICSCMClassifier()
     names = [*learner.get_params(), "force"]
-    unset = {"feature_weights", "pruning"}
+    unset = {"pruning"}
     assert {name_option(Parameter(name)) for name in names if name not in unset} <= options
 
 

@@ -56,7 +56,7 @@ def test_from_file_to_prediction(folder, tmp_path, model):
     frame = pd.read_csv(folder / "all.csv")
     own = {
         "tree": InvariantTreeClassifier(),
-        "forest": InvariantForestClassifier(5, random_state=3),
+        "forest": InvariantForestClassifier(n_estimators=5, random_state=3),
     }
     fitted = own[model].fit(frame[["age", "code"]], frame["ill"], environments=frame["site"])
     assert str(load(tmp_path / "m").model) == str(fitted.model_)
@@ -98,7 +98,7 @@ def test_bits(tmp_path):
 def test_every_option_reaches_the_learner(folder, tmp_path):
     shared = (
         "--invariance", "rate", "--tolerance", "0.1", "--max-leaves", "4", "--min-samples-leaf",
-        "30", "--probabilities", "balanced", "--max-thresholds", "9", "--missing", "separate",
+        "0.1", "--probabilities", "balanced", "--max-thresholds", "9",
         "--n-jobs", "1", "-q", "--out", tmp_path / "m",
     )  # fmt: skip
     own = (
@@ -106,19 +106,17 @@ def test_every_option_reaches_the_learner(folder, tmp_path):
         "3",
         "--max-features",
         "0.5",
-        "--resample",
-        "environments",
         "--random-state",
         "7",
     )
     wanted = {
-        "invariance": "rate", "tolerance": 0.1, "max_leaves": 4, "min_samples_leaf": 30,
-        "probabilities": "balanced", "max_thresholds": 9, "missing": "separate", "n_jobs": 1,
+        "invariance": "rate", "tolerance": 0.1, "max_leaves": 4, "min_samples_leaf": 0.1,
+        "probabilities": "balanced", "max_thresholds": 9, "n_jobs": 1,
     }  # fmt: skip
     run("fit", folder / "all.csv", *ASKED, "--model", "tree", *shared)
     assert load(tmp_path / "m").settings.items() >= wanted.items()
     run("fit", folder / "all.csv", *ASKED, "--model", "forest", *shared, *own, "--force")
-    wanted |= {"n_estimators": 3, "max_features": 0.5, "resample": "environments"}
+    wanted |= {"n_estimators": 3, "max_features": 0.5}
     assert load(tmp_path / "m").settings.items() >= (wanted | {"random_state": 7}).items()
 
 
@@ -133,16 +131,16 @@ def test_every_option_reaches_the_learner(folder, tmp_path):
         ),
         ("--model scm --alpha 0.1", "--alpha is for --model rule, not for scm"),
         (
-            "--model scm --min-samples-leaf 3",
-            "is for --model rule, tree, forest or score, not for",
+            "--model scm --min-samples-leaf 0.3",
+            "is for --model tree, forest or score, not for",
         ),
         ("--model tree --n-estimators 3", "--n-estimators is for --model forest, not for tree"),
         ("--model tree --model-type disjunction", "--model-type is for --model rule or scm"),
         ("--model tree --cv 0.5,1", "--cv p= is not for --model tree"),
         ("--cv max_leaves=2,4", "--cv max_leaves= is not for --model rule"),
         ("--model forest --workers 1", "--model forest draws rows"),
-        ("--min-samples-leaf 0.5", "--min-samples-leaf must be a whole number of at least 1"),
-        ("--model tree --min-samples-leaf 1.5", "is not a share between 0 and 1, or a whole"),
+        ("--min-samples-leaf 0.5", "--min-samples-leaf is for --model tree, forest or score"),
+        ("--model tree --min-samples-leaf 1.5", "is not a share from 0 to 1"),
         ("--model tree --tolerance -1", "is not 'auto', none or a finite number"),
     ],
 )

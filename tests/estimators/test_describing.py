@@ -66,15 +66,6 @@ def test_a_learner_that_tests_nothing_is_judged_afterwards():
     assert "not invariant" in set(found["verdict"])
 
 
-def test_weights_are_repeated_rows():
-    X, y, e = make_table(5, n=400)
-    weights = np.random.default_rng(1).integers(0, 4, 400)
-    weighted = SCMClassifier().fit(X, y, environments=e, frequency_weight=weights)
-    X, y, e = (np.repeat(each, weights, axis=0) for each in (X, y, e))
-    repeated = SCMClassifier().fit(X, y, environments=e)
-    assert weighted.describe_leaves().equals(repeated.describe_leaves())
-
-
 def test_a_model_without_rules_has_one_leaf():
     rng = np.random.default_rng(0)
     X, y, e = rng.random((200, 1)), rng.random(200) < 0.1, rng.integers(0, 4, 200)

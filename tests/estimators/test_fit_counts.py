@@ -14,9 +14,7 @@ from icscm.sources.sites import LocalSite, make_agreement, open_sites
 DATA = make_conjunction(2000, random_state=1)
 
 
-@pytest.mark.parametrize(
-    "setting", [{"max_thresholds": 20}, {"missing": "error"}, {"keep_columns": ["A1"]}]
-)
+@pytest.mark.parametrize("setting", [{"max_thresholds": 20}, {"keep_columns": ["A1"]}])
 def test_other_settings_than_those_of_the_source(setting):
     """`fit_counts` ignored these parameters of the learner without a word."""
     countable = open_memory(DATA.X, DATA.y, environments=DATA.environments)

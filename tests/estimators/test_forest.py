@@ -1,12 +1,10 @@
 """The forest: features judged once, rows drawn without replacement, scores on rows left out."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from icscm import InvariantForestClassifier, InvariantTreeClassifier, load
@@ -54,20 +52,15 @@ def test_no_tree_uses_a_habit_that_a_plain_forest_uses():
     ]
 
 
-@pytest.mark.parametrize("resample", ["rows", "environments"])
-def test_threads_make_no_difference_and_seeds_do(resample):
+def test_threads_make_no_difference_and_seeds_do():
     X, y, environment = make_table(1000)
     alone, threaded = (
-        make_forest(n_estimators=6, resample=resample, n_jobs=n_jobs).fit(
-            X, y, environments=environment
-        )
+        make_forest(n_estimators=6, n_jobs=n_jobs).fit(X, y, environments=environment)
         for n_jobs in (1, 3)
     )
     assert threaded.model_ == alone.model_
     pd.testing.assert_frame_equal(threaded.out_of_bag_, alone.out_of_bag_)
-    other = make_forest(n_estimators=6, resample=resample, random_state=1).fit(
-        X, y, environments=environment
-    )
+    other = make_forest(n_estimators=6, random_state=1).fit(X, y, environments=environment)
     assert other.model_ != alone.model_
 
 
@@ -97,7 +90,7 @@ def test_forests_are_as_sure_as_they_may_be():
     tenth of the rows with the highest probabilities had more positives than predicted.
     """
     (X, y, e), (new, truth, _) = make_rare(4000, 1), make_rare(4000, 2)
-    forest = InvariantForestClassifier(50, random_state=0).fit(X, y, environments=e)
+    forest = InvariantForestClassifier(n_estimators=50, random_state=0).fit(X, y, environments=e)
     tree = InvariantTreeClassifier().fit(X, y, environments=e)
     raw = replace(forest.model_, calibration=(0.0, 1.0))
     scores = [balanced_accuracy_score(truth, each.predict(new)) for each in (forest, tree, raw)]
@@ -127,40 +120,24 @@ def test_rows_are_drawn_without_replacement(fitted):
     assert sizes == {round(DRAWN_SHARE * 1000)}
 
 
-def test_trees_of_environments_see_all_rows_of_some():
-    X, y, environment = make_table(1000)
-    forest = make_forest(resample="environments").fit(X, y, environments=environment)
-    every = np.bincount(environment)
-    for tree in forest.model_.trees:
-        seen = np.sum([np.array(leaf).sum(axis=0) for leaf in tree.leaves], axis=0)
-        assert set(seen[seen > 0]) <= set(every)
-        assert (seen > 0).sum() == round(DRAWN_SHARE * 5)
-
-
-def find_out_of_bag(X, y, environment, resample):
+def find_out_of_bag(X, y, environment):
     """The slow, literal version: draw as the forest draws, predict rows, average."""
-    forest = make_forest(resample=resample, min_samples_leaf=0.02)
+    forest = make_forest(min_samples_leaf=0.02)
     forest.fit(X, y, environments=environment)
-    places = pd.unique(environment)  # in the order of their first appearance
     seed = np.random.RandomState(0).randint(2**31 - 1)
     votes, n_votes = np.zeros((2, len(y)))
     for rng, tree in zip(np.random.default_rng(seed).spawn(12), forest.model_.trees, strict=True):
-        if resample == "rows":
-            n = round(DRAWN_SHARE * len(y))
-            seen = rng.choice(len(y), n, replace=False, shuffle=False)
-        else:
-            drawn = rng.choice(5, round(DRAWN_SHARE * 5), replace=False, shuffle=False)
-            seen = np.flatnonzero(np.isin(environment, places[drawn]))
+        n = round(DRAWN_SHARE * len(y))
+        seen = rng.choice(len(y), n, replace=False, shuffle=False)
         left_out = np.setdiff1d(np.arange(len(y)), seen)
         votes[left_out] += tree.predict_proba(X)[left_out]
         n_votes[left_out] += 1
     return forest, votes, n_votes
 
 
-@pytest.mark.parametrize("resample", ["rows", "environments"])
-def test_scores_out_of_bag_are_those_of_trees_that_did_not_see_the_row(resample):
+def test_scores_out_of_bag_are_those_of_trees_that_did_not_see_the_row():
     X, y, environment = make_table(800)
-    forest, votes, n_votes = find_out_of_bag(X, y, environment, resample)
+    forest, votes, n_votes = find_out_of_bag(X, y, environment)
     known = n_votes > 0
     found = forest.out_of_bag_
     assert list(found.index) == ["all", 0, 1, 2, 3, 4]
@@ -202,16 +179,6 @@ def test_packed_bits_give_the_same_forest(tmp_path):
     pd.testing.assert_frame_equal(packed.out_of_bag_, table.out_of_bag_)
 
 
-def test_clones_and_weights():
-    X, y, environment = make_table(600)
-    weights = np.random.default_rng(1).integers(0, 3, len(y))
-    forest = make_forest(n_estimators=3)
-    weighted = clone(forest).fit(X, y, environments=environment, frequency_weight=weights)
-    again = np.repeat(np.arange(len(y)), weights)
-    repeated = forest.fit(X.iloc[again], y[again], environments=environment[again])
-    assert weighted.model_ == repeated.model_
-
-
 def test_without_environments_it_is_a_plain_forest_and_says_so():
     X, y, environment = make_table(800)
     with pytest.warns(NoEnvironmentsWarning, match="plain"):
@@ -234,24 +201,14 @@ def test_a_forest_without_a_split_says_so():
     [
         ({"n_estimators": 0}, "n_estimators must be a whole number from 1 to 100000"),
         ({"max_features": 0}, "max_features must be a number above 0 and at most 1"),
-        ({"resample": "columns"}, "resample must be one of 'rows', 'environments'"),
         ({"tolerance": -1}, "tolerance must be 'auto', None or a finite number"),
-        ({"min_samples_leaf": 1.5}, "min_samples_leaf must be a share between 0 and 1"),
+        ({"min_samples_leaf": 1.5}, "min_samples_leaf must be a share from 0 to 1"),
     ],
 )
 def test_parameters_that_cannot_be_used(parameters, told):
     X, y, environment = make_table(200)
     with pytest.raises(IcscmError, match=told):
         make_forest(**parameters).fit(X, y, environments=environment)
-
-
-def test_two_environments_cannot_be_drawn_from():
-    X, y, environment = make_table(400, n_environments=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        make_forest(n_estimators=2).fit(X, y, environments=environment)
-        with pytest.raises(IcscmError, match="needs at least 3 environments"):
-            make_forest(resample="environments").fit(X, y, environments=environment)
 
 
 @pytest.mark.thorough

@@ -109,22 +109,6 @@ def test_pools_hold_the_rarest(n_rows, most):
 
 
 @quiet
-def test_missing_can_be_kept_apart():
-    """With "separate" no rule but `is missing` is true for a missing value, printed either way."""
-    frame, ill, hospital = make_patients()
-    for model_type in ("conjunction", "disjunction"):
-        learner = ICSCMClassifier(
-            missing="separate", model_type=model_type, stop="coverage", **PAPER
-        )
-        rules = [
-            step.chosen.rule for step in learner.fit(frame, ill, environments=hospital).trace_.steps
-        ]
-        assert [rule for rule in rules if rule.feature == "age"]
-        for rule in rules:
-            assert isinstance(rule, MissingRule) or not rule.missing
-
-
-@quiet
 def test_missingness_that_follows_the_site_is_refused():
     """A lab value measured only at one site, whose patients are sicker."""
     rng = np.random.default_rng(1)
@@ -328,9 +312,11 @@ def test_identifiers_in_disguise_are_left_out(kind):
         frame.loc[3, "id"] = None
     elif kind == "floats":
         frame["id"] = frame["id"].astype(float)
-    weight = np.full(N, 3) if kind == "weights" else None
+    if kind == "weights":
+        frame = frame.loc[frame.index.repeat(3)]
+        ill, hospital = np.repeat(ill, 3), np.repeat(hospital, 3)
     with pytest.warns(LeftOutWarning, match="'id'"):
-        SCMClassifier().fit(frame, ill, environments=hospital, frequency_weight=weight)
+        SCMClassifier().fit(frame, ill, environments=hospital)
 
 
 @pytest.mark.parametrize("largest", [150_000, 400_000])

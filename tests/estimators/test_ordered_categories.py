@@ -16,9 +16,9 @@ from icscm.model.saved import load, make_saved_model
 STAGES = ["IV", "II", "unknown", "I", "III"]  # no order that sorting gives
 LEARNERS = [
     SCMClassifier(max_rules=3),
-    SCMClassifier(max_rules=3, model_type="disjunction", missing="separate"),
-    InvariantTreeClassifier(tolerance=None, max_leaves=5, min_samples_leaf=1),
-    InvariantForestClassifier(tolerance=None, n_estimators=2, random_state=0, min_samples_leaf=1),
+    SCMClassifier(max_rules=3, model_type="disjunction"),
+    InvariantTreeClassifier(tolerance=None, max_leaves=5, min_samples_leaf=0),
+    InvariantForestClassifier(tolerance=None, n_estimators=2, random_state=0, min_samples_leaf=0),
 ]
 
 

@@ -151,25 +151,6 @@ def test_without_environments_it_is_the_plain_learner(genomes, store, labels):
         fit_labelled(store, labels, environments=None)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_array])
-def test_weights_act_as_repeated_rows(genomes, form):
-    X, y, e = genomes
-    weights = np.random.default_rng(1).integers(0, 3, N)
-    again = np.repeat(np.arange(N), weights)
-    wanted = ICSCMClassifier().fit(X[again], y[again], environments=e[again])
-    fitted = ICSCMClassifier().fit(form(X), y, environments=e, frequency_weight=weights)
-    assert (fitted.model_, fitted.trace_) == (wanted.model_, wanted.trace_)
-
-
-def test_copies_may_weigh_differently(genomes):
-    X, y, _ = genomes
-    weights = np.ones(M)
-    weights[7] = 1.5
-    fitted = SCMClassifier(feature_weights=weights).fit(sp.csr_array(X), y)
-    assert 7 in fitted.features_used_
-    assert fitted.trace_ == SCMClassifier(feature_weights=weights).fit(X, y).trace_
-
-
 def test_resamples_and_transfer_take_sparse_matrices(genomes):
     X, y, e = genomes
     found = [
@@ -212,12 +193,9 @@ def test_entries_that_add_up_are_other_numbers(genomes):
     assert SCMClassifier().fit(twice, y).trace_ == SCMClassifier().fit(twice.toarray(), y).trace_
 
 
-def test_missing_sparse_values_can_be_refused(genomes):
+def test_infinite_sparse_values_are_refused(genomes):
     X, y, _ = genomes
     wrong = sp.csr_array(X.astype(float))
-    wrong.data[3] = np.nan
-    with pytest.raises(IcscmError, match="missing values in column"):
-        SCMClassifier(missing="error").fit(wrong, y)
     wrong.data[3] = np.inf
     with pytest.raises(IcscmError, match="infinity in column"):
         SCMClassifier().fit(wrong, y)

@@ -166,16 +166,6 @@ def test_own_tests_may_answer_with_a_list_and_extend_ours():
     assert all(step.n_rejected["dependent"] == 0 for step in learner.trace_.steps)
 
 
-def test_weights_with_an_index_go_by_name():
-    """A pandas Series of weights was taken by position, its index ignored."""
-    data = make_conjunction(2000, 2, random_state=1)
-    weights = pd.Series({"C1": 1, "B2": 1, "B1": 1, "A2": 0, "A1": 0})
-    fitted = SCMClassifier(feature_weights=weights).fit(data.X, data.y)
-    assert not {"A1", "A2"} & set(fitted.features_used_)
-    with pytest.raises(IcscmError, match="feature_weights must be numbers"):
-        SCMClassifier(feature_weights=["high"] * 5).fit(data.X, data.y)
-
-
 def test_labels_keep_their_type():
     """Nullable integers and booleans came back as floats, nanosecond dates as integers."""
     data = make_conjunction(500, 1, random_state=1)

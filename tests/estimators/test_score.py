@@ -229,18 +229,6 @@ def test_rows_of_one_group_count_as_one():
     assert n_terms[1] < n_terms[2]
 
 
-def test_weights_of_rows_are_copies_of_rows():
-    X, y, places = make_visits(600)
-    plain = InvariantScoreClassifier(tolerance=None, max_terms=4)
-    times = np.random.default_rng(0).integers(1, 4, 600)
-    weighted = clone(plain).fit(X, y, environments=places, frequency_weight=times)
-    copied = [each.repeat(times) for each in (X.index.to_numpy(), y, places)]
-    repeated = clone(plain).fit(X.loc[copied[0]], copied[1], environments=copied[2])
-    assert weighted.model_.terms == repeated.model_.terms
-    assert weighted.model_.leaves == repeated.model_.leaves
-    assert weighted.model_.log_odds == pytest.approx(repeated.model_.log_odds)
-
-
 def test_values_missing_for_the_first_time_are_named_and_warned_of():
     """They got the points of an average sample, rounded up, and nothing was said of it."""
     X, y, places = make_visits(600)

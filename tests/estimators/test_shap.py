@@ -16,7 +16,11 @@ with warnings.catch_warnings():  # of its own use of matplotlib
 @pytest.mark.thorough  # shap compiles its kernels in every process
 @pytest.mark.parametrize(
     "learner",
-    [InvariantTreeClassifier(), InvariantForestClassifier(3, random_state=0), ICSCMClassifier()],
+    [
+        InvariantTreeClassifier(),
+        InvariantForestClassifier(n_estimators=3, random_state=0),
+        ICSCMClassifier(),
+    ],
     ids=lambda learner: type(learner).__name__,
 )
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")

@@ -15,7 +15,7 @@ from icscm.model.saved import make_saved_model
 
 MODELS = {
     "rules": icscm.ICSCMClassifier(),
-    "tree": icscm.InvariantTreeClassifier(max_leaves=4, min_samples_leaf=20),
+    "tree": icscm.InvariantTreeClassifier(max_leaves=4, min_samples_leaf=0.02),
     "forest": icscm.InvariantForestClassifier(n_estimators=3, max_features=1.0, random_state=0),
     "score": icscm.InvariantScoreClassifier(tolerance=None, max_terms=3),
 }

@@ -24,7 +24,7 @@ from support.saved_models import make_grown, make_grown_score, make_mixed_table
 _FITS = (
     (),
     ("--model-type", "disjunction", "--p", "0.5"),
-    ("--missing", "separate", "--alpha", "0.0001"),
+    ("--margin", "0.2", "--alpha", "0.0001"),
     ("--model", "scm", "--max-rules", "4", "--na", "55"),
 )
 _THEN = ("predict", "predict", "predict", "show", "show --json", "export --to sql",

@@ -18,7 +18,7 @@ from icscm.drawing import Figure
 def draw_many_leaves() -> Any:
     """Draw a tree with so many leaves that each is described in words."""
     table = make_waves()
-    learner = InvariantTreeClassifier(tolerance=None, max_leaves=42, min_samples_leaf=5)
+    learner = InvariantTreeClassifier(tolerance=None, max_leaves=42, min_samples_leaf=0)
     with ignore_warnings():
         return learner.fit(table.X, table.y).plot()
 

@@ -106,11 +106,6 @@ RULE_SETS = {
         make_table=make_network,
         why_report="the sets that were tested, and the rules that were screened for them",
     ),
-    "exhaustive_best": Case(
-        why="the accepted set of lowest BIC, where the accepted sets share less",
-        estimator=ICSCMClassifier(search="exhaustive", conclusion="best"),
-        make_table=lambda: make_network(500, 2, seed=2, n_parents=4),
-    ),
     "exhaustive_rejected": Case(
         why="every set of rules is rejected",
         estimator=ICSCMClassifier(search="exhaustive"),
@@ -123,7 +118,7 @@ RULE_SETS = {
     ),
     "not_associated": Case(
         why="no column is associated with the outcome, so that no set is tested",
-        estimator=ICSCMClassifier(search="exhaustive", min_samples_leaf=20),
+        estimator=ICSCMClassifier(search="exhaustive"),
         make_table=make_shifted,
     ),
     "pruned": Case(
@@ -134,18 +129,18 @@ RULE_SETS = {
     ),
     "equivalence": Case(
         why="leaves must be shown to differ by less than a margin",
-        estimator=ICSCMClassifier(criterion="equivalence", margin=0.1),
+        estimator=ICSCMClassifier(margin=0.1),
         make_table=lambda: make_network(1_500, 3),
         why_report="margins in place of levels, drawn as bands",
     ),
     "equivalence_nothing": Case(
-        why="too few rows to show anything within a margin on the odds ratio",
-        estimator=ICSCMClassifier(criterion="equivalence", margin=2.0, margin_on="odds_ratio"),
+        why="too few rows to show anything within a margin",
+        estimator=ICSCMClassifier(margin=0.02),
         make_table=lambda: make_network(150, 3),
     ),
-    "corrected": Case(
-        why="levels corrected for all candidates, with a likelihood-ratio test",
-        estimator=ICSCMClassifier(correction="holm", evidence="cumulative", test="g"),
+    "likelihood_ratio": Case(
+        why="a likelihood-ratio test",
+        estimator=ICSCMClassifier(test="g"),
         make_table=lambda: make_network(600, 2, seed=5),
     ),
     "missing": Case(
@@ -157,9 +152,7 @@ RULE_SETS = {
     ),
     "missing_disjunction": Case(
         why="missing values as a rule of their own",
-        estimator=ICSCMClassifier(
-            model_type="disjunction", missing="separate", p=0.7, min_utility=0.0
-        ),
+        estimator=ICSCMClassifier(model_type="disjunction", p=0.7, min_utility=0.0),
         make_table=lambda: make_admissions(model_type="disjunction", n_causes=3, seed=6),
     ),
     "many_environments": Case(
@@ -187,11 +180,6 @@ RULE_SETS = {
     "one_site": Case(
         why="the same rule, accepted without replication, with the warning",
         estimator=ICSCMClassifier(stop="coverage", **PAPER),
-        make_table=make_lone_device,
-    ),
-    "too_small": Case(
-        why="every candidate is too small",
-        estimator=ICSCMClassifier(min_samples_leaf=700),
         make_table=make_lone_device,
     ),
     "plain": Case(
@@ -266,10 +254,10 @@ ENSEMBLES = {
         make_table=make_sites,
         why_report="errors out of bag, and importances over trees",
     ),
-    "forest_environments": Case(
-        why="trees of invariant rates on resampled environments",
+    "forest_rates": Case(
+        why="trees of invariant rates",
         estimator=InvariantForestClassifier(
-            n_estimators=4, max_leaves=4, resample="environments", invariance="rate", random_state=0
+            n_estimators=4, max_leaves=4, invariance="rate", random_state=0
         ),
         make_table=make_admissions,
     ),

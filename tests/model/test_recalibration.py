@@ -98,7 +98,7 @@ def test_a_learner_is_moved():
     rng = np.random.default_rng(0)
     table, e = rng.normal(size=(600, 2)), rng.integers(0, 3, 600)
     y = rng.random(600) < np.where(table[:, 0] > 0, 0.7, 0.3)
-    forest = InvariantForestClassifier(5, random_state=0).fit(table, y, environments=e)
+    forest = InvariantForestClassifier(n_estimators=5, random_state=0).fit(table, y, environments=e)
     moved = forest.recalibrate(table, rng.random(600) < np.where(table[:, 0] > 0, 0.4, 0.1))
     assert moved.predict_proba(table)[:, 1].mean() == pytest.approx(0.25, abs=0.05)
     assert moved.settings["recalibration"]["slope"] != 1  # 100 rows of each class are there

@@ -79,7 +79,9 @@ def small(monkeypatch):
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_every_method_is_judged_where_it_did_not_learn(small, monkeypatch):
-    few = partial(transfer._fit_ours, partial(InvariantForestClassifier, 3, random_state=0))
+    few = partial(
+        transfer._fit_ours, partial(InvariantForestClassifier, n_estimators=3, random_state=0)
+    )
     monkeypatch.setitem(transfer.METHODS, "invariant forest", few)
     monkeypatch.delitem(transfer.METHODS, "sklearn forest")
     for each in transfer.PEERS:

@@ -128,15 +128,14 @@ def test_nothing_found_says_why_and_what_to_try():
     assert nearest["why"].startswith("the rate of label = 1 differs, from ")
     advice = " ".join(summary["advice"]["suggestions"])
     assert "nearest miss" in advice
-    assert "criterion='equivalence'" in advice
+    assert "margin=0.05" in advice
     assert summary["headline"]["invariance"]["answer"] == "No leaf to test"
 
 
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"criterion": "equivalence"}, "To show equivalence takes"),
-        ({"min_samples_leaf": 1_400}, "min_samples_leaf"),
+        ({"margin": 0.05}, "To show equivalence takes"),
         ({"search": "exhaustive"}, "No column is associated with the label"),
     ],
 )
@@ -217,7 +216,7 @@ def test_models_along_alpha_carry_their_own_errors(simulation):
 
 def test_settings_tell_what_was_chosen(simulation):
     learner = fit(
-        ICSCMClassifier(alpha="auto", feature_weights={"A1": 2.0}),
+        ICSCMClassifier(alpha="auto", min_utility=None),
         simulation.X,
         simulation.y,
         simulation.environments,
@@ -225,9 +224,8 @@ def test_settings_tell_what_was_chosen(simulation):
     settings = {each["name"]: each for each in make_summary(learner)["task"]["settings"]}
     assert set(settings) == set(learner.get_params())
     assert settings["alpha"]["value"] == f"auto ({learner.alpha_:.4g})"
-    assert settings["feature_weights"]["value"] == "given for 1 columns"
     chosen = {name for name, each in settings.items() if not each["is_default"]}
-    assert chosen == {"alpha", "feature_weights"}
+    assert chosen == {"alpha", "min_utility"}
     assert all(each["meaning"] for each in settings.values())
 
 
@@ -456,12 +454,7 @@ def test_the_footer_says_what_decided(simulation):
         return summary["nodes"]["tests_text"], summary
 
     assert "Rejected unless p covered is above 0.05." in explain()[0]
-    told, summary = explain(correction="bonferroni")
-    cutoffs = [scan["cutoff"] for scan in summary["nodes"]["scans"]]
-    assert max(cutoffs) < 0.05
-    assert f"{min(cutoffs):.2g}" in told
-    assert "0.05, corrected (bonferroni)" in told
-    told, summary = explain(criterion="equivalence", margin=0.2)
+    told, summary = explain(margin=0.2)
     assert "Rejected" not in told
     assert "unless shown, at level 0.05, to differ by at most 20 points" in told
     assert "was shown, at level 0.05" in summary["advice"]["shows"][0]
@@ -476,7 +469,7 @@ def advise(learner, *samples):
 
 def test_no_smaller_alpha_where_it_makes_things_worse():
     """Under equivalence a smaller alpha requires more evidence, but it was advised."""
-    told = advise(ICSCMClassifier(criterion="equivalence", margin=0.01), *make_shifted())
+    told = advise(ICSCMClassifier(margin=0.01), *make_shifted())
     assert "smaller alpha" not in told
     assert "a larger alpha" in told
 

@@ -62,8 +62,8 @@ def zoo(sites, tree):
     noise = X[["code"]].assign(code=np.random.default_rng(1).integers(0, 9, len(X)))
     return {
         "effect": tree,
-        "rate": fit(InvariantTreeClassifier("rate"), *make_parents()),
-        "rates that differ": fit(InvariantTreeClassifier("rate"), *sites),
+        "rate": fit(InvariantTreeClassifier(invariance="rate"), *make_parents()),
+        "rates that differ": fit(InvariantTreeClassifier(invariance="rate"), *sites),
         "balanced": fit(InvariantTreeClassifier(probabilities="balanced"), *sites),
         "plain": fit(InvariantTreeClassifier(tolerance=None), *sites),
         "without environments": fit(InvariantTreeClassifier(), X, y),

@@ -123,12 +123,7 @@ def draw_options(rng):
         "alpha": float(rng.choice([0.05, 0.3])),
         "n_candidates": int(rng.choice([2, 8])),
         "max_rules": int(rng.choice([1, 2, 10])),
-        "min_samples_leaf": int(rng.choice([1, 1, 40])),
         "min_replication": float(rng.choice([0.0, 0.25, 0.9])),
-        "conclusion": str(rng.choice(["intersection", "best"])),
-        "weights": [None, [1.0, 1.0, 1.0, 0.0, 2.0, 1.0], [1.0, 3.0, 0.5, 1.0, 1.0, 2.0]][
-            rng.integers(3)
-        ],
     }
 
 
@@ -137,13 +132,11 @@ LEAST = {
     "equivalent": 5,
     "found": 15,
     "set aside": 1,
-    "weighted": 5,
     "bounded": 8,
     "all_rejected": 5,
     "intersection": 8,
     "empty_intersection": 4,
     "nothing_associated": 1,
-    "best": 8,
     "many values": 4,
 }
 
@@ -159,13 +152,10 @@ def test_equals_the_literal_search(model_type, seeds):
         n_environments, n_values = int(rng.integers(2, 5)), int(rng.choice([1, 2, 4, 40]))
         X, y, environments = make_table(rng, n_environments, n_values)
         options = draw_options(rng)
-        weights = options["weights"]
-        own = ("weights", "n_candidates")
-        learner_options = {name: each for name, each in options.items() if name not in own}
+        learner_options = {name: each for name, each in options.items() if name != "n_candidates"}
         learner = ICSCMClassifier(
             search="exhaustive",
             model_type=model_type,
-            feature_weights=weights,
             p=float(rng.choice([1.0, 20.0])),
             **learner_options,
         )
@@ -195,7 +185,6 @@ def test_equals_the_literal_search(model_type, seeds):
             reached["equivalent"] += bool(columns)
         reached["found"] += bool(learner.rules_)
         reached["many values"] += n_values == 40 and bool(learner.rules_)
-        reached["weighted"] += weights is not None and bool(learner.rules_)
         reached["bounded"] += len(screened) > options["max_rules"]
         reached[learner.trace_.stop_reason] += 1
     assert {name: reached[name] for name in LEAST if reached[name] < LEAST[name]} == {}
@@ -234,14 +223,6 @@ def test_a_parent_that_has_a_copy_is_not_lost(in_front):
     assert [step.n_tied for step in learner.trace_.steps] == [2, 1]
 
 
-def test_of_copies_that_weigh_differently_the_heavier_stands_for_both():
-    data = make_conjunction(1_000, 5, random_state=3)
-    data = data._replace(X=data.X.assign(A1_again=data.X["A1"]))
-    learner = fit(data, feature_weights={"A1_again": 2.0})
-    assert learner.features_used_ == ["A1_again", "A2"]
-    assert [str(rule) for rule in learner.equivalent_rules_[0]] == ["A1 > 0"]
-
-
 def test_copies_of_presence_are_joined_too():
     """Columns of bits are stored once for all copies; the result is that of numbers."""
     data = make_conjunction(1_000, 3, random_state=3)
@@ -277,37 +258,6 @@ def test_max_rules_bounds_the_sets():
         pytest.warns(UntestedSetsWarning, match=re.escape(trace.untested)),
     ):
         learner.fit(data.X, data.y, environments=data.environments)
-
-
-def test_weights_choose_among_the_candidates():
-    """Weights other than 0 were ignored without a word."""
-    data = make_conjunction(1_000, 5, random_state=3)
-    weights = {name: 0.001 for name in data.X.columns if name != "A2"}
-    with mock.patch.object(exhaustive, "N_CANDIDATES", 1):
-        strongest = fit(data).trace_.screening[0].rule.feature
-        heavy = fit(data, feature_weights=weights).trace_.screening
-    assert strongest != "A2"
-    assert [each.rule.feature for each in heavy] == ["A2"]
-    plain = {each.rule.feature: each for each in fit(data).trace_.screening}
-    # how strongly it goes with the label is a fact, whatever it weighs
-    assert heavy[0].statistic == plain["A2"].statistic
-    none = fit(data, feature_weights={"A2": 0.0})
-    assert "A2" not in {each.rule.feature for each in none.trace_.screening}
-
-
-@pytest.mark.parametrize("n_rare", [9, 10, 11])
-@pytest.mark.parametrize("is_leaf", [True, False])
-def test_leaf_and_rest_must_have_enough_samples(n_rare, is_leaf):
-    """Which of the two a rule leaves small does not matter; the rest was tested by nothing."""
-    y = np.arange(400) % 2
-    x = np.zeros(400)
-    x[np.flatnonzero(y == (not is_leaf))[:n_rare]] = 1 - 2 * is_leaf
-    learner = ICSCMClassifier(search="exhaustive", min_samples_leaf=10)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IcscmWarning)
-        learner.fit(x[:, np.newaxis], y, environments=np.arange(400) // 2 % 2)
-    # of a rare value on the positive side the rule `x > 0` settles all but these
-    assert len(learner.trace_.screening) == (n_rare >= 10)
 
 
 def fit(data, **parameters):
@@ -401,43 +351,3 @@ def test_needs_far_fewer_samples_than_the_greedy_search():
         n_greedy += set(greedy.features_used_) == set(data.parents)
     assert n_exhaustive >= 0.75 * n_runs
     assert n_greedy <= 0.45 * n_runs
-
-
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
-def test_cumulative_evidence_never_takes_what_was_refused_before():
-    data = make_conjunction(10_000, 20, random_state=5)
-    for evidence in ("step", "cumulative"):
-        learner = ICSCMClassifier(alpha=0.3, stop="coverage", evidence=evidence, **PAPER)
-        learner.fit(data.X, data.y, environments=data.environments)
-        alone = ICSCMClassifier(alpha=0.3, max_rules=1, **PAPER)
-        alone.fit(data.X, data.y, environments=data.environments)
-        first_refused = alone.trace_.steps[0].n_rejected["dependent"]
-        taken = [step.chosen.rule for step in learner.trace_.steps]
-        was_refused = []
-        for rule in taken:
-            above = data.X[rule.feature].to_numpy() > rule.threshold
-            settled = ~above if rule.above else above
-            table = np.array(
-                [
-                    [(settled & (data.y == a) & (data.environments == e)).sum() for e in (0, 1)]
-                    for a in (0, 1)
-                ]
-            )
-            was_refused.append(stats.chi2_contingency(table).pvalue <= 0.3)
-        assert first_refused > 0
-        assert any(was_refused) == (evidence == "step")
-
-
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.TooLittleDataWarning")
-def test_cumulative_evidence_helps_where_the_paper_says_it_should():
-    """At a small alpha the greedy search collects what it refused at first; with memory not."""
-    n_found = {"step": 0, "cumulative": 0}
-    for seed in range(40):
-        data = make_conjunction(10_000, 50, random_state=(7, seed))
-        for evidence in n_found:
-            learner = ICSCMClassifier(alpha=0.001, evidence=evidence, **PAPER)
-            learner.fit(data.X, data.y, environments=data.environments)
-            n_found[evidence] += set(learner.features_used_) == set(data.parents)
-    assert n_found["cumulative"] >= 36
-    assert n_found["step"] < n_found["cumulative"]

@@ -49,7 +49,6 @@ INVARIANT_PARAMETERS = st.fixed_dictionaries(
         "alpha": st.sampled_from([0.01, 0.05, 0.3]),
         "stop": st.sampled_from(["independence", "coverage"]),
         "pruning": st.sampled_from([True, False, "always"]),
-        "min_samples_leaf": st.sampled_from([1, 3]),
         "min_replication": st.sampled_from([0.0, 0.25, 0.5]),
         "min_utility": st.sampled_from([None, 0.0, 2.0, "auto"]),
     }
@@ -59,8 +58,8 @@ CRITERIA = [
     {"test": "g"},
     {"test": "fisher"},
     # wide, since the tables are small
-    {"test": "g", "criterion": "equivalence", "margin": 0.5},
-    {"test": "g", "criterion": "equivalence", "margin": 0.8},
+    {"test": "g", "margin": 0.5},
+    {"test": "g", "margin": 0.8},
 ]
 
 
@@ -111,7 +110,6 @@ def make_polars(columns):
 
 
 @pytest.mark.parametrize("model_type", ["conjunction", "disjunction"])
-@pytest.mark.parametrize("missing", ["candidate", "separate"])
 @settings(max_examples=50, deadline=None)
 @given(
     table=mixed_tables(),
@@ -119,11 +117,11 @@ def make_polars(columns):
     invariant=INVARIANT_PARAMETERS,
     test=st.sampled_from(["chi2", "g", "fisher"]),
 )
-def test_mixed_data_equal_the_literal_learner(missing, model_type, table, shared, invariant, test):
+def test_mixed_data_equal_the_literal_learner(model_type, table, shared, invariant, test):
     """Categories and missing values: the same counts, rules, ties and reasons."""
     frame, rows, y, environments = table
     shared = shared | {"model_type": model_type}
-    options = shared | invariant | {"missing": missing, "test": test}
+    options = shared | invariant | {"test": test}
     if options["min_utility"] == "auto":  # the number of rules is counted on numbers only
         options["min_utility"] = 0.0
     learner = ICSCMClassifier(**options, keep_columns="all")
@@ -151,13 +149,13 @@ def test_equivalence_accepts_only_what_is_shown():
     rng = np.random.default_rng(1)
     X = rng.integers(0, 2, size=(200, 3))
     y, environments = X[:, 0] ^ (rng.random(200) < 0.2), rng.integers(0, 2, 200)
-    few = fit_quietly(ICSCMClassifier(criterion="equivalence", test="g"), X, y, environments)
+    few = fit_quietly(ICSCMClassifier(margin=0.05, test="g"), X, y, environments)
     assert few.rules_ == ()
     assert {each.candidate.verdict.conclusion for each in few.trace_.nearest} == {
         "too little data to tell"
     }
     X, y, environments = (np.repeat(each, 100, axis=0) for each in (X, y, environments))
-    wide = ICSCMClassifier(criterion="equivalence", test="g", margin=0.2)
+    wide = ICSCMClassifier(test="g", margin=0.2)
     many = fit_quietly(wide, X, y, environments)
     assert many.rules_
     assert {step.chosen.verdict.conclusion for step in many.trace_.steps} == {"invariant"}

@@ -100,31 +100,6 @@ def test_a_category_or_a_missing_value_has_no_neighbours():
 
 
 @pytest.mark.parametrize(
-    ("n_parents", "continuous"),
-    [
-        (4, True),
-        (7, False),
-        pytest.param(4, False, marks=pytest.mark.thorough),
-        pytest.param(7, True, marks=pytest.mark.thorough),
-    ],
-)
-def test_the_best_set_holds_all_parents(n_parents, continuous):
-    """Many sets are accepted at 1,000 samples an environment; they share hardly a rule."""
-    n_exact, n_shared, n_runs = 0, 0, 10
-    for seed in range(n_runs):
-        data = make_conjunction(
-            1_000, 10, n_parents=n_parents, continuous=continuous, random_state=seed
-        )
-        learner = ICSCMClassifier(search="exhaustive", conclusion="best", n_jobs=1)
-        fit_quietly(learner, data.X, data.y, data.environments)
-        n_exact += set(learner.features_used_) == set(data.parents)
-        shared = set.intersection(*map(set, learner.accepted_sets_))
-        n_shared += shared == set(data.parents)
-    assert n_exact >= 7
-    assert n_shared <= 2
-
-
-@pytest.mark.parametrize(
     "selector",
     [
         InvariantCausalPrediction(conclusion="best"),
@@ -153,46 +128,13 @@ def test_ties_and_no_accepted_set():
     environments = np.repeat([0, 1], 500)
     y = (rng.random(1000) < 0.3 + 0.4 * environments).astype(int)
     X = np.column_stack([y ^ (rng.random(1000) < 0.3), rng.random(1000)])
-    learner = ICSCMClassifier(search="exhaustive", conclusion="best")
+    learner = ICSCMClassifier(search="exhaustive")
     assert fit_quietly(learner, X, y, environments).trace_.stop_reason == "all_rejected"
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         selector = InvariantCausalPrediction(model="tree", conclusion="best").fit(
             X, y, environments=environments
         )
     assert selector.parents_ is None
-
-
-def test_the_empty_set_may_be_the_best():
-    """The only rule with an association is on a child, whose rate the environment moves."""
-    rng = np.random.default_rng(0)
-    environments = np.repeat([0, 1], 2000)
-    y = rng.integers(0, 2, 4000)
-    child = np.where(rng.random(4000) < 0.3, y, environments)
-    learner = ICSCMClassifier(search="exhaustive", conclusion="best")
-    fit_quietly(learner, child[:, np.newaxis], y, environments)
-    assert learner.trace_.stop_reason == "empty_best"
-    assert learner.rules_ == ()
-    text = learner.report(data_name="d").to_markdown()
-    assert "The set without rules is accepted" in text
-
-
-def test_the_best_set_is_labelled():
-    data = make_conjunction(1_000, 3, n_parents=4, random_state=0)
-    label = "the accepted set of lowest BIC, without a guarantee"
-    for conclusion in ("intersection", "best"):
-        learner = ICSCMClassifier(search="exhaustive", conclusion=conclusion)
-        fit_quietly(learner, data.X, data.y, data.environments)
-        is_best = conclusion == "best"
-        assert (learner.trace_.stop_reason == "best") == is_best
-        assert ("without a guarantee" in learner.trace_.stop_text) == is_best
-        assert ("without a guarantee" in repr(learner.trace_)) == is_best
-        report = learner.report(data_name="d")
-        assert (label in report.to_markdown()) == is_best
-        assert (label in report.to_html()) == is_best
-        frame = learner.trace_.to_frame("sets")
-        accepted = frame[frame["accepted"]].sort_values("bic")
-        if is_best:
-            assert set(accepted["features"].iloc[0]) == set(learner.features_used_)
 
 
 def test_features_beyond_the_limit_are_a_warning():

@@ -33,7 +33,6 @@ LEAST = {
     "equivalent rules": 15,
     "disjunction": 15,
     "refused: dependent": 25,
-    "refused: small": 7,
     "refused: unreplicated": 8,
     "refused: unhelpful": 15,
     "stop: covered": 3,
@@ -69,7 +68,7 @@ def plant(rng):
 
 
 def draw_options(rng):
-    options = {
+    return {
         "p": rng.choice([0.1, 0.5, 1.0, 1.0, 2.5]).item(),
         "model_type": str(rng.choice(["conjunction", "disjunction"])),
         "max_rules": int(rng.choice([1, 2, 10], p=[0.15, 0.15, 0.7])),
@@ -77,14 +76,11 @@ def draw_options(rng):
         "alpha": float(rng.choice([0.01, 0.05, 0.3])),
         "test": str(rng.choice(["chi2", "g", "fisher"], p=[0.45, 0.45, 0.1])),
         "stop": str(rng.choice(["independence", "coverage"], p=[0.7, 0.3])),
-        "pruning": [True, "always", False][rng.choice(3, p=[0.65, 0.25, 0.1])],
-        "margin": 0.6,
+        "pruning": [True, "always", False][rng.choice(3, p=[0.6, 0.3, 0.1])],
+        "margin": [None, 0.6][rng.choice(2, p=[0.75, 0.25])],
         "min_replication": float(rng.choice([0.0, 0.25, 0.9], p=[0.4, 0.5, 0.1])),
         "min_utility": [None, 0.0, 3.5][rng.choice(3, p=[0.5, 0.4, 0.1])],
-        "min_samples_leaf": int(rng.choice([1, 3, 10])),
     }
-    kinds = [{}, {}, {}, {"criterion": "equivalence"}]
-    return options | kinds[rng.integers(len(kinds))]
 
 
 def list_in_any_order(rng, blocks_seen):
@@ -110,7 +106,7 @@ def note(reached, fitted, blocks):
     reached["several blocks"] += len(blocks) > 1
     reached["disjunction"] += fitted.model_type == "disjunction" and bool(columns)
     reached[f"stop: {trace.stop_reason}"] += 1
-    reached["equivalence"] += fitted.criterion == "equivalence" and bool(columns)
+    reached["equivalence"] += fitted.margin is not None and bool(columns)
     looks = [*trace.steps, trace.last_scan]
     reached["set aside"] += trace.discarded is not None
     if trace.pruned is not None:

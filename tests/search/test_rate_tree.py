@@ -1,5 +1,6 @@
 """Trees of invariant rates: the one found from counts is the one found row by row."""
 
+import math
 import warnings
 from collections import Counter
 
@@ -71,9 +72,8 @@ def draw_options(rng):
     return {
         "tolerance": float(rng.choice([0.005, 0.05, 1.0])),
         "max_leaves": int(rng.choice([1, 2, 8, 16])),
-        "min_samples_leaf": int(rng.choice([1, 5])),
+        "min_samples_leaf": float(rng.choice([0, 0.05])),
         "max_thresholds": int(rng.choice([2, 4])),
-        "missing": str(rng.choice(["candidate", "separate"])),
     }
 
 
@@ -81,19 +81,19 @@ def draw_options(rng):
 FOUND_WITH = [
     *("tolerance=0.005", "tolerance=0.05", "tolerance=1.0"),
     *("max_leaves=2", "max_leaves=8", "max_leaves=16"),
-    *("min_samples_leaf=1", "min_samples_leaf=5"),
+    *("min_samples_leaf=0.0", "min_samples_leaf=0.05"),
     *("max_thresholds=2", "max_thresholds=4"),
-    *("missing=candidate", "missing=separate"),
 ]
 
 
 def find_both(columns, labels, place, weights, options):
     frame = pd.DataFrame({f"f{j}": pd.Series(values) for j, values in enumerate(columns)})
-    learner = InvariantTreeClassifier("rate", **options, keep_columns="all", n_jobs=1)
-    fitted = fit_quietly(learner, frame, labels, place, frequency_weight=weights)
+    learner = InvariantTreeClassifier(invariance="rate", **options, keep_columns="all", n_jobs=1)
     rows = np.repeat(np.arange(len(labels)), 1 if weights is None else weights)
+    fitted = fit_quietly(learner, frame.iloc[rows], labels[rows], place[rows])
     cells = [list(row) for row in zip(*columns, strict=True)]
-    slow = {**options, "n_least": options["min_samples_leaf"]}
+    n_least = max(1, math.ceil(options["min_samples_leaf"] * len(rows)))
+    slow = {**options, "n_least": n_least, "missing": "candidate"}
     del slow["min_samples_leaf"]
     taken = [cells[i] for i in rows], labels[rows].tolist(), place[rows].tolist()
     return fitted, SlowRates(*taken, **slow)
@@ -183,7 +183,9 @@ def paper():
 
 def find_tree(data, X=None, **options):
     X = data.X if X is None else X
-    return fit_quietly(InvariantTreeClassifier("rate", **options), X, data.y, data.environments)
+    return fit_quietly(
+        InvariantTreeClassifier(invariance="rate", **options), X, data.y, data.environments
+    )
 
 
 def test_the_parents_are_used_and_the_child_is_banned(paper):
@@ -220,7 +222,7 @@ def test_a_feature_that_brings_next_to_nothing_is_idle():
     little = rng.random(20_000) < 0.5
     label = np.where(first & second, 0.9 + 0.06 * little, 0.05) > rng.random(20_000)
     frame = pd.DataFrame({"A1": first, "A2": second, "little": little}).astype(float)
-    tree = fit_quietly(InvariantTreeClassifier("rate"), frame, label, place)
+    tree = fit_quietly(InvariantTreeClassifier(invariance="rate"), frame, label, place)
     assert tree.features_used_ == ["A1", "A2"]
     looks = (*tree.trace_.splits, *tree.trace_.leaves)
     refused = {(e.candidate.rule.feature, e.reason) for look in looks for e in look.best_rejected}
@@ -230,7 +232,9 @@ def test_a_feature_that_brings_next_to_nothing_is_idle():
 def test_without_tolerance_or_environments_the_tree_is_plain(paper):
     for options, environments in (({"tolerance": None}, paper.environments), ({}, None)):
         trees = [
-            fit_quietly(InvariantTreeClassifier(kind, **options), paper.X, paper.y, environments)
+            fit_quietly(
+                InvariantTreeClassifier(invariance=kind, **options), paper.X, paper.y, environments
+            )
             for kind in ("rate", "effect")
         ]
         assert trees[0].model_ == trees[1].model_
@@ -251,7 +255,7 @@ def test_no_tree_of_invariant_rates_is_said_aloud():
     place = rng.integers(0, 3, 3000)
     x = rng.random(3000) < 0.2 + 0.3 * place
     y = rng.random(3000) < 0.1 + 0.5 * x + 0.1 * place
-    learner = InvariantTreeClassifier("rate", keep_columns="all")
+    learner = InvariantTreeClassifier(invariance="rate", keep_columns="all")
     with pytest.warns(NotInvariantWarning, match=r"amount to .*% of .*tolerance is 0.5%"):
         learner.fit(x.reshape(-1, 1), y, environments=place)
     assert learner.trace_.notes == (learner.trace_.describe_excess(),)
@@ -263,13 +267,13 @@ def test_no_tree_of_invariant_rates_is_said_aloud():
 def test_order_of_rows_and_threads_do_not_matter(paper):
     order = np.random.default_rng(0).permutation(len(paper.y))
     trees = [find_tree(paper, n_jobs=n_jobs) for n_jobs in (1, 2)]
-    shuffled = InvariantTreeClassifier("rate")
+    shuffled = InvariantTreeClassifier(invariance="rate")
     fit_quietly(shuffled, paper.X.iloc[order], paper.y[order], paper.environments[order])
     assert trees[0].trace_ == trees[1].trace_ == shuffled.trace_
 
 
 def test_a_forest_is_grown_without_the_banned_features(paper):
-    forest = InvariantForestClassifier(8, "rate", random_state=0)
+    forest = InvariantForestClassifier(n_estimators=8, invariance="rate", random_state=0)
     fit_quietly(forest, paper.X, paper.y, paper.environments)
     assert forest.trace_.tried[-1].banned == ("C1",)
     assert {"A1"} <= set(forest.features_used_) <= {*paper.X.columns} - {"C1"}
@@ -282,12 +286,12 @@ def test_files_dask_and_bits_give_the_same_tree(paper, tmp_path):
     assert wanted.features_used_ == ["A1", "A2"]
     everything = data.X.assign(y=data.y, e=data.environments)
     everything.to_parquet(tmp_path / "table.parquet")
-    from_file = InvariantTreeClassifier("rate")
+    from_file = InvariantTreeClassifier(invariance="rate")
     lazy = dd.from_pandas(everything, npartitions=3)
     with warnings.catch_warnings(), dask.config.set(scheduler="synchronous"):
         warnings.simplefilter("ignore")
         from_file.fit_dataset(tmp_path / "table.parquet", target="y", environments="e")
-        from_dask = InvariantTreeClassifier("rate")
+        from_dask = InvariantTreeClassifier(invariance="rate")
         from_dask.fit(lazy[[*data.X]], lazy["y"], environments=lazy["e"])
     assert from_file.model_ == from_dask.model_ == wanted.model_
     pack_matrix(data.X.to_numpy() > 0, tmp_path / "x.bits", names=[*data.X])
@@ -297,6 +301,6 @@ def test_files_dask_and_bits_give_the_same_tree(paper, tmp_path):
     bits = open_bits(tmp_path / "x.bits", labels, target="y", environments="e")
     with warnings.catch_warnings(), bits:
         warnings.simplefilter("ignore", IcscmWarning)
-        from_bits = InvariantTreeClassifier("rate").fit_counts(bits)
+        from_bits = InvariantTreeClassifier(invariance="rate").fit_counts(bits)
     assert from_bits.features_used_ == wanted.features_used_
     assert from_bits.model_.leaves == wanted.model_.leaves

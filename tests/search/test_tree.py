@@ -1,5 +1,6 @@
 """The tree found from counts is the one grown row by row, for the same reasons."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -64,9 +65,8 @@ NAMES = "deviance_explained", "heterogeneity", "heterogeneity_share", "log_odds_
 LEARNED_WITH = {
     *("tolerance=0.01", "tolerance=0.1", "tolerance=None"),
     *("max_leaves=2", "max_leaves=3", "max_leaves=6", "max_leaves=16"),
-    *("min_samples_leaf=1", "min_samples_leaf=5", "min_samples_leaf=20"),
+    *("min_samples_leaf=0.0", "min_samples_leaf=0.05", "min_samples_leaf=0.2"),
     *("max_thresholds=2", "max_thresholds=4"),
-    *("missing=candidate", "missing=separate"),
 }
 
 
@@ -74,9 +74,8 @@ def draw_options(rng):
     return {
         "tolerance": [0.01, 0.01, 0.1, None][rng.integers(4)],
         "max_leaves": int(rng.choice([1, 2, 3, 6, 16])),
-        "min_samples_leaf": int(rng.choice([1, 5, 20])),
+        "min_samples_leaf": float(rng.choice([0, 0.05, 0.2])),
         "max_thresholds": int(rng.choice([2, 4])),
-        "missing": str(rng.choice(["candidate", "separate"])),
     }
 
 
@@ -84,10 +83,16 @@ def grow_both(columns, labels, place, weights, options):
     frame = pd.DataFrame({f"f{j}": pd.Series(values) for j, values in enumerate(columns)})
     environments = place if place.max() else None
     learner = InvariantTreeClassifier(**options, keep_columns="all", n_jobs=1)
-    fitted = fit_quietly(learner, frame, labels, environments, frequency_weight=weights)
     rows = np.repeat(np.arange(len(labels)), 1 if weights is None else weights)
+    fitted = fit_quietly(
+        learner,
+        frame.iloc[rows],
+        labels[rows],
+        None if environments is None else environments[rows],
+    )
     cells = [list(row) for row in zip(*columns, strict=True)]
-    slow = {**options, "n_least": options["min_samples_leaf"]}
+    n_least = max(1, math.ceil(options["min_samples_leaf"] * len(rows)))
+    slow = {**options, "n_least": n_least, "missing": "candidate"}
     del slow["min_samples_leaf"]
     slow["tolerance"] = None if environments is None else options["tolerance"]
     taken = [cells[i] for i in rows], labels[rows].tolist(), place[rows].tolist()

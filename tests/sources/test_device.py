@@ -200,14 +200,10 @@ def test_weights_and_missing_values_on_the_card(stand_in):
     X[:20, 1] = np.nan
     weights = np.random.default_rng(0).integers(0, 3, len(X))
     found = [
-        ICSCMClassifier(device=device).fit(
-            X, y, environments=environments, frequency_weight=weights
-        )
+        ICSCMClassifier(device=device).fit(X, y, environments=environments, sample_weight=weights)
         for device in ("cpu", "cuda")
     ]
     assert found[0].trace_ == found[1].trace_
-    with pytest.raises(IcscmError, match="missing values in column 1"):
-        ICSCMClassifier(device="cuda", missing="error").fit(X, y, environments=environments)
     X[3, 2] = np.inf
     with pytest.raises(IcscmError, match="contains infinity in column 2"):
         ICSCMClassifier(device="cuda").fit(X, y, environments=environments)

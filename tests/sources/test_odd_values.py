@@ -45,19 +45,3 @@ def test_a_single_infinity_anywhere_is_refused(n_rows, kind, value):
     for own in (X, np.asfortranarray(X)):
         with pytest.raises(IcscmError, match="X contains infinity in column 0; fill in or drop"):
             ICSCMClassifier().fit(own, y, environments=e)
-
-
-@pytest.mark.parametrize("n_rows", N_ROWS.values(), ids=N_ROWS)
-def test_missing_values_are_refused_where_asked(n_rows):
-    X, y, e = make_table(n_rows, "few values")
-    X[n_rows // 2 + 1, 2] = np.nan
-    with pytest.raises(IcscmError, match="NaN or other missing values in column 2"):
-        ICSCMClassifier(missing="error").fit(X, y, environments=e)
-
-
-def test_columns_left_out_are_looked_at_too():
-    pandas = pytest.importorskip("pandas")
-    X, y, e = make_table(500, "few values")
-    frame = pandas.DataFrame(X, columns=list("abc")).assign(empty=np.nan)
-    with pytest.raises(IcscmError, match="missing values in column 'empty'"):
-        ICSCMClassifier(missing="error").fit(frame, y, environments=e)

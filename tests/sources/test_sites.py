@@ -80,7 +80,7 @@ def make_sites(frame, ill, hospital, agreement):
     "learner",
     [
         ICSCMClassifier(),
-        ICSCMClassifier(model_type="disjunction", stop="coverage", missing="separate", **PAPER),
+        ICSCMClassifier(model_type="disjunction", stop="coverage", **PAPER),
         ICSCMClassifier(search="exhaustive"),
         SCMClassifier(),
     ],

@@ -146,14 +146,6 @@ def test_layouts_and_types_of_arrays():
     )
 
 
-def test_weights_are_repeated_rows():
-    X, y, place = make_arrays()
-    weights = np.random.default_rng(0).integers(0, 4, len(y))
-    found = InvariantTreeClassifier().fit(X, y, environments=place, frequency_weight=weights)
-    repeated = [np.repeat(each, weights, axis=0) for each in (X, y, place)]
-    assert_same(found, InvariantTreeClassifier().fit(*repeated[:2], environments=repeated[2]))
-
-
 def test_the_order_of_environments_does_not_matter(frame, expected):
     """Other names in another order: the counts move, and what is found stays."""
     X, y, sites = split_frame(frame)

@@ -34,7 +34,7 @@ from icscm.tables.columns import (
     read_numbers,
 )
 from icscm.tables.errors import name_columns
-from icscm.tables.labels import check_labels, encode_environments, find_counted_rows
+from icscm.tables.labels import check_labels, encode_environments
 from icscm.tables.parsing import read_table
 
 N = 400
@@ -170,12 +170,6 @@ def test_labels_and_environments_are_refused_in_the_same_words():
         encode_environments(pl.DataFrame({"a": [1]}), 1)
     with pytest.raises(IcscmError, match="environments must hold one label per row, got int"):
         encode_environments(3, 1)
-
-
-def test_weights_that_are_no_numbers():
-    for wrong in (["a", "b"], [None, {}], ["1", "2"]):
-        with pytest.raises(IcscmError, match="frequency_weight must hold whole numbers"):
-            find_counted_rows(np.array(wrong, dtype=object if None in wrong else None), 2)
 
 
 def test_free_memory_is_asked_for(monkeypatch):

@@ -156,7 +156,7 @@ def test_candidates_are_what_their_names_say():
         "icscm": ICSCMClassifier(**shared),
         "icscm-balanced": ICSCMClassifier(**shared, p="balanced"),
         "icscm-exhaustive": ICSCMClassifier(**shared, search="exhaustive"),
-        "icscm-equivalence": ICSCMClassifier(**shared, criterion="equivalence"),
+        "icscm-equivalence": ICSCMClassifier(**shared, margin=0.05),
     }
     disjunctions = {
         f"{name}-or": clone(learner).set_params(model_type="disjunction")
@@ -411,7 +411,7 @@ def test_dates_are_nobodys_business():
 def test_trees_and_forests_among_the_candidates(data):
     own = {
         "tree": InvariantTreeClassifier(),
-        "forest": InvariantForestClassifier(5, random_state=0),
+        "forest": InvariantForestClassifier(n_estimators=5, random_state=0),
     }
     found = compare(*data[:2], environments=data[2], candidates=own, n_folds=2)
     assert [each.kind for each in found.candidates] == ["baseline", "trees", "trees"]

@@ -59,7 +59,9 @@ def test_a_mark_of_the_environment_is_not_important():
 
 def test_any_table_and_any_names_of_environments(data):
     X, y, places = data[:3]
-    learner = InvariantForestClassifier(5, random_state=0).fit(X, y, environments=places)
+    learner = InvariantForestClassifier(n_estimators=5, random_state=0).fit(
+        X, y, environments=places
+    )
     wanted = permutation_importance(learner, X, y, environments=places, n_repeats=2).pooled
     others = [X.set_index(np.arange(len(X))[::-1]), pl.from_pandas(X), pa.Table.from_pandas(X)]
     for table in others:

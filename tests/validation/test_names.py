@@ -66,7 +66,7 @@ def test_draws_do_not_depend_on_names(places, groups):
 
 
 def fit_forest(environments, **parameters):
-    forest = InvariantForestClassifier(2, random_state=0, **parameters)
+    forest = InvariantForestClassifier(n_estimators=2, random_state=0, **parameters)
     forest.fit(X, Y, environments=environments)
     importance = permutation_importance(forest, X, Y, environments=environments, n_repeats=1)
     return [*forest.predict_proba(X)[:, 1], *importance.pooled.ravel()]
@@ -74,7 +74,6 @@ def fit_forest(environments, **parameters):
 
 LEARNERS = {
     "forest": fit_forest,
-    "forest of environments": lambda e: fit_forest(e, resample="environments"),
     "halves": lambda e: (
         InvariantCausalPrediction(model="tree", random_state=0).fit(X, Y, environments=e).p_values_
     ),

@@ -27,7 +27,7 @@ LEARNERS = {
     "greedy": ICSCMClassifier(),
     "exhaustive": ICSCMClassifier(search="exhaustive"),
     "disjunction": ICSCMClassifier(model_type="disjunction", stop="coverage", test="g"),
-    "equivalence": ICSCMClassifier(criterion="equivalence", margin=0.1),
+    "equivalence": ICSCMClassifier(margin=0.1),
 }
 
 

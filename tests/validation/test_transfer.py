@@ -371,7 +371,7 @@ def test_the_report_leads_with_environments_left_out(make, data):
 KINDS = [
     ICSCMClassifier(),
     InvariantTreeClassifier(max_leaves=4),
-    InvariantForestClassifier(5, random_state=0),
+    InvariantForestClassifier(n_estimators=5, random_state=0),
     pytest.param(InvariantScoreClassifier(max_terms=3, random_state=0), marks=pytest.mark.thorough),
 ]
 

@@ -212,7 +212,10 @@ def test_any_kind_of_frame(kind):
 def test_trees_and_forests_are_chosen_too(folds):
     """Ties are broken by p, which trees do not have: the search failed with an AttributeError."""
     data = make_conjunction(500, n_environments=4, random_state=1)
-    for learner in (InvariantTreeClassifier(), InvariantForestClassifier(3, random_state=0)):
+    for learner in (
+        InvariantTreeClassifier(),
+        InvariantForestClassifier(n_estimators=3, random_state=0),
+    ):
         found = grid_search(
             learner, *data[:2], environments=data[2], grid={"max_leaves": [1, 4]}, folds=folds
         )

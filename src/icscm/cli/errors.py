@@ -35,10 +35,10 @@ _STOPPED_BY_SIGNAL = 128
 def name_option(parameter: Parameter) -> str:
     """A parameter as the option that sets it.
 
-    >>> name_option(Parameter("missing", "candidate")), name_option(Parameter("keep_columns"))
-    ('--missing candidate', '--keep-columns')
-    >>> name_option(Parameter("correction", None)), name_option(Parameter("force", True))
-    ('--correction none', '--force')
+    >>> name_option(Parameter("search", "greedy")), name_option(Parameter("keep_columns"))
+    ('--search greedy', '--keep-columns')
+    >>> name_option(Parameter("margin", None)), name_option(Parameter("force", True))
+    ('--margin none', '--force')
     """
     name, value = parameter
     option = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")

@@ -75,8 +75,6 @@ def make_learner(ctx: click.Context, options: Options, *, is_on_dask: bool) -> B
     if model.is_rule and not is_on_dask:
         is_searched = any("model_type=" in text for text in options["cv"])
         settings.setdefault("model_type", "conjunction" if is_searched else "auto")
-    if settings.get("margin_on") == "odds_ratio":
-        settings.setdefault("margin", 1.5)
 
     learner: BaseRuleClassifier = getattr(icscm, model.class_name)(**settings)
     learner.prepare()

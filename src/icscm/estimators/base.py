@@ -1,8 +1,6 @@
 """The base of all learners: samples made countable, fitted state out, predictions from a model."""
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -45,7 +43,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
 
     tests_invariance: ClassVar[bool] = False
 
-    missing: str
+    #: how rules treat missing values; see `icscm.search.settings`
+    missing: ClassVar[str] = "candidate"
     if not TYPE_CHECKING:  # or mypy would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
@@ -63,7 +62,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         environments: Any = None,
         groups: Any = None,
         sample_weight: Any = None,
-        frequency_weight: Any = None,
     ) -> Self:
         """Learn from a table, its labels and the environment of each row.
 
@@ -82,8 +80,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         groups : array-like of shape (n_samples,), str or list of str, optional
             Rows that belong together, such as the visits of a patient or the genomes of a lineage:
             a label per row, or the name of a column. Tests are corrected for their similarity.
-        frequency_weight : array-like of shape (n_samples,), optional
-            Number of samples that each row stands for: whole numbers, equivalent to repeated rows.
 
         Returns
         -------
@@ -106,7 +102,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             environments=environments,
             groups=groups,
             sample_weight=sample_weight,
-            frequency_weight=frequency_weight,
             preparation=config,
         )
         with countable:
@@ -215,8 +210,12 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         """
         check_parameters(self)
         self._check_together()
-        own = {each.name: getattr(self, each.name) for each in fields(BinningConfig)}
-        return BinningConfig(**own)
+        return BinningConfig(
+            max_thresholds=self.max_thresholds,
+            keep_columns=self.keep_columns,
+            n_jobs=self.n_jobs,
+            device=self.device,
+        )
 
     def _check_together(self) -> None:
         """Raise for parameters that contradict each other."""
@@ -355,7 +354,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             self.rules_,
             partial(validate_data, self, reset=False),
             getattr(self, "feature_names_in_", None),
-            allow_missing=self.missing != "error",
+            allow_missing=True,
         )
 
     @property
@@ -367,13 +366,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
     def features_used_(self) -> list[str | int]:
         """The features in the model: names where X had names, positions otherwise."""
         return list(dict.fromkeys(rule.feature for rule in self.rules_))
-
-    @property
-    def left_out_(self) -> dict[str | int, str]:
-        """Deprecated: use `dropped_columns_`."""
-        message = "left_out_ will be removed: use dropped_columns_"
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        return self.dropped_columns_
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model as a JSON file that `icscm.load` reads.
@@ -409,7 +401,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = self.missing != "error"
         accepted = tags.input_tags
-        accepted.categorical = accepted.string = accepted.sparse = True
+        accepted.allow_nan = accepted.categorical = accepted.string = accepted.sparse = True
         return tags

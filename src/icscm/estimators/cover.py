@@ -1,12 +1,12 @@
 """The learners of conjunctions and disjunctions."""
 
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from math import ceil
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from icscm import exceptions
+from icscm._changes import reject_removed_options
 from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
 from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
@@ -15,7 +15,7 @@ from icscm.formatting import count, shorten_list
 from icscm.model.rules import Rule
 from icscm.model.splits import CHAINS
 from icscm.model.tree import Tree
-from icscm.parameters import check_weights, document_parameters
+from icscm.parameters import document_parameters
 from icscm.search.columns import average_design
 from icscm.search.exhaustive import N_CANDIDATES, choose_alpha
 from icscm.search.records import STOP_REASONS
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 @document_parameters
-@dataclass(eq=False, repr=False)
+@reject_removed_options
+@dataclass(eq=False, repr=False, kw_only=True)
 class SCMClassifier(BaseRuleClassifier):
     """Set Covering Machine: a short conjunction or disjunction of simple rules (Algorithm 1).
 
@@ -79,36 +80,42 @@ class SCMClassifier(BaseRuleClassifier):
     model_type: str = "conjunction"
     max_rules: int = 10
     max_thresholds: int | None = 50
-    feature_weights: Any = None
     n_jobs: int | None = None
-    _: KW_ONLY
-    missing: str = "candidate"
     keep_columns: Any = None
     device: str = "cpu"
 
     def _make_settings(self, countable: Countable[Any]) -> Settings:
         if self.model_type != "auto":
             return self._make_shaped(countable, self.model_type)
-        if (known := vars(self).get("shape_")) is None and countable.source.rows is None:
+
+        known_shape = vars(self).get("shape_")
+        if known_shape is not None:
+            return self._make_shaped(countable, known_shape.chosen)
+        if countable.source.rows is None:
             auto = Parameter("model_type", "auto")
             raise IcscmError(auto, " holds out rows, which is not possible here; choose a shape")
-        return self._make_shaped(countable, "conjunction" if known is None else known.chosen)
+        return self._make_shaped(countable, "conjunction")
 
     def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
         """The settings of a conjunction or a disjunction."""
-        p = self.p
-        if isinstance(p, str):  # "balanced"
-            negative, positive = countable.source.count_rows().sum(axis=1).tolist()
-            p = negative / positive
-            p = 1.0 / p if shape == "disjunction" else p
-        weights = check_weights(self.feature_weights, countable.n_features, countable.names)
         return Settings(
-            p=float(p),
+            p=self._compute_cost_ratio(countable, shape),
             model_type=shape,
             max_rules=self.max_rules,
-            feature_weights=weights,
             missing=self.missing,
         )
+
+    def _compute_cost_ratio(self, countable: Countable[Any], shape: str) -> float:
+        """The number p; "balanced" gives both classes the same total weight.
+
+        A disjunction is learned as a conjunction on the inverted outcome, so that its ratio is the
+        inverse.
+        """
+        if not isinstance(self.p, str):
+            return float(self.p)
+        n_negative, n_positive = countable.source.count_rows().sum(axis=1).tolist()
+        ratio: float = n_negative / n_positive
+        return 1.0 / ratio if shape == "disjunction" else ratio
 
     def _learn(self, countable: Countable[Any]) -> None:
         settings = self._make_settings(countable)
@@ -152,7 +159,8 @@ class SCMClassifier(BaseRuleClassifier):
 
 
 @document_parameters
-@dataclass(eq=False, repr=False)
+@reject_removed_options
+@dataclass(eq=False, repr=False, kw_only=True)
 class ICSCMClassifier(SCMClassifier):
     """Invariant Causal Set Covering Machine: rules that hold in every environment (Algorithm 2).
 
@@ -205,53 +213,59 @@ class ICSCMClassifier(SCMClassifier):
     test: str | IndependenceTest = "chi2"
     stop: str = "independence"
     pruning: bool | str = True
-    min_samples_leaf: int = 1
     min_replication: float = 0.25
     min_utility: float | str | None = "auto"
     search: str = "greedy"
-    evidence: str = "step"
-    criterion: str = "pvalue"
-    margin: float = DEFAULT_MARGIN
-    margin_on: str = "rate"
-    correction: str | None = None
-    conclusion: str = "intersection"
+    margin: float | None = None
 
     def _check_together(self) -> None:
         make_test(self.test)
-        criterion, correction = self.criterion, Parameter("correction")
-        if self.correction is not None and criterion == "equivalence":
-            reason = " adjusts p-values, which ", Parameter("criterion", criterion), " does not use"
-            raise IcscmError(correction, *reason, "; leave ", Parameter("correction", None))
-        is_ratio = self.margin_on == "odds_ratio"
-        if is_ratio != (self.margin > 1):
-            wanted = "greater than 1, such as 1.5" if is_ratio else "below 1, such as 0.05"
-            names = Parameter("margin_on", self.margin_on), " ", Parameter("margin")
-            raise IcscmError("with ", *names, f" must be {wanted}; got {self.margin!r}")
 
     def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
-        clusters = countable.source.clusters
-        unit = 1.0 if clusters is None else clusters.unit
-        n_least = self.min_samples_leaf
-        n_least = n_least if n_least == 1 else ceil(unit * n_least)
         plain = super()._make_shaped(countable, shape)
         if not countable.has_environments:
-            return replace(plain, min_samples_leaf=n_least)
+            return plain
         check_several(countable.source.environments)
-        alpha = self.alpha
-        if isinstance(alpha, str):  # "auto"
-            alpha = choose_alpha(int(countable.source.count_rows().sum() / unit))
-        own: dict[str, Any] = {e.name: getattr(self, e.name, None) for e in fields(plain)}
-        own |= {"p": plain.p, "feature_weights": plain.feature_weights, "model_type": shape}
-        own |= {"alpha": float(alpha), "test": make_test(self.test), "min_evidence": 0.0}
-        own |= {"min_samples_leaf": n_least}
-        if isinstance(self.min_utility, str):  # "auto"
-            n_bins = countable.source.columns.count_bins(np.arange(countable.n_features))
-            evidence = find_least_evidence(2 * int((n_bins - 1).sum()))
-            own |= {"min_utility": 0.0}
-            own["min_evidence"] = average_design(countable.source) * evidence
-        elif self.min_utility is not None:
-            own["min_utility"] = unit * self.min_utility
-        return Settings(**own)
+
+        # rows that are repeated for their weights stand for fewer rows of the table
+        clusters = countable.source.clusters
+        rows_of_unit = 1.0 if clusters is None else clusters.unit
+        min_utility, min_evidence = self._bound_utility(countable, rows_of_unit)
+        return replace(
+            plain,
+            alpha=self._choose_alpha(countable, rows_of_unit),
+            test=make_test(self.test),
+            stop=self.stop,
+            pruning=self.pruning,
+            min_replication=self.min_replication,
+            min_utility=min_utility,
+            min_evidence=min_evidence,
+            search=self.search,
+            criterion="pvalue" if self.margin is None else "equivalence",
+            margin=DEFAULT_MARGIN if self.margin is None else float(self.margin),
+        )
+
+    def _choose_alpha(self, countable: Countable[Any], rows_of_unit: float) -> float:
+        """The level; "auto" is chosen by the number of rows."""
+        if not isinstance(self.alpha, str):
+            return float(self.alpha)
+        return choose_alpha(int(countable.source.count_rows().sum() / rows_of_unit))
+
+    def _bound_utility(
+        self, countable: Countable[Any], rows_of_unit: float
+    ) -> tuple[float | None, float]:
+        """The least utility of a rule, and the least evidence that it beats chance.
+
+        With "auto" a rule must be better than the best of all candidates would be by chance: two
+        rules for each threshold of each column.
+        """
+        if self.min_utility is None:
+            return None, 0.0
+        if not isinstance(self.min_utility, str):
+            return rows_of_unit * self.min_utility, 0.0
+        n_bins = countable.source.columns.count_bins(np.arange(countable.n_features))
+        n_candidates = 2 * int((n_bins - 1).sum())
+        return 0.0, average_design(countable.source) * find_least_evidence(n_candidates)
 
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
         lost = "nothing can be tested for invariance: this is a plain set covering machine"
@@ -289,7 +303,7 @@ class ICSCMClassifier(SCMClassifier):
     def _may_be_blind(self) -> bool:
         """Whether a leaf may be too small for a verdict; much faster than the verdicts."""
         level = self.trace_.alpha
-        if level is None or self.correction is not None or "verdicts" in vars(self.trace_):
+        if level is None or "verdicts" in vars(self.trace_):
             return level is not None
         found = compute_minimum_detectable_difference(np.array(self.model_.leaves), level)
         return not (found <= BLIND_DIFFERENCE).all()
@@ -315,7 +329,7 @@ class ICSCMClassifier(SCMClassifier):
             warn(
                 "Too little data to tell whether the label is invariant in the leaf of "
                 f"{shorten_list(blind)}: even a difference of {BLIND_DIFFERENCE:.0%} "
-                "between rates would likely not be detected. See verdicts_; min_samples_leaf or "
-                "criterion='equivalence' reject such rules.",
+                "between rates would likely not be detected. See verdicts_; a margin rejects such "
+                "rules.",
                 exceptions.TooLittleDataWarning,
             )

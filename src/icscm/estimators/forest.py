@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icscm._changes import reject_removed_options
 from icscm._lazy import special
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import BaseTreeClassifier
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 @document_parameters
-@dataclass(eq=False, repr=False)
+@reject_removed_options
+@dataclass(eq=False, repr=False, kw_only=True)
 class InvariantForestClassifier(BaseTreeClassifier):
     """A forest of trees of invariant columns, which predicts by their mean, calibrated.
 
@@ -50,7 +52,6 @@ class InvariantForestClassifier(BaseTreeClassifier):
     out_of_bag_ : DataFrame
         A row for all samples, the first, and one for each environment: samples that some tree was
         not grown on, and the accuracy, AUC and Brier score of those trees, calibrated, on them.
-        With `resample="environments"` these trees were grown without the environment.
     classes_, environments_, n_features_in_, feature_names_in_, feature_types_, levels_,
     dropped_columns_
         As in `InvariantTreeClassifier`.
@@ -76,11 +77,9 @@ class InvariantForestClassifier(BaseTreeClassifier):
     max_leaves: int = 64
     min_samples_leaf: float = 0.005
     max_features: float = 0.6
-    resample: str = "rows"
     max_thresholds: int | None = 50
     probabilities: str = "pooled"
     n_jobs: int | None = None
-    missing: str = "candidate"
     keep_columns: Any = None
     random_state: Any = None
     device: str = "cpu"
@@ -93,11 +92,6 @@ class InvariantForestClassifier(BaseTreeClassifier):
                 "a forest draws rows, which is not possible with these samples; fit it on a table "
                 "in memory or with fit_dataset, or use InvariantTreeClassifier"
             )
-        if self.resample == "environments" and len(source.environments) < 3:
-            raise IcscmError(
-                "resample='environments' needs at least 3 environments, since two are drawn; "
-                f"got {len(source.environments)}: use resample='rows'"
-            )
         tree = self._make_settings(countable)
         self._warn_of_environments(countable)
         self.tolerance_ = tree.tolerance
@@ -105,7 +99,6 @@ class InvariantForestClassifier(BaseTreeClassifier):
             tree,
             n_trees=self.n_estimators,
             max_features=float(self.max_features),
-            resample=self.resample,
             seed=draw_seed(self.random_state),
             n_threads=count_threads(self.n_jobs),
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from icscm._changes import reject_removed_options
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import FloatArray
 from icscm.engine.counts import Cut
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 
 @document_parameters
-@dataclass(eq=False, repr=False)
+@reject_removed_options
+@dataclass(eq=False, repr=False, kw_only=True)
 class InvariantScoreClassifier(BaseRuleClassifier):
     """A points score: whole points for the values of a few columns, and a risk for each total.
 
@@ -79,6 +81,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
     """
 
     tests_invariance: ClassVar[bool] = True
+    missing: ClassVar[str] = "separate"  # missing values have points of their own
     device: ClassVar[str] = "cpu"  # of `BinningConfig`: residuals are not summed on a card
 
     model_: Score = field(init=False)
@@ -93,7 +96,6 @@ class InvariantScoreClassifier(BaseRuleClassifier):
     min_samples_leaf: float = 0.01
     max_thresholds: int | None = 30
     n_jobs: int | None = None
-    missing: str = "separate"
     keep_columns: Any = None
     random_state: Any = None
 
@@ -107,9 +109,8 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         if self.tolerance is not None and countable.has_environments:
             check_several(source.environments)
         totals = source.count_rows()
-        share = self.min_samples_leaf
         rate = totals[1].sum() / totals.sum()
-        least = (share * totals.sum() if share < 1 else share) * rate * (1.0 - rate)
+        least = self.min_samples_leaf * totals.sum() * rate * (1.0 - rate)
         features = source.rows.list_columns()
         sizes = self.max_terms, self.max_points
         return ScoreSettings(features, *sizes, least, average_design(source))

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm import exceptions
-from icscm._changes import data_by_name
+from icscm._changes import data_by_name, reject_removed_options
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import Array, BoolArray, CountArray
 from icscm.estimators.base import warn_of_environments
@@ -44,6 +44,7 @@ def _offers(name: str) -> Any:
 
 
 @document_parameters
+@reject_removed_options
 @dataclass(eq=False, repr=False)
 class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Rejects columns whose effect differs between environments, for any learner.

@@ -7,6 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icscm import exceptions
+from icscm._changes import reject_removed_options
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.exceptions import NothingFoundWarning, warn
 from icscm.model.tree import Tree
@@ -39,12 +40,11 @@ class BaseTreeClassifier(BaseRuleClassifier):
         if tolerance is not None:
             check_several(countable.source.environments)
         n_samples = int(countable.source.count_rows().sum())
-        least = self.min_samples_leaf
         return TreeSettings(
             invariance=self.invariance,
             tolerance=None if tolerance is None else float(tolerance),
             max_leaves=self.max_leaves,
-            min_leaf_rows=max(1, ceil(least * n_samples) if least < 1 else int(least)),
+            min_leaf_rows=max(1, ceil(self.min_samples_leaf * n_samples)),
             missing=self.missing,
             balanced=self.probabilities == "balanced",
             min_replication=float(self.min_replication),
@@ -64,7 +64,8 @@ class BaseTreeClassifier(BaseRuleClassifier):
 
 
 @document_parameters
-@dataclass(eq=False, repr=False)
+@reject_removed_options
+@dataclass(eq=False, repr=False, kw_only=True)
 class InvariantTreeClassifier(BaseTreeClassifier):
     """A tree of columns whose effects are homogeneous across environments.
 
@@ -130,7 +131,6 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     max_thresholds: int | None = 50
     probabilities: str = "pooled"
     n_jobs: int | None = None
-    missing: str = "candidate"
     keep_columns: Any = None
     device: str = "cpu"
     min_replication: float = 0.25

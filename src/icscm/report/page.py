@@ -236,7 +236,7 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
     """The summary with its drawings, no more than the limits allow."""
     task, errors, nodes = summary["task"], summary["errors"], summary["nodes"]
     requirement, path = task["requirement"], summary["path"]
-    margin = requirement["margin"] if requirement["margin_on"] == "rate" else None
+    margin = requirement["margin"]
     leaves = summary["leaves"]
     shown = [*leaves[: limits.leaves - 1], *leaves[limits.leaves - 1 :][-1:]]  # with the last
     is_alpha = path is not None and path["parameter"] == "alpha"

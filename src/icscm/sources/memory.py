@@ -25,7 +25,6 @@ from icscm.tables.columns import bring, is_dask
 from icscm.tables.labels import (
     check_labels,
     encode_environments,
-    find_counted_rows,
     find_weighted_rows,
     number_environments,
     take_environments,
@@ -43,7 +42,6 @@ def open_memory(
     environments: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
-    frequency_weight: Any = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[StoredSource]:
     """Check a table, labels and environments in memory, and make them countable.
@@ -60,8 +58,6 @@ def open_memory(
         Design weights, any numbers from 0 on; only their ratios matter.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as the visits of a patient; as `environments`.
-    frequency_weight : array-like of shape (n_samples,), optional
-        How often each row counts: whole numbers.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -91,8 +87,6 @@ def open_memory(
         raise IcscmError("X is a Dask collection, which only fit and predict take; use X.compute()")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
-    if sample_weight is not None and frequency_weight is not None:
-        raise IcscmError("sample_weight and frequency_weight were both given; give one of them")
     y, environments, sample_weight, groups = map(bring, (y, environments, sample_weight, groups))
     given: ParsedTable | CardValues | None = None
     if config.device != "cpu":
@@ -101,9 +95,7 @@ def open_memory(
         given = put_values(X, config.device, config.max_thresholds)
     if given is None:
         given = read_table(X)
-    rows = find_counted_rows(bring(frequency_weight), given.n_rows)
-    if sample_weight is not None:
-        rows = find_weighted_rows(sample_weight, given.n_rows)
+    rows = None if sample_weight is None else find_weighted_rows(sample_weight, given.n_rows)
     labels, classes = check_labels(y, given.n_rows, rows)
     numbers, places = number_environments(environments, given.n_rows, rows)
     options: dict[str, Any] = {"max_thresholds": config.max_thresholds, "n_jobs": config.n_jobs}

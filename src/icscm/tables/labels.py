@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from icscm import exceptions
-from icscm._constants import JOINT, LARGEST_EXACT, MANY_ENVIRONMENTS, ROW_DTYPE, SPARSE_ENVIRONMENT
+from icscm._constants import JOINT, LARGEST_EXACT, MANY_ENVIRONMENTS, SPARSE_ENVIRONMENT
 from icscm._lazy import multiclass, nw, validation
 from icscm._types import Array, CountArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, reject_unknown, warn
@@ -119,8 +119,8 @@ def code_known(y: Any, classes: Array) -> IntArray:
     return np.asarray(np.array([known.index(label) for label in labels], dtype=np.int64)[codes])
 
 
-def read_weights(weights: Any, n_rows: int, what: str, *, whole: bool = False) -> FloatArray:
-    """Weights of the rows, checked: finite numbers, 0 or more, `whole` ones if they are counts."""
+def read_weights(weights: Any, n_rows: int, what: str) -> FloatArray:
+    """Weights of the rows, checked: finite numbers, 0 or more."""
     given = np.asarray(weights)
     if given.shape != (n_rows,):
         why = f"{what} must hold one weight for each of the {n_rows} rows of X"
@@ -130,33 +130,14 @@ def read_weights(weights: Any, n_rows: int, what: str, *, whole: bool = False) -
         with suppress(TypeError, ValueError):
             numbers = given.astype(np.float64)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0))
-    if whole:
-        wrong |= numbers != np.floor(numbers)
     if wrong.any():
-        first, kind = int(np.argmax(wrong)), "finite numbers, 0 or more"
-        if whole:
-            kind = "whole numbers, 0 or more: how often each row counts"
-        raise IcscmError(f"{what} must hold {kind}; got {given.tolist()[first]!r} in row {first}")
+        first = int(np.argmax(wrong))
+        value = given.tolist()[first]
+        why = f"{what} must hold finite numbers, 0 or more"
+        raise IcscmError(f"{why}; got {value!r} in row {first}")
     if not numbers.any():
         raise IcscmError(f"{what} is zero in every row; give some rows a positive weight")
     return numbers
-
-
-def find_counted_rows(frequency_weight: Any, n_rows: int) -> Array | None:
-    """The rows that count, repeated by its weight; None when each counts once.
-
-    >>> find_counted_rows([2, 0, 1], n_rows=3)
-    array([0, 0, 2])
-    """
-    if frequency_weight is None:
-        return None
-    numbers = read_weights(frequency_weight, n_rows, "frequency_weight", whole=True)
-    total, most = numbers.sum(), np.iinfo(ROW_DTYPE).max
-    if total > most:
-        raise IcscmError(f"frequency_weight adds up to {total:.3g} samples, more than {most:,}")
-    if (numbers == 1).all():
-        return None
-    return np.repeat(np.arange(n_rows), numbers.astype(np.int64))
 
 
 # Largest mean number of repetitions of a row, where weights are not small whole numbers (fewer for

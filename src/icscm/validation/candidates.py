@@ -24,7 +24,7 @@ _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] 
     "icscm": (ICSCMClassifier, {}),
     "icscm-balanced": (ICSCMClassifier, {"p": "balanced"}),
     "icscm-exhaustive": (ICSCMClassifier, {"search": "exhaustive"}),
-    "icscm-equivalence": (ICSCMClassifier, {"criterion": "equivalence"}),
+    "icscm-equivalence": (ICSCMClassifier, {"margin": 0.05}),
 }
 # The candidates that are compared where none are named; `ALL` names every one.
 DEFAULT = "icscm", "icscm-balanced", "tree", "forest", "logistic", "boosting"

@@ -229,7 +229,8 @@ def stability_selection(
     samples = open_memory(
         X, y, environments=environments, groups=groups, preparation=estimator.prepare()
     )
-    source, settings = samples.source, estimator.make_settings(samples)
+    estimator.make_settings(samples)  # raises for parameters that cannot be used
+    source = samples.source
     n_rows = int(source.count_rows().sum())
     # by first appearance: names do not matter
     numbers = pd.factorize(number_environments(environments, n_rows)[0])[0]
@@ -238,7 +239,7 @@ def stability_selection(
         codes = pd.factorize(encode_environments(groups, n_rows, what="groups")[0])[0]
         numbers = numbers[np.unique(codes, return_index=True)[1]]  # of each group
     units = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
-    n_usable, n_threads = _count_usable(source, settings), count_threads(estimator.n_jobs)
+    n_usable, n_threads = _count_usable(source), count_threads(estimator.n_jobs)
 
     def learn(part: StoredSource) -> Model:
         """The model of some rows, binned like all rows."""
@@ -279,15 +280,14 @@ def draw_subsample(units: Sequence[NDArray[np.intp]], rng: np.random.Generator) 
     return np.sort(np.concatenate(drawn))
 
 
-def _count_usable(source: StoredSource, settings: Any) -> int:
-    """The number of features with a candidate rule: not dropped, constant or of weight 0."""
+def _count_usable(source: StoredSource) -> int:
+    """The number of features with a candidate rule: not dropped or constant."""
     usable: set[int] = set()
     for cube in source.count_cubes():
         cube = expand(cube, source.columns)
         n_values = (cube.counts.sum(axis=(2, 3)) > 0).sum(axis=1)
         usable.update(cube.features[n_values > 1].tolist())
-    weights = getattr(settings, "feature_weights", None)
-    return len(usable) if weights is None else sum(bool(weights[j] > 0) for j in usable)
+    return len(usable)
 
 
 def _summarize(

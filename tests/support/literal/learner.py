@@ -244,9 +244,7 @@ def learn_slowly(
     min_replication=0.25,
     min_utility="auto",
     feature_weights=None,
-    criterion="pvalue",
-    margin=0.05,
-    margin_on="rate",
+    margin=None,
     correction=None,
     missing="candidate",
     groups=None,
@@ -324,15 +322,15 @@ def learn_slowly(
         return evidence
 
     def is_invariant(rows, level=alpha):
-        if criterion == "equivalence":
-            shown = is_shown if margin_on == "rate" else is_shown_by_odds
+        if margin is not None:
+            shown = is_shown if margin < 1 else is_shown_by_odds
             return shown(pairs_of(rows), set(environments), alpha, margin)
         return compute_p(rows) > level
 
     def find_refused():
         """The candidates that are not allowed for depending on the environment, and the level."""
         tested = [rule for rule in candidates if may_be_added(rule) and not is_small(rule)]
-        if criterion == "equivalence" or correction is None:
+        if margin is not None or correction is None:
             refused = {rule for rule in tested if test and not is_invariant(make_leaf(rule))}
             return refused, alpha
         p_values = [compute_p(make_leaf(rule)) for rule in tested]
@@ -430,15 +428,10 @@ def learn_slowly(
         return [*leaves, left]
 
     def all_pass(rules):
-        """What the search takes for invariant, leaf by leaf; with "shown", inside the margin."""
+        """What the search takes for invariant, leaf by leaf."""
         levels = [*(cutoffs[chosen.index(rule)] for rule in rules), alpha]
         leaves = make_leaves(rules)
-        if not all(is_invariant(leaf, level) for leaf, level in zip(leaves, levels, strict=True)):
-            return False
-        shown = is_shown if margin_on == "rate" else is_shown_by_odds
-        return pruning != "shown" or all(
-            shown(pairs_of(leaf), set(environments), alpha, margin) for leaf in leaves
-        )
+        return all(is_invariant(leaf, level) for leaf, level in zip(leaves, levels, strict=True))
 
     def passes_at_first():
         nonlocal pruning

@@ -38,16 +38,14 @@ class Requirement:
     ----------
     alpha : float or None
         The level; None without environments, where nothing is tested.
-    margin, margin_on : float, str
-        The largest difference that counts as none, and whether it is one of the "rate" or of the
-        "odds_ratio".
+    margin : float
+        The largest difference of rates that counts as none.
     afterwards : bool
         Whether the leaves were tested after a search that did not test them.
     """
 
     alpha: float | None = None
     margin: float = DEFAULT_MARGIN
-    margin_on: str = "rate"
     afterwards: bool = False
 
 
@@ -135,8 +133,8 @@ def find_requirement(learner: Learner, names: Names) -> Requirement:
         return Requirement()
     if not learner.tests_invariance or alpha is None:
         return Requirement(alpha=AFTERWARDS_ALPHA, afterwards=True)
-    settings = learner.get_params(deep=False)
-    return Requirement(alpha=alpha, margin=settings["margin"], margin_on=settings["margin_on"])
+    margin = learner.get_params(deep=False)["margin"]
+    return Requirement(alpha=alpha, margin=DEFAULT_MARGIN if margin is None else margin)
 
 
 def make_model_leaves(learner: Learner, names: Names, requirement: Requirement) -> list[Leaf]:

@@ -420,9 +420,7 @@ def find_criterion(learner: Learner) -> str | None:
         return None
     if settings["search"] == "exhaustive":
         return CriterionName.SETS
-    if settings["criterion"] == "equivalence":
-        return CriterionName.MARGIN
-    return CriterionName.P_VALUES if settings["correction"] is None else str(settings["correction"])
+    return CriterionName.P_VALUES if settings["margin"] is None else CriterionName.MARGIN
 
 
 # --- nodes ----------------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def advise_on_power(
         return [
             f"Even in a tenth of the rows a difference of {in_a_tenth:.1%} is detectable: nearly "
             "every rule may be rejected for differences too small to matter. Try a smaller "
-            f"{name_option('alpha')} (or auto), or {name_option('criterion', 'equivalence')} with "
-            "an acceptable margin."
+            f"{name_option('alpha')} (or auto), or {name_option('margin', 0.05)} if differences of "
+            "five points are acceptable."
         ]
     return []
 

@@ -36,8 +36,6 @@ def explain_leaf(leaf: Leaf, names: Names, requirement: Requirement) -> str:
 def explain_invariance(leaf: Leaf, requirement: Requirement) -> str:
     """Return the largest difference that is still possible, and that it is within the margin."""
     margin = describe_margin(requirement)
-    if requirement.margin_on == "odds_ratio":
-        return f"The data rule out a difference beyond the margin, {margin}."
     largest = format_points(find_largest_possible(leaf))
     return (
         f"The data rule out a difference of more than {largest}, which is within the margin of "

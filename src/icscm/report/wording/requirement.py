@@ -38,8 +38,6 @@ def describe_requirement(nodes: Nodes, names: Names, kind: str) -> str:
 
 def describe_margin(requirement: Requirement) -> str:
     """Return the largest difference that counts as none."""
-    if requirement.margin_on == "odds_ratio":
-        return f"an odds ratio of {requirement.margin:g}"
     return format_points(requirement.margin)
 
 

@@ -177,10 +177,9 @@ def suggest_for_discarded(content: LearnerContent, name_option: NameOption) -> l
     """Return what keeps rules that were discarded, or finds better ones."""
     settings = content.settings
     suggestions = []
-    if settings["criterion"] == "pvalue":
+    if settings.get("margin", ...) is None:
         suggestions.append(
-            f"{name_option('criterion', 'equivalence')}, with a margin: smaller differences "
-            "between rates count as none."
+            f"{name_option('margin', 0.05)}: smaller differences between rates count as none."
         )
     if settings["p"] != "balanced":
         suggestions.append(
@@ -248,10 +247,7 @@ def suggest_for_rejected(content: LearnerContent, name_option: NameOption) -> li
     n_rejected = {} if scan is None else scan.size.n_rejected
     suggestions = []
     if n_small := n_rejected.get("small", 0):
-        suggestions.append(
-            f"{count(n_small, 'candidate')} had too few samples: lower "
-            f"{name_option('min_samples_leaf')}, or add data."
-        )
+        suggestions.append(f"{count(n_small, 'candidate')} had too few samples: add data.")
     if n_unreplicated := n_rejected.get("unreplicated", 0):
         verb = "was" if n_unreplicated == 1 else "were"
         suggestions.append(
@@ -281,12 +277,12 @@ def suggest_for_dependent(nodes: Nodes, name_option: NameOption) -> list[str]:
         suggestions = [
             "To show equivalence takes many samples in every environment: widen the margin, merge "
             f"small environments, use a larger {name_option('alpha')} (less evidence is required), "
-            f"or {name_option('criterion', 'pvalue')}."
+            f"or {name_option('margin', None)}."
         ]
     else:
         suggestions = [
             "With very many samples trivial differences are rejected, too: "
-            f"{name_option('criterion', 'equivalence')} accepts those within a margin.",
+            f"{name_option('margin', 0.05)} accepts those within a margin.",
             f"With few samples {name_option('search', 'exhaustive')}, best with "
             f"{name_option('alpha', 'auto')}, tests whole sets of rules and needs less data.",
         ]
@@ -304,8 +300,6 @@ def suggest_for_sets(content: LearnerContent, name_option: NameOption) -> list[s
     if nodes.stop_reason == "all_rejected":
         nearest = find_nearest_p_value(nodes)
         assert nearest is not None
-        more = name_option("n_candidates")
-        larger = f", or a larger {more}" if more else ""
         return [
             describe_nearest_miss(
                 nearest,
@@ -314,8 +308,7 @@ def suggest_for_sets(content: LearnerContent, name_option: NameOption) -> list[s
                 alpha_name=name_option("alpha"),
             ),
             "Every set of the screened rules was rejected: a cause is not among the columns, or "
-            "the environments act on the label itself. Try other environments or more "
-            f"columns{larger}.",
+            "the environments act on the label itself. Try other environments or more columns.",
         ]
     if nodes.stop_reason == "empty_best":
         return [
@@ -327,19 +320,13 @@ def suggest_for_sets(content: LearnerContent, name_option: NameOption) -> list[s
         return [
             "Several sets fit the data and share no rule: the environments differ too little to "
             "tell the sets apart. Add environments, or more samples.",
-            f"{name_option('conclusion', 'best')} names the set that explains most for its size, "
-            "without a guarantee.",
             f"A larger {name_option('alpha')} rejects more sets, and the remaining ones share "
             "more; the error rate of the result grows with it.",
         ]
-    limits = {"min_samples_leaf": 1, "min_replication": 0}
-    excluding = [
-        name_option(name) for name, limit in limits.items() if content.settings[name] > limit
-    ]
     text = (
         "No column is associated with the label strongly enough to be considered. Add samples or "
         f"columns; {name_option('alpha')} does not matter here."
     )
-    if excluding:
-        text += f" Rules are also excluded by {' and '.join(excluding)}."
+    if content.settings["min_replication"] > 0:
+        text += f" Rules are also excluded by {name_option('min_replication')}."
     return [text]

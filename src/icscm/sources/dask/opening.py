@@ -63,7 +63,6 @@ def open_dask(
     environments: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
-    frequency_weight: Any = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[DaskSource]:
     """Check Dask collections and make them countable where they lie.
@@ -80,8 +79,6 @@ def open_dask(
         Not supported: learn from a table in memory, or repeat rows.
     groups : None
         Not supported: learn from files (`fit_dataset`, `icscm fit`) instead.
-    frequency_weight : None
-        Not supported: learn from a table in memory, or repeat rows.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
@@ -110,7 +107,7 @@ def open_dask(
     import pandas
 
     config = preparation or BinningConfig()
-    if sample_weight is not None or frequency_weight is not None:
+    if sample_weight is not None:
         raise IcscmError("weights cannot be used with Dask collections; learn in memory instead")
     if groups is not None:
         raise IcscmError("groups cannot be used with Dask collections; use files and fit_dataset")
