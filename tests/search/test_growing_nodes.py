@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from icscm.engine.counts import Cut
 from icscm.engine.pieces import negate
 from icscm.search import nodes
-from icscm.search.nodes import make_root
+from icscm.search.nodes import NodeUse, make_root
 from icscm.sources.memory import make_memory_source
 from support.sources import countable, draw_cuts
 
@@ -28,14 +28,16 @@ def count_half(source, path, rule):
 
 
 @settings(max_examples=60, deadline=None)
-@given(countable(), st.sampled_from([0, 3000, 2**28]))
-def test_nodes_count_what_their_rows_count(drawn, n_bytes):
+@given(
+    countable(), st.sampled_from([0, 3000, 2**28]), st.sampled_from([NodeUse.TREE, NodeUse.TREES])
+)
+def test_nodes_count_what_their_rows_count(drawn, n_bytes, use):
     """For any kept cubes and any order of queries."""
     source, direct = make_source(drawn), make_source(drawn)
     rng = drawn[-1]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nodes, "MAX_KEPT_CUBE_BYTES", n_bytes)
-        leaves = [make_root(source)]
+        leaves = [make_root(source, use)]
         every = list(leaves)
         for cut in draw_cuts(source, rng):
             node = leaves.pop(rng.integers(len(leaves)))
@@ -75,7 +77,7 @@ def test_of_two_children_the_smaller_is_counted(monkeypatch):
             yield cube
 
     monkeypatch.setattr(source, "count_cubes", spy)
-    root = make_root(source)
+    root = make_root(source, NodeUse.TREE)
     cube = next(iter(root.count_cubes()))
     list(root.count_cubes())
     half = cube.counts[0, :5].sum(axis=0)
@@ -85,3 +87,23 @@ def test_of_two_children_the_smaller_is_counted(monkeypatch):
     list(children.if_false.count_cubes())
     assert sizes[-1] == children.if_false.n_rows
     assert children.if_true.n_rows not in sizes
+
+
+@settings(max_examples=30, deadline=None)
+@given(countable(), st.sampled_from([0, 3000, 2**28]))
+def test_nodes_of_a_path_count_what_their_rows_count(drawn, n_bytes):
+    """Each child takes over the cubes of its parent, whichever sibling is smaller."""
+    source, direct = make_source(drawn), make_source(drawn)
+    rng = drawn[-1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nodes, "MAX_KEPT_CUBE_BYTES", n_bytes)
+        node = make_root(source, NodeUse.PATH)
+        for cut in draw_cuts(source, rng):
+            for found, wanted in zip(
+                node.count_cubes(), direct.count_cubes(node.path), strict=True
+            ):
+                np.testing.assert_array_equal(found.counts, wanted.counts)
+            rule = source.columns.make_binned_rule(cut)
+            children = node.split(cut, if_false=count_half(direct, node.path, rule))
+            node = children.if_true if rng.random() < 0.5 else children.if_false
+            assert node._cache.n_bytes <= n_bytes

@@ -27,7 +27,7 @@ from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.engine.counts import BinnedSplit, CountCube, Cut, RowSource
 from icscm.engine.leaf_tables import compute_halves
 from icscm.search.grow import Subtree, TreeSettings, grow, list_leaves, make_binned_splits
-from icscm.search.nodes import Node, make_root
+from icscm.search.nodes import Node, NodeUse, make_root
 from icscm.search.records import RejectedColumn
 from icscm.search.split_scanner import SplitFinder, SplitScanner
 from icscm.stats import heterogeneity
@@ -64,7 +64,7 @@ class ColumnScreen:
         self._source = source
         self._settings = settings
         self._judged: dict[frozenset[int], _Judged] = {}
-        self.root = make_root(source, is_shared=settings.tolerance is not None)
+        self.root = make_root(source, NodeUse.TREE if settings.tolerance is None else NodeUse.TREES)
         self.finder = SplitFinder(source.columns, settings)
 
     def reject(

@@ -23,7 +23,7 @@ from icscm.model.tree import Tree
 from icscm.progress import track
 from icscm.search.columns import ColumnScreen
 from icscm.search.grow import Subtree, TreeSettings, grow, make_binned_splits
-from icscm.search.nodes import Node, make_root
+from icscm.search.nodes import Node, NodeUse, make_root
 from icscm.search.rate_trees import find_rate_tree
 from icscm.search.split_scanner import SplitFinder, SplitScanner
 from icscm.search.trace import Trace
@@ -170,7 +170,7 @@ class ForestGrower:
 
         finder = SplitFinder(self._source.columns, settings.tree)
         scanner = SplitScanner(finder, allowed_columns=columns, records_rejections=False)
-        root = make_root(self._rows.select(is_drawn))
+        root = make_root(self._rows.select(is_drawn), NodeUse.TREE)
         tree = grow(root, scanner, settings.tree.max_leaves)
 
         splits = make_binned_splits(self._source.columns, tree)

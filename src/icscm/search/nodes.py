@@ -10,12 +10,15 @@ A node has its counts by (label, environment) from the start, and its *cubes*, t
     parent     counted, or kept from before
     smaller    counted by the source
     larger     parent - smaller
+
+How long cubes are kept depends on what the nodes are used for, see `NodeUse`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Protocol
 
 import numpy as np
@@ -43,6 +46,17 @@ class Siblings:
 
     if_true: Node
     if_false: Node
+
+
+class NodeUse(Enum):
+    """What a search does with its nodes, which decides how long their cubes are of use."""
+
+    # It follows one path. As soon as a child has its cubes, its parent and its sibling are done.
+    PATH = "path"
+    # It grows one tree. As soon as both children have their cubes, their parent is done.
+    TREE = "tree"
+    # It grows several trees, so any node may be split again, by another rule.
+    TREES = "trees"
 
 
 class Node:
@@ -95,10 +109,11 @@ class Node:
 
     def _count_in_source(self) -> Iterator[CountCube]:
         """Count the rows, and keep the cubes unless they are too large together."""
+        if self._parent is not None and self._cache.use is NodeUse.PATH:
+            self._cache.drop(self._parent)
         counted: list[CountCube] = []
         n_bytes = 0
-        for cube in self._counter.count_cubes(self.path):
-            cube.check(self.counts)  # a source in many places may have lost, or gained, rows
+        for cube in self._iterate_source():
             n_bytes += cube.counts.nbytes
             if n_bytes <= self._cache.max_bytes:
                 counted.append(cube)
@@ -106,18 +121,26 @@ class Node:
         if n_bytes <= self._cache.max_bytes:
             self._cache.add(self, counted)
 
-    def _subtract_sibling(self) -> list[CountCube] | None:
-        """Subtract the sibling's cubes from the parent's, if that is faster than to count."""
-        if self._parent is None or self._sibling is None:
-            return None
-        if self._cache.get(self._parent) is None:
-            return None
-        is_sibling_faster = self._sibling.n_rows < self.n_rows
-        if self._cache.get(self._sibling) is None and not is_sibling_faster:
-            return None
+    def _iterate_source(self) -> Iterator[CountCube]:
+        """Let the source count the rows."""
+        for cube in self._counter.count_cubes(self.path):
+            cube.check(self.counts)  # a source in many places may have lost, or gained, rows
+            yield cube
 
-        cubes_of_sibling = list(self._sibling.count_cubes())
-        cubes_of_parent = self._cache.get(self._parent)
+    def _subtract_sibling(self) -> list[CountCube] | None:
+        """Subtract the sibling's cubes from the parent's; None where that is not faster."""
+        parent = self._parent
+        sibling = self._sibling
+        if parent is None or sibling is None or self._cache.get(parent) is None:
+            return None
+        is_sibling_faster = sibling.n_rows < self.n_rows
+        if self._cache.get(sibling) is None and not is_sibling_faster:
+            return None
+        if self._cache.use is NodeUse.PATH:
+            return self._subtract_in_place(parent, sibling)
+
+        cubes_of_sibling = list(sibling.count_cubes())
+        cubes_of_parent = self._cache.get(parent)
         if cubes_of_parent is None:  # they were dropped, to make room for the sibling's
             return None
         cubes = [
@@ -125,24 +148,30 @@ class Node:
             for whole, part in zip(cubes_of_parent, cubes_of_sibling, strict=True)
         ]
         self._cache.add(self, cubes)
-        self._cache.drop_if_complete(self._parent)
+        if self._cache.use is NodeUse.TREE:
+            self._cache.drop(parent)
+        return cubes
+
+    def _subtract_in_place(self, parent: Node, sibling: Node) -> list[CountCube]:
+        """Turn the parent's cubes, which nobody needs any more, into those of this node.
+
+        It takes no memory, whose allocation would take longer than to count few rows.
+        """
+        cubes = self._cache.drop(parent)
+        for whole, part in zip(cubes, sibling._iterate_source(), strict=True):
+            counts: CountArray = whole.counts
+            counts -= part.counts
+        self._cache.add(self, cubes)
         return cubes
 
 
 class CubeCache:
-    """The cubes of the nodes counted last, up to a number of bytes.
+    """The cubes of the nodes counted last, up to a number of bytes."""
 
-    Parameters
-    ----------
-    is_shared : bool
-        Whether several trees grow from the same nodes. A node may then be split again, by another
-        rule; otherwise its cubes are of no use as soon as both its children have theirs.
-    """
-
-    def __init__(self, *, is_shared: bool) -> None:
+    def __init__(self, use: NodeUse) -> None:
+        self.use = use
         self.max_bytes = MAX_KEPT_CUBE_BYTES
         self.n_bytes = 0
-        self._is_shared = is_shared
         self._cubes: dict[Node, list[CountCube]] = {}
 
     def get(self, node: Node) -> list[CountCube] | None:
@@ -155,15 +184,13 @@ class CubeCache:
         self.n_bytes += count_bytes(cubes)
         while self.n_bytes > self.max_bytes and len(self._cubes) > 1:
             oldest = next(iter(self._cubes))
-            self._drop(oldest)
+            self.drop(oldest)
 
-    def drop_if_complete(self, parent: Node) -> None:
-        """Drop the cubes of a node whose children are both known, unless trees share it."""
-        if not self._is_shared and parent in self._cubes:
-            self._drop(parent)
-
-    def _drop(self, node: Node) -> None:
-        self.n_bytes -= count_bytes(self._cubes.pop(node))
+    def drop(self, node: Node) -> list[CountCube]:
+        """Keep the cubes of a node no longer, and return them; none if they were not kept."""
+        cubes = self._cubes.pop(node, [])
+        self.n_bytes -= count_bytes(cubes)
+        return cubes
 
 
 def count_bytes(cubes: Sequence[CountCube]) -> int:
@@ -171,8 +198,7 @@ def count_bytes(cubes: Sequence[CountCube]) -> int:
     return sum(cube.counts.nbytes for cube in cubes)
 
 
-def make_root(counter: Counter, *, is_shared: bool = False) -> Node:
-    """Make the node of all rows, for one model or, if `is_shared`, for several trees."""
-    cache = CubeCache(is_shared=is_shared)
+def make_root(counter: Counter, use: NodeUse) -> Node:
+    """Make the node of all rows."""
     counts = np.ascontiguousarray(counter.count_rows())
-    return Node(counter, cache, path=(), counts=counts)
+    return Node(counter, CubeCache(use), path=(), counts=counts)

@@ -26,7 +26,7 @@ from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.model.tree import Tree
 from icscm.search.columns import measure_leaves
 from icscm.search.grow import Subtree, TreeSettings, grow, list_leaves, list_splits
-from icscm.search.nodes import make_root
+from icscm.search.nodes import NodeUse, make_root
 from icscm.search.records import TriedTree
 from icscm.search.split_scanner import SplitFinder, SplitScanner
 from icscm.search.trace import Trace
@@ -125,7 +125,7 @@ class RateTreeSearch:
     def __init__(self, source: RowSource, settings: TreeSettings) -> None:
         self._source = source
         self._settings = settings
-        self._root = make_root(source, is_shared=True)
+        self._root = make_root(source, NodeUse.TREES)
         self._finder = SplitFinder(source.columns, settings)
         self._trees: dict[Banned, MeasuredTree] = {}
         # the names of all columns that any of the trees uses

@@ -27,7 +27,7 @@ from icscm.engine.leaf_tables import compute_halves
 from icscm.exceptions import IcscmError
 from icscm.search.cut_bounds import CutBounds, find_cut_bounds
 from icscm.search.grow import SplitCandidate, SplitScan, grow, make_binned_splits
-from icscm.search.nodes import Node, make_root
+from icscm.search.nodes import Node, NodeUse, make_root
 from icscm.search.sets import CandidateSet, count_sets, list_subsets
 from icscm.stats.independence import compute_bic, sum_pearson
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_rates
@@ -75,7 +75,7 @@ class ScreenedColumns:
 
 def screen_columns(source: RowSource, settings: TreeTestSettings) -> ScreenedColumns:
     """Find the columns that explain most deviance within environments, beyond chance."""
-    root = make_root(source, is_shared=True)
+    root = make_root(source, NodeUse.TREES)
     min_rows = settings.find_min_rows(root)
 
     deviances: dict[int, float] = {}
@@ -142,7 +142,7 @@ class TreeTester:
         self._cells = self._rows.list_cells()
         half = draw_half(self._cells.environments, self._rows.number_units(), settings.seed)
         self._halves = half, ~half
-        self._roots = [make_root(self._rows.select(rows), is_shared=True) for rows in self._halves]
+        self._roots = [make_root(self._rows.select(rows), NodeUse.TREES) for rows in self._halves]
         self._scans_by_node: dict[Node, dict[int, _BestSplits]] = {}
         self._bounds_by_rule: dict[RuleKey, CutBounds | None] = {}
         self._tests_by_tree: dict[tuple[int, TreeKey], LeafTest] = {}

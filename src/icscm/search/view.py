@@ -29,7 +29,7 @@ from icscm.engine.counts import (
 from icscm.engine.leaf_tables import EITHER_SIDE, LeafTables, compute_leaf_tables
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts, freeze_counts
-from icscm.search.nodes import Node, make_root
+from icscm.search.nodes import Node, NodeUse, make_root
 from icscm.search.patterns import Patterns
 from icscm.search.settings import Settings
 from icscm.stats.design_effects import compute_leaf_design_effects
@@ -62,7 +62,8 @@ class ConjunctionView:
 
     def make_root(self) -> Node:
         """Make the node of all rows, which a search narrows rule by rule."""
-        return make_root(SwappedLabels(self.source) if self.is_inverted else self.source)
+        counter = SwappedLabels(self.source) if self.is_inverted else self.source
+        return make_root(counter, NodeUse.PATH)
 
     def iterate_leaf_tables(
         self, cubes: Iterable[CountCube], uncovered: Node
