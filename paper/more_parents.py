@@ -105,13 +105,18 @@ def _intersect(sets: Iterable[set[str]]) -> set[str]:
 
 def _fit_rules(train: Training) -> tuple[list[set[str]], set[str], int | str]:
     """The accepted sets, the best of them, and whether the parents' own set is rejected."""
-    learner = ICSCMClassifier(search="exhaustive", alpha=ALPHA, conclusion="best", n_jobs=1)
-    learner.set_params(min_utility=None)
+    learner = ICSCMClassifier(search="exhaustive", alpha=ALPHA, min_utility=None, n_jobs=1)
     with patch("icscm.search.exhaustive.N_CANDIDATES", N_CANDIDATES):
         learner.fit(train.X, train.y, environments=train.environments)
-    accepted = [train.name(each) for each in learner.accepted_sets_]
-    own = [each for each in learner.trace_.sets if train.name(each.features) == train.parents]
-    return accepted, train.name(learner.features_used_), int(not own[0].accepted) if own else ""
+    tests = learner.trace_.sets
+    accepted = [test for test in tests if test.accepted]
+    best = min(accepted, key=lambda test: (test.bic, len(test.features)), default=None)
+    of_parents = [test for test in tests if train.name(test.features) == train.parents]
+    return (
+        [train.name(test.features) for test in accepted],
+        set() if best is None else train.name(best.features),
+        int(not of_parents[0].accepted) if of_parents else "",
+    )
 
 
 def _test_parents(train: Training) -> float:

@@ -97,10 +97,10 @@ plt.show()
 # ---------------------------
 # First decide which difference between regions would matter; here, 5 points. This is a question of
 # subject matter, not of statistics, and must be decided before results are seen. With
-# ``criterion="equivalence"`` a rule is taken only where every pair of regions is *shown* to lie
+# ``margin=0.05`` a rule is taken only where every pair of regions is *shown* to lie
 # within the margin.
 
-model = ICSCMClassifier(criterion="equivalence", margin=0.05)
+model = ICSCMClassifier(margin=0.05)
 model.fit(X, has_pension, environments=region)
 print(model.model_)
 model.verdicts_
@@ -131,45 +131,16 @@ plt.show()
 # changes nothing here:
 
 for margin in (0.01, 0.1):
-    other = ICSCMClassifier(criterion="equivalence", margin=margin)
+    other = ICSCMClassifier(margin=margin)
     other.fit(X, has_pension, environments=region)
     print(f"{margin:4}: {other.model_}")
 
 # %%
-# A rare outcome: a margin on the odds
-# ------------------------------------
-# Where an outcome is rare, all rates lie close together, whatever causes them, and a margin of 5
-# points rejects nothing. The same people, and an outcome with a rate of 8 in 100 in the group at
-# risk and of 1 in 100 in the others. ``p="balanced"`` gives both classes the same weight.
-
-X, is_rare, region = simulate(1_000_000, 0.08, 0.01, rng)
-leaves = {}
-for margin_on, margin in {"rate": 0.05, "odds_ratio": 2}.items():
-    learner = ICSCMClassifier(p="balanced", criterion="equivalence")
-    learner.set_params(margin_on=margin_on, margin=margin)
-    learner.fit(X, is_rare, environments=region)
-    print(f"margin on the {margin_on}: {learner.model_}")
-    leaves[margin_on] = learner.describe_leaves()
-pd.concat(leaves)[["rule", "n", "rate", "tau", "verdict"]].round(3)
-
-# %%
-# With a margin of 5 points on rates the shortcut passes: among those who do not pay online the
-# rates range from 0.1 % to 2.4 %, a difference of 2.3 points and a factor of more than twenty. A
-# margin of a factor of 2 on the odds rejects the shortcut. ``tau``, the standard deviation of the
-# regions' log odds in a leaf, shows the same.
-#
-# The second cause, education, is not in the last rule: once *hours > 20* is chosen, the uncovered
-# samples are within a factor of 2, and the search ends. A rule found with a margin is invariant *up
-# to that margin*; smaller differences are not detected.
-#
-# ``predict`` and ``predict_proba`` disagree here: the rule marks those at higher risk, and the risk
-# is still below one half. For rare outcomes use the probability.
-#
 # In short
 # --------
-# - Many rows: ``criterion="equivalence"``, with a margin that means something to the reader of the
-#   result. Rates near 0 or 1: ``margin_on="odds_ratio"``.
+# - Many rows: a margin that means something to the reader of the result; the rarer the outcome, the
+#   smaller.
 # - Report the differences and their intervals, not p-values.
-# - With little data the same criterion accepts nothing, since equivalence cannot be shown.
+# - With little data a margin accepts nothing, since equivalence cannot be shown.
 #   :doc:`/verdicts` has the methods, and what margins do on real tables.
 # - The result is limited to these regions, and is no proof of causation.
