@@ -46,12 +46,12 @@ def measure(n_rows: int, n_columns: int, estimator: Any) -> dict[str, Any]:
 
         return run
 
-    from icscm.estimators import crossfit
+    from icscm.screening import cross_fitting
 
     with ExitStack() as patches:
-        for part, name in (("fits", "_fit_one"), ("contributions", "_score_drawn")):
-            own = watch(part, getattr(crossfit, name))
-            patches.enter_context(patch.object(crossfit, name, own))
+        for part, name in (("fits", "fit_clone"), ("contributions", "score_shuffled")):
+            own = watch(part, getattr(cross_fitting, name))
+            patches.enter_context(patch.object(cross_fitting, name, own))
         start = perf_counter()
         selector = InvariantFeatureSelector(estimator, random_state=0, n_jobs=1)
         selector.fit(X, y, environments=environments)

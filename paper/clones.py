@@ -14,7 +14,7 @@ from icscm import ICSCMClassifier, InvariantTreeClassifier
 from icscm.exceptions import IcscmWarning
 from icscm.sources.memory import open_memory
 from icscm.stats.design_effects import compute_design_effects
-from icscm.stats.heterogeneity import measure_heterogeneity
+from icscm.stats.heterogeneity import compare_cut_effects
 from paper.base import Options, Summary, Table, cross, make_long_plan
 from paper.runner import Plan, Row, Rows, Task, make_seed, split_failed
 from paper.shares import find_mean, format_mean, group_rows, read_numbers
@@ -114,11 +114,16 @@ def compute_p_value(
     if groups is not None:
         source = open_memory(x[:, np.newaxis], y, environments=places, groups=groups).source
         assert source.clusters is not None
-        squares = source.clusters.square_residuals([], rates[np.newaxis])
-        design = compute_design_effects(squares, sizes * rates * (1 - rates), sizes)
+        cluster_sums = source.clusters.square_residuals([], rates[np.newaxis])
+        design = compute_design_effects(cluster_sums, sizes * rates * (1 - rates), sizes)
     sums = [np.bincount(places, each * x, n_places) / design for each in (g, h)]
     totals = [np.bincount(places, each, n_places) / design for each in (g, h)]
-    found = measure_heterogeneity(np.stack(sums)[np.newaxis], np.stack(totals))
+    found = compare_cut_effects(
+        sums[0][np.newaxis],
+        sums[1][np.newaxis],
+        total_gradients=totals[0],
+        total_hessians=totals[1],
+    )
     z = float(found.mean[0]) * np.sqrt(float(found.weights[0].sum()))
     return float(2 * ndtr(-abs(z)))
 

@@ -20,8 +20,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 from icscm import InvariantFeatureSelector
-from icscm.estimators.crossfit import _score_drawn
-from icscm.estimators.judging import Judge, combine_scores, measure_slopes
 from icscm.estimators.learners import LevelEncoder, TableClassifier, make_estimator
 from icscm.exceptions import (
     FewEnvironmentsWarning,
@@ -30,6 +28,10 @@ from icscm.exceptions import (
     NotInvariantWarning,
     TooLittleDataWarning,
 )
+from icscm.screening.binned_table import BinnedTable
+from icscm.screening.contributions import Contributions, fit_joint_slopes, fit_separate_slopes
+from icscm.screening.cross_fitting import score_shuffled
+from icscm.screening.residuals import Residuals, fit_score_model
 from icscm.sources import BinningConfig, open_memory
 
 LOGISTIC = TableClassifier("logistic")
@@ -166,20 +168,32 @@ def test_joint_slopes_are_those_of_a_regression():
     rng = np.random.default_rng(1)
     c, environments = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3)), np.arange(300) % 2
     g, h = rng.normal(size=300), rng.uniform(0.1, 0.3, 300)
-    alone, jointly = measure_slopes(c.copy(), g, h, environments, 3)
+    residuals = Residuals(
+        outcomes=np.zeros(300, dtype=int),
+        probabilities=np.zeros(300),
+        weights=np.ones(300),
+        environments=environments,
+        n_environments=3,
+    )
+    # of a model that leaves these gradients and hessians
+    vars(residuals).update(gradients=g, hessians=h)
+    contributions = Contributions(np.arange(300), np.arange(3), c, np.zeros_like(c))
+    centred = contributions.centre_by_environment(residuals)
+    alone = fit_separate_slopes(centred, residuals)
+    jointly = fit_joint_slopes(centred, residuals, np.arange(3))
     for k in (0, 1):
         own, root = environments == k, np.sqrt(h[environments == k])
         design = np.column_stack((np.ones(150), c[own])) * root[:, np.newaxis]
         information = design.T @ design
         slopes = np.linalg.lstsq(design, g[own] / root, rcond=None)[0][1:]
-        np.testing.assert_allclose(jointly[0][k], slopes, rtol=1e-3)
+        np.testing.assert_allclose(jointly.estimates[:, k], slopes, rtol=1e-3)
         variances = np.linalg.inv(information).diagonal()[1:]
-        np.testing.assert_allclose(jointly[1][k], 1 / variances, rtol=1e-3)
+        np.testing.assert_allclose(jointly.information[:, k], 1 / variances, rtol=1e-3)
         first = design[:, :2]
         slope = np.linalg.lstsq(first, g[own] / root, rcond=None)[0][1]
-        np.testing.assert_allclose(alone[0][k, 0], slope, rtol=1e-3)
-    assert not alone[1][2].any()
-    assert not jointly[1][2].any()
+        np.testing.assert_allclose(alone.estimates[0, k], slope, rtol=1e-3)
+    assert not alone.information[:, 2].any()
+    assert not jointly.information[:, 2].any()
 
 
 def test_a_learner_of_the_wrong_form_does_not_reject_causes():
@@ -372,31 +386,31 @@ def test_scores_are_combined_as_by_a_logistic_regression():
     rng = np.random.default_rng(0)
     e, one, two = rng.integers(0, 3, 3000), rng.normal(size=3000), rng.normal(size=3000)
     y = (rng.random(3000) < expit(0.7 * one + 0.4 * two + np.array([-1, 0, 1.0])[e])) * 1
-    slopes, intercepts = combine_scores(np.column_stack((one, two)), y, e, 3)
+    model = fit_score_model(np.column_stack((one, two)), y, e, 3)
     X = np.column_stack((one, two, *(e == k for k in range(3))))
     literal = LogisticRegression(C=1e9, fit_intercept=False, max_iter=1000, tol=1e-9).fit(X, y)
-    assert np.allclose([*slopes, *intercepts], literal.coef_[0], atol=1e-3)
+    assert np.allclose([*model.slopes, *model.intercepts], literal.coef_[0], atol=1e-3)
     # a learner whose slope would be negative is left out
-    assert combine_scores(np.column_stack((one, -two)), y, e, 3)[0][1] == 0
+    assert fit_score_model(np.column_stack((one, -two)), y, e, 3).slopes[1] == 0
 
 
 def test_sums_by_bin_are_those_of_the_rows():
-    """The sums that the judge works with, against a loop over rows."""
+    """The sums that the tests work with, against a loop over rows."""
     X, y, site = make_data(n=300)
     X.loc[::7, "age"] = np.nan
     source = open_memory(
         X, y, environments=site, preparation=BinningConfig(keep_columns="all")
     ).source
-    judge = Judge(source)
-    assert np.array_equal(judge.labels, y)
-    assert np.array_equal(np.array(source.environments)[judge.environments], site)
+    table = BinnedTable(source)
+    assert np.array_equal(table.outcomes, y)
+    assert np.array_equal(np.array(source.environments)[table.environments], site)
     values = np.random.default_rng(0).normal(size=(300, 2))
-    for cube in judge._sum(values):
+    for cube in table.sum_by_bin(values):
         for feature, sums in zip(cube.features.tolist(), cube.counts, strict=True):
             codes = source.piece.find_store(feature).find_codes(feature)[source.position]
             slow = np.zeros_like(sums)
             for i in range(300):
-                slow[codes[i], :, judge.environments[i]] += values[i]
+                slow[codes[i], :, table.environments[i]] += values[i]
             assert np.allclose(sums, slow)
 
 
@@ -420,7 +434,7 @@ def test_columns_are_drawn_alike_in_all_tables(kind):
     if kind == "polars":
         table = pytest.importorskip("polars").from_pandas(table)
     draws = [rng.permutation(20) for _ in range(3)]
-    found = _score_drawn([Sum()], table, test, columns, np.concatenate(draws))
+    found = score_shuffled([Sum()], table, test, columns, np.concatenate(draws))
     slow = []
     for j in columns:
         for order in draws:

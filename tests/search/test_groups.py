@@ -11,11 +11,13 @@ import pytest
 from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.counts import Cut
 from icscm.engine.pieces import BinnedSplit
-from icscm.estimators.judging import Contributions, Judge
+from icscm.screening.binned_table import BinnedTable
+from icscm.screening.column_tests import run_column_tests
+from icscm.screening.contributions import LearnerContributions
 from icscm.search.forest import draw_rows
 from icscm.sources.memory import open_memory
-from icscm.stats.design_effects import compute_design_effects
-from icscm.stats.heterogeneity import predict_leaves
+from icscm.stats.design_effects import ClusterSums, compute_design_effects
+from icscm.stats.leaf_rates import predict_leaves
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 N_NOISE = 8
@@ -55,7 +57,7 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
         counts = np.zeros((3, 2, 3), dtype=int)
         np.add.at(counts, (leaf, y, places), 1)
         p = predict_leaves(counts)
-        squares = source.clusters.square_residuals(splits, p)
+        cluster_sums = source.clusters.square_residuals(splits, p)
         hessians, literal = [], []
         for e in range(3):
             own = {g: 0.0 for g, place in zip(groups, places, strict=True) if place == e}
@@ -64,13 +66,12 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
                 chance = p[leaf[i], e]
                 own[groups[i]] += y[i] - chance
                 total += chance * (1 - chance)
-            assert squares[:, e].tolist() == pytest.approx(
-                [sum(s**2 for s in own.values()), len(own)]
-            )
+            assert cluster_sums.squares[e] == pytest.approx(sum(s**2 for s in own.values()))
+            assert cluster_sums.n_groups[e] == len(own)
             hessians.append(total)
             effect = len(own) / (len(own) - 1) * sum(s**2 for s in own.values()) / total
             literal.append(max(effect, 1.0))
-        found = compute_design_effects(squares, np.array(hessians), np.bincount(places))
+        found = compute_design_effects(cluster_sums, np.array(hessians), np.bincount(places))
         np.testing.assert_allclose(found, literal)
         moments = source.clusters.count_leaf_moments(splits)
         for part, e in np.ndindex(3, 3):
@@ -82,8 +83,8 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
 
 def test_what_cannot_be_told_counts_a_group_as_one_row():
     """A single group, and an environment without cases, where no residual is left."""
-    squares = np.array([[0.0, 0.0, 9.0], [1.0, 4.0, 3.0]])
-    found = compute_design_effects(squares, np.array([2.0, 0.0, 4.5]), np.array([9, 20, 30]))
+    sums = ClusterSums(squares=np.array([0.0, 0.0, 9.0]), n_groups=np.array([1.0, 4.0, 3.0]))
+    found = compute_design_effects(sums, np.array([2.0, 0.0, 4.5]), np.array([9, 20, 30]))
     assert found.tolist() == [9.0, 5.0, 3.0]
 
 
@@ -147,9 +148,12 @@ def test_noise_of_patients_is_no_heterogeneity_of_the_screen(n_visits):
         scores = (1.2 * X[:, 0] + 0.8 * X[:, 1] + 2 * X[:, -1])[:, np.newaxis]
         made = np.broadcast_to(X[:, :1, np.newaxis], (3, len(y), 1, 1)).copy()
         for way, groups in enumerate((patients, None)):
-            judge = Judge(open_memory(X, y, environments=places, groups=groups).source)
-            contributions = Contributions(np.arange(len(y)), np.array([0]), made)
-            found = judge.judge(np.arange(X.shape[1]), scores, contributions).columns
+            source = open_memory(X, y, environments=places, groups=groups).source
+            contributions = LearnerContributions(np.arange(len(y)), np.array([0]), made)
+            tests = run_column_tests(
+                BinnedTable(source), np.arange(X.shape[1]), scores, contributions
+            )
+            found = tests.columns
             wrong = [found[j].p_value < 0.05 for j in range(2 + N_NOISE)]
             n_wrong[way] += any(wrong)
             n_found[way] += found[2 + N_NOISE].p_value < 0.05 and found[2 + N_NOISE].share > 0.01

@@ -11,13 +11,11 @@ from scipy.special import expit
 from scipy.stats import chi2, kstest
 
 from icscm.stats.heterogeneity import (
+    compare_cut_effects,
     compare_effects,
-    compute_explained,
-    fit_intercepts,
-    measure_heterogeneity,
-    predict_leaves,
-    remove_shape,
+    remove_common_effects,
 )
+from icscm.stats.leaf_rates import compute_explained_deviance, fit_intercepts, predict_leaves
 
 SHAPE = (3, 2, 4)  # cuts, g and h, environments
 
@@ -51,7 +49,9 @@ def test_heterogeneity_is_that_of_the_slow_twin(halves, rest):
     halves = halves.copy()
     halves[:, 0] -= 10.0
     totals = np.stack((np.zeros(4), halves[:, 1].max(axis=0) + rest[1]))
-    found = measure_heterogeneity(halves, totals)
+    found = compare_cut_effects(
+        halves[:, 0], halves[:, 1], total_gradients=totals[0], total_hessians=totals[1]
+    )
     for i, half in enumerate(halves):
         q, dof, tau_squared = measure_slowly(half, totals)
         assert found.dof[i] == dof
@@ -78,12 +78,10 @@ def test_tau_is_recovered():
 def test_a_common_effect_of_bins_is_removed_and_a_differing_one_is_not():
     h = np.array([[4.0, 9.0, 2.0], [7.0, 1.0, 6.0], [3.0, 5.0, 5.0]])
     effects = np.array([[0.5], [-1.0], [0.2]]) + np.array([[0.1, 0.0, -0.4]])
-    common = np.stack((effects * h, h), axis=1)[np.newaxis]
-    left = remove_shape(common)
-    assert np.abs(left[:, :, 0]).max() < 1e-6
-    assert np.array_equal(left[:, :, 1], common[:, :, 1])
-    common[0, 0, 0, 0] += 3.0
-    assert np.abs(remove_shape(common)[:, :, 0]).max() > 0.5
+    gradients, hessians = (effects * h)[np.newaxis], h[np.newaxis]
+    assert np.abs(remove_common_effects(gradients, hessians)).max() < 1e-6
+    gradients[0, 0, 0] += 3.0
+    assert np.abs(remove_common_effects(gradients, hessians)).max() > 0.5
 
 
 @given(arrays(np.int64, (4, 2, 3), elements=st.integers(0, 40)))
@@ -103,7 +101,7 @@ def test_the_deviance_explained_is_twice_the_log_likelihood_gained():
             negatives, positives = leaves[leaf, :, e]
             gained += positives * np.log(p[leaf, e] / rate)
             gained += negatives * np.log((1 - p[leaf, e]) / (1 - rate))
-    assert compute_explained(leaves, p) == pytest.approx(2 * gained)
+    assert compute_explained_deviance(leaves, p) == pytest.approx(2 * gained)
 
 
 def test_intercepts_are_those_of_a_logistic_regression():

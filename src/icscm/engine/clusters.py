@@ -22,6 +22,7 @@ from icscm.engine.counts import ClusterPatterns as ClusterPatterns
 from icscm.engine.counts import Clusters as Clusters
 from icscm.engine.pieces import Piece, number_patterns
 from icscm.engine.stores import Rows
+from icscm.stats.design_effects import ClusterSums
 
 # Covers every row: a feature that is in no store has one bin.
 EVERY_ROW = BinnedRule(-1, np.zeros(1, dtype=np.bool_))
@@ -56,17 +57,23 @@ def count_clusters(
     return moments
 
 
-def square_sums(values: FloatArray, codes: Array, starts: IntArray) -> FloatArray:
-    """Squares of the clusters' sums of values, and clusters, added up by environment (2, ...).
+def square_sums(values: FloatArray, codes: Array, starts: IntArray) -> ClusterSums:
+    """Square the clusters' sums of values, and add up the squares and clusters by environment.
 
     >>> values, codes = np.array([1.0, -3.0, 2.0, 5.0]), np.array([0, 1, 0, 2])
-    >>> square_sums(values, codes, np.array([0, 2, 3])).tolist()
-    [[18.0, 25.0], [2.0, 1.0]]
+    >>> sums = square_sums(values, codes, starts=np.array([0, 2, 3]))
+    >>> sums.squares.tolist(), sums.n_groups.tolist()
+    ([18.0, 25.0], [2.0, 1.0])
     """
-    n_clusters, environments = int(starts[-1]), np.arange(len(starts) - 1)
-    sums, n_rows = np.bincount(codes, values, n_clusters), np.bincount(codes, minlength=n_clusters)
-    own = np.repeat(environments, np.diff(starts))
-    return np.stack([np.bincount(own, each, len(environments)) for each in (sums**2, n_rows > 0)])
+    n_clusters = int(starts[-1])
+    n_environments = len(starts) - 1
+    sums = np.bincount(codes, values, n_clusters)
+    has_rows = np.bincount(codes, minlength=n_clusters) > 0
+    environments = np.repeat(np.arange(n_environments), np.diff(starts))
+    return ClusterSums(
+        squares=np.asarray(np.bincount(environments, sums**2, n_environments), np.float64),
+        n_groups=np.asarray(np.bincount(environments, has_rows, n_environments), np.float64),
+    )
 
 
 def count_cluster_patterns(

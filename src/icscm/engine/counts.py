@@ -14,6 +14,7 @@ from icscm._constants import COUNT_DTYPE
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.model.rules import Rule
+from icscm.stats.design_effects import ClusterSums
 
 
 class Layout(NamedTuple):
@@ -334,10 +335,10 @@ class ClusterCounter(Protocol):
     def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
         """Count the moments (leaf, environment, 4) of all rows in the leaves of a tree."""
 
-    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> FloatArray:
+    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> ClusterSums:
         """Square the clusters' sums of outcome - p, with p (leaf, environment), and count clusters.
 
-        Both are added up by environment: (2, environment). Sites could add such sums.
+        Both are added up by environment. Sites could add such sums.
         """
 
 

@@ -95,6 +95,19 @@ class LeafTables:
         sign, side = divmod(within, len(self.sides))
         return Cut(feature, self.first_place + place, self.signs[sign], self.sides[side])
 
+    def find(self, cut: Cut) -> int:
+        """The candidate of a cut: `locate` the other way round.
+
+        Raises KeyError if the cut is not among the candidates.
+        """
+        rows = np.flatnonzero(self.features == cut.feature)
+        if len(rows):
+            start = int(rows[0]) * self.n_candidates
+            for candidate in range(start, start + self.n_candidates):
+                if self.locate(candidate) == cut:
+                    return candidate
+        raise KeyError(cut)
+
 
 def compute_leaf_tables(
     cube: CountCube,

@@ -16,7 +16,7 @@ from icscm.model.rules import Rule
 from icscm.model.splits import CHAINS
 from icscm.model.tree import Tree
 from icscm.parameters import document_parameters
-from icscm.search.columns import average_design
+from icscm.search.design_effects import average_design_effect
 from icscm.search.exhaustive import N_CANDIDATES, choose_alpha
 from icscm.search.records import STOP_REASONS
 from icscm.search.rules import find_model
@@ -265,7 +265,7 @@ class ICSCMClassifier(SCMClassifier):
             return rows_of_unit * self.min_utility, 0.0
         n_bins = countable.source.columns.count_bins(np.arange(countable.n_features))
         n_candidates = 2 * int((n_bins - 1).sum())
-        return 0.0, average_design(countable.source) * find_least_evidence(n_candidates)
+        return 0.0, average_design_effect(countable.source) * find_least_evidence(n_candidates)
 
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
         lost = "nothing can be tested for invariance: this is a plain set covering machine"

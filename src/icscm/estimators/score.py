@@ -16,7 +16,7 @@ from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.formatting import format_name
 from icscm.model.score import Score
 from icscm.parameters import document_parameters, draw_seed
-from icscm.search.columns import average_design
+from icscm.search.design_effects import average_design_effect
 from icscm.search.points import ScoreSettings, find_score
 from icscm.search.records import RejectedColumn
 from icscm.search.trace import Trace, make_trace
@@ -113,7 +113,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         least = self.min_samples_leaf * totals.sum() * rate * (1.0 - rate)
         features = source.rows.list_columns()
         sizes = self.max_terms, self.max_points
-        return ScoreSettings(features, *sizes, least, average_design(source))
+        return ScoreSettings(features, *sizes, least, average_design_effect(source))
 
     def _learn(self, countable: Countable[Any]) -> None:
         source, settings = countable.source, self._make_settings(countable)

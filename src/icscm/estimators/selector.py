@@ -15,15 +15,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from icscm import exceptions
 from icscm._changes import data_by_name, reject_removed_options
 from icscm._constants import CHANCE_LEVEL
-from icscm._types import Array, BoolArray, CountArray
+from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.estimators.base import warn_of_environments
-from icscm.estimators.crossfit import CrossFit
-from icscm.estimators.judging import ColumnEffect, Judge, describe_round, find_copied
-from icscm.estimators.learners import TableClassifier
+from icscm.estimators.learners import TableClassifier, limit_threads
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError, warn
 from icscm.formatting import shorten_list
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
+from icscm.screening.binned_table import BinnedTable, ColumnStrength
+from icscm.screening.column_tests import ColumnResult, measure_performance, run_column_tests
+from icscm.screening.cross_fitting import MAX_COLUMNS, CrossFitting, Fold
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.stats.replication import describe_lone, find_lone_environment
@@ -155,7 +156,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             if countable.has_environments:
                 check_several(source.environments)
             warn_of_environments(countable, "no column can be rejected")
-            self._screen(X, Judge(source), source, groups)
+            self._screen(X, BinnedTable(source), source, groups)
         if self._refits:
             learner = self.make_learner(int(self._support.sum()))
             self.estimator_ = learner.fit(self._select(X), np.asarray(y))
@@ -178,45 +179,73 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             return DummyClassifier(strategy="prior")
         return TableClassifier("hgb", 0) if self.estimator is None else clone(self.estimator)
 
-    def _screen(self, X: Any, judge: Judge, source: Any, groups: Any) -> None:
+    def _screen(self, X: Any, table: BinnedTable, source: Any, groups: Any) -> None:
         """Reject the worst column, and again; keep what was found."""
         n_columns = self.n_features_in_
         seed = draw_seed(self.random_state)
-        effects: dict[int, ColumnEffect] = {j: ColumnEffect() for j in range(n_columns)}
+        results: dict[int, ColumnResult] = {j: ColumnResult() for j in range(n_columns)}
         rounds: list[dict[str, Any]] = []
-        replication = judge.measure_replication() if self.environments_ else {}
-        deviances = {j: deviance for j, (_, deviance) in replication.items()}
+        strengths = table.measure_strengths() if self.environments_ else {}
         reasons: dict[int, str] = {}
         level = find_quantile(CHANCE_LEVEL / max(n_columns, 1), 1)
-        for j, (ratio, explained) in replication.items():
-            if ratio < self.min_replication and explained > level:
+        for j, strength in strengths.items():
+            if strength.replication < self.min_replication and strength.deviance > level:
                 reasons[j] = "informative in too few environments"
         columns = np.setdiff1d(np.arange(n_columns), [*reasons])
-        folds = self._make_folds(X, judge.labels, groups, seed) if self.environments_ else []
-        while folds and len(columns):
+
+        cross_fitting = CrossFitting(
+            classes=self.classes_,
+            folds=self._make_folds(X, table.outcomes, groups, seed) if self.environments_ else [],
+            seed=seed,
+            n_jobs=self.n_jobs,
+        )
+        while cross_fitting.folds and len(columns):
+            learners = self._make_learners(columns, strengths)
+            with limit_threads(len(table.outcomes) * len(columns)):
+                fitted = cross_fitting.fit(learners, X, columns=columns, table=table)
+            tests = run_column_tests(table, columns, fitted.scores, fitted.contributions)
             number = len(rounds) + 1
-            fits = CrossFit(self.make_learner(), self.classes_, folds, seed, self.n_jobs)
-            scores, made = fits.run(X, columns, judge, deviances)
-            found = judge.judge(columns, scores, made)
-            effects |= {j: replace(each, round=number) for j, each in found.columns.items()}
-            rounds.append(describe_round(number, columns, found, judge))
-            # the column of the largest share, which must be above the tolerance and significant
-            judged = found.columns.items()
-            shares = {j: e.share if e.p_value < CHANCE_LEVEL else 0.0 for j, e in judged}
-            worst = max(shares, key=shares.__getitem__, default=None)
-            if worst is None or found.explained <= 0 or shares[worst] <= self.tolerance:
+            results |= {j: replace(each, round=number) for j, each in tests.columns.items()}
+            performance = measure_performance(table, tests.probabilities)
+            worst = tests.find_worst(self.tolerance)
+            rounds.append(
+                {
+                    "round": number,
+                    "n_columns": len(columns),
+                    "auc": performance.auc,
+                    "log_loss": performance.log_loss,
+                    "deviance_explained": tests.explained,
+                    "rejected": None if worst is None else self._name(worst),
+                }
+            )
+            if worst is None:
                 break
-            twin = find_copied(worst, reasons, effects, source)
+            cuts = [(j, cut) for j in reasons if (cut := results[j].cut) is not None]
+            twin = table.find_copied(worst, cuts)
             reasons[worst] = "its effect differs"
             if twin is not None:
                 reasons[worst] = f"carries the same as {self._name(twin)}, which was rejected"
-            rounds[-1]["rejected"] = self._name(worst)
             columns = columns[columns != worst]
         self._support: BoolArray = ~np.isin(np.arange(n_columns), [*reasons])
-        self._keep(effects, reasons, replication, rounds, source)
+        self._keep(results, reasons, strengths, rounds, source)
         self._warn(source.count_rows())
 
-    def _make_folds(self, X: Any, labels: Array, groups: Any, seed: int) -> list[Any]:
+    def _make_learners(self, columns: IntArray, strengths: dict[int, ColumnStrength]) -> list[Any]:
+        """The learners of a round: the user's, and boosting unless that is the user's.
+
+        Both are combined: effects that a learner of the wrong form has missed must not look like
+        differences between environments. Of many columns boosting uses those that explain most by
+        themselves.
+        """
+        learner = self.make_learner()
+        if isinstance(learner, TableClassifier) and learner.kind == "hgb":
+            return [learner]
+        nothing = ColumnStrength(replication=np.nan, deviance=0.0)
+        deviances = [strengths.get(j, nothing).deviance for j in columns.tolist()]
+        strongest = np.argsort([-deviance for deviance in deviances])
+        return [learner, TableClassifier("hgb", 0, np.sort(strongest[:MAX_COLUMNS]))]
+
+    def _make_folds(self, X: Any, labels: Array, groups: Any, seed: int) -> list[Fold]:
         cv = self.cv
         if isinstance(cv, int):
             least = int(np.bincount(labels).min())
@@ -227,13 +256,14 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
                 raise IcscmError(f"{needed}; got {least}")
             kind = StratifiedKFold if groups is None else StratifiedGroupKFold
             cv = kind(min(cv, least), shuffle=True, random_state=seed)
-        return list(check_cv(cv, labels, classifier=True).split(X, labels, groups))
+        splits = check_cv(cv, labels, classifier=True).split(X, labels, groups)
+        return [Fold(train=train, test=test) for train, test in splits]
 
     def _keep(
         self,
-        effects: dict[int, ColumnEffect],
+        results: dict[int, ColumnResult],
         reasons: dict[int, str],
-        replication: dict[int, tuple[float, float]],
+        strengths: dict[int, ColumnStrength],
         rounds: list[dict[str, Any]],
         source: Any,
     ) -> None:
@@ -243,8 +273,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         environments = self.environments_ or ()
         rows, by_environment = [], []
         for j in range(self.n_features_in_):
-            column, name = effects[j], self._name(j)
-            ratio = replication.get(j, (np.nan, 0.0))[0]
+            column, name = results[j], self._name(j)
+            ratio = strengths[j].replication if j in strengths else np.nan
             verdict, reason = self._decide(column, reasons.get(j), ratio)
             known = [] if column.effects is None else column.effects.tolist()
             at = find_extreme_environments([None if each != each else each for each in known])
@@ -264,14 +294,14 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         self.effects_ = pandas.DataFrame(by_environment, columns=columns)
         self.rounds_ = pandas.DataFrame(rounds)
 
-    def _decide(self, column: ColumnEffect, reason: str | None, ratio: float) -> tuple[str, str]:
+    def _decide(self, column: ColumnResult, reason: str | None, ratio: float) -> tuple[str, str]:
         if reason is not None:
             return "rejected", reason
         if self.environments_ is None:
             return "cannot tell", "no environments"
-        if column.least_share == np.inf:
+        if column.detectable_share == np.inf:
             return "cannot tell", "informative in fewer than two environments"
-        if column.least_share > _VISIBLE * self.tolerance:
+        if column.detectable_share > _VISIBLE * self.tolerance:
             return "cannot tell", "too little data"
         if ratio != ratio:
             return "cannot tell", "one environment holds nearly all information"

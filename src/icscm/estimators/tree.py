@@ -12,7 +12,7 @@ from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.exceptions import NothingFoundWarning, warn
 from icscm.model.tree import Tree
 from icscm.parameters import document_parameters
-from icscm.search.columns import average_design
+from icscm.search.design_effects import average_design_effect
 from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
@@ -48,7 +48,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
             missing=self.missing,
             balanced=self.probabilities == "balanced",
             min_replication=float(self.min_replication),
-            design=average_design(countable.source),
+            design=average_design_effect(countable.source),
         )
 
     def _warn_of_environments(self, countable: Countable[Any]) -> None:

@@ -30,8 +30,8 @@ from icscm.formatting import count
 from icscm.model.rules import Rule
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
-from icscm.search.columns import average_design
 from icscm.search.cut_bounds import CutBounds, find_cut_bounds
+from icscm.search.design_effects import average_design_effect
 from icscm.search.nodes import Node
 from icscm.search.patterns import Patterns
 from icscm.search.records import Candidate, Screened, SetTest
@@ -161,7 +161,7 @@ def _screen(view: ConjunctionView) -> _Screening:
     """
     settings = view.settings
     root = view.make_root()
-    design_effect = average_design(view.source)
+    design_effect = average_design_effect(view.source)
     associated: list[_AssociatedRule] = []
     n_tried = 0
     for leaves in view.iterate_leaf_tables(root.count_cubes(), root):
@@ -268,7 +268,7 @@ class _RuleTester:
             n_rules=len(cuts),
             wide=wide,
             narrow=narrow,
-            design_effect=average_design(view.source),
+            design_effect=average_design_effect(view.source),
         )
 
     def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:

@@ -24,7 +24,7 @@ from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm.engine.counts import RowSource
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.model.tree import Tree
-from icscm.search.columns import measure_leaves
+from icscm.search.design_effects import measure_leaf_design_effects
 from icscm.search.grow import Subtree, TreeSettings, grow, list_leaves, list_splits
 from icscm.search.nodes import NodeUse, make_root
 from icscm.search.records import TriedTree
@@ -179,7 +179,7 @@ class RateTreeSearch:
         statistic = float(statistics.sum())
         n_dof = int(dof.sum())
         chance = find_quantile(_CHANCE, n_dof)
-        design_effects = measure_leaves(self._source, tree, leaves)
+        design_effects = measure_leaf_design_effects(self._source, tree, leaves)
         if design_effects is not None:
             chance *= float(np.average(design_effects, weights=np.maximum(dof, 1e-9)))
         heterogeneity = round(max(0.0, statistic - chance), DEVIANCE_DECIMALS)

@@ -9,7 +9,7 @@ from icscm.engine.counts import BinnedColumns, RowSource
 from icscm.model.rules import Rule
 from icscm.model.splits import Split, freeze_counts
 from icscm.model.tree import Tree
-from icscm.search.columns import measure_leaves
+from icscm.search.design_effects import measure_leaf_design_effects
 from icscm.search.grow import (
     PathStep,
     SplitCandidate,
@@ -61,7 +61,7 @@ def describe_tree(
     recorder = TreeRecorder(source.columns, settings)
     nodes = [recorder.make_scan(visit) for visit in walk(screened.tree)]
 
-    design_effects = measure_leaves(source, screened.tree, np.array(model.leaves))
+    design_effects = measure_leaf_design_effects(source, screened.tree, np.array(model.leaves))
     verdicts = make_verdicts(model.leaves, make_test("chi2"), CHANCE_LEVEL, effects=design_effects)
     trace = make_trace(
         source,

@@ -27,6 +27,7 @@ from icscm.engine.counts import (
 )
 from icscm.engine.pieces import Piece, RowsOfPaths, find_leaves, number_patterns
 from icscm.engine.stores import Rows, Store
+from icscm.stats.design_effects import ClusterSums
 
 
 def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
@@ -266,10 +267,10 @@ class StoredClusters:
         n_leaves = len(splits) + 1
         return patterns.count_moments(np.arange(n_leaves), n_leaves)
 
-    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> FloatArray:
+    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> ClusterSums:
         """Square the clusters' sums of outcome - p, with p (leaf, environment), and count clusters.
 
-        Both are added up by environment: (2, environment).
+        Both are added up by environment.
         """
         cells = self._source.rows.list_cells()
         residuals = cells.outcomes - p[self._find_leaves(splits), cells.environments]

@@ -12,25 +12,42 @@ Both functions compare the two, and differ in what is divided by the result:
               vary too much.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from icscm._types import Array, CountArray, FloatArray
 
 
-def compute_design_effects(squares: Array, hessians: Array, sizes: Array) -> FloatArray:
-    """By how much groups of rows that belong together inflate variances, by environment.
+@dataclass(frozen=True, eq=False)
+class ClusterSums:
+    """Sums over groups of rows, by environment: of s^2, and the number of groups.
 
-    `squares` are the sums of s^2 and the number of groups (2, environment), `sizes` the rows. At
-    least 1. It is the design effect of a column that is constant within groups; for columns that
-    vary within groups it is too large, and their tests are conservative. Where it is undefined (a
-    single group, one label), a group counts as one row.
+    s is the sum of the residuals of a group.
+    """
 
-    >>> compute_design_effects(np.array([[2.0], [2.0]]), np.array([1.0]), np.array([4])).tolist()
+    squares: FloatArray
+    n_groups: FloatArray
+
+
+def compute_design_effects(sums: ClusterSums, hessians: Array, sizes: Array) -> FloatArray:
+    """Compute by how much groups of rows that belong together inflate variances, by environment.
+
+        G / (G - 1) sum s^2 / hessian,  at least 1
+
+    `sizes` are the rows. It is the design effect of a column that is constant within groups; for
+    columns that vary within groups it is too large, and their tests are conservative. Where it is
+    undefined (a single group, one label), a group counts as one row.
+
+    >>> sums = ClusterSums(squares=np.array([2.0]), n_groups=np.array([2.0]))
+    >>> compute_design_effects(sums, hessians=np.array([1.0]), sizes=np.array([4])).tolist()
     [4.0]
     """
-    is_known = (squares[1] > 1) & (hessians > 0)
-    effects = _estimate_variances(*squares) / np.where(is_known, hessians, 1.0)
-    return np.maximum(np.where(is_known, effects, sizes / np.maximum(squares[1], 1)), 1.0)
+    is_known = (sums.n_groups > 1) & (hessians > 0)
+    variances = estimate_variances(sums.squares, sums.n_groups)
+    effects = variances / np.where(is_known, hessians, 1.0)
+    rows_per_group = sizes / np.maximum(sums.n_groups, 1)
+    return np.maximum(np.where(is_known, effects, rows_per_group), 1.0)
 
 
 def compute_leaf_design_effects(tables: CountArray, moments: CountArray) -> FloatArray:
@@ -45,13 +62,13 @@ def compute_leaf_design_effects(tables: CountArray, moments: CountArray) -> Floa
     rates = positives / np.maximum(n, 1.0)
     n_clusters, nn, n_p, pp = np.moveaxis(moments, 2, 0)
     squares = pp - 2.0 * rates * n_p + rates**2 * nn
-    variances = _estimate_variances(squares, n_clusters) / np.maximum(n, 1.0)
+    variances = estimate_variances(squares, n_clusters) / np.maximum(n, 1.0)
     weights = np.where(n_clusters > 1, n.sum(axis=1, keepdims=True) - n, 0.0)
     expected = (weights * rates * (1.0 - rates)).sum(axis=1)
     found = (weights * variances).sum(axis=1) / np.where(expected > 0, expected, 1.0)
     return np.where(expected > 0, np.maximum(found, 1.0), 1.0)
 
 
-def _estimate_variances(squares: Array, n_groups: Array) -> FloatArray:
-    """G / (G - 1) sum s^2."""
+def estimate_variances(squares: Array, n_groups: Array) -> FloatArray:
+    """Estimate the variance of a total from the sums of its groups: G / (G - 1) sum s^2."""
     return np.asarray(n_groups / np.maximum(n_groups - 1, 1) * squares)

@@ -1,17 +1,31 @@
-"""Conditional heterogeneity: how much the effect of a cut differs by environment, given a model.
+"""Heterogeneity: how much an effect differs between environments, beyond chance.
 
-A model with an intercept for each environment leaves residuals. With the gradient g (label less
-probability) and the hessian h (probability times its complement) of the rows, the one-step effect
-of a cut on the residual log odds of environment e is
+An *effect* is any number that is estimated in each environment by itself, such as the difference in
+log odds between the high and the low values of a column. Its *weight* in an environment is the
+inverse of the variance of the estimate. With effect d_e and weight w_e in environment e, and W the
+sum of the weights (DerSimonian and Laird 1986):
 
-    d_e = sum g / sum h  where the rule is false, less the same where it is true
-    w_e = h_1 h_0 / (h_1 + h_0)          its weight, the inverse of its variance
-    Q = sum w_e (d_e - mean)^2           Cochran's statistic
-    tau^2 = max(0, Q - dof - 3 sqrt(2 dof)) / (W - sum w_e^2 / W)
+    mean    = sum w_e d_e / W
+    Q       = sum w_e (d_e - mean)^2               Cochran's statistic
+    excess  = Q - dof - 3 sqrt(2 dof)              what chance does not explain; at least 0
+    tau^2   = excess / (W - sum w_e^2 / W)         variance of the true effects
 
-with W = sum w_e (DerSimonian and Laird 1986, beyond three standard deviations of chance).
-tau^2 W is a deviance: what the environments' own effects would explain. All of it follows from the
-sums of g and h by bin and environment, over the leaves of a tree or over rows.
+If all true effects are equal, Q is chi-squared with mean `dof`, the number of environments less 1,
+and standard deviation sqrt(2 dof). Three of these are subtracted besides the mean
+(`icscm.stats.random_effects` does not), since otherwise the largest tau^2 of many effects would
+never be 0.
+
+The *heterogeneity* is tau^2 W. It is a deviance: by about so much the deviance of a model falls if
+each environment gets its true effect instead of the mean. So it can be compared with the deviance
+that the whole model explains.
+
+Effects of cuts. A model leaves gradients g (outcome less probability) and hessians h (probability
+times its complement). To raise the log odds of some rows by d changes their log-likelihood by about
+G d - H d^2 / 2, with G and H the sums of g and h; it is largest at d = G / H, an estimate with
+variance 1 / H. So the effect of a cut in an environment, with its weight, is
+
+    d_e = G_true / H_true - G_false / H_false
+    w_e = 1 / (1 / H_true + 1 / H_false) = H_true H_false / (H_true + H_false)
 """
 
 from dataclasses import dataclass
@@ -20,28 +34,65 @@ from typing import Final
 
 import numpy as np
 
-from icscm._lazy import special
-from icscm._types import Array, CountArray, FloatArray, IntArray
+from icscm._types import FloatArray, IntArray
 from icscm.stats.independence import compute_upper_tail
-from icscm.stats.logistic import fit_logistic_regression
 from icscm.stats.random_effects import estimate_tau_squared
 
-# Heterogeneity counts from so many standard deviations of chance on.
-_CHANCE: Final = 3.0
-# Intercept of an environment all of whose rows are positive; its negative if none is.
-_PURE_INTERCEPT: Final = 30.0
-# Least weight of an environment (rows times p (1 - p)) that has information on an effect.
-_LEAST_WEIGHT: Final = 1.0
-# Rounds of fitting bins and environments in turn.
-_MAX_ROUNDS: Final = 50
+# Standard deviations of Q that are put down to chance; see above.
+N_STANDARD_DEVIATIONS: Final = 3.0
+# An environment with less weight counts as having no information: the standard error of its effect
+# is above 1, much for a difference in log odds.
+MIN_WEIGHT: Final = 1.0
+# Effects of bins and of environments are fitted in turn until they change by less, or so often.
+MAX_CHANGE: Final = 1e-9
+MAX_ITERATIONS: Final = 50
+# Keeps divisions by a sum of hessians, or of weights, finite where there are no rows.
+MIN_HESSIAN: Final = 1e-12
+TINY: Final = 1e-300
 
 
-@dataclass(frozen=True)
+# --- differences between environments -------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class EffectHeterogeneity:
+    """How much one effect differs between environments; the fields are those of `Heterogeneity`."""
+
+    effects: FloatArray
+    weights: FloatArray
+    dof: int
+    tau_squared: float
+    deviance: float
+    p_value: float
+    i_squared: float
+
+    def compute_detectable_deviance(self, critical_value: float) -> float:
+        """Compute the heterogeneity if Q were the critical value of a test.
+
+        It shows how much a test without a finding could have missed; infinite if fewer than two
+        environments can be compared.
+        """
+        if self.dof == 0:
+            return np.inf
+        excess = compute_excess(critical_value, self.dof)
+        tau_squared = estimate_tau_squared(excess, self.dof, self.weights)
+        return float(tau_squared * self.weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
 class Heterogeneity:
-    """Effects of cuts by environment (cut, environment), and how much they differ, by cut.
+    """How much each of several effects differs between environments.
 
-    `effects` are NaN, and `weights` 0, where an environment has no information. `deviance` is the
-    heterogeneity tau^2 W.
+    Attributes
+    ----------
+    effects : array of shape (n_effects, n_environments)
+        The effect in each environment; NaN where there is no information.
+    weights : array of shape (n_effects, n_environments)
+        The inverse of the variance of each effect; 0 where there is no information.
+    statistic, dof : array of shape (n_effects,)
+        Cochran's Q, and its degrees of freedom: the environments with information, less 1.
+    tau_squared : array of shape (n_effects,)
+        The variance of the true effects between environments.
     """
 
     effects: FloatArray
@@ -52,148 +103,161 @@ class Heterogeneity:
 
     @cached_property
     def deviance(self) -> FloatArray:
-        """Heterogeneity beyond chance as a deviance."""
+        """The heterogeneity, tau^2 W."""
         return np.asarray(self.tau_squared * self.weights.sum(axis=1))
 
     @cached_property
     def p_values(self) -> FloatArray:
-        """The chance of such differences between equal effects."""
+        """The probability of so large a Q if all true effects are equal."""
         return compute_upper_tail(self.statistic, self.dof)
 
     @cached_property
-    def i2(self) -> FloatArray:
-        """Share of the variance between the environments' effects that is not chance."""
+    def i_squared(self) -> FloatArray:
+        """The share of the differences that is not chance: (Q - dof) / Q, at least 0."""
         beyond = np.maximum(self.statistic - self.dof, 0.0)
-        return beyond / np.maximum(self.statistic, 1e-300)
+        return beyond / np.maximum(self.statistic, TINY)
 
     @cached_property
     def mean(self) -> FloatArray:
         """The effect common to all environments."""
-        return _average(np.nan_to_num(self.effects), self.weights)
+        return compute_weighted_mean(np.nan_to_num(self.effects), self.weights)
 
-
-def measure_heterogeneity(halves: Array, totals: Array) -> Heterogeneity:
-    """The effects of cuts, given sums of g and h (cut, 2, environment) where each is false.
-
-    `totals` (2, environment) are the sums over all rows.
-
-    >>> halves = np.array([[[4.0, -4.0, 4.0], [10.0, 10.0, 10.0]]])
-    >>> found = measure_heterogeneity(halves, np.array([[0.0, 0.0, 0.0], [20.0, 20.0, 20.0]]))
-    >>> found.effects.round(2).tolist(), found.statistic.round(2).tolist()
-    ([[0.8, -0.8, 0.8]], [8.53])
-    """
-    g1, h1 = halves[:, 0], halves[:, 1]
-    g0, h0 = totals[0] - g1, totals[1] - h1
-    with np.errstate(all="ignore"):
-        weights = h1 * h0 / (h1 + h0)
-        effects = g1 / h1 - g0 / h0
-    return compare_effects(effects, np.where((h1 > 0) & (h0 > 0), weights, 0.0))
+    def select(self, index: int) -> EffectHeterogeneity:
+        """Return one of the effects."""
+        return EffectHeterogeneity(
+            effects=self.effects[index],
+            weights=self.weights[index],
+            dof=int(self.dof[index]),
+            tau_squared=float(self.tau_squared[index]),
+            deviance=float(self.deviance[index]),
+            p_value=float(self.p_values[index]),
+            i_squared=float(self.i_squared[index]),
+        )
 
 
 def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
-    """How much effects (cut, environment) differ, given the inverses of their variances.
+    """Measure how much each of several effects differs between environments.
 
-    Effects of small or no weight are ignored.
+    `effects` and `weights` have a row for each effect and a column for each environment.
+
+    >>> effects = np.array([[0.5, 0.5, 0.5], [2.0, 0.0, -2.0]])
+    >>> heterogeneity = compare_effects(effects, weights=np.full((2, 3), 10.0))
+    >>> heterogeneity.deviance.round(2).tolist()
+    [0.0, 108.0]
     """
-    is_known = weights >= _LEAST_WEIGHT
-    effects, weights = np.where(is_known, effects, np.nan), np.where(is_known, weights, 0.0)
-    known = np.nan_to_num(effects)
-    off = known - _average(known, weights)[:, np.newaxis]
-    statistic = (weights * off**2).sum(axis=1)
-    dof = np.maximum(np.count_nonzero(weights, axis=1) - 1, 0)
-    excess = statistic - dof - _CHANCE * np.sqrt(2.0 * dof)
-    tau_squared = estimate_tau_squared(excess, dof, weights)
-    return Heterogeneity(effects, weights, statistic, dof, tau_squared)
+    has_information = weights >= MIN_WEIGHT
+    d = np.where(has_information, effects, np.nan)
+    w = np.where(has_information, weights, 0.0)
+
+    known = np.nan_to_num(d)
+    mean = compute_weighted_mean(known, w)
+    Q = (w * (known - mean[:, np.newaxis]) ** 2).sum(axis=1)
+    dof = np.maximum(np.count_nonzero(w, axis=1) - 1, 0)
+    tau_squared = estimate_tau_squared(compute_excess(Q, dof), dof, w)
+    return Heterogeneity(effects=d, weights=w, statistic=Q, dof=dof, tau_squared=tau_squared)
 
 
-def _average(values: FloatArray, weights: FloatArray) -> FloatArray:
-    return np.asarray((weights * values).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-300))
+def compute_excess(Q: FloatArray | float, dof: IntArray | int) -> FloatArray:
+    """Compute what chance does not explain of Q: Q - dof - 3 sqrt(2 dof)."""
+    return np.asarray(Q - dof - N_STANDARD_DEVIATIONS * np.sqrt(2.0 * dof))
 
 
-def fit_shape(sums: Array, prior: float = 0.0) -> tuple[FloatArray, FloatArray]:
-    """The common effect of each bin, and each environment's level, of one-step effects g / h.
+def compute_weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Compute the weighted mean of each row."""
+    return np.asarray((weights * values).sum(axis=1) / np.maximum(weights.sum(axis=1), TINY))
 
-    From sums of g and h (feature, bin, 2, environment), fitted in turn; `prior` is added to the
-    hessian of each bin, so that rare ones have small effects.
+
+# --- effects of cuts ------------------------------------------------------------------------------
+
+
+def compare_cut_effects(
+    gradients_false: FloatArray,
+    hessians_false: FloatArray,
+    *,
+    total_gradients: FloatArray,
+    total_hessians: FloatArray,
+) -> Heterogeneity:
+    """Compute the effects d_e of cuts with their weights w_e, and how much they differ.
+
+    The sums are (cut, environment) over the rows for which each cut is false, and the totals
+    (environment) over all rows.
+
+    >>> heterogeneity = compare_cut_effects(
+    ...     np.array([[-4.0, 4.0, -4.0]]),
+    ...     np.array([[10.0, 10.0, 10.0]]),
+    ...     total_gradients=np.zeros(3),
+    ...     total_hessians=np.full(3, 20.0),
+    ... )
+    >>> heterogeneity.effects.round(2).tolist(), heterogeneity.statistic.round(2).tolist()
+    ([[0.8, -0.8, 0.8]], [8.53])
     """
-    g, h = sums[:, :, 0], sums[:, :, 1]
-    by_bin, by_environment = h.sum(axis=2) + prior, h.sum(axis=1)
-    levels = np.zeros((len(sums), 1, sums.shape[3]))
-    shape = np.zeros((*sums.shape[:2], 1))
-    own: Array = np.arange(len(sums))  # of each feature by itself, whatever its block
-    for _ in range(_MAX_ROUNDS):
-        before = shape[own]
-        off = (g[own] - h[own] * levels[own]).sum(axis=2)
-        shape[own] = (off / np.maximum(by_bin[own], 1e-12))[:, :, np.newaxis]
-        off = (g[own] - h[own] * shape[own]).sum(axis=1)
-        levels[own] = (off / np.maximum(by_environment[own], 1e-12))[:, np.newaxis]
-        own = own[np.abs(shape[own] - before).max(axis=(1, 2), initial=0.0) >= 1e-9]
-        if not len(own):
-            break
-    return shape, levels
+    G_false = gradients_false
+    H_false = hessians_false
+    G_true = total_gradients - G_false
+    H_true = total_hessians - H_false
 
-
-def remove_shape(sums: Array) -> Array:
-    """Sums of g and h (feature, bin, 2, environment) less what bins and environments explain.
-
-    A common effect of each bin is not heterogeneity, but looks like it where a model has missed it
-    and environments differ in their distribution over the bins.
-    """
-    shape, levels = fit_shape(sums)
-    g, h = sums[:, :, 0], sums[:, :, 1]
-    return np.stack((g - h * (shape + levels), h), axis=2)
-
-
-def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
-    """Fit an intercept for each environment around known log odds by group.
-
-    Returns the probabilities (group, environment). `counts` has the axes (group, label,
-    environment): each environment expects as many positives as it has. In an environment of one
-    label, which would have an infinite intercept, that label is nearly certain.
-    """
-    sizes = counts.sum(axis=1)
-    positives = counts[:, 1]
-    n_positive = positives.sum(axis=0)
-    is_mixed = (n_positive > 0) & (n_positive < sizes.sum(axis=0))
-
-    # A row of the regression is a group in an environment.
-    n_groups = len(counts)
-    n_mixed = int(is_mixed.sum())
-    fit = fit_logistic_regression(
-        np.empty((n_groups * n_mixed, 0)),
-        positives[:, is_mixed].ravel(),
-        np.tile(np.arange(n_mixed), n_groups),
-        n_environments=n_mixed,
-        sizes=sizes[:, is_mixed].ravel(),
-        offsets=np.repeat(log_odds, n_mixed),
-    )
-    assert fit is not None  # there are no slopes to be undetermined
-
-    intercepts = np.where(n_positive > 0, _PURE_INTERCEPT, -_PURE_INTERCEPT)
-    intercepts[is_mixed] = fit.intercepts
-    return np.asarray(special.expit(log_odds[:, np.newaxis] + intercepts))
-
-
-def predict_leaves(leaves: CountArray) -> FloatArray:
-    """Probabilities by leaf and environment, from a tree's leaves (leaf, label, environment).
-
-    The log odds of a leaf's rate, with half a sample of each label added, and an intercept for
-    each environment.
-    """
-    by_label = leaves.sum(axis=2) + 0.5
-    return fit_intercepts(special.logit(by_label[:, 1] / by_label.sum(axis=1)), leaves)
-
-
-def compute_explained(labels: CountArray, probabilities: FloatArray) -> float:
-    """The deviance that probabilities (group, environment) explain within the environments.
-
-    `labels` (group, label, environment) are counts; the reference is each environment's rate.
-    """
-    sizes = labels.sum(axis=(0, 1))
-    rate = labels[:, 1].sum(axis=0) / np.maximum(sizes, 1)
+    # Where no row is on one side, the weight is 0 and the effect is not compared.
     with np.errstate(all="ignore"):
-        gained = (
-            labels[:, 1] * np.log(probabilities / rate),
-            labels[:, 0] * np.log((1.0 - probabilities) / (1.0 - rate)),
-        )
-    return float(2.0 * sum(np.where(np.isfinite(each), each, 0.0).sum() for each in gained))
+        effects = G_true / H_true - G_false / H_false
+        weights = H_false * H_true / (H_false + H_true)
+    has_both_sides = (H_false > 0) & (H_true > 0)
+    return compare_effects(effects, np.where(has_both_sides, weights, 0.0))
+
+
+# --- effects that are common to all environments --------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CommonEffects:
+    """Effects of bins (column, bin, 1), and levels of environments (column, 1, environment)."""
+
+    of_bins: FloatArray
+    levels: FloatArray
+
+
+def fit_common_effects(
+    gradients: FloatArray, hessians: FloatArray, prior: float = 0.0
+) -> CommonEffects:
+    """Fit the effect of each bin that is common to all environments, and their levels.
+
+    The sums G and H are (column, bin, environment), and the regression of each column is
+
+        G = H (effect of the bin + level of the environment)
+
+    Effects and levels are fitted in turn, which avoids a large system of equations: each is the sum
+    of G - H x (the other) over the sum of H, until nothing changes. `prior` is added to the hessian
+    of each bin, so that rare ones have small effects.
+    """
+    G = gradients
+    H = hessians
+    H_of_bins = np.maximum(H.sum(axis=2) + prior, MIN_HESSIAN)
+    H_of_environments = np.maximum(H.sum(axis=1), MIN_HESSIAN)
+
+    n_columns, n_bins, n_environments = G.shape
+    of_bins = np.zeros((n_columns, n_bins, 1))
+    levels = np.zeros((n_columns, 1, n_environments))
+    # Every column by itself: the result must not depend on what else is in the block.
+    active = np.arange(n_columns)
+    for _ in range(MAX_ITERATIONS):
+        previous = of_bins[active]
+        without_levels = (G[active] - H[active] * levels[active]).sum(axis=2)
+        of_bins[active] = (without_levels / H_of_bins[active])[:, :, np.newaxis]
+        without_bins = (G[active] - H[active] * of_bins[active]).sum(axis=1)
+        levels[active] = (without_bins / H_of_environments[active])[:, np.newaxis]
+
+        change = np.abs(of_bins[active] - previous).max(axis=(1, 2), initial=0.0)
+        active = active[change >= MAX_CHANGE]
+        if not len(active):
+            break
+    return CommonEffects(of_bins=of_bins, levels=levels)
+
+
+def remove_common_effects(gradients: FloatArray, hessians: FloatArray) -> FloatArray:
+    """Return the gradients less what effects common to all environments explain.
+
+    A model may have missed an effect of the column. If that effect is the same everywhere it is no
+    heterogeneity, but it would look like one where environments differ in their distribution over
+    the bins. So each sum G is replaced by what the regression of `fit_common_effects` leaves of it.
+    """
+    common = fit_common_effects(gradients, hessians)
+    return np.asarray(gradients - hessians * (common.of_bins + common.levels))

@@ -13,12 +13,13 @@ the rule. pi (1 - pi) cancels: eff(w*) is that of the hessians. Where it is abou
 has nearly all information: replication is NaN, and nothing is rejected.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from icscm._types import Array, BoolArray, CountArray, FloatArray
-from icscm.stats.heterogeneity import fit_shape
+from icscm.stats.heterogeneity import TINY, fit_common_effects
 
 # Below this, one environment has nearly all information and replication is NaN.
 LEAST_EXPECTED: Final = 0.1
@@ -42,27 +43,41 @@ def measure_replication(tables: CountArray, samples: CountArray) -> FloatArray:
     return _compare(count_effective(informs), _compute_hessians(samples)[np.newaxis])
 
 
-def measure_columns(sums: Array) -> tuple[FloatArray, FloatArray]:
-    """Replication of columns of any number of bins, and the deviance that each explains.
+@dataclass(frozen=True, eq=False)
+class ColumnReplication:
+    """The replication of columns, and the deviance that each explains by itself."""
 
-    From sums of g and h (feature, bin, 2, environment) without a model: g is the label less its
-    environment's rate. With d the common effect of the row's bin, w_e = sum h (d - mean in e)^2 is
-    the information of a column in environment e: for two bins that of the cut times the squared
-    effect. Expected is w*_e = h_e times the variance of d over all rows. The deviance is explained
-    by the common effects.
+    replication: FloatArray
+    deviance: FloatArray
 
-    >>> sums = np.zeros((1, 2, 2, 3))
-    >>> sums[0, 1, 1], sums[0, 0, 1] = [9.0, 0.0, 0.0], [31.0, 40.0, 40.0]  # in one of three sites
-    >>> sums[0, :, 0, 0] = -8.0, 8.0
-    >>> measure_columns(sums)[0].round(3).tolist()
+
+def measure_columns(gradients: FloatArray, hessians: FloatArray) -> ColumnReplication:
+    """Measure the replication of columns of any number of bins.
+
+    From sums of g and h (column, bin, environment) without a model: g is the outcome less its
+    environment's rate. With d the common effect of the row's bin,
+
+        w_e = sum h (d - mean of d in e)^2 = sum h d^2 - (sum h d)^2 / sum h
+
+    is the information of a column in environment e: for two bins that of the cut times the squared
+    effect. Expected is w*_e = h_e times the variance of d over all rows. The deviance is what the
+    common effects explain, the sum of w_e.
+
+    >>> hessians = np.array([[[31.0, 40.0, 40.0], [9.0, 0.0, 0.0]]])  # in one of three sites
+    >>> gradients = np.zeros((1, 2, 3))
+    >>> gradients[0, :, 0] = -8.0, 8.0
+    >>> measure_columns(gradients, hessians).replication.round(3).tolist()
     [0.0]
     """
-    shape, _ = fit_shape(sums, prior=1.0)
-    h = sums[:, :, 1]
-    hessians = h.sum(axis=1)
-    first, second = ((h * shape**power).sum(axis=1) for power in (1, 2))
-    informs = second - first**2 / np.maximum(hessians, 1e-300)
-    return _compare(count_effective(informs), hessians), informs.sum(axis=1)
+    d = fit_common_effects(gradients, hessians, prior=1.0).of_bins
+    h_by_environment = hessians.sum(axis=1)
+    sum_hd = (hessians * d).sum(axis=1)
+    sum_hdd = (hessians * d**2).sum(axis=1)
+    information = sum_hdd - sum_hd**2 / np.maximum(h_by_environment, TINY)
+    return ColumnReplication(
+        replication=_compare(count_effective(information), h_by_environment),
+        deviance=information.sum(axis=1),
+    )
 
 
 def find_replicated(tables: CountArray, samples: CountArray, least: float) -> BoolArray:

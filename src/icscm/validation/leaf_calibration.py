@@ -189,9 +189,9 @@ def _divide_by_design_effects(
     rates = counts[:, 1] / np.maximum(sizes, 1)
     residuals = is_positive - rates[leaves, environment_codes]
     clusters = number_clusters(groups, leaves, len(counts), np.arange(len(leaves)))
-    squares = square_sums(residuals, clusters.codes, clusters.starts)
+    cluster_sums = square_sums(residuals, clusters.codes, clusters.starts)
     information = (sizes * rates * (1 - rates)).sum(axis=1)
-    effects = compute_design_effects(squares, information, sizes.sum(axis=1))
+    effects = compute_design_effects(cluster_sums, information, sizes.sum(axis=1))
     return np.rint(counts / effects[:, np.newaxis, np.newaxis]).astype(np.int64)
 
 

@@ -1,0 +1,55 @@
+"""Sums of gradients and hessians by bin, from which the effect of every cut follows.
+
+A model leaves in each row a gradient g (outcome less probability) and a hessian h (probability
+times its complement). Their sums by bin of a column and environment are its *moments*, as counts
+are for rules; the sums on the two sides of a cut are sums over bins.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from icscm._types import Array, FloatArray, IntArray
+from icscm.engine.counts import ORDERED, BinnedColumns, CountCube, Layout
+from icscm.engine.leaf_tables import EITHER_SIDE, LeafTables, compute_halves
+
+
+@dataclass(frozen=True, eq=False)
+class MomentCube:
+    """Moments of a block of columns; `gradients` and `hessians` are (column, bin, environment).
+
+    `layout` and `n_alike` are as in `CountCube`.
+    """
+
+    columns: IntArray
+    gradients: FloatArray
+    hessians: FloatArray
+    layout: Layout = ORDERED
+    n_alike: IntArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CutMoments:
+    """Moments on one side of every cut of a block of columns.
+
+    `gradients` and `hessians` (cut, environment) are sums over the rows for which the cut's rule is
+    false; `cuts` knows which cuts these are.
+    """
+
+    cuts: LeafTables
+    gradients: FloatArray
+    hessians: FloatArray
+
+
+def compute_cut_moments(
+    cube: MomentCube, columns: BinnedColumns, sides: Sequence[bool] = EITHER_SIDE
+) -> CutMoments:
+    """Compute the moments where each cut is false; `sides` are as in `compute_halves`."""
+    sums: Array = np.stack((cube.gradients, cube.hessians), axis=2)
+    as_counts = CountCube(
+        features=cube.columns, counts=sums, layout=cube.layout, n_alike=cube.n_alike
+    )
+    halves = compute_halves(as_counts, columns, sides)
+    tables: Array = halves.tables
+    return CutMoments(cuts=halves, gradients=tables[:, 0], hessians=tables[:, 1])
