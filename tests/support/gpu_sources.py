@@ -31,7 +31,7 @@ from support.literal.gpu_kernels import make_stand_in
 def move(source, card):
     """The same samples on the card."""
     rows = source.piece.rows
-    stores = [put_on_card(card, store, rows) for store in source.piece.stores]
+    stores = [put_on_card(card, store, rows, source.columns) for store in source.piece.stores]
     return StoredSource(source.info, stores, rows, source.position)
 
 
@@ -191,9 +191,9 @@ def draw_store(rng, card):
     bits = rng.random((n_features, -(-n_rows // 128) * 128)) < rng.random((n_features, 1))
     bits[:, n_rows:] = False
     words = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
-    n_alike = rng.integers(1, 4, n_features) if rng.random() < 0.5 else None
+    n_copies = rng.integers(1, 4, n_features) if rng.random() < 0.5 else None
     own = np.arange(n_features), words, rows
-    stores = [CardBits(each, own[0], each.send(own[1]), rows, n_alike=n_alike) for each in card]
+    stores = [CardBits(each, own[0], each.send(own[1]), rows, n_copies=n_copies) for each in card]
     settled = rng.random(n_rows) < rng.choice([0.0, 0.4])
     stay, _ = rows.split(settled)
     return stores, stay
@@ -234,7 +234,7 @@ def check_kernels(rng, card):
         kernels.sort_bits(store.words, own.send(source), swapped)
         arrays = totals, codes, again, dofs, columns.count_ones(xp.arange(n)), swapped, *listed
         exact = [own.bring(each).tolist() for each in arrays]
-        exact += [keys, best, kernels.tally_codes(codes, store.n_alike).tolist()]
+        exact += [keys, best, kernels.tally_codes(codes, store.n_copies).tolist()]
         found.append((exact, own.bring(statistics)))
     for number, (one, other) in enumerate(zip(found[0][0], found[1][0], strict=True)):
         assert one == other, f"part {number} differs"

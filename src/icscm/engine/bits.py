@@ -51,11 +51,15 @@ class Copies:
         """The feature that stands for its group."""
         return int(self.members[self.offsets[self.numbers[feature]]])
 
-    def describe(self, groups: slice) -> tuple[IntArray, IntArray | None]:
-        """The first feature of each of some groups, and the number of its features if any has 2."""
-        offsets = self.offsets[groups.start : groups.stop + 1]
-        first, sizes = self.members[offsets[:-1]].astype(np.int64), np.diff(offsets)
-        return first, None if (sizes == 1).all() else sizes
+    @property
+    def n_groups(self) -> int:
+        """The number of groups."""
+        return len(self.offsets) - 1
+
+    def list_first(self, groups: slice | None = None) -> IntArray:
+        """List the first column of each group, or of some groups."""
+        starts = self.offsets[:-1] if groups is None else self.offsets[groups.start : groups.stop]
+        return self.members[starts].astype(np.int64)
 
     def list_members(self, first: IntArray) -> IntArray:
         """The features of some groups, given by their first ones: a group after the other."""
@@ -112,19 +116,13 @@ class CollapsedMap(BinnedColumns):
         return members
 
 
-def list_alike(cut: Cut, candidates: BinnedColumns, most: int) -> list[Cut]:
-    """A cut and the same cut of the features that its own stands for: the first, as ties go."""
-    members = candidates.list_copies(cut.feature, most)
-    return [cut._replace(feature=feature) for feature in members]
-
-
 def expand(cube: CountCube, candidates: BinnedColumns) -> CountCube:
     """The cube with each feature in its place, copies included."""
-    if cube.n_alike is None or not isinstance(candidates, CollapsedMap):
+    if not isinstance(candidates, CollapsedMap):
         return cube
     members = candidates.copies.list_members(cube.features)
     order = np.argsort(members)
-    counts = np.repeat(cube.counts, cube.n_alike, axis=0)
+    counts = np.repeat(cube.counts, candidates.count_copies(cube.features), axis=0)
     return CountCube(members[order], counts[order], cube.layout)
 
 
@@ -223,7 +221,7 @@ def pack_binary(
         candidates = Binning(table.names, edges, offsets, False, missing, table.levels)
     copies = find_copies(store.words, n_threads)
     if copies is not None:
-        store.keep_first(*copies.describe(slice(0, len(copies.offsets) - 1)))
+        store.keep_first(copies.list_first())
         candidates = CollapsedMap(candidates, copies)
     return candidates, store
 

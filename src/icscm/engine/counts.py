@@ -40,16 +40,13 @@ class CountCube:
     """Samples still in play for a block of features, by (feature, bin, label, environment).
 
     All features of a block have the same layout. Those with fewer bins than the block's widest
-    have zeros in their last bins.
-
-    Where identical features are stored once, `n_alike` says how many each of them stands for; see
-    `icscm.engine.bits`.
+    have zeros in their last bins. Of identical columns that are stored once, only the first is in a
+    cube; `BinnedColumns.list_copies` has the others.
     """
 
     features: IntArray
     counts: CountArray
     layout: Layout = ORDERED
-    n_alike: IntArray | None = None
 
     def check(self, samples: CountArray) -> None:
         """Raise unless it has the samples, by (label, environment), that earlier counts leave."""

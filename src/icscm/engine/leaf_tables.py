@@ -34,8 +34,8 @@ class LeafTables:
 
     `tables` is (candidate, label, environment): the samples that the rule would cover. With
     missing values each feature begins with `x is missing` and, with all `signs`,
-    `x is present`. `n_alike` is how many identical features each stands for, None where each is
-    alone. Cuts are numbered from `first_place`.
+    `x is present`. `n_copies` is how many identical columns each stands for, None where no two
+    are. Cuts are numbered from `first_place`.
     """
 
     features: IntArray
@@ -43,7 +43,7 @@ class LeafTables:
     signs: Sequence[bool]
     sides: Sequence[bool]
     tables: CountArray
-    n_alike: IntArray | None = None
+    n_copies: IntArray | None = None
     n_presence: int = 0
     first_place: int = 0
 
@@ -58,15 +58,9 @@ class LeafTables:
 
     def count(self, wanted: BoolArray) -> int:
         """Number of the wanted candidates, those of identical features included."""
-        if self.n_alike is None:
+        if self.n_copies is None:
             return int(np.count_nonzero(wanted))
-        return int(wanted.reshape(len(self.features), -1).sum(axis=1) @ self.n_alike)
-
-    def find_n_alike(self, which: IntArray) -> IntArray:
-        """How many identical candidates each of some stands for."""
-        if self.n_alike is None:
-            return np.ones_like(which)
-        return np.asarray(self.n_alike[which // self.n_candidates])
+        return int(wanted.reshape(len(self.features), -1).sum(axis=1) @ self.n_copies)
 
     def find_best(self, values: FloatArray) -> NDArray[np.intp]:
         """The candidate of each feature with the largest of some values, the first of equals."""
@@ -168,9 +162,11 @@ def _compute_tables(
     values = cube.counts[:, 1:] if layout.has_missing else cube.counts
     tables = _compute_covered_values(values, layout, signs, n_sides=len(sides))
     n_features, _, _, _, *cell = tables.shape
+    copies = candidates.count_copies(cube.features)
+    n_copies = None if (copies == 1).all() else copies
     if missing is None:
         tables = tables.reshape(-1, *cell)
-        return LeafTables(cube.features, layout, signs, sides, tables, cube.n_alike)
+        return LeafTables(cube.features, layout, signs, sides, tables, n_copies)
     for number, is_true in enumerate(sides):
         if not is_true:
             tables[:, :, :, number] += missing[:, :, np.newaxis]
@@ -182,7 +178,7 @@ def _compute_tables(
     presence = (values.sum(axis=1, keepdims=True), missing)[:n_presence]
     joined = np.concatenate((*presence, tables.reshape(n_features, -1, *cell)), axis=1)
     joined = joined.reshape(-1, *cell)
-    return LeafTables(cube.features, layout, signs, sides, joined, cube.n_alike, n_presence)
+    return LeafTables(cube.features, layout, signs, sides, joined, n_copies, n_presence)
 
 
 def _compute_covered_values(

@@ -207,11 +207,9 @@ class BitStore(Store):
         #: the bit of each sorted row
         self.bits = np.flatnonzero(self._is_used).astype(limits.ROW_DTYPE)
         self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=limits.WORD_DTYPE)
-        #: how many identical columns each stands for; None where no two are
-        self.n_alike: IntArray | None = None
 
-    def keep_first(self, features: IntArray, n_alike: IntArray | None) -> None:
-        """Keep these of the columns, ascending, each of which stands for as many identical ones.
+    def keep_first(self, features: IntArray) -> None:
+        """Keep these of the columns, ascending: the first of identical ones.
 
         Only for who fills the store: afterwards it never changes.
         """
@@ -220,7 +218,6 @@ class BitStore(Store):
             self.words[part] = self.words[kept[part]]  # in place: all move towards the start
         self.words = self.words[: len(kept)]
         self.features = features
-        self.n_alike = n_alike
 
     @property
     def n_bytes(self) -> int:
@@ -255,6 +252,5 @@ class BitStore(Store):
         words = self.words[block]
         counts = np.empty((len(words), 2, len(n_rows)), dtype=limits.COUNT_DTYPE)
         _kernels.count_bits(words, mask[np.newaxis], self._word_bounds, n_rows, counts)
-        n_alike = None if self.n_alike is None else self.n_alike[block]
         by_outcome = counts.reshape(len(words), 2, 2, -1)
-        return CountCube(self.features[block], by_outcome, self.layout, n_alike)
+        return CountCube(self.features[block], by_outcome, self.layout)

@@ -88,8 +88,8 @@ def screen_columns(source: RowSource, settings: TreeTestSettings) -> ScreenedCol
         by_column = rates.within.reshape(len(halves.features), -1).max(axis=1, initial=-1.0)
         rounded = by_column.round(DEVIANCE_DECIMALS)
         deviances |= zip(halves.features.tolist(), rounded.tolist(), strict=True)
-        if cube.n_alike is not None:
-            copied.update(cube.features[cube.n_alike > 1].tolist())
+        has_copies = source.columns.count_copies(cube.features) > 1
+        copied.update(cube.features[has_copies].tolist())
 
     n_present = int(np.count_nonzero(root.counts.sum(axis=0)))
     chance = find_quantile(CHANCE_LEVEL / max(n_splits, 1), n_present)
@@ -312,9 +312,7 @@ class _SetScanner:
         dependence_before = compute_rate_heterogeneity(node.counts[np.newaxis])[0]
         for cube in node.count_cubes():
             places = np.flatnonzero(np.isin(cube.features, self.columns))
-            part = replace(
-                cube, features=cube.features[places], counts=cube.counts[places], n_alike=None
-            )
+            part = replace(cube, features=cube.features[places], counts=cube.counts[places])
             halves = compute_halves(part, self.binned_columns)
             if not len(halves.tables):
                 continue

@@ -181,7 +181,7 @@ def make_memory_source(
             raise NotBinaryError("X is sparse and holds values other than 0 and 1; make it dense")
         else:
             candidates, stores = encode(table, position, rows, max_thresholds, n_threads)
-        stores = place(stores, rows, device)
+        stores = place(stores, rows, candidates, device=device)
     notes = [SAMPLED] if isinstance(candidates, Binning) and candidates.sampled else []
     if unit > 1:
         note = f"Rows have weights. Counts are in units of weight, on average {unit:.1f} per row"

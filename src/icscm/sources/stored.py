@@ -30,13 +30,15 @@ from icscm.engine.stores import Rows, Store
 from icscm.stats.design_effects import ClusterSums
 
 
-def place(stores: Sequence[Store], rows: Rows, device: str) -> Sequence[Store]:
+def place(
+    stores: Sequence[Store], rows: Rows, columns: BinnedColumns, *, device: str
+) -> Sequence[Store]:
     """Put the stores of one source where `device` wants them."""
     from icscm.sources.gpu.card import choose_card  # later: few have a card
     from icscm.sources.gpu.stores import put_on_card
 
     card = choose_card(device, sum(store.n_bytes for store in stores))
-    return stores if card is None else [put_on_card(card, store, rows) for store in stores]
+    return stores if card is None else [put_on_card(card, store, rows, columns) for store in stores]
 
 
 class StoredSource:

@@ -121,10 +121,10 @@ def _compute_evidence(leaves, in_play, rates):
     return (found * np.log(ratios)).sum(axis=(1, 2)), np.maximum(ratios.max(axis=(1, 2)), 1.0)
 
 
-def tally_codes(codes, n_alike):
+def tally_codes(codes, n_copies):
     """How many candidates have each code, identical features included."""
     tally = np.zeros(len(CODES), dtype=np.int64)
-    weights = np.ones(len(codes), dtype=np.int64) if n_alike is None else n_alike
+    weights = np.ones(len(codes), dtype=np.int64) if n_copies is None else n_copies
     for code in range(len(CODES)):
         tally[code] = (((codes & 15) == code) * weights + ((codes >> 4) == code) * weights).sum()
     return tally

@@ -131,8 +131,8 @@ class PackedStore(Store):
         _kernels.count_tiles(
             self._read_tiles(block), masks.words, masks.masks, masks.bounds, masks.n_rows, counts
         )
-        first, n_alike = self._bits.copies.describe(block)
-        return CountCube(first, counts.reshape(n_patterns, 2, 2, -1), n_alike=n_alike)
+        columns = self._bits.copies.list_first(block)
+        return CountCube(columns, counts.reshape(n_patterns, 2, 2, -1))
 
     def _read_tiles(self, block: slice) -> Array:
         """Tiles (group, word, pattern) of a block of patterns, of which each has always the same.
@@ -173,8 +173,9 @@ def make_packed_source(
     if card is None:
         store: Store = PackedStore(bits, order, rows, count_threads(config.n_jobs))
     else:
-        first, n_alike = bits.copies.describe(slice(0, bits.n_patterns))
-        store = put_bits(card, first, unsorted, rows, ORDERED, n_alike)
+        columns = bits.copies.list_first()
+        n_copies = info.columns.count_copies(columns)
+        store = put_bits(card, columns, unsorted, rows, ORDERED, n_copies)
     clusters = None
     if groups is not None:
         clusters = number_clusters(groups, environments, len(info.environments), position)
@@ -295,7 +296,7 @@ def read_patterns(store: BitFile, genomes: Sequence[Any]) -> pyarrow.Table:
         raise IcscmError(f"{why} to read into memory {advice}")
     words = store.read_words(slice(0, store.n_patterns)).view(np.uint8)
     present = np.unpackbits(words, axis=1, bitorder="little")[:, rows]
-    first = store.copies.describe(slice(0, store.n_patterns))[0].tolist()
+    first = store.copies.list_first().tolist()
     columns = [str(j if names is None else names[j]) for j in first]
     return pyarrow.table(dict(zip(columns, present, strict=True)))
 

@@ -293,7 +293,8 @@ def make_mapped_source(
             block_columns=max(1, block_bytes // max(1, len(rows))),
         )
         stores.append(store)
-    return StoredSource(info, place(stores, rows, device), rows, position, clusters)
+    placed = place(stores, rows, info.columns, device=device)
+    return StoredSource(info, placed, rows, position, clusters)
 
 
 def close_source(source: StoredSource, file: CodeFile) -> None:

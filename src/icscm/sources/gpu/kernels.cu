@@ -413,11 +413,11 @@ extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_counts_by_likeli
 
 // --- what was judged --------------------------------------------------------
 
-extern "C" __global__ void tally_codes(const u8 *codes, i64 n, const i64 *n_alike, u64 *out) {
+extern "C" __global__ void tally_codes(const u8 *codes, i64 n, const i64 *n_copies, u64 *out) {
   u64 tally[N_CODES] = {0};
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
     int low = codes[i] & 15, high = codes[i] >> 4;
-    u64 weight = n_alike ? n_alike[i] : 1;
+    u64 weight = n_copies ? n_copies[i] : 1;
 #pragma unroll
     for (int c = 0; c < N_CODES; c++) tally[c] += ((low == c) + (high == c)) * weight;
   }

@@ -179,9 +179,9 @@ class CompiledKernels:
         width = _find_width(segments)
         self._run(_find_name("judge_counts", query), arguments, grid, width=width)
 
-    def tally_codes(self, codes, n_alike):
+    def tally_codes(self, codes, n_copies):
         out = self._cupy.zeros(len(CODES), dtype=np.uint64)
-        weights = _NOTHING if n_alike is None else n_alike
+        weights = _NOTHING if n_copies is None else n_copies
         self._run("tally_codes", (codes, np.int64(len(codes)), weights, out))
         return out.get().astype(np.int64)
 

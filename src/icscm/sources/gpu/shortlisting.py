@@ -55,7 +55,7 @@ class ExaminedColumns(Protocol):
         """Whether each column has two rules, and there is room for what is computed of them."""
 
     @property
-    def n_alike(self) -> Any:
+    def n_copies(self) -> Any:
         """How many identical columns each stands for, on the card; None where no two are."""
 
     def read_parts(self, size: int | None = None) -> Iterator[tuple[slice, Any]]:
@@ -97,14 +97,14 @@ class Verdicts:
         """Return those of some columns."""
         return Verdicts(self.totals[columns], self.codes[columns], self.query)
 
-    def count_ties(self, n_alike: Any, best: Key) -> int:
+    def count_ties(self, n_copies: Any, best: Key) -> int:
         """Count the allowed rules of the best utility and margin, identical ones included."""
         n_ties = 0
         for sign in (0, 1):
             utility, margin = launching.compute_keys(self.totals, self.query, sign)
             is_allowed = (self.codes >> (4 * sign)) & 15 == launching.ALLOWED
             is_tied = is_allowed & (utility == best.utility) & (margin == best.margin)
-            n_ties += int((is_tied if n_alike is None else is_tied * n_alike).sum())
+            n_ties += int((is_tied if n_copies is None else is_tied * n_copies).sum())
         return n_ties
 
 
@@ -143,15 +143,15 @@ class CardShortlister:
 
         # The search counts the candidates on the list itself: the tally is of all others.
         on_card = self._card.send(listed)
-        n_alike = self._columns.n_alike
-        n_alike_listed = None if n_alike is None else n_alike[on_card]
+        n_copies = self._columns.n_copies
+        n_copies_listed = None if n_copies is None else n_copies[on_card]
         verdicts_listed = verdicts.take(on_card)
-        tally = kernels.tally_codes(verdicts.codes, n_alike)
-        tally = tally - kernels.tally_codes(verdicts_listed.codes, n_alike_listed)
+        tally = kernels.tally_codes(verdicts.codes, n_copies)
+        tally = tally - kernels.tally_codes(verdicts_listed.codes, n_copies_listed)
         n_ties = 0
         if best is not None:
-            n_ties = verdicts.count_ties(n_alike, best)
-            n_ties -= verdicts_listed.count_ties(n_alike_listed, best)
+            n_ties = verdicts.count_ties(n_copies, best)
+            n_ties -= verdicts_listed.count_ties(n_copies_listed, best)
 
         return Shortlist(
             cubes=self._columns.make_cubes(listed),

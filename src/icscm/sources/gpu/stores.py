@@ -13,7 +13,7 @@ import numpy as np
 
 from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._types import Array, CountArray, IntArray
-from icscm.engine.counts import ORDERED, CountCube, Layout
+from icscm.engine.counts import ORDERED, BinnedColumns, CountCube, Layout
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
 from icscm.engine.threads import split_evenly
 from icscm.exceptions import StreamedWarning, warn
@@ -37,7 +37,7 @@ class CardBits(Store):
     """Columns of two bins on the card.
 
     `words` are uint32 (column, word): a bit for each of the sorted rows, in whole chunks of 16
-    bytes. `n_alike` is how many identical columns each stands for.
+    bytes. `n_copies` is how many identical columns each stands for, None where no two are.
     """
 
     card: Card
@@ -45,14 +45,14 @@ class CardBits(Store):
     words: Any
     rows: Rows
     layout: Layout = ORDERED
-    n_alike: Any = None
+    n_copies: Any = None
     n_bins: int = 2
     n_threads: int = 1
     has_shortlister: bool = True
 
     def __post_init__(self) -> None:
-        if self.n_alike is not None:
-            self.n_alike = self.card.send(self.n_alike)
+        if self.n_copies is not None:
+            self.n_copies = self.card.send(self.n_copies)
 
     @property
     def n_bytes(self) -> int:
@@ -124,8 +124,8 @@ class CountedBits(ExaminedColumns):
         return self._store.layout == ORDERED
 
     @property
-    def n_alike(self) -> Any:
-        return self._store.n_alike
+    def n_copies(self) -> Any:
+        return self._store.n_copies
 
     def read_parts(self, size: int | None = None) -> Iterator[tuple[slice, Any]]:
         size = min(size or len(self), self._store.n_read_at_once)
@@ -162,11 +162,8 @@ class CountedBits(ExaminedColumns):
     def _make_cube(self, columns: Any, words: Any) -> CountCube:
         ones = self.card.bring(self._count_ones_of(words)).astype(COUNT_DTYPE)
         counts = np.stack((self._n_rows - ones, ones), axis=1)
-        n_alike = None
-        if self.n_alike is not None:
-            n_alike = self.card.bring(self.card.take(self.n_alike, columns))
         by_outcome = counts.reshape(len(counts), 2, 2, -1)
-        return CountCube(self._store.features[columns], by_outcome, self._store.layout, n_alike)
+        return CountCube(self._store.features[columns], by_outcome, self._store.layout)
 
 
 # --- columns of bin numbers -------------------------------------------------------
@@ -206,7 +203,7 @@ class CountedCodes(ExaminedColumns):
     cuts of a column follow each other.
     """
 
-    n_alike = None
+    n_copies = None
 
     def __init__(self, store: CardCodes, rows: Rows) -> None:
         self.card = store.card
@@ -293,7 +290,7 @@ def count_by_outcome(rows: Rows) -> tuple[int, int]:
 # --- putting them there -----------------------------------------------------------
 
 
-def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
+def put_on_card(card: Card, store: Store, rows: Rows, columns: BinnedColumns) -> Store:
     """Put the same columns on the card; those of more than 256 bins stay where they are."""
     if isinstance(store, BitStore):
         unsorted = Unsorted(
@@ -302,7 +299,8 @@ def put_on_card(card: Card, store: Store, rows: Rows) -> Store:
             read=store.words.__getitem__,
             source=store.bits,
         )
-        return put_bits(card, store.features, unsorted, rows, store.layout, store.n_alike)
+        n_copies = columns.count_copies(store.features)
+        return put_bits(card, store.features, unsorted, rows, store.layout, n_copies)
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
         cards.check_room(card, store.codes.nbytes)
         with translate_card_errors():
@@ -317,18 +315,20 @@ def put_bits(
     unsorted: Unsorted,
     rows: Rows,
     layout: Layout = ORDERED,
-    n_alike: IntArray | None = None,
+    n_copies: IntArray | None = None,
 ) -> CardBits:
     """Put columns of bits on the card, or send them for each scan where they do not fit."""
+    if n_copies is not None and (n_copies == 1).all():
+        n_copies = None
     with translate_card_errors():
         sender = Sender(card, unsorted)
         if cards.has_room(card, unsorted.n_bytes):
             words = sender.send(slice(0, unsorted.n_columns))
-            return CardBits(card, features, words, rows, layout, n_alike)
+            return CardBits(card, features, words, rows, layout, n_copies)
         warn(
             f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
             "GB of the card's memory are free: they are sent to it again for each rule, which "
             f"takes about {unsorted.n_bytes / SENT_BYTES_PER_SECOND:,.1f} s each time.",
             StreamedWarning,
         )
-        return StreamedBits(card, features, sender, rows, layout, n_alike)
+        return StreamedBits(card, features, sender, rows, layout, n_copies)
