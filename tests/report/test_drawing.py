@@ -5,6 +5,7 @@ from rich.text import Text
 
 from icscm import ICSCMClassifier, evaluate
 from icscm.datasets import make_conjunction
+from icscm.report.blocks import Heading, Paragraph
 from icscm.report.drawing import (
     Limits,
     choose_largest,
@@ -133,7 +134,8 @@ def test_limits_are_halved_down_to_the_least():
 
 
 def test_blocks_are_parted_by_empty_lines_but_for_the_first():
-    blocks = [*render_blocks("one\ntwo\n\nthree\n\n## four\n\nfive\n")]
+    document = [Paragraph("one two"), Paragraph("three"), Heading("four"), Paragraph("five")]
+    blocks = [*render_blocks(document)]
     texts = [each.plain if isinstance(each, Text) else each for each in blocks]
     assert texts[:3] == ["one two", "", "three"]
     assert texts[4:] == ["five"]

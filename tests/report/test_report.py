@@ -15,7 +15,8 @@ from markdown_it import MarkdownIt
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.exceptions import IcscmError
 from icscm.formatting import escape_controls
-from icscm.report.page import MAX_HTML_BYTES, escape_markdown, make_report
+from icscm.report.markdown import escape_markdown
+from icscm.report.page import MAX_HTML_BYTES, make_report
 from support.fitting import PAPER
 from support.reports import HOSTILE, REPORTED, find_path, fit, fit_reported, make_noise, report_on
 

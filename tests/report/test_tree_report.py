@@ -18,11 +18,13 @@ from icscm.exceptions import IcscmError
 from icscm.model.rules import ThresholdRule
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
+from icscm.report.blocks import Cell, make_table
 from icscm.report.content.nodes import RatioExtreme
 from icscm.report.drawing import Limits, draw_nodes
 from icscm.report.figures import draw_model
 from icscm.report.formatting import format_share, make_names
-from icscm.report.page import MAX_HTML_BYTES, Report, escape_markdown, make_report
+from icscm.report.markdown import escape_markdown
+from icscm.report.page import MAX_HTML_BYTES, Report, make_report
 from icscm.report.terminal import render_blocks, render_summary
 from icscm.report.wording.ranges import describe_range
 from icscm.validation.path import tolerance_path
@@ -399,8 +401,8 @@ def test_long_names_keep_the_indent_and_the_relation_of_a_node():
     ]
     assert all(len(line) <= 80 for line in lines)
     console = Console(width=40, file=StringIO())
-    table = f"| node | rate |\n|---|---:|\n| &emsp;&emsp;{name} > 0 | 3% |\n"
-    for each in render_blocks(table):
+    table = make_table(["node", ">rate"], [[Cell(f"{name} > 0", level=2), "3%"]])
+    for each in render_blocks([table]):
         console.print(each)
     _, *shown = console.file.getvalue().splitlines()
     assert len(shown) > 3

@@ -11,7 +11,6 @@ from icscm.cli import console, files
 from icscm.cli.genomes import open_genomes, read_labels
 from icscm.cli.group import main, name_option
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
-from icscm.formatting import as_text, format_name
 from icscm.io.formats import describe_path
 
 if TYPE_CHECKING:
@@ -92,7 +91,8 @@ def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp,
 
 def _print_checkup(data: Path, checkup: CheckUp, roles: Roles, *, max_lines: int | None) -> None:
     """Print the findings, the largest environments first."""
-    content = checkup.to_dict()
+    from icscm.report.documents.checkup import write_document
+
     facts = console.list_data_facts(
         data,
         roles,
@@ -101,12 +101,10 @@ def _print_checkup(data: Path, checkup: CheckUp, roles: Roles, *, max_lines: int
         n_columns=checkup.n_columns - len(checkup.dropped),
         n_environments=len(checkup.environments),
     )
-    shown = content | {
-        "facts": facts,
-        "environments": sorted(content["environments"], key=lambda place: -place["n_rows"]),
-        "n_strong": len(checkup.strong_associations),
-        "most": max_lines,
-        "as_text": as_text,
-        "format_name": format_name,
-    }
-    console.print_all(console.make_console(), console.render("checkup.md", shown))
+    document = write_document(
+        checkup.to_dict(),
+        facts=facts,
+        n_strong=len(checkup.strong_associations),
+        n_listed=max_lines,
+    )
+    console.print_document(console.make_console(), document)

@@ -11,7 +11,6 @@ from icscm.cli import console, files
 from icscm.cli.genomes import read_any_samples
 from icscm.cli.group import main
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
-from icscm.formatting import as_text
 from icscm.io.formats import describe_path, disarm_formulas, write_table
 from icscm.io.roles import Samples, split_commas
 from icscm.writing import write_text
@@ -80,8 +79,6 @@ def compare(
 
 def _print(comparison: Comparison, data: Path, samples: Samples) -> None:
     """Print the scores of the candidates and the conclusions."""
-    from icscm.validation.candidates import format_score
-
     facts = console.list_data_facts(
         data,
         samples,
@@ -90,8 +87,7 @@ def _print(comparison: Comparison, data: Path, samples: Samples) -> None:
         n_columns=samples.X.num_columns - len(comparison.dropped),
         n_environments=len(comparison.environments) + len(comparison.kept_in),
     )
-    shown = comparison.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
-    console.print_all(console.make_console(), console.render("comparison.md", shown))
+    console.print_document(console.make_console(), comparison.write_document(facts))
 
 
 def _write(comparison: Comparison, out: Path | None, plot: Path | None) -> None:

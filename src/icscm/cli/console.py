@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 import click
 
@@ -23,6 +23,8 @@ from icscm.writing import is_stream
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from icscm.report.blocks import Document
 
 
 def print_line(text: str) -> None:
@@ -57,12 +59,11 @@ def print_written(*paths: Path | None, more: str = "") -> None:
             click.echo(f"Written: {escape_controls(str(path))}{more}", err=True)
 
 
-def render(name: str, content: dict[str, Any]) -> Iterator[RenderableType]:
-    """A template of the reports, filled, for the terminal."""
-    from icscm.report.page import render_template
+def print_document(console: Console, document: Document) -> None:
+    """Print a document of the reports."""
     from icscm.report.terminal import render_blocks
 
-    return render_blocks(render_template(name, content))
+    print_all(console, render_blocks(document))
 
 
 def print_all(console: Console, parts: Iterable[RenderableType]) -> None:

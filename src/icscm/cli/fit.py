@@ -260,11 +260,22 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
 
     screen.print(make_fact_table(_list_facts(data, learned)))
     if learned.choice is not None:
+        from icscm.report.documents.grid_search import write_document
         from icscm.validation.scores import TITLES
 
         choice = learned.choice
-        shown = {**vars(choice), "beats_baseline": choice.beats_baseline, "titles": TITLES}
-        console.print_all(screen, console.render("grid_search.md", shown))
+        document = write_document(
+            best=choice.best,
+            tried=choice.tried,
+            scores=choice.scores,
+            baseline=choice.baseline,
+            scorer=choice.scorer,
+            title=TITLES.get(choice.scorer, choice.scorer),
+            n_folds=choice.n_folds,
+            folds=choice.folds,
+            beats_baseline=choice.beats_baseline,
+        )
+        console.print_document(screen, document)
     screen.print()
     # the models at other levels are for reports only
     summary = make_summary(learned.learner, **(facts | {"path": None}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -54,47 +54,7 @@ def show(model: Path, show_all: bool, fasta: bool) -> Options:
 
 def render_saved(saved: SavedModel, max_environments: int | None) -> Iterator[RenderableType]:
     """A model file, up to so many environments of each leaf; None is all, and all leaves."""
-    from icscm.model.forest import Forest, describe_size
-    from icscm.model.saved import get_table_settings, list_used
-    from icscm.model.splits import CHAINS
-    from icscm.report.formatting import make_names
+    from icscm.report.documents.saved import make_saved_content, write_document
+    from icscm.report.terminal import render_blocks
 
-    names = make_names(saved.environments or ("all",), saved.classes)
-    size = describe_size(saved.model)
-    table = get_table_settings(saved)
-    is_forest = isinstance(saved.model, Forest)
-    content = {
-        "saved": saved,
-        "table": table,
-        "positive": table.get("positive", ()),
-        "used": list_used(saved),
-        "size": size,
-        "names": names,
-        "is_chain": saved.model.kind in CHAINS,
-        "trees": saved.model.trees if isinstance(saved.model, Forest) else (),
-        "most": max_environments,
-        **({"facts": [], "leaves": []} if is_forest else _describe_leaves(saved, names, size)),
-    }
-    return console.render("saved.md", content)
-
-
-def _describe_leaves(saved: SavedModel, names: Any, size: str) -> dict[str, Any]:
-    """The first lines on a single tree or rule, and its leaves with their probabilities."""
-    from icscm.report.content.errors import make_errors
-    from icscm.report.content.leaves import make_leaves
-    from icscm.report.content.model import ModelSize, find_noun
-    from icscm.report.wording.headline import list_facts
-
-    model: Any = saved.model
-    leaves = make_leaves(model, names)
-    described = ModelSize(
-        noun=find_noun(model),
-        text=str(model),
-        n_rules=len(model.rules),
-        threshold=model.threshold,
-    )
-    errors = make_errors(model, names, saved.settings.get("p", 1.0))
-    return {
-        "facts": list_facts(described, errors, leaves, name=size),
-        "leaves": list(zip(leaves, model.leaf_probabilities().tolist(), strict=True)),
-    }
+    return render_blocks(write_document(make_saved_content(saved, n_listed=max_environments)))

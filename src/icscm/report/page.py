@@ -7,13 +7,10 @@ its own.
 
 import base64
 import hashlib
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
-from itertools import groupby
-from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,8 @@ from icscm.drawing.style import make_page_style
 from icscm.exceptions import IcscmError
 from icscm.formatting import dump_json
 from icscm.model.saved import Learner
-from icscm.report.content.rates import find_extreme_rows
+from icscm.report.documents import tripod
+from icscm.report.documents.learner import write_document
 from icscm.report.drawing import (
     Limits,
     choose_largest,
@@ -35,8 +33,15 @@ from icscm.report.drawing import (
     draw_tolerance_path,
     make_plot,
 )
-from icscm.report.formatting import Plain, format_conclusions, format_share, format_span
+from icscm.report.formatting import Plain
+from icscm.report.markdown import render_markdown
 from icscm.report.rendering import make_environment
+from icscm.report.selection import (
+    choose_leaves,
+    list_new_intervals,
+    list_rejecting,
+    list_spans,
+)
 from icscm.report.summary import make_content_and_summary
 from icscm.report.wording.tripod import Item, fill_checklist
 from icscm.writing import check_free, write_text
@@ -98,7 +103,7 @@ class Report:
         str
             Markdown; special characters in names are escaped.
         """
-        return render_markdown(self.summary)
+        return render_markdown(write_document(self.summary))
 
     def to_tripod(self, *, as_html: bool = False) -> str:
         """The TRIPOD+AI checklist (Collins and others, BMJ 2024), filled in from data and model.
@@ -113,9 +118,10 @@ class Report:
         str
             A table of the items; those that only the authors know are left open.
         """
-        content = {**self.summary, "rows": self.checklist}
-        page = render_page("tripod.html", lambda _: content) if as_html else ""
-        return page or render_template("tripod.md", content)
+        if as_html:
+            content = {**self.summary, "rows": self.checklist}
+            return render_page("tripod.html", lambda _: content)
+        return render_markdown(tripod.write_document(self.summary, self.checklist))
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
         """Write the report in the format of the file's ending, whole or not at all.
@@ -198,18 +204,6 @@ def make_report(learner: Learner, **options: Any) -> Report:
     return Report(summary, tuple(fill_checklist(content)))
 
 
-def render_markdown(summary: Plain, *, brief: bool = False, with_rejected: bool = False) -> str:
-    """A report as Markdown; `brief` is what the terminal shows."""
-    content = {**_lay_out(summary, Limits()), "brief": brief, "with_rejected": with_rejected}
-    return render_template("report.md", content)
-
-
-def render_template(name: str, content: Plain) -> str:
-    """Markdown from its template."""
-    environment = make_environment(Limits().characters, finalize=escape_markdown)
-    return environment.get_template(name).render(content).strip() + "\n"
-
-
 def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
     """A page from its template, with the largest limits that keep it below `MAX_HTML_BYTES`.
 
@@ -238,7 +232,7 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
     requirement, path = task["requirement"], summary["path"]
     margin = requirement["margin"]
     leaves = summary["leaves"]
-    shown = [*leaves[: limits.leaves - 1], *leaves[limits.leaves - 1 :][-1:]]  # with the last
+    shown = choose_leaves(leaves, limits)
     is_alpha = path is not None and path["parameter"] == "alpha"
     return {
         **summary,
@@ -255,7 +249,7 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
         **draw_decisions(summary["validation"], limits),
         "auc_rows": draw_auc_rows(summary["validation"], limits),
         "draw_points_bar": draw_points_bar,
-        "new_plot": _lay_out_new_environments(summary, shown, limits),
+        "new_plot": _lay_out_new_environments(summary, limits),
         "task_plot": make_plot(task["environments"], task["overall"], "rate", limits, order="name"),
         "error_plot": make_plot(errors["environments"], errors, "error", limits, order="name"),
         "error_rows": choose_largest(errors["environments"], limits.environments, "name"),
@@ -270,74 +264,25 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
     }
 
 
-def list_rejecting(nodes: Plain) -> list[Plain]:
-    """Return the scans that list rejected candidates, not leaves that ended for other reasons."""
-    scans = nodes["scans"]
-    if nodes["invariance"] is not None and len(scans) > 1:
-        scans = [each for each in scans if each["end"] in (None, "rejected")]
-    return [each for each in scans if each["rejected"]]
-
-
-def format_range(environments: Sequence[Plain]) -> str:
-    """Return the rates in the training environments, from the lowest to the highest."""
-    rates, sizes = [each["rate"] for each in environments], [each["n"] for each in environments]
-    ends = find_extreme_rows(rates, sizes)
-    if ends is None:
-        return "no sample"
-    return " to ".join(format_share(rates[i]) for i in ends)
-
-
-def _lay_out_new_environments(
-    summary: Plain, shown: Sequence[Plain], limits: Limits
-) -> Plain | None:
+def _lay_out_new_environments(summary: Plain, limits: Limits) -> Plain | None:
     """A row for each leaf with a prediction interval, and one for all samples."""
-    overall = {**summary["task"]["overall"], **summary["new_environments"]["overall"]}
-    known = [leaf for leaf in shown if leaf["new_interval"] is not None]
-    if overall["new_interval"] is None or (shown and not known):
+    intervals = list_new_intervals(summary, limits)
+    if not intervals:
         return None
-    environments = summary["task"]["environments"]
-    all_rows = [{**overall, "environments": environments}, *known]
-    names = ["all samples", *(f"{leaf['number']}: {leaf['condition']}" for leaf in known)]
     rows = [
-        {**row, "environment": name, "rate_interval": row["new_interval"]}
-        for name, row in zip(names, all_rows, strict=True)
+        {**asdict(row), "environment": row.name, "rate_interval": row.new_interval}
+        for row in intervals
     ]
     all_limits = limits._replace(environments=len(rows))
     plot = make_plot(rows, rows[0], "rate", all_limits, has_mean=False)  # leaves differ in rate
     drawn = [
-        {
-            **vars(row),
-            "seen": format_range(source["environments"]),
-            "tau": source["tau"],
-            "known": source["known_interval"],
-        }
-        for row, source in zip(plot.rows, all_rows, strict=True)
+        {**vars(row), "seen": source.seen, "tau": source.tau, "known": source.known_interval}
+        for row, source in zip(plot.rows, intervals, strict=True)
     ]
     return {"rows": drawn, "axis": plot.axis}
 
 
 def _lay_out_model(model: Plain, limits: Limits) -> Plain:
     """A model along alpha; neighbouring levels with the same conclusions are one row of it."""
-    rows = [
-        (each["is_own"], format_conclusions(each["conclusions"]), f"{each['alpha']:g}")
-        for each in model["levels"]
-    ]
-    spans = [
-        {"is_own": is_own, "conclusions": text, "text": format_span([row[2] for row in group])}
-        for (is_own, text), group in groupby(rows, key=itemgetter(0, 1))
-    ]
-    return {**model, "tree": draw_nodes(model["walk"], limits), "spans": spans}
-
-
-# Markdown syntax within a line; a colon matters only in addresses and in :names: of emoji.
-_MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]|~$#]|:(?=//|\w+:)|(?<=www)\.)")
-
-
-def escape_markdown(value: Any) -> str:
-    r"""Text with the syntax of all dialects of Markdown escaped.
-
-    >>> print(escape_markdown("a|b *c* <i>d</i>"))
-    a\|b \*c\* &lt;i>d&lt;/i>
-    """
-    text = str(value).replace("&", "&amp;").replace("<", "&lt;")
-    return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
+    tree = draw_nodes(model["walk"], limits)
+    return {**model, "tree": tree, "spans": list_spans(model["levels"])}

@@ -34,6 +34,7 @@ from icscm.drawing.shapes import Role, place_below
 from icscm.exceptions import IcscmError
 from icscm.formatting import as_text, clip, format_name, format_number, make_plain
 from icscm.parameters import allow, check_value
+from icscm.report.documents.screen import write_document
 from icscm.report.drawing import Limits, choose_effects, draw_forest
 from icscm.report.formatting import (
     Plain,
@@ -41,7 +42,8 @@ from icscm.report.formatting import (
     format_odds_interval,
     format_ratio,
 )
-from icscm.report.page import Report, render_page, render_template
+from icscm.report.markdown import render_markdown
+from icscm.report.page import Report, render_page
 from icscm.report.path import ScoredPoint
 from icscm.report.summary import ABOUT
 from icscm.report.terminal import render_blocks
@@ -251,7 +253,7 @@ class ScreenReport(Report):
 
     def to_markdown(self) -> str:
         """The report as text with tables."""
-        return _render_markdown(self.summary, brief=False)
+        return render_markdown(write_document(self.summary))
 
 
 def make_screen_report(
@@ -367,17 +369,9 @@ def _lay_out(summary: Plain, limits: Limits) -> Plain:
     return {**summary, "limits": limits, "shown": shown, **forest}
 
 
-def _render_markdown(summary: Plain, *, brief: bool, facts: Any = ()) -> str:
-    n_kept = _N_KEPT if brief else len(summary["columns"])
-    others = [each for each in summary["columns"] if each["verdict"] != "kept"]
-    kept = [each for each in summary["columns"] if each["verdict"] == "kept"]
-    lists = {"shown": [*others, *kept[:n_kept]], "n_more": len(kept[n_kept:])}
-    return render_template("screen.md", {**summary, **lists, "brief": brief, "facts": facts})
-
-
 def render_screen(report: ScreenReport, facts: Any) -> Iterator[RenderableType]:
     """The report as the terminal shows it, below the facts about the data."""
-    return render_blocks(_render_markdown(report.summary, brief=True, facts=facts))
+    return render_blocks(write_document(report.summary, is_brief=True, facts=facts))
 
 
 def _name_rejected(columns: Sequence[str]) -> str:

@@ -1,29 +1,39 @@
-"""A summary on the terminal: the short form of the Markdown report, as rich renderables.
+"""Documents on the terminal, as rich renderables.
 
 Names come from users, so every cell is `Text`: nothing in it is read as markup.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from html import unescape
-from itertools import groupby
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from icscm.formatting import clip
+from icscm.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Code,
+    Document,
+    Facts,
+    Heading,
+    Note,
+    Paragraph,
+    Table,
+)
+from icscm.report.documents.learner import write_document
 from icscm.report.formatting import Plain
-from icscm.report.page import render_markdown
 
 # Characters of a table's cell, of its indent, and of a text, such as a rule; files have all of it.
 _MAX_CELL, _MAX_INDENT, MAX_TEXT = 200, 16, 2_000
+_INDENT = 2
 
 
-def make_fact_table(facts: Iterable[Sequence[str]]) -> Table:
-    """A term and its explanation on each line."""
-    table = Table.grid(padding=(0, 2))
+def make_fact_table(facts: Iterable[Sequence[str]]) -> RichTable:
+    """Return a table with a term and its explanation on each line."""
+    table = RichTable.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for term, text in facts:
@@ -32,64 +42,51 @@ def make_fact_table(facts: Iterable[Sequence[str]]) -> Table:
 
 
 def render_summary(summary: Plain, *, with_rejected: bool = False) -> Iterator[RenderableType]:
-    """The short form of a report, optionally with the rejected candidates of each scan."""
-    return render_blocks(render_markdown(summary, brief=True, with_rejected=with_rejected))
+    """Return the short form of a report, optionally with the rejected candidates of each scan."""
+    return render_blocks(write_document(summary, is_brief=True, with_rejected=with_rejected))
 
 
-def render_blocks(markdown: str) -> Iterator[RenderableType]:
-    """Markdown of our own templates: headings, tables, lists, terms, notes, code, paragraphs."""
-    is_first = True
-    for block in filter(None, map(str.strip, re.split(r"\n{2,}", markdown))):
-        if not is_first and not block.startswith("#"):
+def render_blocks(document: Document) -> Iterator[RenderableType]:
+    """Return the blocks of a document, with a blank line between them and above headings."""
+    is_below_heading = True
+    for block in document:
+        is_heading = isinstance(block, Heading)
+        if not is_below_heading and not is_heading and not block.is_tight:
             yield ""
-        is_first = block.startswith("#")
-        if block.startswith("```"):
-            yield Text(_unescape(block[4:-4]))
-            continue
-        for start, lines in groupby(block.splitlines(), _find_start):
-            yield _render_lines(start, [*lines])
+        is_below_heading = is_heading
+        yield render_block(block)
 
 
-def _find_start(line: str) -> str:
-    """What a line starts with that means something in Markdown."""
-    return next((each for each in ("#", "|", "- **", "- ", "> ") if line.startswith(each)), "")
+def render_block(block: Block) -> RenderableType:
+    """Return one block."""
+    match block:
+        case Heading(text):
+            return Group("", Text(clip(text, _MAX_CELL), style="bold underline"))
+        case Paragraph(text) | Code(text):
+            return Text(text)
+        case Note(text):
+            return Text(text, style="dim")
+        case Facts(facts):
+            return make_fact_table(facts)
+        case Bullets(points):
+            return make_fact_table(("-", point) for point in points)
+        case Table():
+            return render_table(block)
+    raise TypeError(f"the terminal cannot show {type(block).__name__}")
 
 
-def _render_lines(start: str, lines: Sequence[str]) -> RenderableType:
-    if start == "#":
-        title = _unescape(lines[0].lstrip("# "))
-        return Group("", Text(clip(title, _MAX_CELL), style="bold underline"))
-    if start == "|":
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        names, sides, *rows = map(_split_cells, lines)
-        for name, side in zip(names, sides, strict=True):
-            is_number = side.endswith(":")
-            table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*map(_indent, row))
-        return table
-    if start == "- **":
-        pairs = (line.removeprefix(start).split("**: ", 1) for line in lines)
-        return make_fact_table((_unescape(term), _unescape(text)) for term, text in pairs)
-    if start == "- ":
-        return make_fact_table(("-", _unescape(line.removeprefix(start))) for line in lines)
-    text = "".join(f"{line[:-2]}\n" if line.endswith("  ") else f"{line} " for line in lines)
-    return Text(_unescape(text.strip().removeprefix(start)), style="dim" if start else "")
+def render_table(table: Table) -> RichTable:
+    """Return a table without lines; only very long cells are cut."""
+    shown = RichTable(box=None, pad_edge=False, header_style="bold")
+    for column in table.columns:
+        justify = "right" if column.is_number else "left"
+        shown.add_column(Text(column.title), justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for row in table.rows:
+        shown.add_row(*map(render_cell, row))
+    return shown
 
 
-def _split_cells(line: str) -> list[str]:
-    """The cells of a row; only very long ones are cut."""
-    cells = re.split(r"(?<!\\)\|", line.strip())[1:-1]
-    return [clip(_unescape(cell.strip(" ")), _MAX_CELL) for cell in cells]
-
-
-def _indent(cell: str) -> Padding:
-    """A cell whose lines are all indented as its first, such as a node of a tree."""
-    indent = min(len(cell) - len(cell.lstrip(" ")), _MAX_INDENT)
-    return Padding(Text(cell[indent:]), (0, 0, 0, indent))
-
-
-def _unescape(text: str) -> str:
-    """The reverse of `page.escape_markdown`; an indent is two blanks."""
-    plain = re.sub(r"\\([\\`*_{}\[\]|~$#:.])", r"\1", text.replace("&emsp;", "  "))
-    return unescape(plain)
+def render_cell(cell: Cell) -> Padding:
+    """Return a cell whose lines are all indented by its level."""
+    indent = min(_INDENT * cell.level, _MAX_INDENT)
+    return Padding(Text(clip(cell.text, _MAX_CELL)), (0, 0, 0, indent))

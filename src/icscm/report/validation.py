@@ -21,6 +21,7 @@ from icscm.drawing.intervals import (
 from icscm.drawing.shapes import Panel, place_below, place_beside
 from icscm.formatting import as_text, clip
 from icscm.report.content.rates import make_rates
+from icscm.report.documents.evaluation import write_document
 from icscm.report.drawing import (
     Limits,
     draw_decisions,
@@ -28,8 +29,15 @@ from icscm.report.drawing import (
     make_interval_row,
     make_plot,
 )
-from icscm.report.formatting import Plain, format_score, format_share
-from icscm.report.page import render_page, render_template
+from icscm.report.formatting import (
+    SHARES,
+    Plain,
+    format_bounds,
+    format_measure,
+    format_score,
+    format_share,
+)
+from icscm.report.page import render_page
 from icscm.report.terminal import render_blocks
 from icscm.report.wording.evaluation import (
     IntervalCheck,
@@ -38,22 +46,8 @@ from icscm.report.wording.evaluation import (
     describe_moved_leaves,
 )
 
-# Measures that are shares; the others are numbers.
-_SHARES = ("error", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv")
 # Environments listed before only the worst and the best are, and rows of a figure.
 N_LISTED, _N_DRAWN = 10, 40
-
-
-def format_measure(scores: Plain, name: str) -> str:
-    """The value of a measure: a share in percent, others as numbers; - where it has none."""
-    score, form = scores[name], format_share if name in _SHARES else format_score
-    return "-" if score is None else form(score["value"])
-
-
-def format_bounds(scores: Plain, name: str) -> str:
-    """The confidence interval of a measure."""
-    score, form = scores[name], format_share if name in _SHARES else format_score
-    return "" if score is None else f"{form(score['low'])} to {form(score['high'])}"
 
 
 def render_validation(found: Plain, most: int | None = N_LISTED) -> Iterator[RenderableType]:
@@ -63,7 +57,7 @@ def render_validation(found: Plain, most: int | None = N_LISTED) -> Iterator[Ren
     if most is not None and len(rows) > most:
         best = rows[len(rows) - most // 2 :]
         ranked["shown_environments"] = [*rows[: most - most // 2], None, *best]
-    return render_blocks(render_template("evaluation.md", ranked))
+    return render_blocks(write_document(ranked))
 
 
 def render_text(found: Plain) -> str:
@@ -100,7 +94,7 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
         has_mean=False,  # the rates of leaves are meant to differ
     )
     placed = [_make_place_row(each, key) for each in (*ranked, overall)]
-    form = format_share if key in _SHARES else format_score
+    form = format_share if key in SHARES else format_score
     return {
         **found,
         "about": {"version": __version__},
@@ -186,7 +180,7 @@ def _make_environments_panel(found: Plain, laid_out: Plain) -> IntervalPanel:
         shown = [*shown[: _N_DRAWN // 2], *shown[-_N_DRAWN // 2 :]]
     rows = [_make_place_row(place, key) for place in shown]
     overall = {**_make_place_row(found["overall"], key), "environment": "all"}
-    is_percent = key in _SHARES
+    is_percent = key in SHARES
     return IntervalPanel(
         title="AUC by environment" if key == "auc" else f"error {found['at']}, by environment",
         axis=make_axis([overall, *rows], key, is_percent=is_percent),

@@ -26,10 +26,11 @@ from icscm.estimators.base import BaseRuleClassifier
 from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError
-from icscm.formatting import as_text
 from icscm.parameters import allow, check_value
 from icscm.progress import track
-from icscm.report.page import render_template
+from icscm.report.blocks import Document
+from icscm.report.documents.comparison import write_document
+from icscm.report.markdown import render_markdown
 from icscm.report.wording.comparison import describe_comparison
 from icscm.tables.labels import check_several
 from icscm.validation.candidates import BASELINE, choose_candidates, format_score
@@ -193,8 +194,11 @@ class Comparison:
 
     def to_markdown(self, facts: Sequence[Sequence[str]] = ()) -> str:
         """Tables, rules and conclusions in Markdown, below facts about the data."""
-        content = self.to_dict() | {"facts": facts, "cell": format_score, "as_text": as_text}
-        return render_template("comparison.md", content)
+        return render_markdown(self.write_document(facts))
+
+    def write_document(self, facts: Sequence[Sequence[str]] = ()) -> Document:
+        """Tables, rules and conclusions as blocks, below facts about the data."""
+        return write_document(self.to_dict(), facts, format_score)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as plain values; environments are listed by position."""

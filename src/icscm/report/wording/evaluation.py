@@ -104,6 +104,14 @@ def describe_calibration(scores: Scores) -> str:
     return f"Calibration: {', '.join(parts)}."
 
 
+def describe_baseline(label: str, origin: str) -> str:
+    """Return what the baseline predicts; `origin` is "training" where its majority is known."""
+    where = "in these data (that of training is not known)"
+    if origin == "training":
+        where = "in training"
+    return f"always {label}, the majority class {where}; its probability is the constant rate there"
+
+
 # --- notes ----------------------------------------------------------------------------------------
 
 
@@ -171,6 +179,13 @@ def describe_moved_leaves(moved: Sequence[str], n_tested: int) -> str:
     return (
         f"The rates of {len(moved)} of {leaves} differ from training: {noun} {shorten_list(moved)}."
     )
+
+
+def describe_movement(has_moved: bool | None) -> str:
+    """Return whether the rate of a leaf differs; empty where it does not."""
+    if has_moved is None:
+        return "no samples"
+    return "differs" if has_moved else ""
 
 
 def describe_interval_check(checks: Sequence[IntervalCheck]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 from icscm.formatting import count
-from icscm.report.formatting import format_score, format_value
+from icscm.report.formatting import format_heterogeneity, format_score, format_value
 
 # Shares of the model's information that a column may carry.
 INFORMATION = {1.0: "it carries all of it", 0.1: "a tenth", 0.01: "1 percent"}
@@ -72,3 +72,40 @@ def describe_screen_validation(
         "shortcut reverses, a model that uses it fails."
     )
     return " ".join(sentences)
+
+
+PRICE_OF_TRUTH = (
+    "An effect that truly varies looks like a shortcut; the tolerance decides which risk is "
+    "preferred."
+)
+# The default learner is that of the screen itself.
+BOOSTING = "histogram gradient boosting"
+OBVIOUS_REASON = "its effect differs"
+
+
+def explain_share(tolerance: float) -> str:
+    """Return what the share of heterogeneity of a column is, and when it is rejected."""
+    return (
+        "share: heterogeneity of the column's effect between environments beyond chance, given all "
+        "other columns, relative to the deviance that the model explains; rejected above "
+        f"{format_heterogeneity(tolerance)} if significant."
+    )
+
+
+def describe_costs(estimator: str) -> str:
+    """Return what scores at the training environments mean."""
+    whose = "" if estimator == BOOSTING else " for the learner and boosting combined"
+    return (
+        f"Cross-validated{whose} within these environments, where shortcuts help. A lower AUC is "
+        "the cost of rejecting them; it does not mean that they help at a new site."
+    )
+
+
+def needs_reason(verdict: str, reason: str | None) -> bool:
+    """Return whether a verdict is given with its reason: not the usual one of a rejection."""
+    return bool(reason) and verdict != "kept" and reason != OBVIOUS_REASON
+
+
+def shows_effects(verdict: str, share: float | None, tolerance: float) -> bool:
+    """Return whether the effects of a column are listed: those rejected and near the tolerance."""
+    return verdict != "kept" or (share is not None and share > tolerance / 2)

@@ -1,0 +1,178 @@
+"""A check of a table before fitting as a document."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from icscm.formatting import as_text, format_name
+from icscm.report.blocks import (
+    Block,
+    Bullets,
+    Document,
+    Facts,
+    Heading,
+    Note,
+    Paragraph,
+    make_table,
+    shorten_name,
+    shorten_sentence,
+)
+from icscm.report.documents.learner import shorten_facts
+from icscm.report.documents.shared import note_more
+from icscm.report.formatting import (
+    Plain,
+    format_detectable,
+    format_interval,
+    format_p,
+    format_share,
+)
+
+# Shares of the rows in words.
+SHARES = {1.0: "all rows", 0.5: "half of them", 0.1: "a tenth"}
+# Columns that are listed where none is strongly associated.
+N_WEAK = 3
+
+
+def write_document(
+    found: Plain, *, facts: Sequence[Sequence[str]], n_strong: int, n_listed: int | None
+) -> Document:
+    """Return a check-up; lists are cut after so many items, or whole."""
+    return [
+        Facts(shorten_facts(facts)),
+        *write_environments(found, n_listed),
+        *write_list(
+            found["sparse"],
+            n_listed,
+            title="Classes with few rows in an environment",
+            make=lambda sparse: write_sparse(sparse, found["classes"]),
+            more="more; --all shows them",
+        ),
+        *write_list(
+            list(found["dropped"].items()),
+            n_listed,
+            title="Columns that fit drops unless named in --keep-columns",
+            make=write_dropped,
+            more="more columns; --all shows them",
+        ),
+        *write_associations(found, n_strong, n_listed),
+        *write_power(found),
+        *write_advice(found),
+    ]
+
+
+def write_environments(found: Plain, n_listed: int | None) -> Document:
+    """Return the environments, the largest first, and whether their rates differ."""
+    environments = sorted(found["environments"], key=lambda each: -each["n_rows"])
+    rows = [
+        [
+            shorten_name(as_text(each["label"])),
+            f"{each['n_rows']:,}",
+            format_share(each["rate"]),
+            format_interval(each["rate_interval"]),
+            format_share(each["missing"]),
+            format_detectable(each["min_detectable"]),
+        ]
+        for each in environments[:n_listed]
+    ]
+    titles = ["environment", ">rows", ">positive", ">95% interval", ">missing", ">detectable"]
+    n_more = len(environments) - len(rows)
+    return [
+        Heading("Environments"),
+        make_table(titles, rows),
+        *note_more(n_more, f"and {n_more:,} more environments; --all shows them"),
+        Note(
+            "positive: share of positive labels. missing: share of empty cells. detectable: "
+            "minimum detectable difference from the rate of the other environments, with 80% power."
+        ),
+        Paragraph(
+            "Test of homogeneous rates of the label over the environments: p = "
+            f"{format_p(found['p_value'])}."
+        ),
+    ]
+
+
+def write_list(
+    items: Sequence[Any],
+    n_listed: int | None,
+    *,
+    title: str,
+    make: Callable[[Any], Block],
+    more: str,
+) -> Document:
+    """Return the first items below a title, and how many more there are; nothing without any."""
+    if not items:
+        return []
+    shown = items[:n_listed]
+    n_more = len(items) - len(shown)
+    return [Heading(title), make(shown), *note_more(n_more, f"and {n_more:,} {more}")]
+
+
+def write_sparse(sparse: Sequence[Plain], classes: Sequence[object]) -> Block:
+    """Return the classes with few rows, by environment."""
+    rows = [
+        [
+            shorten_name(as_text(each["environment"])),
+            "positive" if each["label"] == classes[1] else "negative",
+            f"{each['n_rows']:,}",
+        ]
+        for each in sparse
+    ]
+    return make_table(["environment", "class", ">rows"], rows)
+
+
+def write_dropped(dropped: Sequence[Sequence[str]]) -> Block:
+    """Return the columns that are dropped, and why."""
+    return Facts(
+        [[shorten_name(as_text(name)), shorten_sentence(as_text(why))] for name, why in dropped]
+    )
+
+
+def write_associations(found: Plain, n_strong: int, n_listed: int | None) -> Document:
+    """Return the columns that are associated with the environment."""
+    title = "Columns associated with the environment"
+    if not n_strong:
+        title = "No column is strongly associated with the environment; the strongest"
+    limit = n_listed and (min(n_strong, n_listed) or N_WEAK)
+    rows = [
+        [
+            shorten_name(format_name(each["column"])),
+            "copy of it" if each["is_copy"] else f"{each['values']:.2f}",
+            "-" if each["missingness"] is None else f"{each['missingness']:.2f}",
+        ]
+        for each in found["associations"][:limit]
+    ]
+    n_more = 0 if n_listed is None else n_strong - n_listed
+    return [
+        Heading(title),
+        make_table(["column", ">values", ">missingness"], rows),
+        *note_more(n_more, f"and {n_more:,} more columns; --all shows them"),
+        Note(
+            "Cramer's V with the environment, of the values of the column and of whether it is "
+            "missing: 0 unrelated, 1 one determines the other; strong from 0.5. Numbers are cut "
+            "into 16 bins."
+        ),
+    ]
+
+
+def write_power(found: Plain) -> Document:
+    """Return the minimum detectable differences in leaves of several sizes."""
+    facts = [
+        [
+            SHARES[each["share"]],
+            f"{each['n_rows']:,} rows: {format_detectable(each['difference'])}",
+        ]
+        for each in found["power"]
+    ]
+    return [
+        Heading("Minimum detectable differences"),
+        Facts(facts),
+        Note(
+            "Between the label's rates in the two largest environments, in leaves of this size, by "
+            f"a test at alpha {found['alpha']:g} with 80% power."
+        ),
+    ]
+
+
+def write_advice(found: Plain) -> Document:
+    """Return the recommendations."""
+    points = [shorten_sentence(each) for each in found["advice"]]
+    return [Heading("Advice"), Bullets(points)] if points else []
