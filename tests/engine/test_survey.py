@@ -24,9 +24,10 @@ from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
 from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
-from icscm.tables.coded import CodedTable, find_suspicious
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Dates, Levels, Numbers, read_arrow, read_numbers
 from icscm.tables.parsing import ParsedTable
+from icscm.tables.suspicion import find_suspicious
 
 SAMPLE = 60
 

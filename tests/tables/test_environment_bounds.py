@@ -7,9 +7,10 @@ import pytest
 
 from icscm._constants import SPARSE_ENVIRONMENT
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning
-from icscm.tables import coded
-from icscm.tables.coded import CONSTANT, IDENTIFIER, CodedTable
+from icscm.tables import suspicion
+from icscm.tables.coded import CodedTable
 from icscm.tables.labels import check_several, encode_environments, warn_of_sparse
+from icscm.tables.suspicion import CONSTANT, IDENTIFIER
 
 
 def test_as_many_samples_as_the_limit_are_enough():
@@ -55,14 +56,14 @@ def test_only_doubtful_columns_are_looked_at_one_by_one(monkeypatch):
     """200,000 columns took a minute to be cleared: each was sorted by itself, thrice."""
     rng = np.random.default_rng(0)
     X = np.hstack((rng.integers(0, 2, (100, 3000)), np.arange(100)[:, None], np.ones((100, 1))))
-    table, looked_at, gather = CodedTable(X), [], coded._gather_facts
+    table, looked_at, gather = CodedTable(X), [], suspicion._gather_facts
     monkeypatch.setattr(
-        coded,
+        suspicion,
         "_gather_facts",
         lambda table, j, *more: looked_at.append(j) or gather(table, j, *more),
     )
     whole = np.ones(X.shape[1], dtype=bool)
     labels, environments = np.arange(100) % 2, np.arange(100) // 50
-    found = coded.find_suspicious(table, labels, environments, whole)
+    found = suspicion.find_suspicious(table, labels, environments, whole)
     assert found == {3000: IDENTIFIER, 3001: CONSTANT}
     assert looked_at == [3000, 3001]

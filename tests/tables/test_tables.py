@@ -10,20 +10,7 @@ from hypothesis import strategies as st
 
 from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.tables import parsing
-from icscm.tables.coded import (
-    CONSTANT,
-    ENVIRONMENT_COPY,
-    IDENTIFIER,
-    LABEL_COPY,
-    CodedTable,
-    ColumnFacts,
-    LevelBins,
-    _find_copies,
-    drop_columns,
-    find_reasons,
-    find_suspicious,
-    gather_number_facts,
-)
+from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import (
     Dates,
     Levels,
@@ -36,6 +23,18 @@ from icscm.tables.columns import (
 from icscm.tables.errors import name_columns
 from icscm.tables.labels import check_labels, encode_environments
 from icscm.tables.parsing import read_table
+from icscm.tables.suspicion import (
+    CONSTANT,
+    ENVIRONMENT_COPY,
+    IDENTIFIER,
+    LABEL_COPY,
+    ColumnFacts,
+    _find_copies,
+    drop_columns,
+    find_reasons,
+    find_suspicious,
+    gather_number_facts,
+)
 
 N = 400
 

@@ -24,7 +24,7 @@ from icscm.engine.survey import DATE, Survey
 from icscm.engine.threads import run_tasks, split_columns
 from icscm.exceptions import IcscmError, Parameter
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
-from icscm.tables import coded
+from icscm.tables import coded, suspicion
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import sort_key
 from icscm.tables.errors import make_rounded_error, name_columns
@@ -237,7 +237,7 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
     dropped: dict[int, str] = {}
     for j, column in enumerate(survey.columns):
         if column.kind == DATE:
-            dropped[j] = coded.DATES
+            dropped[j] = suspicion.DATES
         elif column.is_category:
             n_rows = column.values or {}  # nothing where they are too many, see `_choose_from`
             found = sorted(n_rows, key=sort_key)
@@ -247,14 +247,14 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
         elif column.is_large and not survey.is_exact:
             if not column.gather_facts(survey.n_rows).is_numbering():
                 raise make_rounded_error(name_columns([j], names))
-            dropped[j] = coded.IDENTIFIER
+            dropped[j] = suspicion.IDENTIFIER
     has_missing = np.array([column.n_missing > 0 for column in survey.columns], dtype=np.bool_)
     values = np.empty((0, len(survey.columns)), dtype=survey.dtype)
     return CodedTable(values, names, levels, has_missing, dropped)
 
 
 def find_suspicious_surveyed(survey: Survey, table: CodedTable) -> dict[int, str]:
-    """Columns that no rule should be made of, and why, as `coded.find_suspicious`.
+    """Columns that no rule should be made of, and why, as `suspicion.find_suspicious`.
 
     `table` is what `describe_survey` made of the survey.
     """
@@ -265,11 +265,11 @@ def find_suspicious_surveyed(survey: Survey, table: CodedTable) -> dict[int, str
         copied, is_pooled = None, j in table.levels and table.levels[j].pool
         if survey.n_rows >= COPY_ROWS and not is_pooled:
             if column.copied[0] is not None and len(survey.labels) > 1:
-                copied = coded.LABEL_COPY
+                copied = suspicion.LABEL_COPY
             elif column.copied[1] is not None and len(survey.environments) > 1:
-                copied = coded.ENVIRONMENT_COPY
-        facts[j] = column.gather_facts(survey.n_rows)._replace(copied=copied)
-    return coded.find_reasons(facts, table.dropped)
+                copied = suspicion.ENVIRONMENT_COPY
+        facts[j] = replace(column.gather_facts(survey.n_rows), copied=copied)
+    return suspicion.find_reasons(facts, table.dropped)
 
 
 def find_sampled(survey: Survey, table: CodedTable) -> list[int]:

@@ -24,9 +24,9 @@ from icscm._types import Array, Hashes, IntArray
 from icscm.engine import _kernels
 from icscm.engine.threads import run_in_parts
 from icscm.exceptions import IcscmError
-from icscm.tables.coded import ColumnFacts
 from icscm.tables.columns import Column, Dates, Level, Levels, Numbers, as_plain_numbers, sort_key
 from icscm.tables.errors import make_infinity_error, name_columns
+from icscm.tables.suspicion import ColumnFacts
 
 Key = TypeVar("Key", bound=Hashable)
 Copied = Mapping[Hashable, Level | None] | None

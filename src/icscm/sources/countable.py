@@ -10,7 +10,8 @@ from icscm.engine.binning import describe_survey, find_suspicious_surveyed
 from icscm.engine.counts import RowSource
 from icscm.engine.survey import Survey
 from icscm.exceptions import IcscmError, Parameter
-from icscm.tables.coded import CodedTable, drop_columns
+from icscm.tables.coded import CodedTable
+from icscm.tables.suspicion import drop_columns
 
 SAMPLED = (
     f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "

@@ -16,7 +16,7 @@ from icscm._lazy import is_sparse, nw, validation
 from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
-from icscm.tables import coded, columns
+from icscm.tables import coded, columns, suspicion
 from icscm.tables.coded import CodedTable, are_finite
 from icscm.tables.columns import Column, Dates, Levels, Numbers
 from icscm.tables.errors import RoundedError, make_rounded_error, name_columns, reject_infinity
@@ -65,7 +65,7 @@ class ParsedTable:
         dropped: dict[int, str] = {}
         for j, column in enumerate(self.content):
             if isinstance(column, Dates):
-                dropped[j] = coded.DATES
+                dropped[j] = suspicion.DATES
             elif isinstance(column, Levels):
                 values[:, j], levels[j] = coded.code_levels(column, max_levels, rows)
             else:
@@ -89,15 +89,15 @@ class ParsedTable:
             if (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
                 absent = column.missing
                 present = column.values if absent is None else column.values[~absent]
-                if not coded.gather_number_facts(present).is_numbering():
+                if not suspicion.gather_number_facts(present).is_numbering():
                     raise make_rounded_error(name_columns([j], table.names))
-                table = replace(table, dropped={**table.dropped, j: coded.IDENTIFIER})
+                table = replace(table, dropped={**table.dropped, j: suspicion.IDENTIFIER})
         if self.whole is None:
             return table
         once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
         checked = replace(table, values=table.values[once])
-        found = coded.find_suspicious(checked, labels[once], places[once], self.whole)
-        return coded.drop_columns(table, found, keep)
+        found = suspicion.find_suspicious(checked, labels[once], places[once], self.whole)
+        return suspicion.drop_columns(table, found, keep)
 
 
 def read_table(X: Any) -> ParsedTable:

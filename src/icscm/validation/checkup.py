@@ -22,11 +22,11 @@ from icscm.report.wording import checkup as wording
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
-from icscm.tables.coded import find_kept, find_suspicious
 from icscm.tables.columns import count_rows
 from icscm.tables.errors import describe_many
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import read_table
+from icscm.tables.suspicion import find_kept, find_suspicious
 
 Codes = NDArray[np.int64]
 

@@ -1,0 +1,261 @@
+"""Columns that rules should not use: identifiers, constants, and copies of outcome or environment.
+
+rows in memory   -->  ColumnFacts of each column  --.
+                                                     --> find_reasons: column -> reason
+a survey of rows -->  ColumnFacts of each column  --'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from icscm import _constants as limits
+from icscm._types import Array, BoolArray, IntArray
+from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, reject_unknown, warn
+from icscm.tables.coded import CodedTable
+from icscm.tables.errors import name_columns
+
+# Why a column is dropped; each text completes "column 'x' is ...".
+IDENTIFIER: Final = "different in nearly every row, as an identifier is"
+CONSTANT: Final = "the same in every row"
+LABEL_COPY: Final = "an exact copy of the label"
+ENVIRONMENT_COPY: Final = "an exact copy of the environment"
+DATES: Final = "a date or time, which rules cannot use; convert it to numbers such as years"
+
+# Columns checked at a time: their first rows stay near the cache.
+_CHECKED_TOGETHER: Final = 2**10
+# Of so many rows of a column, one is looked at before all are.
+_ROWS_PER_SAMPLED: Final = 50
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """The facts that decide whether a column is suspicious.
+
+    `n_distinct` are the different values of the `n_present` rows that have one: an estimate, or
+    any larger number, where that cannot make it an identifier. `is_whole` are numbers that are all
+    whole; `copied` is why the column is a copy, if it is one.
+    """
+
+    n_rows: int
+    n_present: int
+    n_distinct: float
+    is_category: bool = False
+    is_whole: bool = False
+    lowest: float = 0.0
+    highest: float = 0.0
+    copied: str | None = None
+
+    def find_reason(self) -> str | None:
+        """Return why rules should not use the column; None if they may."""
+        if self.copied is not None:
+            return self.copied
+        has_all = self.n_present == self.n_rows
+        if self.n_distinct == 0 or (self.n_distinct == 1 and has_all):
+            return CONSTANT
+        if self.n_rows < limits.IDENTIFIER_ROWS:
+            return None
+        if self.is_category:
+            is_identifier = self.n_distinct > limits.IDENTIFIER_SHARE * self.n_present
+        else:
+            is_identifier = self.is_numbering()
+        return IDENTIFIER if is_identifier else None
+
+    def is_numbering(self) -> bool:
+        """Whether whole numbers are an identifier rather than something measured.
+
+        Nearly all must differ although repeats would be expected by chance: of n numbers measured
+        at random in a range of R, n^2 / 2R pairs would be equal. If there are far fewer, they were
+        assigned one by one. Numbers beyond a billion are never measurements.
+        """
+        n_repeated = self.n_present - self.n_distinct
+        if not self.is_whole or n_repeated > count_tolerated_repeats(self.n_present):
+            return False
+        if self.n_present < limits.IDENTIFIER_ROWS:
+            return False
+        n_expected = self.n_present**2 / (2 * (self.highest - self.lowest + 1))
+        is_telling = n_expected >= limits.MIN_CHANCE_PAIRS
+        is_assigned = is_telling and n_repeated <= n_expected / 10
+        return is_assigned or self.highest >= limits.LEAST_HUGE_NUMBER
+
+
+def count_tolerated_repeats(n_rows: int) -> float:
+    """Return how many rows of an identifier may repeat a value of another row."""
+    return (1 - limits.NUMBERED_IDENTIFIER_SHARE) * n_rows
+
+
+def find_reasons(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -> dict[int, str]:
+    """Return why rules should not use columns; those already dropped come first, then copies."""
+    reasons = {}
+    for position, column in facts.items():
+        reason = column.find_reason()
+        if reason is not None:
+            reasons[position] = reason
+    ranks = {LABEL_COPY: 0, ENVIRONMENT_COPY: 1}
+    ordered = sorted(reasons, key=lambda position: ranks.get(reasons[position], len(ranks)))
+    return {**dropped, **{position: reasons[position] for position in ordered}}
+
+
+# --- dropping ------------------------------------------------------------------------------------
+
+
+def drop_columns(table: CodedTable, reasons: Mapping[int, str], keep: Any) -> CodedTable:
+    """Drop columns for these reasons, with a warning, unless the user keeps them."""
+    kept = find_kept(table, keep)
+    for position in sorted(kept & {*table.dropped}):
+        name, reason = name_columns([position], table.names), table.dropped[position]
+        raise IcscmError(Parameter("keep_columns"), f" names {name}, which is {reason}")
+
+    dropped = {position: why for position, why in reasons.items() if position not in kept}
+    listed = _list_dropped(table, dropped)
+    if len(dropped) == table.n_columns:
+        advice = ". Give other columns, or keep these with ", Parameter("keep_columns", "all")
+        raise IcscmError(Parameter("X"), f" has no column that rules can use: {listed}", *advice)
+    if listed:
+        warn(f"Dropped: {listed}. Name columns in keep_columns to keep them.", LeftOutWarning)
+    return replace(table, dropped={**table.dropped, **dropped})
+
+
+def _list_dropped(table: CodedTable, dropped: Mapping[int, str]) -> str:
+    """List the columns that are dropped, by reason."""
+    columns_by_reason: dict[str, list[int]] = {}
+    for position, reason in dropped.items():
+        columns_by_reason.setdefault(reason, []).append(position)
+    parts = [
+        f"{name_columns(positions, table.names)} ({reason})"
+        for reason, positions in columns_by_reason.items()
+    ]
+    return "; ".join(parts)
+
+
+def find_kept(table: CodedTable, keep: Any) -> set[int]:
+    """Return the columns to keep, given by name, or by position where there are no names."""
+    if keep is None:
+        return set()
+    if isinstance(keep, str) and keep == "all":
+        return set(range(table.n_columns)) - {*table.dropped}
+    wanted = [keep] if isinstance(keep, str) else list(keep)
+    names = table.names or range(table.n_columns)
+    positions = {name: position for position, name in enumerate(names)}
+    absent = " names columns that X does not have: "
+    reject_unknown(wanted, positions, Parameter("keep_columns"), absent)
+    return {positions[name] for name in wanted}
+
+
+# --- columns of a table in memory ----------------------------------------------------------------
+
+
+def find_suspicious(
+    table: CodedTable, labels: IntArray, environments: IntArray, whole: BoolArray
+) -> dict[int, str]:
+    """Return why rules should not use columns of a table in memory.
+
+    `whole` marks the columns of whole numbers by their type: a measurement with decimals may be
+    different in every row.
+    """
+    # a bin that levels share identifies nothing
+    pooled = {position for position, bins in table.levels.items() if bins.pool}
+    copied: dict[int, str] = {}
+    copied |= dict.fromkeys({*_find_copies(table.values, environments)} - pooled, ENVIRONMENT_COPY)
+    copied |= dict.fromkeys({*_find_copies(table.values, labels)} - pooled, LABEL_COPY)
+
+    checked = {*_find_doubtful(table.values, whole), *table.levels, *copied}
+    facts = {
+        position: _gather_facts(table, position, copied.get(position))
+        for position in sorted(checked)
+        if position not in table.dropped
+    }
+    return find_reasons(facts, table.dropped)
+
+
+def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
+    """Find the columns of numbers that may be suspicious, judged by the first rows.
+
+    Not suspicious are columns of several values with decimals, or with too many repeats for an
+    identifier.
+    """
+    tolerated_repeats = count_tolerated_repeats(len(values))
+    for start in range(0, values.shape[1], _CHECKED_TOGETHER):
+        columns = slice(start, start + _CHECKED_TOGETHER)
+        # a row for each column, sorted; missing values are last, and equal to none
+        first = np.sort(values[: limits.SUSPICION_ROWS, columns].T)
+        is_present = first == first
+        is_varied = ((first != first[:, :1]) & is_present).any(axis=1)
+        has_decimals = ((first != np.floor(first)) & is_present).any(axis=1)
+        n_repeated = (first[:, 1:] == first[:, :-1]).sum(axis=1)
+
+        is_measured = has_decimals & ~whole[columns]
+        is_clear = is_varied & (is_measured | (n_repeated > tolerated_repeats))
+        yield from (start + np.flatnonzero(~is_clear)).tolist()
+
+
+def _gather_facts(table: CodedTable, position: int, copied: str | None) -> ColumnFacts:
+    """Gather the facts of a column of numbers or of a category."""
+    column = table.values[:, position]
+    bins = table.levels.get(position)
+    n_rows = len(column)
+    first = column[0]
+    if copied is not None:
+        return ColumnFacts(n_rows, n_present=n_rows, n_distinct=1, copied=copied)
+    if _are_equal(column[-1], first) and _are_equal(column, first).all():
+        is_present = bool(first == first)
+        return ColumnFacts(n_rows, n_present=n_rows, n_distinct=int(is_present))
+    if bins is not None:
+        n_present = n_rows - int(np.isnan(column).sum())
+        n_levels = len(bins.levels) + len(bins.pool)
+        return ColumnFacts(n_rows, n_present, n_levels, is_category=True)
+    return gather_number_facts(column)
+
+
+def _find_copies(values: Array, groups: IntArray) -> list[int]:
+    """Find the columns that identify the groups: one value in each, and different ones in all."""
+    occurring = np.flatnonzero(np.bincount(groups))
+    if len(occurring) < 2 or len(groups) < limits.COPY_ROWS:
+        return []
+    first_rows = np.zeros(occurring[-1] + 1, dtype=np.int64)
+    first_rows[groups[::-1]] = np.arange(len(groups))[::-1]  # the last value written is kept
+
+    start = slice(0, limits.SUSPICION_ROWS)
+    same_at_start = _are_equal(values[start], values[first_rows[groups[start]]]).all(axis=0)
+    copies = []
+    for column in np.flatnonzero(same_at_start).tolist():
+        values_of_groups = values[first_rows, column]
+        differ = len(np.unique(values_of_groups[occurring])) == len(occurring)
+        if differ and _are_equal(values[:, column], values_of_groups[groups]).all():
+            copies.append(column)
+    return copies
+
+
+def _are_equal(values: Any, others: Any) -> Any:
+    """Return where values are equal, or both are missing."""
+    are_missing = (values != values) & (others != others)
+    return (values == others) | are_missing
+
+
+def gather_number_facts(column: Array) -> ColumnFacts:
+    """Gather the facts of a column of numbers that is not constant.
+
+    Some rows suffice to exclude an identifier in most columns; all rows take long.
+    """
+    n_rows = len(column)
+    unsuspicious = ColumnFacts(n_rows, n_present=n_rows, n_distinct=np.inf)
+    sampled = column[: max(limits.SUSPICION_ROWS, n_rows // _ROWS_PER_SAMPLED)]
+    sampled = sampled[sampled == sampled]
+    if len(sampled) - len(np.unique(sampled)) > count_tolerated_repeats(n_rows):
+        return unsuspicious
+
+    present = column[column == column]
+    if len(present) == 0 or (present != np.floor(present)).any():
+        return unsuspicious
+    return ColumnFacts(
+        n_rows,
+        n_present=len(present),
+        n_distinct=len(np.unique(present)),
+        is_whole=True,
+        lowest=float(present.min()),
+        highest=float(present.max()),
+    )
