@@ -34,10 +34,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
 from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
-from icscm.engine.leaf_tables import make_utility
 from icscm.engine.stores import BitStore, Rows
 from icscm.search.rules import find_model
 from icscm.search.settings import ConjunctionView, Settings, make_screen_query
+from icscm.search.utility import make_utility
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words
@@ -259,7 +259,7 @@ def describe_bits(
     source = make_source(card, words, rows, n_environments)
     (store,) = source.piece.stores
     assert isinstance(store, CardBits)
-    in_play, utility = source.count_rows(), make_utility(1.0, None, n_samples)
+    in_play, utility = source.count_rows(), make_utility(1.0, n_rows=n_samples)
     view = ConjunctionView(source, settings)
     question = make_screen_query(view, settings.make_criterion(), utility, in_play)
     assert question is not None
@@ -349,7 +349,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
         streamed = put_bits(small, np.arange(len(words)), unsorted, rows)
     print(*[str(each.message) for each in told], sep="\n")
     here = CardBits(card, np.arange(len(words)), sender.send(slice(0, len(words))), rows)
-    in_play, utility = np.diff(rows.bounds).reshape(2, -1), make_utility(1.0, None, len(rows))
+    in_play, utility = np.diff(rows.bounds).reshape(2, -1), make_utility(1.0, n_rows=len(rows))
     view: Any = SimpleNamespace(settings=PLAIN, inverted=False)
     question = make_screen_query(view, PLAIN.make_criterion(), utility, in_play)
     assert question is not None

@@ -51,7 +51,9 @@ def make_invariant_forest(**options):
     from icscm import InvariantForestClassifier
 
     options = {"max_leaves": 32, "max_features": 0.6, "n_jobs": 2, "random_state": 0, **options}
-    return lambda X, y, e: InvariantForestClassifier(n_estimators=100, **options).fit(X, y, environments=e)
+    return lambda X, y, e: InvariantForestClassifier(n_estimators=100, **options).fit(
+        X, y, environments=e
+    )
 
 
 def make_small_tree(**options):

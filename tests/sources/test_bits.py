@@ -134,9 +134,8 @@ def test_other_layouts_are_packed_alike(form, folder, table):
 SETTINGS = [
     Settings(),
     Settings(test=ChiSquaredTest(), stop="coverage", pruning=True, min_samples_leaf=3),
-    Settings(test=GTest(), model_type="disjunction", evidence="cumulative"),
-    Settings(test=ChiSquaredTest(), correction="bh", alpha=0.5),
-    Settings(feature_weights=np.array([1.0, 0.5, 2.0, 0.0] * 3), test=ChiSquaredTest(), alpha=0.5),
+    Settings(test=GTest(), model_type="disjunction"),
+    Settings(test=ChiSquaredTest(), alpha=0.5),
 ]
 
 
@@ -147,9 +146,6 @@ def test_model_and_trace_are_those_without_collapsing(form, block_cells, folder,
     """Bit for bit: copies are counted, refused, tied and listed as if each were stored."""
     search = learn if number < len(SETTINGS) else learn_exhaustively
     chosen = SETTINGS[number] if number < len(SETTINGS) else SETTINGS[1]
-    if chosen.feature_weights is not None:
-        weights = chosen.feature_weights[: table[0].shape[1]]
-        chosen = Settings(feature_weights=weights, test=chosen.test, alpha=chosen.alpha)
     wanted = search(make_plain(table), chosen)
     assert search(make_source(form, table, folder), chosen) == wanted
 

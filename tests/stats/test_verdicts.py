@@ -257,12 +257,9 @@ def test_which_label_is_positive_and_the_order_of_environments_do_not_matter(see
 
 
 def test_criteria_by_name():
-    given = Settings(test=TEST, alpha=0.05, margin=0.1)
+    given = Settings(test=TEST, alpha=0.05)
     assert given.make_criterion() == PValueCriterion(TEST, 0.05)
-    assert replace(given, criterion="equivalence").make_criterion() == EquivalenceCriterion(
-        0.05, 0.1
-    )
-    assert given.make_criterion(0.01) == PValueCriterion(TEST, 0.01)
+    assert replace(given, margin=0.1).make_criterion() == EquivalenceCriterion(0.05, 0.1)
     assert Settings().make_criterion() is None
 
 

@@ -10,11 +10,11 @@ import pytest
 from icscm import ICSCMClassifier
 from icscm.engine.binning import Binning
 from icscm.engine.counts import Cut
-from icscm.engine.leaf_tables import make_utility
 from icscm.engine.stores import Rows, sort_rows
 from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.shortlist import make_criteria
+from icscm.search.utility import make_utility
 from icscm.search.view import ConjunctionView
 from icscm.sources.gpu import card as cards_module
 from icscm.sources.gpu.launching import CODES, FIRST, REJECTED
@@ -205,7 +205,7 @@ def check_kernels(rng, card):
     (fast, slow), rows = draw_store(rng, cards)
     in_play = rows.sizes.reshape(2, -1)
     settings = draw_settings(rng)
-    utility = make_utility(settings.p, None, int(in_play.sum()))
+    utility = make_utility(settings.p, n_rows=int(in_play.sum()))
     inverted = bool(rng.integers(2))
     in_order = in_play[::-1] if inverted else in_play
     view = SimpleNamespace(settings=settings, is_inverted=inverted)

@@ -1,31 +1,17 @@
-"""From the count cube to the leaf that each candidate rule would create, and its utility.
-
-The utility of a leaf is |A| - p |B|, compared exactly. A are the negatives that a rule covers
-rightly, B the positives that it covers wrongly. In floats 1 - 0.1 * 1 and 9 - 0.1 * 81 differ by
-rounding, and the wrong one of two equals would win. So p is the fraction of its decimal text, and
-utilities are compared as whole numbers, multiplied by its denominator.
-"""
+"""From the count cube to the leaf that each candidate rule would create."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import ceil
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
+from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, ORDERED, BinnedColumns, CountCube, Cut, Layout
 from icscm.stats import _kernels
 
 # The truth that a rule may have for a missing value.
 EITHER_SIDE = (False, True)
-# Utilities stay below this, well inside int64.
-_LARGEST = 2**62
-_LARGEST_DENOMINATOR = 10**9
-# Bits of a weighted utility that count: rounding is in the last of 53.
-_WEIGHTED_BITS = 40
 
 
 @dataclass(frozen=True)
@@ -51,10 +37,6 @@ class LeafTables:
     def n_candidates(self) -> int:
         """Candidates of each feature."""
         return len(self.tables) // max(len(self.features), 1)
-
-    def find_features(self) -> IntArray:
-        """The feature of each candidate."""
-        return np.repeat(self.features, self.n_candidates)
 
     def count(self, wanted: BoolArray) -> int:
         """Number of the wanted candidates, those of identical features included."""
@@ -200,88 +182,3 @@ def _compute_covered_values(
         covers_part = negated == layout.nominal
         tables[:, :, at] = (part if covers_part else total - part)[:, :, np.newaxis]
     return tables
-
-
-# --- utility ------------------------------------------------------------------
-
-
-class Worth(NamedTuple):
-    """The worth of leaves, regardless of environments; `utility` and `margin` are for comparing.
-
-    `margin` is |A| - |B|, which breaks ties. A small candidate has, or leaves, too few samples.
-    """
-
-    utility: Array
-    margin: IntArray
-    is_candidate: BoolArray
-    is_small: BoolArray
-
-
-@dataclass(frozen=True)
-class Utility:
-    """|A| - p |B|. A feature's weight multiplies a gain and divides a loss: a larger one helps.
-
-    `p` is for display, `ratio` for comparing; see `make_utility`. Utilities with weights are
-    compared by their first 40 bits (12 digits), so that rounding decides nothing there either.
-    """
-
-    p: Fraction
-    ratio: Fraction
-    weights: FloatArray | None = None
-
-    def weigh(self, leaves: LeafTables, n_samples: int, n_least: int) -> Worth:
-        """The worth of every leaf; those on features of weight 0 are no candidates.
-
-        A leaf is a candidate if it has negatives and leaves samples, a small one if it has, or
-        leaves, fewer than `n_least`. In whole numbers, so that equal utilities are equal.
-        """
-        negatives, positives = np.einsum("ijk->ji", leaves.tables)  # a quarter of the time of sum
-        size, (num, den) = negatives + positives, self.ratio.as_integer_ratio()
-        is_candidate = (negatives > 0) & (size < n_samples)
-        utility = den * negatives - num * positives
-        if self.weights is not None:
-            weights = self.weights[leaves.find_features()]
-            is_candidate &= weights > 0
-            safe = np.where(weights > 0, weights, 1.0)
-            mantissa, exponent = np.frexp(np.where(utility >= 0, utility * safe, utility / safe))
-            utility = np.ldexp(np.rint(np.ldexp(mantissa, _WEIGHTED_BITS)), exponent)
-        is_small = is_candidate & (np.minimum(size, n_samples - size) < n_least)
-        return Worth(utility, negatives - positives, is_candidate, is_small)
-
-    def find_bound(self, least: float | None) -> Any:
-        """The least utility in the scale for comparing; None if all pass."""
-        if least is None:
-            return -_LARGEST
-        limit = Fraction(str(least)) * self.ratio.denominator
-        if self.weights is not None:
-            return float(limit)
-        return min(max(ceil(limit), -_LARGEST), _LARGEST)
-
-    def compute(self, leaf: CountArray, feature: int) -> float:
-        """The utility of one leaf (label, environment), for display."""
-        negatives, positives = leaf.sum(axis=1).tolist()
-        p, unit = self.p.as_integer_ratio()
-        gain = negatives * unit - p * positives
-        if self.weights is None or self.weights[feature] <= 0:
-            return float(gain / unit)
-        weight = Fraction(str(self.weights[feature]))
-        exact = Fraction(gain, unit)
-        return float(exact * weight if gain >= 0 else exact / weight)
-
-
-def make_utility(p: float, weights: FloatArray | None, n_samples: int) -> Utility:
-    """The utility for samples of this number, such that no comparison overflows.
-
-    Beyond the number of samples, and below one over it, p puts leaves in the same order whatever
-    its size. A p of more than nine decimals is the nearest fraction of such a denominator (or of a
-    smaller one, where there are billions of samples): 0.3333333333333333 is 1/3.
-
-    >>> make_utility(0.1, None, n_samples=1000).ratio
-    Fraction(1, 10)
-    """
-    exact = Fraction(str(p))
-    most = min(n_samples + 1, _LARGEST // (n_samples + 1))
-    bounded = min(max(exact, Fraction(1, most)), Fraction(most))
-    largest_denominator = _LARGEST // ((n_samples + 1) * ceil(bounded))
-    ratio = bounded.limit_denominator(min(max(largest_denominator, 1), _LARGEST_DENOMINATOR))
-    return Utility(ratio if bounded == exact else exact, ratio, weights)

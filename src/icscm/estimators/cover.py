@@ -7,7 +7,7 @@ import numpy as np
 
 from icscm import exceptions
 from icscm._changes import reject_removed_options
-from icscm._constants import BLIND_DIFFERENCE, DEFAULT_MARGIN
+from icscm._constants import BLIND_DIFFERENCE
 from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.exceptions import IcscmError, Parameter, warn
@@ -241,8 +241,7 @@ class ICSCMClassifier(SCMClassifier):
             min_utility=min_utility,
             min_evidence=min_evidence,
             search=self.search,
-            criterion="pvalue" if self.margin is None else "equivalence",
-            margin=DEFAULT_MARGIN if self.margin is None else float(self.margin),
+            margin=None if self.margin is None else float(self.margin),
         )
 
     def _choose_alpha(self, countable: Countable[Any], rows_of_unit: float) -> float:

@@ -16,7 +16,6 @@ import numpy as np
 
 from icscm._types import CountArray
 from icscm.engine.counts import CountCube
-from icscm.engine.leaf_tables import make_utility
 from icscm.engine.reasons import Reason
 from icscm.search.candidates import (
     CandidateBlock,
@@ -29,6 +28,7 @@ from icscm.search.clusters import correct_for_clusters, measure_design_effects
 from icscm.search.nodes import Node
 from icscm.search.shortlist import list_nearest, make_shortlist
 from icscm.search.summary import RejectedCandidates, ScanSummary
+from icscm.search.utility import make_utility
 from icscm.search.view import ConjunctionView
 from icscm.stats.independence import compute_corrected
 
@@ -47,7 +47,7 @@ class CandidateScanner:
     def __init__(self, view: ConjunctionView, *, n_rows: int) -> None:
         self.view = view
         self.settings = view.settings
-        self.utility = make_utility(view.settings.p, None, n_rows)
+        self.utility = make_utility(view.settings.p, n_rows=n_rows)
         self.criterion = view.settings.make_criterion()
 
     def scan(self, uncovered: Node) -> ScanSummary:

@@ -15,12 +15,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from icscm._types import Array, BoolArray, CountArray, IntArray
+from icscm._types import BoolArray, CountArray, IntArray
 from icscm.engine.counts import Cut
-from icscm.engine.leaf_tables import LeafTables, Utility
+from icscm.engine.leaf_tables import LeafTables
 from icscm.engine.reasons import Reason
 from icscm.search.nodes import Node
 from icscm.search.settings import Settings
+from icscm.search.utility import Utility
 from icscm.stats.criteria import Criterion
 from icscm.stats.replication import find_replicated
 
@@ -35,7 +36,7 @@ class CandidateBlock:
     # the leaves of the rules, as counts (rule, label, environment), and their cuts
     leaves: LeafTables
     # |A| - p |B|, multiplied to whole numbers, so that equal utilities are exactly equal
-    utilities: Array
+    utilities: IntArray
     # |A| - |B|, which decides between equal utilities
     excess_negatives: IntArray
     # rules that are no candidates (they cover no negative, or every row) are ignored everywhere
@@ -101,13 +102,15 @@ def make_block(
     leaves: LeafTables, *, utility: Utility, uncovered: Node, settings: Settings
 ) -> CandidateBlock:
     """Make a block from the leaves of its rules; none of them is rejected yet."""
-    weighed = utility.weigh(leaves, n_samples=uncovered.n_rows, n_least=settings.min_samples_leaf)
+    measured = utility.measure(
+        leaves.tables, n_rows=uncovered.n_rows, min_rows=settings.min_samples_leaf
+    )
     return CandidateBlock(
         leaves=leaves,
-        utilities=weighed.utility,
-        excess_negatives=weighed.margin,
-        is_candidate=weighed.is_candidate,
-        is_small=weighed.is_small,
+        utilities=measured.utilities,
+        excess_negatives=measured.excess_negatives,
+        is_candidate=measured.is_candidate,
+        is_small=measured.is_small,
         rejections=np.full(len(leaves.tables), NOT_REJECTED, dtype=np.int8),
     )
 

@@ -25,7 +25,7 @@ from icscm._constants import CHANCE_LEVEL, MAX_EQUIVALENT_RULES
 from icscm._lazy import special
 from icscm._types import FloatArray
 from icscm.engine.counts import BinnedRule, Cut, RowSource
-from icscm.engine.leaf_tables import LeafTables, make_utility
+from icscm.engine.leaf_tables import LeafTables
 from icscm.formatting import count
 from icscm.model.rules import Rule
 from icscm.model.splits import freeze_counts
@@ -38,12 +38,12 @@ from icscm.search.records import Candidate, Screened, SetTest
 from icscm.search.sets import (
     CandidateSet,
     InvariantSets,
-    find_best,
     find_invariant_sets,
     list_subsets,
 )
 from icscm.search.settings import Settings
 from icscm.search.trace import Step, Trace, make_trace
+from icscm.search.utility import make_utility
 from icscm.search.view import ConjunctionView
 from icscm.stats.criteria import PValueCriterion
 from icscm.stats.independence import PEARSON, GTest, compute_bic, compute_conditional
@@ -73,7 +73,7 @@ def choose_alpha(n_samples: int) -> float:
 def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn from counts the rules that all accepted sets of the screened rules share.
 
-    Or, for `conclusion="best"`, the accepted set of lowest BIC. Sets of more than `max_rules` rules
+    Sets of more than `max_rules` rules
     are not tried.
     """
     view = ConjunctionView(source, settings)
@@ -83,7 +83,7 @@ def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Tra
 
     sets = find_invariant_sets(tester, max_size=settings.max_rules, alpha=settings.alpha)
     bics = tester.compute_bics(sets.p_values)
-    chosen = _conclude(sets, bics, settings)
+    chosen = sets.find_shared()
 
     chosen_rules = sorted(chosen or ())
     leaves = tester.patterns.compute_leaves(chosen_rules)
@@ -109,7 +109,7 @@ def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Tra
         steps,
         notes=(*source.notes, untested) if untested else tuple(source.notes),
         verdicts=verdicts,
-        stop_reason=_find_stop_reason(screening, chosen, settings),
+        stop_reason=_find_stop_reason(screening, chosen),
         alpha=settings.alpha,
         criterion=PValueCriterion(GTest(), settings.alpha),
         screening=screening.make_records(rules),
@@ -124,7 +124,7 @@ def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Tra
 class _AssociatedRule(NamedTuple):
     """The best rule of a column; sorts the strongest first, then as ties are broken.
 
-    `rank` is the negative of its statistic times the weight of the column; `leaf` are the bytes of
+    `rank` is the negative of its statistic; `leaf` are the bytes of
     the table that it covers, and `equivalent` the rules that cover the same rows.
     """
 
@@ -159,7 +159,6 @@ def _screen(view: ConjunctionView) -> _Screening:
     P-values are multiplied by the number of rules tried (Bonferroni). Of rules that cover the same
     rows the first stands for all.
     """
-    settings = view.settings
     root = view.make_root()
     design_effect = average_design_effect(view.source)
     associated: list[_AssociatedRule] = []
@@ -174,11 +173,9 @@ def _screen(view: ConjunctionView) -> _Screening:
         for number in best[is_significant].tolist():
             cut = leaves.locate(number)
             statistic = float(statistics[number])
-            weights = settings.feature_weights
-            weight = 1.0 if weights is None else float(weights[cut.feature])
             associated.append(
                 _AssociatedRule(
-                    rank=-statistic * weight,
+                    rank=-statistic,
                     cut=cut,
                     statistic=statistic,
                     leaf=leaves.tables[number].tobytes(),
@@ -221,8 +218,6 @@ def _associate(view: ConjunctionView, leaves: LeafTables, root: Node) -> FloatAr
     is_allowed = points_right & (np.minimum(n_inside, n_outside) >= settings.min_samples_leaf)
     if settings.min_replication:
         is_allowed &= find_replicated(leaves.tables, root.counts, settings.min_replication)
-    if settings.feature_weights is not None:
-        is_allowed &= settings.feature_weights[leaves.find_features()] > 0
     statistics, _ = PEARSON.compute_statistics(np.stack((inside, outside), axis=2))
     return np.where(is_allowed, statistics, 0.0)
 
@@ -294,22 +289,13 @@ class _RuleTester:
 # --- conclusion -----------------------------------------------------------------------------------
 
 
-def _conclude(
-    sets: InvariantSets, bics: dict[CandidateSet, float], settings: Settings
-) -> set[int] | None:
-    """Find the rules to report; None if every set was rejected."""
-    if settings.conclusion == "best":
-        return find_best({each: bics[each] for each in sets.accepted})
-    return sets.find_shared()
-
-
-def _find_stop_reason(screening: _Screening, chosen: set[int] | None, settings: Settings) -> str:
+def _find_stop_reason(screening: _Screening, chosen: set[int] | None) -> str:
     """Find the name of what ended the search, as the trace has it."""
     if not screening.rules:
         return "nothing_associated"
     if chosen is None:
         return "all_rejected"
-    return settings.conclusion if chosen else f"empty_{settings.conclusion}"
+    return "intersection" if chosen else "empty_intersection"
 
 
 def _describe_untested(screening: _Screening, settings: Settings) -> str | None:
@@ -349,7 +335,7 @@ def _make_steps(
     """Yield the model's rules as steps, with the leaf of each and the rows uncovered after it."""
     settings = view.settings
     rows = view.make_root().counts
-    utility = make_utility(settings.p, settings.feature_weights, int(rows.sum()))
+    utility = make_utility(settings.p, n_rows=int(rows.sum()))
     leaves = patterns.compute_leaves(chosen_rules)
     leaf_of_pattern = patterns.number_leaves(chosen_rules)
     for number, rule_number in enumerate(chosen_rules):
@@ -369,7 +355,7 @@ def _make_steps(
             chosen=Candidate(
                 rule=view.make_rule(rule.cut),
                 covered=freeze_counts(leaves[number]),
-                utility=utility.compute(leaf_of_rule_alone, rule.cut.feature),
+                utility=utility.compute(leaf_of_rule_alone),
                 verdict=verdicts[number],
             ),
             uncovered=freeze_counts(uncovered),

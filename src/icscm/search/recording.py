@@ -16,12 +16,12 @@ import numpy as np
 from icscm._constants import MAX_EQUIVALENT_RULES, N_REJECTED_KEPT
 from icscm._types import CountArray
 from icscm.engine.counts import Cut
-from icscm.engine.leaf_tables import Utility
 from icscm.model.rules import Rule
 from icscm.search.nodes import Node
 from icscm.search.records import Candidate, Rejection
 from icscm.search.summary import RejectedCandidates, ScanSummary, TiedGroup
 from icscm.search.trace import Scan, Step
+from icscm.search.utility import Utility
 from icscm.search.view import ConjunctionView
 from icscm.stats.criteria import Criterion, PValueCriterion
 
@@ -100,7 +100,7 @@ class TraceRecorder:
         return Candidate(
             rule=self._view.make_rule(cut),
             covered=self._view.freeze(leaf),
-            utility=self._utility.compute(leaf, cut.feature),
+            utility=self._utility.compute(leaf),
             design_effect=None if design_effects is None else float(design_effects[0]),
         )
 

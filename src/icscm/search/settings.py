@@ -43,10 +43,9 @@ class Settings:
         Of a rule, that it is not due to chance; only with `min_utility`.
     search : {"greedy", "exhaustive"}
         The search.
-    criterion : {"pvalue", "equivalence"}
-        What criteria (i) and (ii) accept: what is not rejected, or what is shown to be invariant.
-    margin : float
-        Differences between rates that do not matter.
+    margin : float, optional
+        With a margin, criteria (i) and (ii) accept only leaves whose rates are shown to differ by
+        no more than that; without one, leaves whose rates are not shown to differ.
     missing : {"candidate", "separate"}
         Whether a rule may be true for a missing value.
     """
@@ -63,20 +62,14 @@ class Settings:
     min_utility: float | None = None
     min_evidence: float = 0.0
     search: str = "greedy"
-    feature_weights: FloatArray | None = None
-    evidence: str = "step"
-    conclusion: str = "intersection"
-    criterion: str = "pvalue"
-    margin: float = DEFAULT_MARGIN
-    margin_on: str = "rate"
-    correction: str | None = None
+    margin: float | None = None
     missing: str = "candidate"
 
     def make_criterion(self) -> Criterion | None:
         """Make what criteria (i) and (ii) accept as invariant; None if nothing is tested."""
         if self.test is None:
             return None
-        if self.criterion == "equivalence":
+        if self.margin is not None:
             return EquivalenceCriterion(self.alpha, self.margin)
         return PValueCriterion(self.test, self.alpha)
 
@@ -99,7 +92,7 @@ class Settings:
             leaves,
             test,
             self.alpha,
-            self.margin,
-            trivial_is_invariant=self.criterion == "equivalence",
+            DEFAULT_MARGIN if self.margin is None else self.margin,
+            trivial_is_invariant=self.margin is not None,
             effects=effects,
         )

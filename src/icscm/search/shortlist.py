@@ -26,8 +26,8 @@ from icscm.engine.counts import (
     ShortlistOrder,
     ShortlistQuery,
 )
-from icscm.engine.leaf_tables import Utility
 from icscm.search.nodes import Node
+from icscm.search.utility import Utility
 from icscm.search.view import ConjunctionView
 from icscm.stats.criteria import Criterion, PValueCriterion
 from icscm.stats.independence import ChiSquaredTest, GTest
