@@ -19,14 +19,13 @@ from icscm.engine.leaf_tables import EITHER_SIDE, LeafTables, compute_halves
 class MomentCube:
     """Moments of a block of columns; `gradients` and `hessians` are (column, bin, environment).
 
-    `layout` and `n_alike` are as in `CountCube`.
+    `layout` is as in `CountCube`.
     """
 
     columns: IntArray
     gradients: FloatArray
     hessians: FloatArray
     layout: Layout = ORDERED
-    n_alike: IntArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +46,7 @@ def compute_cut_moments(
 ) -> CutMoments:
     """Compute the moments where each cut is false; `sides` are as in `compute_halves`."""
     sums: Array = np.stack((cube.gradients, cube.hessians), axis=2)
-    as_counts = CountCube(
-        features=cube.columns, counts=sums, layout=cube.layout, n_alike=cube.n_alike
-    )
+    as_counts = CountCube(features=cube.columns, counts=sums, layout=cube.layout)
     halves = compute_halves(as_counts, columns, sides)
     tables: Array = halves.tables
     return CutMoments(cuts=halves, gradients=tables[:, 0], hessians=tables[:, 1])

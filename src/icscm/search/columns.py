@@ -331,7 +331,6 @@ def _sum_leaves(
                         gradients=np.zeros(n_rows.shape),
                         hessians=np.zeros(n_rows.shape),
                         layout=cube.layout,
-                        n_alike=cube.n_alike,
                     )
                 )
             block = blocks[number]
