@@ -20,8 +20,9 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError, UnstableModelWarning
 from icscm.report.page import make_report
 from icscm.sources.memory import make_memory_source
+from icscm.sources.stored import StoredRows
 from icscm.testing import check_row_source
-from icscm.validation.stability import draw_subsample
+from icscm.validation.stability import Units, draw_subsample
 from support.sources import countable, draw_cuts, make_literal
 
 
@@ -96,7 +97,7 @@ def test_frequencies_are_those_of_fitting_each_subsample(learner):
     rng = np.random.default_rng(7)
     features, rules = dict.fromkeys(X.columns, 0), {}
     for _ in range(12):
-        rows = draw_subsample(members, rng)
+        rows = draw_subsample(Units(np.arange(len(y)), members), rng)
         fitted = learner.fit(X.iloc[rows], y[rows], environments=environments[rows])
         for feature in fitted.features_used_:
             features[feature] += 1
@@ -130,7 +131,7 @@ def test_the_parents_are_stable():
 
 def test_subsamples_hold_half_of_each_environment():
     members = [np.array([3]), np.array([0, 1, 2, 4, 5]), np.arange(6, 16)]
-    drawn = draw_subsample(members, np.random.default_rng(0))
+    drawn = draw_subsample(Units(np.arange(16), members), np.random.default_rng(0))
     assert len(np.unique(drawn)) == len(drawn)
     assert [np.isin(rows, drawn).sum() for rows in members] == [1, 2, 5]
 
@@ -258,7 +259,7 @@ def test_trees_and_forests_are_grown_on_each_subsample(learner):
     members = [np.flatnonzero(environments == k) for k in pd.unique(environments)]
     rng, counts = np.random.default_rng(5), dict.fromkeys(X.columns, 0)
     for _ in range(4):
-        rows = draw_subsample(members, rng)
+        rows = draw_subsample(Units(np.arange(len(y)), members), rng)
         learner.fit(X.iloc[rows], y[rows], environments=environments[rows])
         for name in learner.features_used_:
             counts[name] += 1
@@ -276,22 +277,21 @@ def test_trees_and_forests_are_grown_on_each_subsample(learner):
 
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
-def test_halves_are_halves_of_groups():
+def test_halves_are_halves_of_groups(monkeypatch):
     """All visits of a patient are in a subsample or out of it; half of the patients of a site."""
     rng = np.random.default_rng(0)
     groups, seen = np.repeat(np.arange(40), 10), []
 
-    class Learner(SCMClassifier):
-        def make_settings(self, countable):
-            source = countable.source
-            take = source.take
-            source.take = lambda rows, n_threads=None: (seen.append(rows), take(rows, n_threads))[1]
-            return super().make_settings(countable)
+    def take(self, table_rows, n_threads=None):
+        seen.append(table_rows)
+        return original(self, table_rows, n_threads)
 
+    original = StoredRows.take
+    monkeypatch.setattr(StoredRows, "take", take)
     X, y = rng.integers(0, 2, (400, 3)), rng.integers(0, 2, 400)
     environments = (groups >= 10).astype(int)
     more = {"n_resamples": 7, "random_state": 0, "groups": groups}
-    stability_selection(Learner(n_jobs=1), X, y, environments=environments, **more)
+    stability_selection(SCMClassifier(n_jobs=1), X, y, environments=environments, **more)
     halves = [rows for rows in seen if len(rows) < 400]
     assert len(halves) == 7
     for rows in halves:

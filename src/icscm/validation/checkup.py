@@ -1,18 +1,16 @@
 """A check of the environments before fitting: sizes, associations with columns, power."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from icscm import _constants
 from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin
-from icscm._types import FloatArray
+from icscm._types import FloatArray, IntArray
 from icscm.engine.counts import Cut, RowSource
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import as_text, make_plain
@@ -27,8 +25,6 @@ from icscm.tables.errors import describe_many
 from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
 from icscm.tables.parsing import read_table
 from icscm.tables.suspicion import find_kept, find_suspicious
-
-Codes = NDArray[np.int64]
 
 # Bins of a column of numbers, and levels of a category that are kept apart.
 N_BINS = 16
@@ -229,29 +225,47 @@ def check_environments(
     check_value("alpha", alpha, allow("float (0, 1)"))
     X, environments = take_environments(X, environments)
     n_rows = count_rows(X)
-    labels, classes = check_labels(y, n_rows)
-    codes, places = encode_environments(environments, n_rows)
-    check_several(places)
+    outcome_codes, classes = check_labels(y, n_rows)
+    environment_codes, environment_labels = encode_environments(environments, n_rows)
+    check_several(environment_labels)
     parsed = read_table(X)
-    coded = parsed.code(N_BINS - 1, None)
-    names: Sequence[str | int] = parsed.names or range(coded.n_columns)
-    dropped, kept = {}, find_kept(coded, keep_columns)
+    table = parsed.code(N_BINS - 1, None)
+    names: Sequence[str | int] = parsed.names or range(table.n_columns)
+    dropped = {}
     if parsed.whole is not None:  # columns of arrays are never dropped
-        fitted = parsed.code(BinningConfig().max_thresholds, None)
-        reasons = find_suspicious(fitted, labels, codes, parsed.whole)
-        dropped = {names[j]: why for j, why in reasons.items() if j not in kept}
-    n_missing, associations = np.zeros(len(places)), []
-    for j, name in enumerate(names):
-        if j not in coded.dropped:  # as dates are
-            column: Any = coded.values[:, [j]]
-            values = (column.toarray() if issparse(column) else column).ravel().astype(np.float64)
-            n_missing += np.bincount(codes[np.isnan(values)], minlength=len(places))
-            if name not in dropped:
-                associations.append(_associate(name, values, codes, labels))
-    associations.sort(key=lambda each: -each.strength)
-    table, n_columns = _count(labels, codes, 2, len(places)), coded.n_columns
-    found = _make_checkup(table, places, [*classes], alpha, n_columns, associations, n_missing)
+        table_of_fit = parsed.code(BinningConfig().max_thresholds, None)
+        kept = find_kept(table, keep_columns)
+        reasons = find_suspicious(table_of_fit, outcome_codes, environment_codes, parsed.whole)
+        dropped = {names[j]: reason for j, reason in reasons.items() if j not in kept}
+
+    n_missing = np.zeros(len(environment_labels))
+    associations = []
+    for position, name in enumerate(names):
+        if position in table.dropped:  # as dates are
+            continue
+        values = _get_column(table.values, position)
+        missing_codes = environment_codes[np.isnan(values)]
+        n_missing += np.bincount(missing_codes, minlength=len(environment_labels))
+        if name not in dropped:
+            associations.append(_associate(name, values, environment_codes, outcome_codes))
+    associations.sort(key=lambda association: -association.strength)
+    found = _make_checkup(
+        counts=_cross_tabulate(outcome_codes, environment_codes, 2, len(environment_labels)),
+        environment_labels=environment_labels,
+        classes=[*classes],
+        alpha=alpha,
+        n_columns=table.n_columns,
+        associations=associations,
+        n_missing=n_missing,
+    )
     return replace(found, dropped=dropped, advice=_advise(found, words))
+
+
+def _get_column(values: Any, position: int) -> FloatArray:
+    """Return a column of a dense or sparse matrix as numbers."""
+    column = values[:, [position]]
+    dense = column.toarray() if issparse(column) else column
+    return np.asarray(dense).ravel().astype(np.float64)
 
 
 def check_presence(
@@ -277,123 +291,236 @@ def check_presence(
     check_value("alpha", alpha, allow("float (0, 1)"))
     source = countable.source
     check_several(source.environments)
-    known = source.count_rows(), source.environments, source.classes
-    found = _make_checkup(*known, alpha, countable.n_features, _find_strongest(source))
+    found = _make_checkup(
+        counts=source.count_rows(),
+        environment_labels=source.environments,
+        classes=source.classes,
+        alpha=alpha,
+        n_columns=countable.n_features,
+        associations=_find_strongest(source),
+    )
     return replace(found, advice=_advise(found, words))
 
 
+@dataclass(frozen=True, eq=False)
+class _PresenceTable:
+    """Counts of a feature by (absent or present, environment), and how strong they are related."""
+
+    strength: float
+    column: int
+    counts: IntArray
+
+
 def _find_strongest(source: RowSource) -> list[Association]:
-    """The features that are most strongly associated with the environment, of millions."""
-    best: list[tuple[float, int, Codes]] = []
+    """Find the features, of millions, that are most strongly associated with the environment.
+
+    They are ranked by chi squared, sum (n - expected)^2 / expected, before any correction.
+    """
+    strongest: list[_PresenceTable] = []
     for cube in source.count_cubes():
         tables = cube.counts.sum(axis=2)  # (feature, absent or present, environment)
-        of_value, of_environment = tables.sum(axis=2, keepdims=True), tables.sum(axis=1)[:, None]
-        expected = of_value * of_environment / max(1, int(tables[0].sum()))
-        phi = np.divide((tables - expected) ** 2, expected, where=expected > 0, out=0 * expected)
-        strength = phi.sum(axis=(1, 2))
-        top = np.argsort(-strength, kind="stable")[:N_LISTED]
-        found = zip(strength[top].tolist(), cube.features[top].tolist(), tables[top], strict=True)
-        best = sorted([*best, *found], key=lambda each: (-each[0], each[1]))[:N_LISTED]
-    rules = [source.columns.make_rule(Cut(feature, 0, negated=False)) for _, feature, _ in best]
-    return [compute_association(r.feature, each[2]) for r, each in zip(rules, best, strict=True)]
+        expected = (
+            tables.sum(axis=2, keepdims=True)
+            * tables.sum(axis=1)[:, np.newaxis]
+            / max(1, int(tables[0].sum()))
+        )
+        squares = (tables - expected) ** 2
+        terms = np.divide(squares, expected, where=expected > 0, out=np.zeros_like(expected))
+        strengths = terms.sum(axis=(1, 2))
+        top = np.argsort(-strengths, kind="stable")[:N_LISTED]
+        strongest += [
+            _PresenceTable(float(strengths[k]), int(cube.features[k]), tables[k]) for k in top
+        ]
+        strongest = sorted(strongest, key=lambda each: (-each.strength, each.column))[:N_LISTED]
+    associations = []
+    for each in strongest:
+        rule = source.columns.make_rule(Cut(each.column, 0, negated=False))
+        associations.append(compute_association(rule.feature, each.counts))
+    return associations
 
 
 def _make_checkup(
-    table: Codes,
-    names: Sequence[Any],
+    *,
+    counts: IntArray,
+    environment_labels: Sequence[Any],
     classes: Sequence[Any],
     alpha: float,
     n_columns: int,
     associations: Sequence[Association],
-    n_missing: FloatArray | float = 0.0,
+    n_missing: FloatArray | None = None,
 ) -> CheckUp:
-    """The check-up of counts by label and environment; `n_missing` cells by environment."""
-    sizes = table.sum(axis=0)
-    others = table.sum(axis=1, keepdims=True) - table
-    against = np.stack((table.T, others.T), axis=2)  # (environment, label, it or the others)
-    rates = make_rates(table[1].tolist(), sizes.tolist())
-    own = zip((n_missing / n_columns / sizes).tolist(), _detect(against, alpha), strict=True)
-    environments = [
-        EnvironmentSummary(
-            name, each.n, each.n_positive, each.rate or 0.0, _list_ends(each.rate_interval), *more
-        )
-        for name, each, more in zip(names, rates, own, strict=True)
-    ]
-    sparse = [
-        SparseCell(names[k], classes[label], int(table[label, k]))
-        for label, k in np.argwhere(table < _constants.SPARSE_ENVIRONMENT).tolist()
-    ]
-    leaves = [(share, np.floor(table * share).astype(np.int64)) for share in LEAF_SHARES]
+    """Make the check-up from counts by (label, environment).
+
+    `n_missing` are the missing cells of each environment; None if no cell can be missing.
+    """
     return CheckUp(
-        n_rows=int(table.sum()),
+        n_rows=int(counts.sum()),
         n_columns=n_columns,
         classes=(classes[0], classes[1]),
         alpha=alpha,
-        p_value=float(make_test("chi2").compute_p_values(table[None])[0]),
-        environments=tuple(environments),
-        sparse=tuple(sparse),
+        p_value=float(make_test("chi2").compute_p_values(counts[np.newaxis])[0]),
+        environments=_summarize_environments(
+            counts, environment_labels, alpha, n_cells=n_columns, n_missing=n_missing
+        ),
+        sparse=_find_sparse_cells(counts, environment_labels, classes),
         associations=tuple(associations),
-        power=tuple(LeafPower(s, int(n.sum()), *_detect(n[None], alpha)) for s, n in leaves),
+        power=tuple(_compute_power(counts, share, alpha) for share in LEAF_SHARES),
     )
 
 
-def _detect(tables: Codes, alpha: float) -> list[float | None]:
-    """The minimum detectable difference of each table; None if there is none."""
-    found = compute_minimum_detectable_difference(tables, alpha)
-    return [float(each) if np.isfinite(each) else None for each in found]
+def _summarize_environments(
+    counts: IntArray,
+    labels: Sequence[Any],
+    alpha: float,
+    *,
+    n_cells: int,
+    n_missing: FloatArray | None,
+) -> tuple[EnvironmentSummary, ...]:
+    """Summarize each environment; a row has `n_cells`."""
+    sizes = counts.sum(axis=0)
+    others = counts.sum(axis=1, keepdims=True) - counts
+    against_others = np.stack((counts.T, others.T), axis=2)  # (environment, label, it or others)
+    differences = _compute_detectable_differences(against_others, alpha)
+    missing_shares = np.zeros(len(labels)) if n_missing is None else n_missing / n_cells / sizes
+    rates = make_rates(counts[1].tolist(), sizes.tolist())
+    summaries = []
+    for code, rate in enumerate(rates):
+        assert rate.rate is not None  # every environment has rows
+        assert rate.rate_interval is not None
+        low, high = rate.rate_interval
+        summaries.append(
+            EnvironmentSummary(
+                label=labels[code],
+                n_rows=rate.n,
+                n_positive=rate.n_positive,
+                rate=rate.rate,
+                rate_interval=(low, high),
+                missing=float(missing_shares[code]),
+                min_detectable=differences[code],
+            )
+        )
+    return tuple(summaries)
 
 
-def _count(first: Codes, second: Codes, n_first: int, n_second: int) -> Codes:
-    """Number of rows with each pair of codes, (first, second)."""
-    pairs = np.bincount(first * n_second + second, minlength=n_first * n_second)
-    return pairs.astype(np.int64).reshape(n_first, n_second)
+def _find_sparse_cells(
+    counts: IntArray, environment_labels: Sequence[Any], classes: Sequence[Any]
+) -> tuple[SparseCell, ...]:
+    """Find the classes with few rows in an environment."""
+    return tuple(
+        SparseCell(environment_labels[code], classes[label], int(counts[label, code]))
+        for label, code in np.argwhere(counts < _constants.SPARSE_ENVIRONMENT).tolist()
+    )
 
 
-def _associate(name: str | int, values: FloatArray, codes: Codes, labels: Codes) -> Association:
-    """The association of a column; of more than 16 values, bins between quantiles are used."""
-    missing = np.isnan(values)
-    present = values[~missing]
+def _compute_power(counts: IntArray, share: float, alpha: float) -> LeafPower:
+    """Compute what is detectable in a leaf with this share of each cell."""
+    leaf = np.floor(counts * share).astype(np.int64)
+    (difference,) = _compute_detectable_differences(leaf[np.newaxis], alpha)
+    return LeafPower(share=share, n_rows=int(leaf.sum()), difference=difference)
+
+
+def _compute_detectable_differences(tables: IntArray, alpha: float) -> list[float | None]:
+    """Compute the minimum detectable difference of each table; None if there is none."""
+    differences = compute_minimum_detectable_difference(tables, alpha)
+    return [float(each) if np.isfinite(each) else None for each in differences]
+
+
+def _cross_tabulate(
+    row_codes: IntArray, column_codes: IntArray, n_rows: int, n_columns: int
+) -> IntArray:
+    """Count each pair of codes, in a table of so many rows and columns."""
+    pairs = np.bincount(row_codes * n_columns + column_codes, minlength=n_rows * n_columns)
+    return pairs.astype(np.int64).reshape(n_rows, n_columns)
+
+
+def _associate(
+    name: str | int, values: FloatArray, environment_codes: IntArray, outcome_codes: IntArray
+) -> Association:
+    """Measure the association of a column with the environment, and what it decides."""
+    bins = _bin_values(values)
+    n_environments = int(environment_codes.max()) + 1
+    counts = _cross_tabulate(bins, environment_codes, N_BINS + 1, n_environments)
+    association = compute_association(name, counts[:-1])
+    is_missing = np.isnan(values)
+    missingness = None
+    if is_missing.any():
+        missing_counts = _cross_tabulate(is_missing * 1, environment_codes, 2, n_environments)
+        missingness = compute_cramers_v(missing_counts)
+    return replace(
+        association,
+        decided=_compute_decided_share(_cross_tabulate(bins, outcome_codes, N_BINS + 1, 2)),
+        missingness=missingness,
+    )
+
+
+def _bin_values(values: FloatArray) -> IntArray:
+    """Return the bin of each value, between quantiles if there are many; the last is missing."""
+    is_present = ~np.isnan(values)
+    present = values[is_present]
     edges = np.unique(present)
     if len(edges) > N_BINS:
         shares = np.arange(1, N_BINS) / N_BINS
         edges = np.unique(np.quantile(present, shares, method="inverted_cdf"))
-    bins, n_places = np.full(len(values), N_BINS), int(codes.max()) + 1  # missing values are last
-    bins[~missing] = np.searchsorted(edges, present)
-    found = compute_association(name, _count(bins, codes, N_BINS + 1, n_places)[:-1])
-    by_label = _count(bins, labels, N_BINS + 1, 2)
-    expected = np.outer(by_label.sum(axis=1), by_label.sum(axis=0)) / len(values)
-    is_pure = (expected >= _constants.DECIDED_ROWS) & (100 * by_label <= expected)
-    found = replace(found, decided=float(by_label[is_pure.any(axis=1)].sum() / len(values)))
-    if not missing.any():
-        return found
-    return replace(found, missingness=compute_cramers_v(_count(missing * 1, codes, 2, n_places)))
+    bins = np.full(len(values), N_BINS)
+    bins[is_present] = np.searchsorted(edges, present)
+    return bins
 
 
-def compute_association(name: str | int, table: Codes) -> Association:
-    """The association of a column, from its counts of (value, environment)."""
-    of_value, of_environment = (table > 0).sum(axis=1), (table > 0).sum(axis=0)
-    is_pure = (of_value <= 1).all() and (of_environment == 1).all()
-    is_copy = bool(is_pure and of_value.sum() == table.shape[1])
-    return Association(name, compute_cramers_v(table), None, is_copy)
+def _compute_decided_share(counts: IntArray) -> float:
+    """Compute the share of rows in bins that have nearly one label only; counts are (bin, label).
+
+    A label is nearly absent where it has 1% of the rows that it would have by chance, if these are
+    enough to tell.
+    """
+    n_rows = counts.sum()
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n_rows
+    is_absent = (expected >= _constants.DECIDED_ROWS) & (100 * counts <= expected)
+    return float(counts[is_absent.any(axis=1)].sum() / n_rows)
 
 
-def compute_cramers_v(table: Codes) -> float:
-    """Association of rows and columns of a table of counts, 0 to 1, Bergsma's correction applied.
+def compute_association(name: str | int, counts: IntArray) -> Association:
+    """Compute the association of a column from its counts of (value, environment)."""
+    n_environments_of_values = (counts > 0).sum(axis=1)
+    n_values_of_environments = (counts > 0).sum(axis=0)
+    is_copy = (
+        (n_environments_of_values <= 1).all()
+        and (n_values_of_environments == 1).all()
+        and n_environments_of_values.sum() == counts.shape[1]
+    )
+    return Association(
+        column=name,
+        values=compute_cramers_v(counts),
+        missingness=None,
+        is_copy=bool(is_copy),
+    )
+
+
+def compute_cramers_v(counts: IntArray) -> float:
+    """Compute Cramer's V of a table of counts, from 0 to 1, with Bergsma's correction (2013).
+
+    With phi^2 = chi^2 / n of a table of r rows and c columns
+
+        phi~^2 = max(0, phi^2 - (r - 1)(c - 1) / (n - 1))
+        r~ = r - (r - 1)^2 / (n - 1),  c~ = c - (c - 1)^2 / (n - 1)
+        V = sqrt(phi~^2 / (min(r~, c~) - 1))
 
     Without the correction, columns of many values would appear associated by chance.
 
     >>> compute_cramers_v(np.array([[50, 0], [0, 50]])), compute_cramers_v(np.array([[9, 9]]))
     (1.0, 0.0)
     """
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    total = int(table.sum())
-    if min(table.shape) < 2 or total < 2:
+    table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    n = int(table.sum())
+    if min(table.shape) < 2 or n < 2:
         return 0.0
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
-    phi = float(((table - expected) ** 2 / expected).sum()) / total
-    bias = math.prod(n - 1 for n in table.shape) / (total - 1)
-    room = min(n - (n - 1) ** 2 / (total - 1) for n in table.shape) - 1
-    return float(min(np.sqrt(max(phi - bias, 0.0) / room), 1.0)) if room > 0 else 0.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
+    phi_squared = float(((table - expected) ** 2 / expected).sum()) / n
+    n_table_rows, n_table_columns = table.shape
+    bias = (n_table_rows - 1) * (n_table_columns - 1) / (n - 1)
+    largest = min(size - (size - 1) ** 2 / (n - 1) for size in table.shape) - 1
+    if largest <= 0:
+        return 0.0
+    return float(min(np.sqrt(max(phi_squared - bias, 0.0) / largest), 1.0))
 
 
 def _advise(found: CheckUp, words: Words) -> tuple[str, ...]:
@@ -429,12 +556,6 @@ def _advise(found: CheckUp, words: Words) -> tuple[str, ...]:
         ),
     ]
     return tuple(advice)
-
-
-def _list_ends(interval: list[float] | None) -> tuple[float, float]:
-    assert interval is not None  # every environment has rows
-    low, high = interval
-    return low, high
 
 
 def _name_columns(associations: Sequence[Association]) -> list[str]:

@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin, display_frame
+from icscm._types import IntArray
 from icscm.engine.bits import expand
 from icscm.engine.threads import count_threads, run_tasks
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, UnstableModelWarning, warn
 from icscm.formatting import clip, count, format_name
 from icscm.model.forest import Forest, Model
+from icscm.model.rules import Rule
 from icscm.model.saved import check_learner
 from icscm.model.splits import CHAINS
 from icscm.parameters import allow, check_value, make_generator
@@ -118,19 +119,25 @@ class StabilitySelection(DisplayMixin):
 
     def describe(self) -> dict[str, Any]:
         """Plain values for a report; only what was chosen at least once is listed."""
-        rules = {str(rule) for rule in self.model.rules}
-        own = {rule.feature for rule in self.model.rules}
-        ranked = _rank(self.feature_frequencies)
-        lists: dict[str, list[tuple[str, float, bool]]] = {
-            "models": [(each.text, each.frequency, each.is_own) for each in self.models],
-            "rules": [(text, n, text in rules) for text, n in self.rule_frequencies.items()],
-            "features": [(format_name(j), n, j in own) for j, n in ranked.items() if n],
-        }
-        names = "text", "frequency", "is_own"
-        shares = "n_resamples", "model_frequency", "columns_frequency"
-        return {name: getattr(self, name) for name in shares} | {
-            kind: [dict(zip(names, each, strict=True)) for each in listed]
-            for kind, listed in lists.items()
+        own_rules = {str(rule) for rule in self.model.rules}
+        own_columns = {rule.feature for rule in self.model.rules}
+        return {
+            "n_resamples": self.n_resamples,
+            "model_frequency": self.model_frequency,
+            "columns_frequency": self.columns_frequency,
+            "models": [
+                _list_frequency(model.text, model.frequency, is_own=model.is_own)
+                for model in self.models
+            ],
+            "rules": [
+                _list_frequency(text, frequency, is_own=text in own_rules)
+                for text, frequency in self.rule_frequencies.items()
+            ],
+            "features": [
+                _list_frequency(format_name(column), frequency, is_own=column in own_columns)
+                for column, frequency in _rank(self.feature_frequencies).items()
+                if frequency
+            ],
         }
 
     def _display(self) -> Display:
@@ -143,6 +150,10 @@ class StabilitySelection(DisplayMixin):
         ranked = _rank(self.feature_frequencies)
         frame = pd.DataFrame(ranked.items(), columns=["feature", "frequency"])
         return frame.assign(stable=frame["frequency"] >= self.threshold)
+
+
+def _list_frequency(text: str, frequency: float, *, is_own: bool) -> dict[str, Any]:
+    return {"text": text, "frequency": frequency, "is_own": is_own}
 
 
 def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
@@ -229,110 +240,171 @@ def stability_selection(
     samples = open_memory(
         X, y, environments=environments, groups=groups, preparation=estimator.prepare()
     )
-    estimator.make_settings(samples)  # raises for parameters that cannot be used
     source = samples.source
-    n_rows = int(source.count_rows().sum())
-    # by first appearance: names do not matter
-    numbers = pd.factorize(number_environments(environments, n_rows)[0])[0]
-    codes = np.arange(n_rows)
-    if groups is not None:
-        codes = pd.factorize(encode_environments(groups, n_rows, what="groups")[0])[0]
-        numbers = numbers[np.unique(codes, return_index=True)[1]]  # of each group
-    units = [np.flatnonzero(numbers == k) for k in range(len(source.environments))]
-    n_usable, n_threads = _count_usable(source), count_threads(estimator.n_jobs)
+    units = _list_units(environments, groups, n_rows=int(source.count_rows().sum()))
+    rng = make_generator(random_state)
+    subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
 
     def learn(part: StoredSource) -> Model:
-        """The model of some rows, binned like all rows."""
+        """Learn from some rows, which are binned like all rows."""
         fitted = clone(estimator).fit_counts(replace(samples, source=part, is_part=True))
         model: Model = fitted.model_
         return model
 
-    def learn_drawn(drawn: NDArray[np.intp]) -> Model | None:
-        rows = drawn if groups is None else np.flatnonzero(np.isin(codes, drawn))
+    def learn_from_subsample(rows: IntArray) -> Model | None:
         part = source.rows.take(rows, n_threads=1)
-        return learn(part) if part.count_rows().any(axis=1).all() else None
+        has_both_classes = part.count_rows().any(axis=1).all()
+        return learn(part) if has_both_classes else None
 
-    rng = make_generator(random_state)
-    subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
     models: list[Model | None] = []
+    n_threads = count_threads(estimator.n_jobs)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # of every subsample
-        starts = range(0, n_resamples, n_threads)
-        for _ in track(starts, len(starts)):  # not all at once: each takes memory
-            models += run_tasks(learn_drawn, islice(subsamples, n_threads), n_threads)
-        own = learn(source)
-    names: Sequence[Feature] = samples.names or range(samples.n_features)
-    found = _summarize(own, models, names, threshold, n_usable)
-    share = found.model_frequency if own.kind in CHAINS else found.columns_frequency
+        batches = range(0, n_resamples, n_threads)  # not all at once: each takes memory
+        for _ in track(batches, len(batches)):
+            models += run_tasks(learn_from_subsample, islice(subsamples, n_threads), n_threads)
+        model_of_all_rows = learn(source)
+    selection = _summarize(
+        model_of_all_rows,
+        models,
+        names=samples.names or range(samples.n_features),
+        threshold=threshold,
+        n_usable=count_usable_columns(source),
+    )
+    _warn_if_unstable(selection)
+    return selection
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What is drawn: rows, or groups of them.
+
+    `of_rows` is the unit of each row; `of_environments` are the units of each environment, in the
+    order in which environments appear, so that their names do not matter.
+    """
+
+    of_rows: IntArray
+    of_environments: list[IntArray]
+
+
+def _list_units(environments: Any, groups: Any, *, n_rows: int) -> Units:
+    """List the units of each environment; a group is of the environment of its first row."""
+    environment_ranks = pd.factorize(number_environments(environments, n_rows)[0])[0]
+    units = np.arange(n_rows)
+    ranks_of_units = environment_ranks
+    if groups is not None:
+        group_codes, _ = encode_environments(groups, n_rows, what="groups")
+        units = pd.factorize(group_codes)[0]
+        first_rows = np.unique(units, return_index=True)[1]
+        ranks_of_units = environment_ranks[first_rows]
+    n_environments = int(environment_ranks.max()) + 1
+    return Units(
+        of_rows=units,
+        of_environments=[np.flatnonzero(ranks_of_units == rank) for rank in range(n_environments)],
+    )
+
+
+def draw_subsample(units: Units, rng: np.random.Generator) -> IntArray:
+    """Return the rows of half of the units of each environment, rounded down but at least one."""
+    drawn = []
+    for of_environment in units.of_environments:
+        n_drawn = max(1, len(of_environment) // 2)
+        drawn.append(rng.permutation(of_environment)[:n_drawn])
+    return np.flatnonzero(np.isin(units.of_rows, np.concatenate(drawn)))
+
+
+def _warn_if_unstable(selection: StabilitySelection) -> None:
+    """Warn if the model of all rows is found in fewer than half of the subsamples."""
+    model = selection.model
+    is_chain = model.kind in CHAINS
+    share = selection.model_frequency if is_chain else selection.columns_frequency
     if share < 0.5:
-        text = str(own) if own.kind in CHAINS else f"one on the columns of the {own.kind}"
+        text = str(model) if is_chain else f"one on the columns of the {model.kind}"
+        n_found = round(share * selection.n_resamples)
         warn(
-            f"The model of all samples ({clip(text, 200)}) was found in "
-            f"{round(share * n_resamples):,} of {count(n_resamples, 'random subsample')}; see "
-            "models for the others.",
+            f"The model of all samples ({clip(text, 200)}) was found in {n_found:,} of "
+            f"{count(selection.n_resamples, 'random subsample')}; see models for the others.",
             UnstableModelWarning,
         )
-    return found
 
 
-def draw_subsample(units: Sequence[NDArray[np.intp]], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Half of the rows or groups of each environment, rounded down but at least one, ascending."""
-    drawn = [rng.permutation(own)[: max(1, len(own) // 2)] for own in units]
-    return np.sort(np.concatenate(drawn))
-
-
-def _count_usable(source: StoredSource) -> int:
-    """The number of features with a candidate rule: not dropped or constant."""
+def count_usable_columns(source: StoredSource) -> int:
+    """Count the columns that have a candidate rule: not dropped, and of two bins at least."""
     usable: set[int] = set()
-    for cube in source.count_cubes():
-        cube = expand(cube, source.columns)
-        n_values = (cube.counts.sum(axis=(2, 3)) > 0).sum(axis=1)
-        usable.update(cube.features[n_values > 1].tolist())
+    for packed_cube in source.count_cubes():
+        cube = expand(packed_cube, source.columns)
+        n_bins = (cube.counts.sum(axis=(2, 3)) > 0).sum(axis=1)
+        usable.update(cube.features[n_bins > 1].tolist())
     return len(usable)
 
 
 def _summarize(
-    own: Model,
+    model: Model,
     models: Sequence[Model | None],
+    *,
     names: Sequence[Feature],
     threshold: float,
     n_usable: int,
 ) -> StabilitySelection:
-    rules = [model.rules if model is not None else () for model in models]
+    """Count columns, rules and models over the subsamples; None is one of a single class."""
     n_models = len(models)
-    by_feature = Counter(feature for chosen in rules for feature in {r.feature for r in chosen})
-    listed = [] if isinstance(own, Forest) else rules  # those of a forest are too many
-    by_rule = Counter(text for chosen in listed for text in dict.fromkeys(map(str, chosen)))
-    frequencies = {name: by_feature[name] / n_models for name in names}
-    mean_features = by_feature.total() / n_models
-    sets: list[frozenset[Any]] = [_identify(model) for model in models]
-    own_set = _identify(own)
-    texts = {each: _name(model) for each, model in zip(sets, models, strict=True)}
-    texts |= {own_set: _name(own)}
-    ranked = []
-    for chosen, n in Counter(sets).most_common():
-        features = frozenset(getattr(each, "feature", each) for each in chosen)
-        ranked.append(ResampledModel(texts[chosen], features, n / n_models, chosen == own_set))
+    rules_of_models = [() if each is None else each.rules for each in models]
+    column_counts = Counter(
+        column for rules in rules_of_models for column in {rule.feature for rule in rules}
+    )
+    rule_counts: Counter[str] = Counter()
+    if not isinstance(model, Forest):  # whose rules are too many
+        for rules in rules_of_models:
+            rule_counts.update({str(rule) for rule in rules})
+    frequencies = {name: column_counts[name] / n_models for name in names}
+    rule_frequencies = {text: n / n_models for text, n in sorted(rule_counts.items())}
+    stable = [name for name, share in _rank(frequencies).items() if share >= threshold]
+    mean_columns = column_counts.total() / n_models
     return StabilitySelection(
         feature_frequencies=frequencies,
-        rule_frequencies=_rank({text: n / n_models for text, n in sorted(by_rule.items())}),
-        stable_features=[name for name, share in _rank(frequencies).items() if share >= threshold],
-        model=own,
-        models=tuple(ranked),
+        rule_frequencies=_rank(rule_frequencies),
+        stable_features=stable,
+        model=model,
+        models=_count_models(model, models),
         n_resamples=n_models,
         threshold=threshold,
-        mean_features=mean_features,
-        error_bound=mean_features**2 / ((2 * threshold - 1) * max(n_usable, 1)),
+        mean_features=mean_columns,
+        error_bound=mean_columns**2 / ((2 * threshold - 1) * max(n_usable, 1)),
     )
 
 
-def _identify(model: Model | None) -> frozenset[Any]:
-    """The rules of a model, whatever their order; of a forest its columns."""
+@dataclass(frozen=True)
+class _Identity:
+    """What makes two models the same: their rules in any order; of forests their columns."""
+
+    columns: frozenset[Feature]
+    rules: frozenset[Rule]
+
+
+def _identify(model: Model | None) -> _Identity:
     rules = () if model is None else model.rules
-    return frozenset(r.feature for r in rules) if isinstance(model, Forest) else frozenset(rules)
+    columns = frozenset(rule.feature for rule in rules)
+    return _Identity(columns, frozenset() if isinstance(model, Forest) else frozenset(rules))
 
 
-def _name(model: Model | None) -> str:
-    """A model in a line."""
+def _count_models(model: Model, models: Sequence[Model | None]) -> tuple[ResampledModel, ...]:
+    """Return the different models of the subsamples, the most frequent first."""
+    identities = [_identify(each) for each in models]
+    identity_of_all_rows = _identify(model)
+    texts = {identity: _describe(each) for identity, each in zip(identities, models, strict=True)}
+    texts[identity_of_all_rows] = _describe(model)
+    return tuple(
+        ResampledModel(
+            text=texts[identity],
+            features=identity.columns,
+            frequency=n / len(models),
+            is_own=identity == identity_of_all_rows,
+        )
+        for identity, n in Counter(identities).most_common()
+    )
+
+
+def _describe(model: Model | None) -> str:
+    """Describe a model in a line."""
     if model is None or not model.rules:
         return "no rule"
     return describe_model(model)
