@@ -78,8 +78,6 @@ def test_an_empty_rule_with_a_threshold(folder, tmp_path):
     """It read: no rule holds in every environment and does better than always positive."""
     limits = ("--min-replication", "1", "--stop", "coverage")
     told = fit_rule(folder, tmp_path, "--only", "fever", *limits)
-        folder, tmp_path, "--only", "fever", "--min-replication", "1", "--stop", "coverage"
-    )
     (row, *_) = predict(tmp_path / "m.json", folder / "all.csv")
     always = "no rule was found (always positive at threshold 0.0625)"
     assert (row["prediction"], row["decided_by"]) == ("1", always)
