@@ -10,7 +10,8 @@ import icscm
 from icscm.datasets import make_conjunction, make_hospitals
 from icscm.exceptions import IcscmError
 from icscm.parameters import Range, _load_registry, allow, document_parameters, get_spec
-from icscm.validation.tuning import grid_search
+from icscm.validation.importances import permutation_importance
+from icscm.validation.tuning import choose_threshold, grid_search
 
 LEARNERS = [
     icscm.SCMClassifier,
@@ -150,7 +151,7 @@ def test_studies_take_a_random_state():
     assert len(search(random_state=np.random.RandomState(3)).scores) == 2
     with pytest.raises(IcscmError, match="random_state must be a whole number from 0"):
         search(random_state="3")
-    for study in (icscm.compare, icscm.choose_threshold, grid_search):
+    for study in (icscm.compare, choose_threshold, grid_search):
         assert "random_state" in inspect.signature(study).parameters
 
 
@@ -164,9 +165,9 @@ def test_seeds_are_checked(seed):
     data = make_conjunction(200, 0, n_environments=3, random_state=1)[:3]
     learner = icscm.SCMClassifier(max_rules=1).fit(*data[:2], environments=data[2])
     with pytest.raises(IcscmError, match="random_state must be"):
-        icscm.permutation_importance(learner, *data[:2], environments=data[2], random_state=seed)
+        permutation_importance(learner, *data[:2], environments=data[2], random_state=seed)
     with pytest.raises(IcscmError, match="random_state must be"):
-        icscm.choose_threshold(learner, *data[:2], environments=data[2], random_state=seed)
+        choose_threshold(learner, *data[:2], environments=data[2], random_state=seed)
 
 
 def test_more_subsamples_than_any_study_are_rejected():

@@ -38,6 +38,16 @@ REMOVED_OPTIONS: Final = {
 
 # Names at the top level, with what replaces them.
 REMOVED_NAMES: Final = {
+    "Conjunction": "make one with icscm.model.tree.make_chain",
+    "Disjunction": "make one with icscm.model.tree.make_chain",
+    "Forest": "it is in icscm.model",
+    "SavedModel": "it is in icscm.model",
+    "Score": "it is in icscm.model",
+    "Tree": "it is in icscm.model",
+    "choose_threshold": "it is in icscm.validation",
+    "permutation_importance": "it is in icscm.validation",
+    "tolerance_path": "it is in icscm.validation",
+    "validate_screen": "it is in icscm.validation",
     "TreeCausalPrediction": 'use InvariantCausalPrediction(model="tree")',
 }
 

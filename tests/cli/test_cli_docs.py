@@ -107,7 +107,7 @@ def test_the_registry_names_the_models_of_each_parameter(model):
 def test_options_of_simulate_have_the_parameters_names(make):
     known = {parameter.name for parameter in main.commands["simulate"].params}
     renamed = {"n_hospitals": "n_environments", "n_causes": "n_parents"}
-    without = {"risk", "n_new_rows", "habit_strength"}
+    without = {"risk", "n_new_rows"}
     wanted = {renamed.get(name, name) for name in inspect.signature(make).parameters}
     assert wanted - without <= known
 

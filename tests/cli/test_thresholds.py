@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from icscm import InvariantTreeClassifier, choose_threshold, load
+from icscm import InvariantTreeClassifier, load
 from icscm.cli import main
 from icscm.exceptions import IcscmError, ThresholdWarning
+from icscm.validation.tuning import choose_threshold
 
 ROLES = "--target", "ill", "--environment", "site"
 ONCE = "--no-validation", "--stability", "0"
@@ -76,7 +77,7 @@ def test_a_rule_with_a_threshold_does_not_contradict_its_predictions(folder, tmp
 
 def test_an_empty_rule_with_a_threshold(folder, tmp_path):
     """It read: no rule holds in every environment and does better than always positive."""
-    limits = ("--min-replication", "1", "--stop", "coverage")
+    limits = ("--alpha", "0.999999", "--model-type", "conjunction")
     told = fit_rule(folder, tmp_path, "--only", "fever", *limits)
     (row, *_) = predict(tmp_path / "m.json", folder / "all.csv")
     always = "no rule was found (always positive at threshold 0.0625)"

@@ -181,12 +181,3 @@ def test_the_lesson(n_draws):
     assert min(errors["scm"], errors["plain"]) > 0.4
     assert errors["icscm"] < 0.11
     assert errors["tree"] < 0.09
-
-
-def test_old_names_warn():
-    with pytest.warns(FutureWarning, match="habit_strength is now shortcut_strength"):
-        old = make_hospitals(90, 3, habit_strength=0.5, random_state=0)
-    new = make_hospitals(90, 3, shortcut_strength=0.5, random_state=0)
-    assert old.X.equals(new.X)
-    with pytest.warns(FutureWarning, match="habits is now shortcuts"):
-        assert old.habits == new.shortcuts

@@ -84,9 +84,3 @@ def test_infinity_is_rejected_wherever_it_is(kind):
     for predict in (learner.predict, learner.predict_proba, saved.predict, saved.explain):
         with pytest.raises(IcscmError, match=f"^{message}$"):
             predict(make_infinite(X, kind))
-
-
-def test_the_old_name_of_dropped_columns():
-    learner = SCMClassifier().fit([[0], [1]], [0, 1])
-    with pytest.warns(FutureWarning, match="use dropped_columns_"):
-        assert learner.left_out_ == learner.dropped_columns_ == {}

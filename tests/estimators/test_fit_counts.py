@@ -84,13 +84,6 @@ def test_a_single_environment_leaves_the_samples_usable():
     assert SCMClassifier().fit_counts(countable).rules_
 
 
-def test_the_old_name_of_the_settings():
-    import icscm.sources
-
-    with pytest.warns(FutureWarning, match="is now BinningConfig"):
-        assert icscm.sources.Preparation is BinningConfig
-
-
 def test_parameters_are_checked_once_in_a_fit(monkeypatch):
     """`make_settings` repeated the checks that `fit` had made before it opened the table."""
     n_checks = []

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-import icscm
 from icscm import SCMClassifier
 from icscm.exceptions import IcscmError, UnseenMissingWarning
 from icscm.formatting import format_json, make_plain
@@ -264,13 +263,6 @@ def test_indented_lines_count_their_indent():
 )
 def test_no_character_is_unprintable(name, written):
     assert format_json({"a": name}) == f'{{"a": "{written}"}}\n'
-
-
-@pytest.mark.parametrize("name", ["Conjunction", "Disjunction"])
-def test_old_constructors_make_chains(name):
-    with pytest.warns(FutureWarning, match="use icscm.model.tree.make_chain"):
-        model = getattr(icscm, name)((FIRST, SECOND), LEAVES)
-    assert model == make_chain(name.lower(), (FIRST, SECOND), LEAVES)
 
 
 @pytest.mark.parametrize("kind", ["conjunction", "disjunction"])

@@ -18,6 +18,7 @@ from icscm.cli import main
 from icscm.exceptions import IcscmError
 from icscm.model.saved import make_saved_model
 from icscm.model.thresholds import find_threshold, read_threshold
+from icscm.validation.tuning import choose_threshold
 
 ROWS = st.lists(
     st.tuples(st.booleans(), st.sampled_from([0.05, 0.1, 0.3, 0.5, 0.8])), min_size=2, max_size=40
@@ -181,7 +182,7 @@ def test_a_threshold_is_chosen_on_environments_left_out(rows, criterion):
     for site in range(4):
         fitted = LogisticRegression().fit(X[e != site], y[e != site])
         left_out[e == site] = fitted.predict_proba(X[e == site])[:, 1]
-    chosen = icscm.choose_threshold(LogisticRegression(), X, y, environments=e, threshold=criterion)
+    chosen = choose_threshold(LogisticRegression(), X, y, environments=e, threshold=criterion)
     assert chosen == find_threshold(read_threshold(criterion), y == 1, left_out)
     assert chosen.held_out == "environments"
     assert chosen.sensitivity == pytest.approx((left_out >= chosen)[y == 1].mean())
@@ -198,7 +199,7 @@ def test_a_chosen_threshold_has_its_sensitivity_in_new_rows():
     for seed in range(4):
         X, y, e = make_rows(10 + seed, 2_500, -2.0)
         learner = InvariantForestClassifier(n_estimators=10, random_state=0)
-        cut = icscm.choose_threshold(learner, X, y, environments=e, threshold="sensitivity=0.9")
+        cut = choose_threshold(learner, X, y, environments=e, threshold="sensitivity=0.9")
         learner.fit(X, y, environments=e)
         new, labels, _ = make_rows(50 + seed, 2_500, -2.0)
         kept += (learner.predict_proba(new)[labels == 1, 1] >= cut).sum()
@@ -209,13 +210,13 @@ def test_a_chosen_threshold_has_its_sensitivity_in_new_rows():
 
 def test_without_enough_environments_rows_are_held_out(rows):
     X, y, _ = rows
-    cut = icscm.choose_threshold(LogisticRegression(), X, y, threshold="youden")
+    cut = choose_threshold(LogisticRegression(), X, y, threshold="youden")
     assert 0.01 < cut < 0.2
     assert cut.held_out == "rows"
-    assert cut != icscm.choose_threshold(LogisticRegression(), X, y, random_state=1)
-    assert icscm.choose_threshold(None, None, None, threshold="costs=1:3") == 0.25
+    assert cut != choose_threshold(LogisticRegression(), X, y, random_state=1)
+    assert choose_threshold(None, None, None, threshold="costs=1:3") == 0.25
     with pytest.raises(IcscmError, match="LinearSVC has no predict_proba"):
-        icscm.choose_threshold(LinearSVC(), X, y)
+        choose_threshold(LinearSVC(), X, y)
 
 
 def run(*arguments, status=0):

@@ -15,7 +15,6 @@ y, hospital --> billing_code      shortcuts: they follow the outcome more closel
 y, hospital --> troponin          than in others, and are reversed at a new hospital
 """
 
-import warnings
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -207,12 +206,6 @@ class Hospitals(NamedTuple):
     X_new: pd.DataFrame
     y_new: NDArray[np.int64]
 
-    @property
-    def habits(self) -> list[str]:
-        """The old name of `shortcuts`."""
-        warnings.warn("habits is now shortcuts", FutureWarning, stacklevel=2)
-        return self.shortcuts
-
 
 def make_hospitals(
     n_rows: int = 10_000,
@@ -227,7 +220,6 @@ def make_hospitals(
     label_shift: float = 0.0,
     n_new_rows: int = 2_000,
     random_state: int | np.random.Generator | None = None,
-    habit_strength: float | None = None,
 ) -> Hospitals:
     """Simulated admissions at several hospitals, with known causes and shortcuts.
 
@@ -269,8 +261,6 @@ def make_hospitals(
         Admissions at the new hospital.
     random_state : int or numpy.random.Generator, optional
         Seed or generator.
-    habit_strength : float, optional
-        The old name of `shortcut_strength`.
 
     Returns
     -------
@@ -301,9 +291,6 @@ def make_hospitals(
     >>> print(ICSCMClassifier().fit(data.X, data.y, environments=data.environments).model_)
     age > 65 and lactate > 2 (missing: false)
     """
-    if habit_strength is not None:
-        warnings.warn("habit_strength is now shortcut_strength", FutureWarning, stacklevel=2)
-        shortcut_strength = habit_strength
     check_arguments("make_hospitals", locals())
     check_value("n_rows", n_rows, allow(f"int [{3 * n_hospitals}, {2**31}]"))
     rng = np.random.default_rng(random_state)

@@ -1,8 +1,7 @@
 """Forests: many trees that predict by their mean."""
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Self
 
@@ -15,8 +14,8 @@ from icscm.model.calibration import CalibratedModel, Decisions
 from icscm.model.routes import name_unseen, read_columns
 from icscm.model.rules import Rule
 from icscm.model.score import Score
-from icscm.model.splits import CHAINS, LeafCounts, sum_leaves
-from icscm.model.tree import Tree, make_chain
+from icscm.model.splits import CHAINS, sum_leaves
+from icscm.model.tree import Tree
 from icscm.tables.columns import count_rows
 
 
@@ -190,41 +189,3 @@ def describe_size(model: Model) -> str:
     """
     what = {"tree": "split", "forest": "tree", "score": "column"}.get(model.kind, "rule")
     return f"{model.kind} of {count(len(model), what)}"
-
-
-def Conjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree:  # noqa: N802
-    """Deprecated: a conjunction is a `Tree`; use `icscm.model.tree.make_chain`.
-
-    Parameters
-    ----------
-    rules, leaves : tuple
-        As for `make_chain`.
-
-    Returns
-    -------
-    Tree
-        Of kind "conjunction".
-    """
-    return _make_deprecated("conjunction", rules, leaves)
-
-
-def Disjunction(rules: tuple[Rule, ...], leaves: tuple[LeafCounts, ...]) -> Tree:  # noqa: N802
-    """Deprecated: a disjunction is a `Tree`; use `icscm.model.tree.make_chain`.
-
-    Parameters
-    ----------
-    rules, leaves : tuple
-        As for `make_chain`.
-
-    Returns
-    -------
-    Tree
-        Of kind "disjunction".
-    """
-    return _make_deprecated("disjunction", rules, leaves)
-
-
-def _make_deprecated(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...]) -> Tree:
-    message = f"{kind.capitalize()} will be removed: use icscm.model.tree.make_chain('{kind}', ...)"
-    warnings.warn(message, FutureWarning, stacklevel=3)
-    return make_chain(kind, rules, leaves)

@@ -211,7 +211,7 @@ class SavedModel:
             `"youden"`, `"sensitivity=0.95"` or `"specificity=0.9"`, chosen on X and y.
         X, y : as for `predict`, and array of shape (n_samples,), optional
             Labelled rows that the model was not learned from, or the choice is optimistic.
-            `icscm.choose_threshold` chooses on training rows by cross-fitting.
+            `icscm.validation.tuning.choose_threshold` chooses on training rows by cross-fitting.
 
         Returns
         -------

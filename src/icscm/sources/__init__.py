@@ -7,7 +7,6 @@ imports another; shared code is in `countable`.
 
 from importlib import import_module
 from typing import Any
-from warnings import warn
 
 # Loaded when first used: files need pyarrow, Dask is an extra.
 _HOMES = {
@@ -24,9 +23,6 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Preparation":
-        warn("icscm.sources.Preparation is now BinningConfig", FutureWarning, stacklevel=2)
-        name = "BinningConfig"
     if name not in _HOMES:
         raise AttributeError(f"module 'icscm.sources' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -309,8 +309,9 @@ def choose_threshold(
 
     Examples
     --------
-    >>> from icscm import InvariantTreeClassifier, choose_threshold
+    >>> from icscm import InvariantTreeClassifier
     >>> from icscm.datasets import make_hospitals
+    >>> from icscm.validation.tuning import choose_threshold
     >>> data = make_hospitals(n_rows=4_000, random_state=1)
     >>> found = choose_threshold(
     ...     InvariantTreeClassifier(),
