@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icscm._changes import data_by_name
 from icscm._lazy import is_sparse
 from icscm._types import Array, IntArray
 from icscm.engine.binning import Binning
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from icscm.sources.gpu.values import CardValues
 
 
+@data_by_name
 def open_memory(
     X: Any,
     y: Any,
