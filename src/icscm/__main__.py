@@ -11,18 +11,25 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-_GRACE_PERIOD, _RETRY_DELAY = 5.0, 0.05  # seconds
-_SHOW_CURSOR = b"\x1b[?25h"  # a progress bar hides the cursor
+from icscm.writing import hidden_files
+
+# Signals that stop the program, where the system has them.
+_SIGNALS = [
+    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+# Seconds until the program exits although compiled code blocks its handler, and until the handler
+# is tried again.
+_GRACE_PERIOD = 5.0
+_RETRY_DELAY = 0.05
+# A progress bar hides the cursor.
+_SHOW_CURSOR = b"\x1b[?25h"
+# What shells add to the number of a signal to get an exit status.
+_STOPPED_BY_SIGNAL = 128
 
 
 def main() -> None:
     """Run the command line; when a signal stops it, the exit status is 128 + its number."""
-    # Without a buffer, as with PYTHONUNBUFFERED, Python drops what does not fit on the disk. The
-    # number of a stream that is closed, as by `>&-`, would be that of the next file to be opened.
-    coding = getattr(sys.stdout, "encoding", None)
-    sys.stdout = open(1 if coding else os.devnull, "w", encoding=coding, closefd=not coding)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    _replace_streams()
     _set_handlers(_exit_now)
     if os.name == "posix":
         _start_watchdog()
@@ -37,10 +44,24 @@ def main() -> None:
         _set_handlers(_exit_now)
 
 
+def _replace_streams() -> None:
+    """Buffer standard output, and open streams that are closed.
+
+    Without a buffer, as with PYTHONUNBUFFERED, Python drops what does not fit on the disk. The
+    number of a stream that is closed, as by `>&-`, would be that of the next file to be opened.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    else:
+        sys.stdout = open(1, "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
 def _set_handlers(handle: Callable[[int, FrameType | None], None]) -> None:
-    for name in _SIGNALS:
-        number = getattr(signal, name, None)  # not every system has all of them
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+    """Handle the signals that the caller, such as nohup, does not ignore."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
 
 
@@ -49,11 +70,11 @@ def _start_watchdog() -> None:
     receiver, sender = os.pipe()
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
-    numbers = [getattr(signal, name) for name in _SIGNALS]
 
     def wait() -> None:
-        while (number := os.read(receiver, 1)[0]) not in numbers:
-            pass
+        number = 0
+        while number not in _SIGNALS:
+            number = os.read(receiver, 1)[0]
         time.sleep(_GRACE_PERIOD)
         _exit_now(number)
 
@@ -65,24 +86,25 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
     The compiler continues for a moment: it may have freed memory without recording that yet.
     """
-    at = frame
-    while at is not None:
-        if at.f_code.co_filename.startswith("<frozen importlib"):
+    caller = frame
+    while caller is not None:
+        if caller.f_code.co_filename.startswith("<frozen importlib"):
             _exit_now(number)
-        if at.f_globals.get("__name__", "").startswith(("llvmlite.", "numba.")):
+        if caller.f_globals.get("__name__", "").startswith(("llvmlite.", "numba.")):
             again = threading.Timer(_RETRY_DELAY, os.kill, (os.getpid(), number))
             again.daemon = True
             return again.start()
-        at = at.f_back
+        caller = caller.f_back
     raise KeyboardInterrupt(number)
 
 
 def _exit_now(number: int = signal.SIGINT, _: FrameType | None = None) -> None:
+    """End the process without Python's clean-up, except for files that are half written."""
     message = b"Stopped.\n"
     os.write(2, _SHOW_CURSOR + message if os.isatty(2) else message)
-    for path in getattr(sys.modules.get("icscm.writing"), "hidden_files", ()):
+    for path in hidden_files:
         path.unlink(missing_ok=True)
-    os._exit(128 + number)
+    os._exit(_STOPPED_BY_SIGNAL + number)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-import icscm.io.formats
 import icscm.io.streams
+import icscm.io.writing_tables
 from icscm import ICSCMClassifier
 from icscm.cli import main
 from icscm.cli.group import name_option
@@ -229,7 +229,7 @@ class Disk:
 )
 def test_a_full_disk_leaves_no_half_file(here, monkeypatch, arguments):
     before = {path.name: path.read_bytes() for path in here.iterdir()}
-    monkeypatch.setattr(icscm.io.formats.csv, "writer", Disk)
+    monkeypatch.setattr(icscm.io.writing_tables.csv, "writer", Disk)
     done = run(arguments)
     assert f"the disk is full: {arguments[arguments.index('--out') + 1]} needs" in done.stderr
     assert {path.name: path.read_bytes() for path in here.iterdir()} == before

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from icscm.cli import main
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip_message, dump_json
-from icscm.io.formats import disarm_formulas, write_text_table
+from icscm.io.writing_tables import disarm_formulas, write_text_table
 from support.hostile import HOSTILE_NAMES
 
 # What steers a terminal, or hides in it: C0, DEL and C1, lines of other kinds, bidi, zero width.

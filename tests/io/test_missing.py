@@ -1,7 +1,6 @@
 """Values that the user declares missing are missing in all types of columns and files."""
 
 import json
-from collections import Counter
 from decimal import Decimal
 
 import numpy as np
@@ -12,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from icscm.cli import main
-from icscm.io.streams import read_file
+from icscm.io.formats import TextFormat
+from icscm.io.streams import load_table, read_file
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather"])
@@ -84,12 +84,10 @@ def test_texts_that_mean_missing_are_counted(tmp_path):
     """A category "None" was lost in 2,296 cells, and no word was said."""
     path = tmp_path / "table.csv"
     path.write_text("smoker,age,ill\nNone,1,0\n None ,?,1\nyes,,0\nNA,?,1\n")
-    told = Counter()
-    table = read_file(path, na=["?"], misread=told)
-    assert table.column("smoker").to_pylist() == [None, None, "yes", None]
-    assert told == {("smoker", "None"): 2, ("smoker", "NA"): 1, ("age", "?"): 2}
-    kept = Counter()
-    read_file(path, na=["?"], default_na=False, misread=kept)
+    loaded = load_table(path, TextFormat(na=["?"]))
+    assert loaded.table.column("smoker").to_pylist() == [None, None, "yes", None]
+    assert loaded.misread == {("smoker", "None"): 2, ("smoker", "NA"): 1, ("age", "?"): 2}
+    kept = load_table(path, TextFormat(na=["?"], default_na=False)).misread
     assert kept == {("age", "?"): 2}
 
 

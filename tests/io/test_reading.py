@@ -3,10 +3,11 @@
 import bz2
 import gzip
 import io
+import os
 import re
+import threading
 import warnings
 import zipfile
-from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.feather
@@ -16,10 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icscm.exceptions import IcscmError, IcscmWarning
-from icscm.io import lines
-from icscm.io.formats import MISSING_TEXTS, write_table
+from icscm.io import lines, locating, streams
+from icscm.io.formats import MISSING_TEXTS
 from icscm.io.naming import check_columns, suggest
 from icscm.io.streams import open_table, read_file
+from icscm.io.writing_tables import write_table
 
 PLAIN = "age,site\n63,north\n41,south\n"
 EXPECTED = {"age": [63, 41], "site": ["north", "south"]}
@@ -301,7 +303,7 @@ INFERRED += ["1,5", "1.234,5", "0,5", "1.000", "9223372036854775808", "0x10", "n
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_neighbours_do_not_change_a_column(tmp_path, columns, decimal):
-    """Columns are converted together for speed; each must come out as it does alone."""
+    """Columns of a table come out as each does alone."""
 
     def read(columns):
         text = ";".join(f"c{i}" for i in range(len(columns))) + ";end\n"
@@ -313,8 +315,7 @@ def test_neighbours_do_not_change_a_column(tmp_path, columns, decimal):
 
     together = read(columns)
     for i, column in enumerate(columns):
-        with patch("icscm.io.cells._RUN_CELLS", 0):
-            alone = read([column]).column(0)
+        alone = read([column]).column(0)
         assert together.column(i).type == alone.type
         assert str(together.column(i).to_pylist()) == str(alone.to_pylist())
 
@@ -466,3 +467,49 @@ def test_what_is_written_is_read_back(tmp_path, names, rows, ending):
     assert back.column_names == names[:2]
     assert back.column(0).to_pylist() == [None if each in missing else each for each in texts]
     assert back.column(1).to_pylist() == [number for _, number in rows]
+
+
+def count_openings(monkeypatch):
+    """Every file that is opened from now on, by any of the ways in which tables are."""
+    opened = []
+
+    def watch(place, owner):
+        original = getattr(owner, place)
+
+        def open_and_count(first, *args, **kwargs):
+            opened.append(getattr(first, "path", first))
+            return original(first, *args, **kwargs)
+
+        monkeypatch.setattr(owner, place, open_and_count)
+
+    watch("open", locating.Source)
+    watch("ParquetFile", streams)
+    return opened
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_a_table_is_opened_once(tmp_path, monkeypatch, ending):
+    """A text file was opened for its header, its cells, and two more times for warnings."""
+    path = tmp_path / f"table.{ending}"
+    table = pa.table({"code": ["?", "x"], "dose": ["1,5", "2,5"], "n": [1, 2]})
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        text = b"code;dose;n\n?;1,5;1\nx;2,5;2\n"
+        path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+    opened = count_openings(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IcscmWarning)
+        assert read_file(path).equals(table)
+    assert opened == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes of POSIX")
+def test_a_pipe_can_be_read(tmp_path):
+    """What can be opened only once: the header was read, and then there were no cells."""
+    path = tmp_path / "table.csv"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=[PLAIN])
+    writer.start()
+    assert read_file(path).to_pydict() == EXPECTED
+    writer.join()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from icscm import SCMClassifier
 from icscm.exceptions import IcscmError
-from icscm.io import cells, lines
+from icscm.io import lines
 from icscm.io.formats import TextFormat
 from icscm.io.streams import open_table, read_file
 from icscm.sources.dask import frames
@@ -226,9 +226,8 @@ def check_routes(text_folder):
     for k, content in enumerate(files):
         (folder / f"part{k}{text_folder.ending}").write_bytes(content)
     try:
-        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            patch.setattr(cells, "_RUN_CELLS", 0)
             expected = read_file(folder, **text_folder.options)
             model = describe(fit_table, expected)
         with small_pieces():

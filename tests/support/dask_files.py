@@ -1,6 +1,6 @@
 """Files made countable by Dask's workers, as the command line does."""
 
-from icscm.io.formats import translate_errors
+from icscm.io.locating import translate_errors
 from icscm.io.naming import check_columns
 from icscm.sources.dask.frames import read_folder
 from icscm.sources.dask.opening import open_dask

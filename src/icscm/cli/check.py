@@ -11,7 +11,7 @@ from icscm.cli import console, files
 from icscm.cli.genomes import open_genomes, read_labels
 from icscm.cli.group import main, name_option
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
-from icscm.io.formats import describe_path
+from icscm.io.locating import describe_path
 
 if TYPE_CHECKING:
     from icscm.io.roles import Roles

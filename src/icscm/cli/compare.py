@@ -11,8 +11,9 @@ from icscm.cli import console, files
 from icscm.cli.genomes import read_any_samples
 from icscm.cli.group import main
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
-from icscm.io.formats import describe_path, disarm_formulas, write_table
+from icscm.io.locating import describe_path
 from icscm.io.roles import Samples, split_commas
+from icscm.io.writing_tables import disarm_formulas, write_table
 from icscm.writing import write_text
 
 if TYPE_CHECKING:

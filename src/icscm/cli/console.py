@@ -16,7 +16,8 @@ import click
 
 from icscm.exceptions import ShownWarning
 from icscm.formatting import clip, clip_message, escape_controls
-from icscm.io.formats import MISSING_TEXTS, name_data
+from icscm.io.formats import MISSING_TEXTS
+from icscm.io.locating import name_data
 from icscm.io.roles import Roles
 from icscm.progress import show_progress
 from icscm.writing import is_stream

@@ -12,8 +12,8 @@ from icscm.cli import console, files
 from icscm.cli.group import main
 from icscm.cli.model_files import LabelledRows, list_values, read_labelled_rows
 from icscm.cli.options import FILE, LABELS, READING, Options, add_options
-from icscm.io import formats
-from icscm.io.formats import describe_path
+from icscm.io import locating
+from icscm.io.locating import describe_path
 from icscm.io.roles import read_groups
 from icscm.writing import write_text
 
@@ -55,7 +55,7 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
         rows = read_labelled_rows(saved, data, options)
     with progress.stage(f"Evaluating on {rows.table.num_rows:,} rows"):
         evaluation = _evaluate_rows(saved, rows, threshold=options["threshold"])
-    evaluation = replace(evaluation, data=formats.name_data(data))
+    evaluation = replace(evaluation, data=locating.name_data(data))
     if report is not None:
         write_text(report, evaluation.to_html())
     screen = console.make_console()

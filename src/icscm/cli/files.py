@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from icscm.cli.console import is_json
 from icscm.cli.options import ROLES, Options
 from icscm.exceptions import IcscmError
-from icscm.io.formats import TextFormat, describe_path
+from icscm.io.formats import TextFormat
+from icscm.io.locating import describe_path
 from icscm.io.roles import Samples, read_samples, split_names
 from icscm.writing import STDOUT, check_free, is_stream
 

@@ -28,7 +28,7 @@ from icscm.cli.options import (
 from icscm.cli.routes import Route, choose_route
 from icscm.exceptions import Parameter
 from icscm.formatting import as_text, escape_controls, format_name, shorten_list
-from icscm.io.formats import name_data
+from icscm.io.locating import name_data
 from icscm.model.thresholds import Threshold, fix_threshold, read_threshold
 from icscm.writing import STDOUT, check_free, write_text
 

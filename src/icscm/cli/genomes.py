@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from icscm.cli import files
 from icscm.cli.options import Options
 from icscm.io import roles as io_roles
-from icscm.io.formats import describe_path
+from icscm.io.locating import describe_path
 from icscm.io.naming import check_columns
 from icscm.io.roles import Roles, Samples
 

@@ -21,7 +21,7 @@ from icscm.cli.routes import Route
 from icscm.exceptions import IcscmError
 from icscm.formatting import count
 from icscm.io import roles as io_roles
-from icscm.io.formats import describe_path, find_format, translate_errors
+from icscm.io.locating import describe_path, find_format, translate_errors
 from icscm.io.roles import Roles, Samples
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from icscm.cli.model_files import find_types, load_with_threshold, read_alike
 from icscm.cli.options import FILE, READING, Options, add_options
 from icscm.exceptions import IcscmError
 from icscm.formatting import make_plain
-from icscm.io import formats
-from icscm.io.formats import describe_path
+from icscm.io import locating, writing_tables
+from icscm.io.locating import describe_path
 from icscm.io.naming import check_columns
 from icscm.io.roles import split_names
 from icscm.writing import STDOUT
@@ -55,8 +55,8 @@ def predict(
 
     out = None if out == STDOUT else out
     if out is not None:
-        formats.check_output_kind(out)
-        if safe_csv and out.suffix.lower() in formats.PARQUET_ENDINGS:
+        writing_tables.check_output_kind(out)
+        if safe_csv and out.suffix.lower() in locating.PARQUET_ENDINGS:
             raise IcscmError("--safe-csv is for .csv and .tsv; Parquet files hold no formulas")
         files.check_outputs([out], force=options["force"], inputs=[model, data])
     saved = load_with_threshold(model, options["threshold"])
@@ -69,14 +69,14 @@ def predict(
     columns |= {name: values.tolist() for name, values in decisions._asdict().items()}
     predictions = pyarrow.table(columns)
     if safe_csv:
-        predictions = formats.disarm_formulas(predictions)
+        predictions = writing_tables.disarm_formulas(predictions)
     if out is not None:
-        formats.write_table(predictions, out)
+        writing_tables.write_table(predictions, out)
         console.print_written(out, more=f" ({predictions.num_rows:,} rows)")
         return None
     if console.is_json():
         return {"predictions": make_plain(predictions.to_pylist(), str)}
-    formats.write_text_table(predictions, console.open_output())
+    writing_tables.write_text_table(predictions, console.open_output())
     return None
 
 

@@ -13,7 +13,7 @@ from icscm.cli.model_files import read_labelled_rows
 from icscm.cli.options import FILE, LABELS, READING, Options, add_options
 from icscm.cli.predict import read_rows
 from icscm.exceptions import IcscmError
-from icscm.io.formats import describe_path
+from icscm.io.locating import describe_path
 from icscm.writing import STDOUT, write_text
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from icscm.cli.files import check_labels, is_genomes
 from icscm.cli.options import Options
 from icscm.exceptions import IcscmError, Parameter
-from icscm.io.formats import PACKED_ENDINGS
+from icscm.io.locating import PACKED_ENDINGS
 
 
 class Route(StrEnum):

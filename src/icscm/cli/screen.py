@@ -14,7 +14,7 @@ from icscm.cli.group import main
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
-from icscm.io.formats import describe_path, name_data
+from icscm.io.locating import describe_path, name_data
 from icscm.writing import STDOUT, write_text
 
 if TYPE_CHECKING:

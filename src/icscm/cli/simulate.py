@@ -17,7 +17,7 @@ from icscm.cli.files import check_outputs
 from icscm.cli.group import main
 from icscm.cli.options import Options, add_options, is_given
 from icscm.exceptions import IcscmError, Parameter
-from icscm.io.formats import check_output_kind, write_table
+from icscm.io.writing_tables import check_output_kind, write_table
 
 # Parameters of `make_conjunction`, and of `make_hospitals` where these have another name.
 _HOSPITAL_NAMES = {"n_environments": "n_hospitals", "n_parents": "n_causes"}

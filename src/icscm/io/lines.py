@@ -1,28 +1,32 @@
-"""Text files: parses the header, and splits the lines below it into cells.
+"""Text files: the header, and the lines below it split into cells.
 
 open_lines         delimiter and names of the columns, by the first lines
-Lines.find_kinds   possible types of the columns of this file     joined over files by `&`
-Lines.read         cells as the types of the columns of all files
+Lines.find_kinds   what the cells of each column can be, joined over files by `&`
+Lines.read         cells of the types of all files, a block of rows at a time
+load_lines         all cells as text, from a file that is opened once
 """
 
 import csv
 import io
 import mmap
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import IO, Any, cast
 
-import numpy as np
 import pyarrow
 import pyarrow.csv
 
 from icscm.exceptions import IcscmError
-from icscm.io.cells import ANYTHING, Kinds, clean, convert, find_kinds
-from icscm.io.formats import NUMBER_PATTERN, Source, TextFormat, find_ending, translate_errors
+from icscm.io.cells import ANYTHING, Kind, Misread, clean, convert, find_kinds, join_kinds
+from icscm.io.formats import NUMBER_PATTERN, TextFormat
+from icscm.io.locating import Source, find_ending, translate_errors
 from icscm.io.naming import check_names
 from icscm.progress import track
+
+ByteStream = IO[bytes] | io.RawIOBase
 
 _TAB_ENDINGS = (".tsv", ".tab", ".rtab")
 _DELIMITERS = ",\t;|"
@@ -41,33 +45,106 @@ _BAD_ROW = r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)
 
 
 def open_lines(source: Source, form: TextFormat) -> "Lines":
-    """Parse the first lines."""
+    """Parse the first lines of a file."""
+    with translate_errors(source, form.encoding), source.open() as stream:
+        return _read_header(stream, source, form)
+
+
+def load_lines(source: Source, form: TextFormat) -> "tuple[Lines, list[pyarrow.Table]]":
+    """Parse the first lines of a file, and read all cells as text, in one go.
+
+    The file is opened once, so that it may be a pipe.
+    """
+    with translate_errors(source, form.encoding), source.open() as opened:
+        stream = RereadableStream(opened)
+        lines = _read_header(stream, source, form)
+        stream.return_to_start()
+        return lines, list(lines.stream(lines.names, opened=stream))
+
+
+class RereadableStream(io.RawIOBase):
+    """A stream that can go back to its start once, as a pipe or an unpacked file cannot.
+
+    What is read before is kept for that: it should be little.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._kept = io.BytesIO()
+        self._is_keeping = True
+
+    def return_to_start(self) -> None:
+        """Go back; from here on nothing is kept."""
+        self._kept.seek(0)
+        self._is_keeping = False
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        """So many bytes, or all: of the kept ones, then of the stream."""
+        n_bytes = -1 if size is None else size
+        if self._is_keeping:
+            content = self._stream.read(n_bytes)
+            self._kept.write(content)
+            return content
+        kept = self._kept.read(n_bytes)
+        if len(kept) == n_bytes:
+            return kept
+        return kept + self._stream.read(n_bytes if n_bytes < 0 else n_bytes - len(kept))
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _read_header(stream: ByteStream, source: Source, form: TextFormat) -> "Lines":
+    """Parse the first lines: the header, and some that tell the delimiter."""
     # a byte-order mark is not part of a name
     is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-    with translate_errors(source, form.encoding), source.open() as stream:
-        lines = io.TextIOWrapper(stream, "utf-8-sig" if is_utf8 else form.encoding, newline="")
-        first, n_blank = "", 0
-        while not first.strip():
-            first = lines.readline(_MAX_HEADER)
-            if not first:
-                raise IcscmError(f"{source} is empty")
-            n_blank += not first.strip()
-        if "\0" in first:
-            why = f"{source} holds NUL characters, so it is not text: it is damaged"
-            raise IcscmError(f"{why}, or in another encoding (--encoding utf-16)")
-        if len(first) >= _MAX_HEADER:
-            raise IcscmError(f"{source} has no end of line in its first {_MAX_HEADER:,} characters")
-        seen = [first, *(lines.readline(_MAX_HEADER) for _ in range(_N_LINES_SEEN))]
-        delimiter = form.delimiter or _find_delimiter(source, seen, form.decimal)
-        cells = next(csv.reader(chain(seen, lines), delimiter=delimiter))
+    text = io.TextIOWrapper(cast("IO[bytes]", stream), "utf-8-sig" if is_utf8 else form.encoding, newline="")
+    try:
+        header, n_blank = _find_first_line(text, source)
+        first_lines = [header, *(text.readline(_MAX_HEADER) for _ in range(_N_LINES_SEEN))]
+        delimiter = form.delimiter or _find_delimiter(source, first_lines, form.decimal)
+        # a name in quotes may extend over several lines
+        cells = next(csv.reader(chain(first_lines, text), delimiter=delimiter))
+    finally:
+        text.detach()  # or it would close the stream
     names = [name.strip() or f"column {i}" for i, name in enumerate(cells, start=1)]
     check_names(names, source)
     if all(re.match(NUMBER_PATTERN, name) for name in names):
         why = f"the first line of {source} holds numbers, not names"
         raise IcscmError(f"{why}; add a header line that names the columns")
-    longest = max(len(line.encode(errors="replace")) for line in seen)
-    commas = delimiter != "," and any(re.search(r"\d,\d", line) for line in seen[1:])
-    return Lines(source, form, delimiter, names, n_blank + 1, longest, commas, is_empty=not seen[1])
+    below = first_lines[1:]
+    return Lines(
+        source=source,
+        form=form,
+        delimiter=delimiter,
+        names=names,
+        n_header=n_blank + 1,
+        longest=max(len(line.encode(errors="replace")) for line in first_lines),
+        has_commas=delimiter != "," and any(re.search(r"\d,\d", line) for line in below),
+        is_empty=not below[0],
+    )
+
+
+def _find_first_line(text: io.TextIOWrapper, source: Source) -> tuple[str, int]:
+    """The first line that is not blank, and the number of blank lines before it."""
+    n_blank = 0
+    line = text.readline(_MAX_HEADER)
+    while line and not line.strip():
+        n_blank += 1
+        line = text.readline(_MAX_HEADER)
+    if not line:
+        raise IcscmError(f"{source} is empty")
+    if "\0" in line:
+        why = f"{source} holds NUL characters, so it is not text: it is damaged"
+        raise IcscmError(f"{why}, or in another encoding (--encoding utf-16)")
+    if len(line) >= _MAX_HEADER:
+        raise IcscmError(f"{source} has no end of line in its first {_MAX_HEADER:,} characters")
+    return line, n_blank
 
 
 def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
@@ -80,54 +157,66 @@ def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
         return "\t"
     bare = re.sub(_QUOTED, "", "".join(lines))
     first, *others = bare.replace("\r", "\n").split("\n")
-    found = [each for each in _DELIMITERS if each in first]
+    candidates = [delimiter for delimiter in _DELIMITERS if delimiter in first]
 
     def rank(delimiter: str) -> tuple[bool, int, int]:
-        n = first.count(delimiter)
-        return delimiter != decimal, sum(line.count(delimiter) == n for line in others), n
+        n_in_header = first.count(delimiter)
+        n_alike = sum(line.count(delimiter) == n_in_header for line in others)
+        return delimiter != decimal, n_alike, n_in_header
 
-    return max(found, key=rank, default=",")
+    return max(candidates, key=rank, default=",")
 
 
 @dataclass
 class Lines:
-    """The lines of a text file below its header; `misread` are the texts that meant missing."""
+    """The lines of a text file below its header."""
 
     source: Source
     form: TextFormat
     delimiter: str
     names: list[str]
-    n_header: int  # lines of the header, blank ones included
-    longest: int  # bytes of the longest of the first lines
-    has_commas: bool  # digits with a comma between, where commas do not delimit
-    is_empty: bool  # nothing comes after the header
-    misread: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: lines of the header, blank ones included
+    n_header: int
+    #: bytes of the longest of the first lines
+    longest: int
+    #: whether there are digits with a comma between, where commas do not delimit
+    has_commas: bool
+    #: whether nothing comes after the header
+    is_empty: bool
+    #: texts that meant missing, as they are found
+    misread: Misread = field(default_factory=Misread)
 
-    def find_kinds(self, names: Sequence[str]) -> Kinds:
-        """The possible types of these columns, from all rows."""
-        kinds = np.full(len(names), ANYTHING, dtype=np.uint8)
+    def find_kinds(self, names: Sequence[str]) -> list[Kind]:
+        """What the cells of these columns can be, from all rows."""
+        parts = [[ANYTHING] * len(names)]
         for table in self.stream(names):
-            kinds &= find_kinds(clean(table, self.form, self.misread), self.form)
-        return kinds
+            cleaned = clean(table, self.form)
+            self.misread.update(cleaned.misread)
+            parts.append(find_kinds(cleaned.table, self.form))
+        return join_kinds(parts)
 
     def read(self, schema: pyarrow.Schema) -> Iterator[pyarrow.Table]:
         """The columns of a schema in its types, a block of rows at a time."""
         for table in self.stream(schema.names):
-            yield convert(clean(table, self.form), schema.types, self.form)
+            yield convert(clean(table, self.form).table, schema.types, self.form)
 
-    def stream(self, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
-        """Cells as text, a block of rows at a time.
+    def stream(
+        self, columns: Sequence[str], opened: ByteStream | None = None
+    ) -> Iterator[pyarrow.Table]:
+        """Cells as text, a block of rows at a time; from a file that is open already, if given.
 
         Blocks grow at a row that is too long, since their size was estimated from the first lines.
         """
-        block, n_given = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.longest), 0
-        size = self.source.find_size()
+        block = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.longest)
+        n_read = 0
+        n_bytes = self.source.find_size()
         with translate_errors(self.source, self.form.encoding):
             while not self.is_empty:
+                n_blocks = None if n_bytes is None else -(-n_bytes // block)
+                batches = self._parse(columns, block, n_skipped=n_read, opened=opened)
                 try:
-                    n_blocks = None if size is None else -(-size // block)
-                    for batch in track(self._parse(columns, block, n_given), n_blocks):
-                        n_given += len(batch)
+                    for batch in track(batches, n_blocks):
+                        n_read += len(batch)
                         yield pyarrow.Table.from_batches([batch])
                     return
                 except pyarrow.ArrowInvalid as error:
@@ -135,28 +224,43 @@ class Lines:
                         self._reject_row(columns, block)
                     if "straddling" not in str(error) or block >= _MAX_BLOCK:
                         raise
-                    block = min(8 * block, _MAX_BLOCK)
+                block = min(8 * block, _MAX_BLOCK)
+                opened = None  # from the start, without the rows that were read
 
     def _parse(
-        self, columns: Sequence[str], block: int, n_skipped: int = 0, *, use_threads: bool = True
+        self,
+        columns: Sequence[str],
+        block: int,
+        *,
+        n_skipped: int = 0,
+        opened: ByteStream | None = None,
+        use_threads: bool = True,
     ) -> Iterator[pyarrow.RecordBatch]:
-        how = {"encoding": self.form.encoding, "use_threads": use_threads, "block_size": block}
-        read = pyarrow.csv.ReadOptions(skip_rows_after_names=self.n_header, **how)
-        read.column_names = self.names
-        parse = pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
-        # in a single column an empty line is a missing value
-        parse.ignore_empty_lines = len(self.names) > 1
-        # other texts that mean missing are counted as they are taken out
-        convert = pyarrow.csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
-        convert.column_types = dict.fromkeys(self.names, pyarrow.string())
-        convert.include_columns = list(dict.fromkeys(columns))
-        try:  # where threads cannot be started, pyarrow's reader would wait for them for ever
-            mmap.mmap(-1, _ROOM + 4 * block).close()
-        except OSError as error:
-            raise MemoryError(str(error)) from error
+        """Cells as text, as pyarrow splits lines into them, without the first rows."""
+        read_options = pyarrow.csv.ReadOptions(
+            skip_rows_after_names=self.n_header,
+            column_names=self.names,
+            encoding=self.form.encoding,
+            use_threads=use_threads,
+            block_size=block,
+        )
+        parse_options = pyarrow.csv.ParseOptions(
+            delimiter=self.delimiter,
+            newlines_in_values=True,
+            # in a single column an empty line is a missing value
+            ignore_empty_lines=len(self.names) > 1,
+        )
+        convert_options = pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(self.names, pyarrow.string()),
+            include_columns=list(dict.fromkeys(columns)),
+            # other texts that mean missing are counted as they are taken out
+            null_values=[""],
+            strings_can_be_null=True,
+        )
+        _check_room(block)
         with (
-            self.source.open() as stream,
-            pyarrow.csv.open_csv(stream, read, parse, convert) as reader,
+            self.source.open() if opened is None else nullcontext(opened) as stream,
+            pyarrow.csv.open_csv(stream, read_options, parse_options, convert_options) as reader,
         ):
             for batch in reader:
                 if n_skipped < len(batch):
@@ -164,15 +268,28 @@ class Lines:
                 n_skipped = max(0, n_skipped - len(batch))
 
     def _reject_row(self, columns: Sequence[str], block: int) -> None:
-        """Read again with one thread, and raise for the row."""
+        """Read again with one thread, which knows the number of a row, and raise for the row."""
         try:
             for _ in self._parse(columns, block, use_threads=False):
                 pass
         except pyarrow.ArrowInvalid as error:
-            if found := re.match(_BAD_ROW, str(error)):
-                number, expected, actual = (int(each or 0) for each in found.groups())
-                below = f"row {number - self.n_header:,} below the header"
-                where = f"{below if number else 'a row'} of {self.source}"
-                why = f"the header has {expected} (delimiter {self.delimiter!r}); fix it, or quote"
-                what = f"{where} has {actual} fields where {why} fields that hold the delimiter"
-                raise IcscmError(what) from None
+            bad_row = re.match(_BAD_ROW, str(error))
+            if bad_row is None:
+                return
+            number, n_names, n_fields = (int(digits or 0) for digits in bad_row.groups())
+            where = f"row {number - self.n_header:,} below the header" if number else "a row"
+            expected = f"the header has {n_names} (delimiter {self.delimiter!r})"
+            advice = "fix it, or quote fields that hold the delimiter"
+            what = f"{where} of {self.source} has {n_fields} fields where {expected}; {advice}"
+            raise IcscmError(what) from None
+
+
+def _check_room(block: int) -> None:
+    """Raise if there is no memory for the threads of pyarrow's reader.
+
+    Where threads cannot be started, it would wait for them for ever.
+    """
+    try:
+        mmap.mmap(-1, _ROOM + 4 * block).close()
+    except OSError as error:
+        raise MemoryError(str(error)) from error

@@ -1,15 +1,17 @@
-"""Tables in files: opened, checked, and read a batch of rows at a time.
+"""Tables in files: loaded at once, or read a batch of rows at a time.
+
+    load_table   all rows, from files that are opened once each
+    open_table   a reader of tables that may be larger than memory, again and again
 
 Parquet files are read by pyarrow's streaming reader, which holds a page of each column, and text
-files by our reader, which infers types from all rows of all files in a first pass. Other formats
-are read by the scanner of `pyarrow.dataset`, which holds whole row groups.
+files by `lines`. Other formats are read by the scanner of `pyarrow.dataset`, which holds whole row
+groups.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +20,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow
 import pyarrow.feather
 from pyarrow.parquet import ParquetFile
@@ -26,8 +27,11 @@ from pyarrow.parquet import ParquetFile
 from icscm._lazy import arrow_dataset
 from icscm.exceptions import IcscmError
 from icscm.io import cells
-from icscm.io.formats import Source, TextFormat, describe_path, find_sources, translate_errors
-from icscm.io.lines import MIN_BLOCK, Lines, open_lines
+from icscm.io.cells import Kind, Misread
+from icscm.io.formats import TextFormat
+from icscm.io.lines import MIN_BLOCK, Lines, load_lines, open_lines
+from icscm.io.locating import Source, describe_path, find_sources, translate_errors
+from icscm.io.missing import drop_missing
 from icscm.io.naming import check_names, check_same_names
 from icscm.progress import track
 
@@ -64,7 +68,7 @@ class LoadedTable:
 
     table: pyarrow.Table
     #: cells that were read as missing, by column and text
-    misread: Counter[tuple[str, str]]
+    misread: Misread
 
 
 def read_file(
@@ -91,20 +95,24 @@ def load_table(
     `"boolean"`; the types of others are inferred. `member` is a file in a .zip with several. Of
     `form` only `na` applies to Parquet and Arrow.
     """
-    reader = open_table(Path(path), form, member=member, types=types)
-    if isinstance(reader, TextFiles):
-        table = reader.load()
+    sources = find_sources(Path(path), member)
+    if sources[0].kind == "text":
+        loaded = TextFiles(sources, form, types or {}).load()
     else:
-        table = pyarrow.Table.from_batches(reader.read(reader.names, _LOADED_ROWS), reader.schema)
-    if table.num_rows == 0:
+        table = _open_binary(sources, Path(path)).load()
+        check_names(table.column_names, path)
+        loaded = LoadedTable(drop_missing(table, form) if form.na else table, Misread())
+    if loaded.table.num_rows == 0:
         raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
-    return LoadedTable(table=table, misread=get_misread(reader))
+    return loaded
 
 
-def get_misread(reader: TableReader) -> Counter[tuple[str, str]]:
+def get_misread(reader: TableReader) -> Misread:
     """Texts that were read as missing, by column; empty for other than text files."""
-    files = reader.files if isinstance(reader, TextFiles) else []
-    return sum((file.misread for file in files), start=Counter())
+    misread = Misread()
+    for file in reader.files if isinstance(reader, TextFiles) else []:
+        misread.update(file.misread)
+    return misread
 
 
 def open_table(
@@ -116,9 +124,8 @@ def open_table(
 ) -> TableReader:
     """A reader of a file, a folder of files, or a `pyarrow.dataset.Dataset`."""
     form = form or TextFormat()
-    if hasattr(data, "estimate_bytes"):
-        opened: TableReader = data
-        return opened
+    if isinstance(data, ParquetFiles | TextFiles | DatasetReader | ChangedReader):
+        return data
     if "pyarrow.dataset" in sys.modules and isinstance(data, arrow_dataset.Dataset):
         reader: TableReader = DatasetReader(data, "the dataset")
     elif isinstance(data, str | Path) and "://" in str(data):
@@ -132,10 +139,10 @@ def open_table(
         why = "data must be the path of a file or folder, or a pyarrow Dataset"
         raise IcscmError(f"{why}; got {type(data).__name__}")
     check_names(reader.names, data)
-    return ChangedReader(reader, partial(cells.drop_missing, form=form)) if form.na else reader
+    return ChangedReader(reader, partial(drop_missing, form=form)) if form.na else reader
 
 
-def _open_binary(sources: Sequence[Source], path: Path) -> TableReader:
+def _open_binary(sources: Sequence[Source], path: Path) -> ParquetFiles | DatasetReader:
     first = sources[0]
     if first.member is not None:
         with translate_errors(first, kind=first.kind), first.open() as stream:
@@ -160,27 +167,51 @@ def _open_dataset(files: Any, where: object, kind: str = "", **options: Any) -> 
 
 
 class ParquetFiles:
-    """Parquet files with the same columns."""
+    """Parquet files with the same columns, by name; a value is a path, or content in memory."""
 
     def __init__(self, files: Mapping[str, Any]) -> None:
         self._files = files
+
+    @cached_property
+    def schema(self) -> pyarrow.Schema:
         schemas = {}
-        for name in files:
-            with self._open(name) as opened:
-                schemas[name] = opened.schema_arrow.remove_metadata()
-                check_names(schemas[name].names, name)
-        self.schema = _join_schemas(schemas)
-        self.names = self.schema.names
+        for name in self._files:
+            with self._open(name) as file:
+                schemas[name] = _read_schema(file, name)
+        return _join_schemas(schemas)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.schema.names)
+
+    def load(self) -> pyarrow.Table:
+        """All rows; each file is opened once."""
+        schemas = {}
+        tables = []
+        for name in track(self._files, len(self._files)):
+            with self._open(name) as file:
+                schemas[name] = _read_schema(file, name)
+                batches = self._read_batches(file, schemas[name].names, _LOADED_ROWS)
+                tables.append(pyarrow.Table.from_batches(batches, schemas[name]))
+        schema = _join_schemas(schemas)
+        return pyarrow.concat_tables([table.select(schema.names).cast(schema) for table in tables])
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         schema = _select(self.schema, columns)
         buffer = max(_SMALLEST_BUFFER, _COLUMN_BUFFER * 64 // max(64, len(columns)))
         for name in track(self._files, len(self._files)):
             with self._open(name, buffer_size=buffer, pre_buffer=False) as file:
-                batches = file.iter_batches(batch_size=batch_rows, columns=list(columns))
-                for batch in track(batches, -(-file.metadata.num_rows // batch_rows)):
-                    # in the given order; a column that is empty in this file has its type
-                    yield _check(batch).select(list(columns)).cast(schema)
+                for batch in self._read_batches(file, columns, batch_rows):
+                    # a column that is empty in this file has its type in others
+                    yield batch.cast(schema)
+
+    def _read_batches(
+        self, file: ParquetFile, columns: Sequence[str], batch_rows: int
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """The rows of a file, with the columns in the given order."""
+        batches = file.iter_batches(batch_size=batch_rows, columns=list(columns))
+        for batch in track(batches, -(-file.metadata.num_rows // batch_rows)):
+            yield _check(batch).select(list(columns))
 
     @contextmanager
     def _open(self, name: str, **options: Any) -> Iterator[ParquetFile]:
@@ -193,13 +224,13 @@ class ParquetFiles:
 
     def estimate_bytes(self) -> int:
         with self._open(next(iter(self._files))) as file:
-            about = file.metadata
-        if about.num_row_groups == 0:
+            metadata = file.metadata
+        if metadata.num_row_groups == 0:
             return 0
-        group = about.row_group(0)
-        chunks = [group.column(j).total_uncompressed_size for j in range(group.num_columns)]
+        group = metadata.row_group(0)
+        sizes = [group.column(j).total_uncompressed_size for j in range(group.num_columns)]
         # a page compressed and uncompressed, and the bytes read ahead
-        return sum(min(3 * _PAGE_BYTES, 3 * size) for size in chunks)
+        return sum(min(3 * _PAGE_BYTES, 3 * size) for size in sizes)
 
 
 class TextFiles:
@@ -208,12 +239,20 @@ class TextFiles:
     def __init__(
         self, sources: Sequence[Source], form: TextFormat, types: Mapping[str, str]
     ) -> None:
-        self._form, self._types = form, types
-        self.files = [open_lines(source, form) for source in sources]
-        first = self.files[0]
-        self.names = first.names
-        for other in self.files[1:]:
-            check_same_names(self.names, other.names, first.source, other.source)
+        self._sources = sources
+        self._form = form
+        self._types = types
+
+    @cached_property
+    def files(self) -> list[Lines]:
+        """The files with their headers; the columns may come in another order in each."""
+        files = [open_lines(source, self._form) for source in self._sources]
+        _check_same_columns(files)
+        return files
+
+    @property
+    def names(self) -> list[str]:
+        return self.files[0].names
 
     @cached_property
     def schema(self) -> pyarrow.Schema:
@@ -221,44 +260,66 @@ class TextFiles:
         pyarrow.default_memory_pool().release_unused()
         return self.make_schema(self.names, kinds)
 
-    def make_schema(self, names: Sequence[str], kinds: Sequence[cells.Kinds]) -> pyarrow.Schema:
-        """The types of columns from their possible types in each piece."""
-        fields = {}
-        for name, joined in zip(names, np.bitwise_and.reduce(kinds).tolist(), strict=True):
-            wanted = self._types.get(name)
-            fields[name] = cells.choose_type(joined, wanted)
-            if fields[name] is None:
-                for file in self.files:
-                    for table in file.stream([name]):
-                        texts = cells.clean(table, self._form).column(0)
-                        cells.reject_kind(texts, name, wanted or "", self._form, file.source)
-        schema, first = pyarrow.schema(list(fields.items())), self.files[0]
-        if self._form.decimal == "." and first.has_commas:
-            for table in islice(first.read(schema), 1):  # the first rows suffice
-                cells.warn_of_commas(table, first.source)
-        if not self._types and pyarrow.string() in schema.types:
-            for table in islice(first.read(schema), 1):
-                cells.warn_of_question_marks(table, first.source)
+    def make_schema(self, names: Sequence[str], kinds: Sequence[Sequence[Kind]]) -> pyarrow.Schema:
+        """The types of columns, from what their cells can be in each part of the files."""
+        schema = self._choose_types(names, kinds)
+        first = self.files[0]
+        for table in islice(first.read(schema), 1):  # the first rows suffice
+            self._warn_of_texts(table, first)
         return schema
-
-    def _track_files(self) -> Iterator[Lines]:
-        return track(self.files, len(self.files))
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         for file in self._track_files():
             for table in file.read(_select(self.schema, columns)):
                 yield from _cut(table.to_batches(), batch_rows)
 
-    def load(self) -> pyarrow.Table:
-        """All rows at once, read a single time."""
-        tables = [table for file in self._track_files() for table in file.stream(self.names)]
-        if not tables:
-            raise IcscmError(f"{self.files[0].source} has a header but no rows")
-        # cleaned together: calls for short columns cost more than the work
-        joined = pyarrow.concat_tables(tables)
-        texts = cells.clean(joined, self._form, self.files[0].misread)
-        schema = self.make_schema(self.names, [cells.find_kinds(texts, self._form)])
-        return cells.convert(texts, schema.types, self._form)
+    def load(self) -> LoadedTable:
+        """All rows; each file is opened once."""
+        files = []
+        blocks = []
+        for source in track(self._sources, len(self._sources)):
+            file, tables = load_lines(source, self._form)
+            files.append(file)
+            blocks += tables
+        _check_same_columns(files)
+        self.files = files
+        if not blocks:
+            raise IcscmError(f"{files[0].source} has a header but no rows")
+
+        texts = pyarrow.concat_tables([block.select(self.names) for block in blocks])
+        cleaned = cells.clean(texts, self._form)
+        schema = self._choose_types(self.names, [cells.find_kinds(cleaned.table, self._form)])
+        table = cells.convert(cleaned.table, schema.types, self._form)
+        self._warn_of_texts(table.slice(0, len(blocks[0])), files[0])  # the first rows suffice
+        return LoadedTable(table=table, misread=cleaned.misread)
+
+    def _choose_types(
+        self, names: Sequence[str], kinds: Sequence[Sequence[Kind]]
+    ) -> pyarrow.Schema:
+        """The types of columns; raise if one cannot have the type that a model needs."""
+        types = {}
+        for name, kind in zip(names, cells.join_kinds(kinds), strict=True):
+            types[name] = cells.choose_type(kind, self._types.get(name))
+            if types[name] is None:
+                self._reject_column(name)
+        return pyarrow.schema(list(types.items()))
+
+    def _reject_column(self, name: str) -> None:
+        """Raise for the first cell of a column that is not of the wanted type."""
+        for file in self.files:
+            for table in file.stream([name]):
+                texts = cells.clean(table, self._form).table.column(0)
+                cells.reject_kind(texts, name, self._types[name], self._form, file.source)
+
+    def _warn_of_texts(self, table: pyarrow.Table, first: Lines) -> None:
+        """Warn of columns that were read as text and may be meant otherwise."""
+        if self._form.decimal == "." and first.has_commas:
+            cells.warn_of_commas(table, first.source)
+        if not self._types:  # a model's own types are as they were
+            cells.warn_of_question_marks(table, first.source)
+
+    def _track_files(self) -> Iterator[Lines]:
+        return track(self.files, len(self.files))
 
     def estimate_bytes(self) -> int:
         return 32 * MIN_BLOCK
@@ -268,15 +329,22 @@ class DatasetReader:
     """A `pyarrow.dataset.Dataset`, read by its own scanner."""
 
     def __init__(self, dataset: pyarrow.dataset.Dataset, where: object, kind: str = "") -> None:
-        self._dataset, self._where, self._kind = dataset, where, kind
+        self._dataset = dataset
+        self._where = where
+        self._kind = kind
         self.schema = dataset.schema.remove_metadata()
         self.names = self.schema.names
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         with translate_errors(self._where, kind=self._kind):
-            ahead = {"batch_readahead": 1, "fragment_readahead": 1}
-            batches = self._dataset.to_batches(list(columns), batch_size=batch_rows, **ahead)
+            batches = self._dataset.to_batches(
+                list(columns), batch_size=batch_rows, batch_readahead=1, fragment_readahead=1
+            )
             yield from _cut(map(_check, batches), batch_rows)
+
+    def load(self) -> pyarrow.Table:
+        """All rows."""
+        return pyarrow.Table.from_batches(self.read(self.names, _LOADED_ROWS), self.schema)
 
     def estimate_bytes(self) -> int:
         return 0  # the scanner does not report it
@@ -291,8 +359,13 @@ class ChangedReader:
         change: Callable[[pyarrow.Table], pyarrow.Table],
         needs: Sequence[str] = (),
     ) -> None:
-        self._reader, self._change, self._needs = reader, change, needs
-        self.names, self.estimate_bytes = reader.names, reader.estimate_bytes
+        self._reader = reader
+        self._change = change
+        self._needs = needs
+        self.names = reader.names
+
+    def estimate_bytes(self) -> int:
+        return self._reader.estimate_bytes()
 
     @cached_property
     def schema(self) -> pyarrow.Schema:
@@ -317,6 +390,20 @@ def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[py
     for batch in batches:
         for start in range(0, len(batch), batch_rows):
             yield batch.slice(start, batch_rows)
+
+
+def _read_schema(file: ParquetFile, name: str) -> pyarrow.Schema:
+    """Names and types of the columns of a Parquet file."""
+    schema = file.schema_arrow.remove_metadata()
+    check_names(schema.names, name)
+    return schema
+
+
+def _check_same_columns(files: Sequence[Lines]) -> None:
+    """Raise unless all text files have the columns of the first, in whatever order."""
+    first = files[0]
+    for other in files[1:]:
+        check_same_names(first.names, other.names, first.source, other.source)
 
 
 def _select(schema: pyarrow.Schema, columns: Sequence[str]) -> pyarrow.Schema:

@@ -25,9 +25,10 @@ from dask.delayed import Delayed
 
 from icscm._types import Array
 from icscm.exceptions import IcscmError
-from icscm.io import formats
-from icscm.io.formats import Source, TextFormat
+from icscm.io import locating
+from icscm.io.formats import TextFormat
 from icscm.io.lines import Lines
+from icscm.io.locating import Source
 from icscm.io.roles import Roles, find_labelling, tally_roles
 from icscm.io.streams import TextFiles
 from icscm.sources.dask.client import compute, map_tasks
@@ -63,8 +64,8 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
 def _find_texts(path: str) -> list[Source]:
     """Text files; remote ones, and patterns of names, as fsspec finds them."""
     if Path(path).exists():
-        return [source for source in formats.find_sources(Path(path)) if source.kind == "text"]
-    if formats.find_ending(path) not in formats.TEXT_ENDINGS:
+        return [source for source in locating.find_sources(Path(path)) if source.kind == "text"]
+    if locating.find_ending(path) not in locating.TEXT_ENDINGS:
         return []
     from fsspec import open_files  # type: ignore[import-untyped]
 
@@ -75,7 +76,7 @@ def _find_texts(path: str) -> list[Source]:
 def cut_lines(lines: Lines) -> list[Lines]:
     """Pieces of about so many bytes; a single one where the file must stay whole."""
     source, size = lines.source, _PARTITION_BYTES
-    is_packed = source.path.suffix.lower() in formats.PACKED_ENDINGS
+    is_packed = source.path.suffix.lower() in locating.PACKED_ENDINGS
     is_wide = "\n".encode(lines.form.encoding) != b"\n"
     if source.member or source.remote or is_packed or is_wide or source.path.stat().st_size <= size:
         return [lines]
