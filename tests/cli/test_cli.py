@@ -677,7 +677,7 @@ def test_a_schema_of_the_table(clinics):
 @pytest.mark.parametrize("words", [("--type", "disjunction"), ("--jobs", "1"), ("--keep", "id")])
 def test_names_of_options_of_version_02_are_gone(clinics, words):
     """They were kept for two versions with a warning."""
-    assert f"No such option: {words[0]}" in run(*FIT, *words, status=2).stderr
+    assert f"No such option '{words[0]}'" in run(*FIT, *words, status=2).stderr
 
 
 def test_the_papers_learner_has_two_names(clinics):
