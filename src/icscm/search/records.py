@@ -131,20 +131,28 @@ class RejectedColumn:
     highest: tuple[Any, float] | None = None
 
     def describe(self) -> dict[str, Any]:
-        """The fields as a row of a table.
+        """Return the fields as a row of a table.
 
         Returns
         -------
         dict
             Plain values by name.
         """
-        row: dict[str, Any] = {"feature": self.rule.feature, "rule": str(self.rule)}
-        names = "reason", "round", "replication", "heterogeneity_share", "p_value"
-        row |= {name: getattr(self, name) for name in names}
-        for name in ("lowest", "highest"):
-            environment, effect = getattr(self, name) or (None, None)
-            row |= {f"{name}_environment": environment, f"{name}_effect": effect}
-        return row
+        lowest_environment, lowest_effect = self.lowest or (None, None)
+        highest_environment, highest_effect = self.highest or (None, None)
+        return {
+            "feature": self.rule.feature,
+            "rule": str(self.rule),
+            "reason": self.reason,
+            "round": self.round,
+            "replication": self.replication,
+            "heterogeneity_share": self.heterogeneity_share,
+            "p_value": self.p_value,
+            "lowest_environment": lowest_environment,
+            "lowest_effect": lowest_effect,
+            "highest_environment": highest_environment,
+            "highest_effect": highest_effect,
+        }
 
 
 @dataclass(frozen=True)

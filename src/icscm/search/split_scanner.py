@@ -20,8 +20,8 @@ from icscm.search.grow import RejectedSplit, SplitCandidate, SplitScan, TreeSett
 from icscm.search.nodes import Node
 from icscm.stats.splits import Rates, find_quantiles, measure_rates
 
-# Why columns may not be used, by what must be homogeneous.
-REASONS: Final = {"effect": ("unreplicated", "heterogeneous"), "rate": ("banned", "idle")}
+# Why splits on a column are rejected, by what must be homogeneous.
+SPLIT_REASONS: Final = {"effect": ("unreplicated", "heterogeneous"), "rate": ("banned", "idle")}
 # Splits of a node that are kept: the best of so many columns.
 _MAX_KEPT: Final = 2**10
 
@@ -303,7 +303,7 @@ class SplitScanner:
     def _count_by_reason(self, splits: ColumnSplits, rejected: IntArray) -> dict[str, int]:
         """Count the informative splits of some rejected columns, by reason."""
         settings = self._finder.settings
-        reasons = REASONS["rate" if settings.needs_rates else "effect"]
+        reasons = SPLIT_REASONS["rate" if settings.needs_rates else "effect"]
         n_rejected = dict.fromkeys(reasons, 0)
         for number in rejected.tolist():
             reason = self._reasons[int(splits.columns[number])]
