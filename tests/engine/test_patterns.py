@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from icscm.engine.pieces import count_patterns, merge_patterns
+from icscm.engine.patterns import count_patterns, merge_patterns
 
 
 @pytest.mark.parametrize("n_rules", [1, 5, 16, 17, 64, 65, 140])

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from icscm.datasets import make_conjunction
-from icscm.engine.pieces import make_level_counts
+from icscm.engine.levels import make_level_counts
 from icscm.estimators.icp import InvariantCausalPrediction
 from icscm.exceptions import IcscmError, IcscmWarning, NothingAcceptedWarning
 from icscm.search import sets, table_sets

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from icscm import ICSCMClassifier, SCMClassifier, _constants
-from icscm.engine.pieces import count_patterns
+from icscm.engine.patterns import count_patterns
 from icscm.engine.reasons import REASONS
 from icscm.model.splits import freeze_counts
 from icscm.search.patterns import Patterns

@@ -5,7 +5,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from icscm.engine.pieces import LevelCounts
+from icscm.engine.levels import LevelCounts
 from icscm.exceptions import IcscmError
 from icscm.search import sets, table_sets
 from icscm.search.sets import find_shared, list_subsets

@@ -317,7 +317,7 @@ def test_counts_that_contradict_earlier_ones_are_an_error(learner):
         for e in HOSPITALS
     ]
     sites[1] = Lying(sites[1], "count_cube", lambda counts: counts[:, ::-1])
-    with pytest.raises(IcscmError, match="one of its sites, counts other samples"):
+    with pytest.raises(IcscmError, match="one of its sites, counts other rows"):
         learner.fit_counts(open_sites(sites, agreement))
 
 

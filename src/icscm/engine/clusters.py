@@ -20,7 +20,8 @@ from icscm.engine import _kernels
 from icscm.engine.counts import BinnedRule
 from icscm.engine.counts import ClusterPatterns as ClusterPatterns
 from icscm.engine.counts import Clusters as Clusters
-from icscm.engine.pieces import Piece, number_patterns
+from icscm.engine.patterns import find_patterns
+from icscm.engine.pieces import Piece
 from icscm.engine.stores import Rows
 from icscm.stats.design_effects import ClusterSums
 
@@ -31,29 +32,37 @@ EVERY_ROW = BinnedRule(-1, np.zeros(1, dtype=np.bool_))
 def number_clusters(
     groups: Array, environments: Array, n_environments: int, position: Array, unit: float = 1.0
 ) -> Clusters:
-    """Clusters from the number of the group and of the environment of each row, in any order.
+    """Number the clusters, given the number of the group and of the environment of each row.
 
-    `position` says where each row is among the sorted ones.
+    Rows are in any order; `position` says where each of them is among the sorted ones.
     """
     n_groups = int(groups.max(initial=0)) + 1
     pairs = environments.astype(np.int64) * n_groups + groups
-    found, codes = np.unique(pairs, return_inverse=True)
-    ordered = np.empty(len(codes), dtype=np.int32)
-    ordered[position] = codes
-    starts = np.searchsorted(found, np.arange(n_environments + 1) * n_groups)
-    return Clusters(ordered, starts, found % n_groups, unit)
+    pairs_of_clusters, codes = np.unique(pairs, return_inverse=True)
+
+    sorted_codes = np.empty(len(codes), dtype=np.int32)
+    sorted_codes[position] = codes
+    first_pairs = np.arange(n_environments + 1) * n_groups
+    return Clusters(
+        codes=sorted_codes,
+        starts=np.searchsorted(pairs_of_clusters, first_pairs),
+        groups=pairs_of_clusters % n_groups,
+        unit=unit,
+    )
 
 
-def count_clusters(
+def count_moments(
     piece: Piece, rows: Rows, clusters: Clusters, rules: Sequence[BinnedRule]
 ) -> CountArray:
-    """Moments (rule, environment, 4) of what each rule covers of some rows."""
-    codes, n_negative = rows.take(clusters.codes), int(rows.bounds[piece.n_environments])
+    """Count the moments (rule, environment, 4) of what each rule covers of some rows."""
+    codes = rows.take(clusters.codes)
+    n_negative = int(rows.bounds[piece.n_environments])
     moments = np.zeros((len(rules), piece.n_environments, 4), dtype=COUNT_DTYPE)
+    # n and p of each cluster, for the kernel to work with
     n, p = np.empty((2, int(clusters.starts[-1])), dtype=COUNT_DTYPE)
-    for rule, own in zip(rules, moments, strict=True):
-        covered = piece.find_covered(rows, rule)
-        _kernels.add_moments(covered, codes, n_negative, clusters.starts, n, p, own)
+    for rule, moments_of_rule in zip(rules, moments, strict=True):
+        is_covered = piece.find_covered(rows, rule)
+        _kernels.add_moments(is_covered, codes, n_negative, clusters.starts, n, p, moments_of_rule)
     return moments
 
 
@@ -79,11 +88,21 @@ def square_sums(values: FloatArray, codes: Array, starts: IntArray) -> ClusterSu
 def count_cluster_patterns(
     piece: Piece, clusters: Clusters, rules: Sequence[BinnedRule]
 ) -> ClusterPatterns:
-    """All rows by cluster and the truth of each rule; patterns are those of `count_patterns`."""
-    rows, n_clusters = piece.rows, int(clusters.starts[-1])
-    _, patterns = number_patterns([~piece.find_covered(rows, rule) for rule in rules], len(rows))
-    own = patterns * n_clusters + rows.take(clusters.codes)
-    keys, at = np.unique(own, return_inverse=True)
-    halves = np.split(at, [int(rows.bounds[piece.n_environments])])
-    counts = np.stack([np.bincount(half, minlength=len(keys)) for half in halves], axis=1)
-    return ClusterPatterns(keys // n_clusters, keys % n_clusters, counts, clusters.starts)
+    """Count all rows by cluster and pattern; patterns are numbered as in `count_patterns`."""
+    rows = piece.rows
+    n_clusters = int(clusters.starts[-1])
+    truths = [~piece.find_covered(rows, rule) for rule in rules]
+    patterns = find_patterns(truths, len(rows))
+
+    pairs_of_rows = patterns.numbers * n_clusters + rows.take(clusters.codes)
+    pairs, numbers = np.unique(pairs_of_rows, return_inverse=True)
+    # negatives come first in the order of the rows
+    n_negative = int(rows.bounds[piece.n_environments])
+    negatives = np.bincount(numbers[:n_negative], minlength=len(pairs))
+    positives = np.bincount(numbers[n_negative:], minlength=len(pairs))
+    return ClusterPatterns(
+        patterns=pairs // n_clusters,
+        clusters=pairs % n_clusters,
+        counts=np.column_stack((negatives, positives)),
+        starts=clusters.starts,
+    )

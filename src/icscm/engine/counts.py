@@ -1,6 +1,8 @@
 """What the search sees of the data: counts, and nothing else.
 
-The axes are always (feature, bin, label, environment).
+This module is the contract between searches and sources. A *source* (`RowSource`) has rows, in
+columns that were cut into *bins*, and counts them; it may be an array or a hundred hospitals. The
+axes of counts are always (column, bin, outcome, environment).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +20,7 @@ from icscm.stats.design_effects import ClusterSums
 
 
 class Layout(NamedTuple):
-    """How the bins of a feature are to be read.
+    """How the bins of a column are to be read.
 
     layout                     bins                                  rules
     Layout()                   values up to t0 | up to t1 | above    x > t0, x <= t0, ...
@@ -37,9 +39,9 @@ ORDERED = Layout()
 
 @dataclass(frozen=True)
 class CountCube:
-    """Samples still in play for a block of features, by (feature, bin, label, environment).
+    """Counts of some rows for a block of columns, by (column, bin, outcome, environment).
 
-    All features of a block have the same layout. Those with fewer bins than the block's widest
+    All columns of a block have the same layout. Those with fewer bins than the block's widest
     have zeros in their last bins. Of identical columns that are stored once, only the first is in a
     cube; `BinnedColumns.list_copies` has the others.
     """
@@ -48,11 +50,13 @@ class CountCube:
     counts: CountArray
     layout: Layout = ORDERED
 
-    def check(self, samples: CountArray) -> None:
-        """Raise unless it has the samples, by (label, environment), that earlier counts leave."""
-        if len(self.counts) and (self.counts[0].sum(axis=0) != samples).any():
-            why = "the source, or one of its sites, counts other samples than its earlier counts"
-            raise IcscmError(f"{why} leave; see what it runs")
+    def check(self, rows: CountArray) -> None:
+        """Raise unless it has the rows, by (outcome, environment), that earlier counts leave."""
+        if len(self.counts) and (self.counts[0].sum(axis=0) != rows).any():
+            raise IcscmError(
+                "the source, or one of its sites, counts other rows than its earlier counts leave; "
+                "see what it runs"
+            )
 
 
 # The `cut` of the rules `x is missing` and, negated, `x is present`.
@@ -62,10 +66,10 @@ MISSINGNESS = -1
 class Cut(NamedTuple):
     """A candidate rule by its place in the cube.
 
-    `cut` numbers the thresholds or the levels of the feature: `x > t`, negated `x <= t`, or
+    `cut` numbers the thresholds or the levels of the column: `x > t`, negated `x <= t`, or
     `x == v`, negated `x != v`. `missing` is the rule's truth for a missing value.
 
-    Cuts compare in the order that breaks ties: feature, threshold, `>` before `<=`, missing
+    Cuts compare in the order that breaks ties: column, threshold, `>` before `<=`, missing
     values false before true.
     """
 
@@ -77,7 +81,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class BinnedRule:
-    """A rule as the sources understand it: which bins of one feature satisfy it."""
+    """A rule as the sources understand it: which bins of one column satisfy it."""
 
     feature: int
     satisfied: BoolArray
@@ -85,10 +89,10 @@ class BinnedRule:
 
 @dataclass(frozen=True)
 class PatternTable:
-    """All samples by the truth of several rules, label and environment.
+    """All rows by the truth of several rules, outcome and environment.
 
-    `patterns` is (pattern, rule), one row for each combination that occurs, in ascending
-    order; `counts` is (pattern, label, environment).
+    `patterns` is (pattern, rule), one line for each combination that occurs, in ascending
+    order; `counts` is (pattern, outcome, environment).
     """
 
     patterns: BoolArray
@@ -298,18 +302,31 @@ class ClusterPatterns:
     starts: IntArray
 
     def count_moments(self, parts: IntArray, n_parts: int) -> CountArray:
-        """Moments (part, environment, 4), given the part of each pattern; -1 for none."""
-        n_clusters, shape = int(self.starts[-1]), (n_parts, len(self.starts) - 1)
-        part = parts[self.patterns]
-        inside = part >= 0
-        pairs = part[inside] * n_clusters + self.clusters[inside]
-        keys, at = np.unique(pairs, return_inverse=True)
-        negatives, p = (np.bincount(at, each, len(keys)) for each in self.counts[inside].T)
-        n, environment = negatives + p, np.searchsorted(self.starts, keys % n_clusters, "right") - 1
-        cells = np.ravel_multi_index((keys // n_clusters, environment), shape)
-        products = n > 0, n * n, n * p, p * p
-        sums = [np.bincount(cells, each, n_parts * shape[1]) for each in products]
-        return np.stack(sums, axis=1).astype(COUNT_DTYPE).reshape(*shape, 4)
+        """Count the moments (part, environment, 4), given the part of each pattern; -1 for none.
+
+        Of the n rows of a cluster in a part, p are positive. The moments are the number of clusters
+        with rows, and the sums over them of n n, n p and p p.
+        """
+        n_clusters = int(self.starts[-1])
+        n_environments = len(self.starts) - 1
+        part_of_pair = parts[self.patterns]
+        is_inside = part_of_pair >= 0
+
+        # A part may have several patterns: add up what it has of each cluster.
+        keys_of_pairs = part_of_pair[is_inside] * n_clusters + self.clusters[is_inside]
+        keys, numbers = np.unique(keys_of_pairs, return_inverse=True)
+        negatives, positives = self.counts[is_inside].T
+        p = np.bincount(numbers, positives, len(keys))
+        n = np.bincount(numbers, negatives, len(keys)) + p
+
+        environments = np.searchsorted(self.starts, keys % n_clusters, side="right") - 1
+        cells = keys // n_clusters * n_environments + environments
+        n_cells = n_parts * n_environments
+        moments = [
+            np.bincount(cells, products, n_cells) for products in (n > 0, n * n, n * p, p * p)
+        ]
+        by_cell = np.stack(moments, axis=1).astype(COUNT_DTYPE)
+        return by_cell.reshape(n_parts, n_environments, 4)
 
 
 class ClusterCounter(Protocol):

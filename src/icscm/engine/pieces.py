@@ -18,10 +18,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from icscm._constants import BLOCK_CELLS, COUNT_DTYPE, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
+from icscm._constants import BLOCK_CELLS, MAX_NARROW_BINS, WORD_BITS, WORD_DTYPE
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine import _kernels
-from icscm.engine.binning import choose_edges
 from icscm.engine.counts import (
     BinnedColumns,
     BinnedRule,
@@ -31,6 +30,7 @@ from icscm.engine.counts import (
     RulePath,
 )
 from icscm.engine.counts import BinnedSplit as BinnedSplit
+from icscm.engine.patterns import add_patterns, count_patterns
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store, sort_rows
 from icscm.engine.threads import split_evenly
 from icscm.model import splits as tree_splits
@@ -215,16 +215,6 @@ def make_piece(
     return Piece(stores, rows, n_environments)
 
 
-def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
-    """One table of the rows of several."""
-    filled = [table for table in tables if len(table.patterns)]
-    if len(filled) < 2:
-        return filled[0] if filled else tables[0]
-    patterns = np.concatenate([table.patterns for table in filled])
-    counts = np.concatenate([table.counts for table in filled])
-    return merge_patterns(PatternTable(patterns, counts), range(patterns.shape[1]))
-
-
 # What identifies a rule on bins: the column, and the bins that satisfy it.
 RuleKey = tuple[int, bytes]
 SomeRows = TypeVar("SomeRows")
@@ -306,111 +296,3 @@ def find_leaves(
         return ~is_covered[key][rows]
 
     return tree_splits.find_leaves(splits, n_rows, find_true=find_true)
-
-
-# Group numbers are made small again before they pass this, so that counting stays cheap.
-_MAX_GROUPS = 2**16
-
-
-def count_patterns(truths: Sequence[BoolArray], cells: Array, n_environments: int) -> PatternTable:
-    """Samples by pattern, label and environment, from each rule's truth for each sample.
-
-    `cells` is label * n_environments + environment. Only patterns that occur get a row, so
-    a hundred rules need no more rows than there are samples.
-    """
-    patterns, group = number_patterns(truths, len(cells))
-    n_cells = 2 * n_environments
-    counts = np.bincount(group * n_cells + cells, minlength=len(patterns) * n_cells)
-    shape = (len(patterns), 2, n_environments)
-    return PatternTable(patterns, counts.astype(COUNT_DTYPE).reshape(shape))
-
-
-def number_patterns(truths: Sequence[BoolArray], n_rows: int) -> tuple[BoolArray, IntArray]:
-    """The patterns that occur, ascending, and the number of each sample's."""
-    group = np.zeros(n_rows, dtype=np.int64)
-    patterns, n_new = np.zeros((1, 0), dtype=np.bool_), 0
-    for truth in truths:
-        group <<= 1
-        group |= truth
-        n_new += 1
-        if len(patterns) << n_new > _MAX_GROUPS:
-            patterns, group = _add_rules(patterns, n_new, group)
-            n_new = 0
-    return _add_rules(patterns, n_new, group)
-
-
-def _add_rules(patterns: BoolArray, n_rules: int, group: IntArray) -> tuple[BoolArray, IntArray]:
-    """The patterns that occur with some more rules, and the groups numbered from 0."""
-    more = np.arange(2**n_rules)[:, np.newaxis] >> np.arange(n_rules)[::-1] & 1 == 1
-    each = np.repeat(patterns, len(more), axis=0)
-    patterns = np.column_stack((each, np.tile(more, (len(patterns), 1))))
-    used = np.bincount(group, minlength=len(patterns)) > 0
-    return patterns[used], (np.cumsum(used) - 1)[group]
-
-
-def merge_patterns(table: PatternTable, rules: Sequence[int]) -> PatternTable:
-    """The table over some of the rules."""
-    patterns, group = number_patterns([*table.patterns.T[list(rules)]], len(table.patterns))
-    counts = np.zeros((len(patterns), *table.counts.shape[1:]), dtype=COUNT_DTYPE)
-    np.add.at(counts, group, table.counts)
-    return PatternTable(patterns, counts)
-
-
-@dataclass(eq=False)
-class LevelCounts:
-    """Counts the tables of sets of features; sets that begin alike share the work for that.
-
-    `cells` numbers the label and environment of each row, label first; `codes[j]` holds its
-    level of feature j, one of `n_levels[j]`.
-    """
-
-    codes: Sequence[Array]
-    n_levels: IntArray
-    cells: Array
-    n_environments: int
-
-    def __post_init__(self) -> None:
-        self._features: list[int] = []
-        # keys[i] numbers each row's label, environment and levels of the first i features
-        self._keys = [self.cells]
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.codes)
-
-    def count(self, features: Sequence[int]) -> CountArray:
-        """The table (label and environment, level of the first feature, of the second, ...)."""
-        n_shared = count_shared(self._features, features)
-        del self._features[n_shared:], self._keys[n_shared + 1 :]
-        for feature in features[n_shared:]:
-            n_levels = np.int32(self.n_levels[feature])
-            self._keys.append(self._keys[-1] * n_levels + self.codes[feature])
-            self._features.append(feature)
-        shape = 2 * self.n_environments, *(int(self.n_levels[j]) for j in features)
-        counts = np.bincount(self._keys[-1], minlength=math.prod(shape))
-        return counts.astype(COUNT_DTYPE, copy=False).reshape(shape)
-
-
-def make_level_counts(
-    table: Array, labels: IntArray, environments: IntArray, n_environments: int, max_levels: int
-) -> LevelCounts:
-    """Replace values by levels: one for each value if these are few, else cut at quantiles."""
-    cut, *_ = choose_edges(np.sort(table.T), max_levels - 1)
-    codes = [
-        np.searchsorted(edges, column).astype(np.min_scalar_type(len(edges)))
-        for edges, column in zip(cut, table.T, strict=True)
-    ]
-    n_levels = [len(edges) + 1 for edges in cut]
-    cells = (labels * n_environments + environments).astype(np.int32)
-    return LevelCounts(codes, np.array(n_levels, dtype=np.int64), cells, n_environments)
-
-
-def count_shared(first: Sequence[int], second: Sequence[int]) -> int:
-    """Length of the beginning that both have in common.
-
-    >>> count_shared((0, 1, 2), (0, 1, 5, 7))
-    2
-    """
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from icscm import exceptions
 from icscm._changes import data_by_name
 from icscm._types import Array
-from icscm.engine.pieces import make_level_counts
+from icscm.engine.levels import make_level_counts
 from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing

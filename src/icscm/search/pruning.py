@@ -19,7 +19,7 @@ import numpy as np
 from icscm._constants import P_VALUE_DECIMALS
 from icscm._types import BoolArray, IntArray
 from icscm.engine.counts import PatternTable
-from icscm.engine.pieces import merge_patterns
+from icscm.engine.patterns import merge_patterns
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.greedy import Conjunction

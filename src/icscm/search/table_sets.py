@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from icscm._types import CountArray
-from icscm.engine.pieces import LevelCounts, count_shared
+from icscm.engine.levels import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
 from icscm.search.sets import MAX_COUNTED, CandidateSet, count_sets
 from icscm.stats.independence import (

@@ -26,7 +26,8 @@ from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.binning import Binning, make_binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import BinnedRule, CountCube, PatternTable, RulePath
-from icscm.engine.pieces import Block, add_patterns, make_cubes, make_piece, plan_blocks
+from icscm.engine.patterns import add_patterns
+from icscm.engine.pieces import Block, make_cubes, make_piece, plan_blocks
 from icscm.exceptions import IcscmError, reject_unknown
 from icscm.formatting import shorten_list
 from icscm.sources.countable import Countable

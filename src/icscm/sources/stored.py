@@ -25,7 +25,8 @@ from icscm.engine.counts import (
     ShortlistQuery,
     SourceInfo,
 )
-from icscm.engine.pieces import Piece, RowsOfPaths, find_leaves, number_patterns
+from icscm.engine.patterns import find_patterns
+from icscm.engine.pieces import Piece, RowsOfPaths, find_leaves
 from icscm.engine.stores import Rows, Store
 from icscm.stats.design_effects import ClusterSums
 
@@ -232,8 +233,8 @@ class StoredRows:
         """Sum outcome - p, and p (1 - p), by (column, bin, 2, environment)."""
         cells = self.list_cells()
         truths = [self.find_true(rule) for rule in rules]
-        _, patterns = number_patterns(truths, len(self._all_rows))
-        p_of_row = p[patterns, cells.environments]
+        patterns = find_patterns(truths, len(self._all_rows))
+        p_of_row = p[patterns.numbers, cells.environments]
 
         gradients = cells.outcomes - p_of_row
         hessians = p_of_row * (1.0 - p_of_row)
@@ -251,7 +252,7 @@ class StoredClusters:
     def count_moments(self, path: RulePath, rules: Sequence[BinnedRule]) -> CountArray:
         """Count the moments (rule, environment, 4) of what each rule covers of a path's rows."""
         rows = self._source.find_rows(path)
-        return cluster_sums.count_clusters(self._source.piece, rows, self._clusters, rules)
+        return cluster_sums.count_moments(self._source.piece, rows, self._clusters, rules)
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
         """Count all rows by cluster and the truth of each rule."""

@@ -34,7 +34,8 @@ from icscm.engine.counts import (
     RulePath,
     SourceInfo,
 )
-from icscm.engine.pieces import Block, Piece, RowsOfPaths, add_patterns, make_cubes
+from icscm.engine.patterns import add_patterns
+from icscm.engine.pieces import Block, Piece, RowsOfPaths, make_cubes
 from icscm.engine.stores import Rows
 from icscm.exceptions import IcscmError
 

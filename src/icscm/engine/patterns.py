@@ -1,0 +1,99 @@
+"""Patterns: rows by the truth of several rules.
+
+    row    rule 1   rule 2          pattern          rows
+    0      true     false           false  false     0
+    1      true     true      -->   true   false     2
+    2      true     false           true   true      1
+
+The patterns that occur are numbered in ascending order, false before true. A hundred rules have no
+more patterns than there are rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from icscm._constants import COUNT_DTYPE
+from icscm._types import Array, BoolArray, IntArray
+from icscm.engine.counts import PatternTable
+
+# Patterns that could occur are numbered anew before they pass this, so that counting stays cheap.
+_MAX_POSSIBLE_PATTERNS = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class RowPatterns:
+    """The patterns (pattern, rule) that occur among some rows, and the number of each row's."""
+
+    patterns: BoolArray
+    numbers: IntArray
+
+
+def find_patterns(truths: Sequence[BoolArray], n_rows: int) -> RowPatterns:
+    """Find the patterns of some rows, given for each rule of which rows it is true.
+
+    The truths of a row are the digits of a binary number. It would soon be too long, so after a few
+    rules the numbers that occur are replaced by 0, 1, 2, ..., in the same order.
+    """
+    numbers = np.zeros(n_rows, dtype=np.int64)
+    found = RowPatterns(patterns=np.zeros((1, 0), dtype=np.bool_), numbers=numbers)
+    n_new_rules = 0
+    for is_true in truths:
+        numbers <<= 1
+        numbers |= is_true
+        n_new_rules += 1
+        if len(found.patterns) << n_new_rules > _MAX_POSSIBLE_PATTERNS:
+            found = _renumber(found.patterns, n_new_rules, numbers)
+            numbers = found.numbers
+            n_new_rules = 0
+    return _renumber(found.patterns, n_new_rules, numbers)
+
+
+def _renumber(patterns: BoolArray, n_new_rules: int, numbers: IntArray) -> RowPatterns:
+    """Number the patterns that occur, once some more rules are the last digits of the numbers."""
+    n_endings = 2**n_new_rules
+    shifts = np.arange(n_new_rules)[::-1]
+    endings = np.arange(n_endings)[:, np.newaxis] >> shifts & 1 == 1
+    possible = np.column_stack(
+        (np.repeat(patterns, n_endings, axis=0), np.tile(endings, (len(patterns), 1)))
+    )
+    occurs = np.bincount(numbers, minlength=len(possible)) > 0
+    new_numbers = np.cumsum(occurs) - 1
+    return RowPatterns(patterns=possible[occurs], numbers=new_numbers[numbers])
+
+
+def count_patterns(truths: Sequence[BoolArray], cells: Array, n_environments: int) -> PatternTable:
+    """Count rows by pattern, outcome and environment.
+
+    `cells` is outcome * n_environments + environment of each row.
+    """
+    found = find_patterns(truths, len(cells))
+    n_cells = 2 * n_environments
+    n_patterns = len(found.patterns)
+    counts = np.bincount(found.numbers * n_cells + cells, minlength=n_patterns * n_cells)
+    by_cell = counts.astype(COUNT_DTYPE).reshape(n_patterns, 2, n_environments)
+    return PatternTable(found.patterns, by_cell)
+
+
+def merge_patterns(table: PatternTable, rules: Sequence[int]) -> PatternTable:
+    """Make the table over some of the rules."""
+    truths = [table.patterns[:, rule] for rule in rules]
+    found = find_patterns(truths, len(table.patterns))
+    counts = np.zeros((len(found.patterns), *table.counts.shape[1:]), dtype=COUNT_DTYPE)
+    np.add.at(counts, found.numbers, table.counts)
+    return PatternTable(found.patterns, counts)
+
+
+def add_patterns(tables: Sequence[PatternTable]) -> PatternTable:
+    """Make one table of the rows of several."""
+    with_rows = [table for table in tables if len(table.patterns)]
+    if not with_rows:
+        return tables[0]
+    if len(with_rows) == 1:
+        return with_rows[0]
+    stacked = PatternTable(
+        patterns=np.concatenate([table.patterns for table in with_rows]),
+        counts=np.concatenate([table.counts for table in with_rows]),
+    )
+    return merge_patterns(stacked, range(stacked.patterns.shape[1]))
