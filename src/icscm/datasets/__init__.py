@@ -1,10 +1,13 @@
-"""Data sets: simulated with known parents, and real from their publishers' files.
+"""Data sets: simulated with known causes, and real ones from their publishers' files.
 
-May import only the lowest layers: parameters, writing, formatting, exceptions, constants.
+`network` simulates the paper's Bayesian network and `hospitals` admissions at hospitals; `real`
+loads tables with several environments each. Loaders that only the paper's study needs are not here.
 """
 
 from typing import Any
 
+from icscm.datasets.hospitals import Hospitals, make_hospitals
+from icscm.datasets.network import Simulation, make_conjunction
 from icscm.datasets.real import (
     DatasetInfo,
     RealData,
@@ -15,7 +18,6 @@ from icscm.datasets.real import (
     load_income_by_state,
     load_sachs,
 )
-from icscm.datasets.simulated import Hospitals, Simulation, make_conjunction, make_hospitals
 
 __all__ = [
     "DatasetInfo",
