@@ -118,9 +118,7 @@ def make_conjunction(
 
     rates = _compute_parent_rates(n_parents, n_environments)
     parents = rng.random((n_parents, n_rows)) < rates[:, environments]
-    clean_label: Bits = parents.all(axis=0)
-    if model_type == "tree":
-        clean_label = _evaluate_tree(parents)
+    clean_label = _evaluate_tree(parents) if model_type == "tree" else _evaluate_all(parents)
     label = _add_noise(clean_label, label_noise, rng, flips=noise == "flip")
     if model_type == "disjunction":
         parents = ~parents
@@ -160,6 +158,11 @@ def _add_noise(
     is_noisy = rng.random(len(label)) < probability
     noisy_label = ~label if flips else rng.random(len(label)) < 0.5
     return np.where(is_noisy, noisy_label, label)
+
+
+def _evaluate_all(parents: Bits) -> Bits:
+    """Return the label without noise where it is the conjunction of the parents."""
+    return np.logical_and.reduce(parents, axis=0)  # type: ignore[no-any-return]
 
 
 def _evaluate_tree(parents: Bits) -> Bits:
