@@ -179,7 +179,7 @@ def test_groups_of_single_rows_change_no_verdict():
 def test_a_group_is_drawn_whole():
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(50), 6))
     rng = np.random.default_rng(1)
-    drawn = draw_rows(groups, rng, draws_environments=False)
+    drawn = draw_rows(groups, rng)
     assert {*np.unique(groups[drawn], return_counts=True)[1]} == {6}
     assert drawn.sum() == 6 * round(0.632 * 50)
 

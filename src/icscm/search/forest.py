@@ -7,7 +7,7 @@ evidence that effects differ.
     all rows   --screen-->   the columns that trees may use
     0.632 of the rows, 0.6 of these columns   --grow-->   tree 1
     ...                                                   tree 2, ...
-    the other rows of each tree   ----->   scores out of bag, or out of environment
+    the other rows of each tree   ----->   scores out of bag
 """
 
 from dataclasses import dataclass
@@ -45,8 +45,6 @@ class ForestSettings:
         The number of trees.
     max_features : float
         The share of the columns that a tree may use.
-    resample : {"rows", "environments"}
-        What is drawn for each tree.
     seed : int
         Of all draws.
     n_threads : int
@@ -56,7 +54,6 @@ class ForestSettings:
     tree: TreeSettings
     n_trees: int = 100
     max_features: float = 0.6
-    resample: str = "rows"
     seed: int = 0
     n_threads: int = 1
 
@@ -154,18 +151,13 @@ class ForestGrower:
         self._columns = columns
         self._settings = settings
 
-        # What is drawn together: an environment, or rows that belong to a group.
-        if settings.resample == "environments":
-            codes: IntArray | None = rows.list_cells().environments
-        else:
-            codes = rows.list_groups()
-        self._units = rows.number_units(codes)
+        # Rows of a group are drawn together.
+        self._units = rows.number_units(rows.list_groups())
 
     def grow_tree(self, rng: np.random.Generator) -> GrownTree:
         """Grow a tree on some of the rows and columns."""
         settings = self._settings
-        draws_environments = settings.resample == "environments"
-        is_drawn = draw_rows(self._units, rng, draws_environments=draws_environments)
+        is_drawn = draw_rows(self._units, rng)
         columns = self._draw_columns(rng)
 
         finder = SplitFinder(self._source.columns, settings.tree)
@@ -187,15 +179,10 @@ class ForestGrower:
         return drawn
 
 
-def draw_rows(units: IntArray, rng: np.random.Generator, *, draws_environments: bool) -> BoolArray:
-    """Draw the rows that a tree is grown on: those of some units, which stay together.
-
-    Of environments at least two are drawn, which a tree compares, and not all.
-    """
+def draw_rows(units: IntArray, rng: np.random.Generator) -> BoolArray:
+    """Draw the rows that a tree is grown on: those of some units, which stay together."""
     n_units = int(units.max()) + 1
     n_drawn = max(1, round(DRAWN_SHARE * n_units))
-    if draws_environments:
-        n_drawn = min(max(2, n_drawn), n_units - 1)
     is_drawn = np.zeros(n_units, dtype=np.bool_)
     is_drawn[rng.choice(n_units, n_drawn, replace=False, shuffle=False)] = True
     return is_drawn[units]
