@@ -148,25 +148,6 @@ def test_level_of_the_equivalence_criterion(n_environments):
     assert stats.binomtest(n_accepted, n_runs, alpha, alternative="greater").pvalue > 1e-4
 
 
-def test_level_on_the_odds_ratio():
-    rng = np.random.default_rng(4)
-    n_runs, alpha, margin = 4000, 0.05, 1.5
-    odds = 0.05 / 0.95 * margin
-    tables = simulate(rng, n_runs, [4000, 3000], [0.05, odds / (1 + odds)])
-    criterion = EquivalenceCriterion(alpha, margin, "odds_ratio")
-    n_accepted = int(criterion.find_accepted(tables).sum())
-    assert stats.binomtest(n_accepted, n_runs, alpha, alternative="greater").pvalue > 1e-4
-    same = simulate(rng, n_runs, [4000, 3000], [0.05, 0.05])
-    assert criterion.find_accepted(same).mean() > 0.8
-
-
-def test_rare_labels_need_the_odds_ratio():
-    """Rates of 0.1 % and 2 % are close as differences and far apart as odds."""
-    tables = np.array([[[9990, 9800], [10, 200]]])
-    assert EquivalenceCriterion(0.05, 0.05).find_accepted(tables).tolist() == [True]
-    assert EquivalenceCriterion(0.05, 2.0, "odds_ratio").find_accepted(tables).tolist() == [False]
-
-
 def test_equivalence_gains_power_with_samples_where_p_values_lose_patience():
     """Rates 0.300 and 0.305: the test comes to reject what equivalence comes to accept."""
     rng = np.random.default_rng(3)

@@ -19,7 +19,7 @@ from icscm.drawing.shapes import Role
 from icscm.exceptions import IcscmError
 from icscm.formatting import dump_json
 from icscm.model.saved import make_saved_model
-from icscm.stats.criteria import adjust_holm, find_cutoff
+from icscm.stats.criteria import adjust_holm
 from icscm.validation.leaf_calibration import calibrate_leaves
 from icscm.validation.scores import TITLES, compute_scores
 from support.drawings import find_curves, find_texts, parse
@@ -162,8 +162,13 @@ def test_a_rate_that_moved_is_seen_and_one_that_did_not_is_not():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_holms_corrected_p_values_reject_as_his_procedure_does(seed):
+    """The smallest is compared with alpha / 6, the next with alpha / 5, up to the first kept."""
     p_values = np.random.default_rng(seed).random(6) ** 3
-    rejected = p_values <= find_cutoff(p_values, 0.05, "holm")
+    rejected = np.zeros(6, dtype=bool)
+    for n_left, at in zip(range(6, 0, -1), np.argsort(p_values), strict=True):
+        if p_values[at] > 0.05 / n_left:
+            break
+        rejected[at] = True
     assert ((adjust_holm(p_values) <= 0.05) == rejected).all()
 
 

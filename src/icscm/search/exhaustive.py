@@ -73,8 +73,7 @@ def choose_alpha(n_samples: int) -> float:
 def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn from counts the rules that all accepted sets of the screened rules share.
 
-    Sets of more than `max_rules` rules
-    are not tried.
+    Sets of more than `max_rules` rules are not tried.
     """
     view = ConjunctionView(source, settings)
     screening = _screen(view)

@@ -11,9 +11,6 @@ from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, find_independent
 from icscm.stats.verdicts import deflate, find_shown
 
-# Exact p-values (ratios of whole numbers) equal a bound more often than expected; rounding must not
-# decide then.
-_SLACK = 1.0 + 1e-12
 # Environments tried at each removal: those that stand out most.
 _N_TRIED = 16
 
@@ -52,43 +49,12 @@ class EquivalenceCriterion:
 
     alpha: float
     margin: float
-    margin_on: str = "rate"
 
     def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
-        return find_shown(deflate(tables, effects), self.alpha, self.margin, self.margin_on)
+        return find_shown(deflate(tables, effects), self.alpha, self.margin)
 
 
 # --- many candidates at once ---------------------------------------------------
-
-
-def find_cutoff(p_values: FloatArray, alpha: float, method: str | None) -> float:
-    """The p-value up to which tests are rejected, so that all together keep to alpha.
-
-    `"bonferroni"` and `"holm"` bound the chance of any false rejection, `"bh"` (Benjamini and
-    Hochberg) the expected share of false ones among the rejections. None changes nothing.
-
-    Let p(1) <= ... <= p(n), and s(i) the share of alpha that the method grants the i-th: 1 / n for
-    Bonferroni, 1 / (n - i + 1) for Holm, i / n for Benjamini and Hochberg. Holm rejects the first
-    k, up to the first p(i) > alpha s(i), so p(k + 1) > alpha s(k + 1): alpha s(k + 1) parts the
-    two groups. Benjamini and Hochberg reject up to the last p(i) <= alpha s(i), so alpha s(k)
-    does. For Bonferroni all s(i) are the same.
-    """
-    n = len(p_values)
-    if n == 0:
-        return alpha
-    ranks = np.arange(1, n + 1)
-    shares = {None: np.ones(n), "bonferroni": np.full(n, 1.0 / n)}
-    shares |= {"holm": 1.0 / (n - ranks + 1), "bh": ranks / n}
-    if method not in shares:
-        raise ValueError(f"method must be one of {', '.join(map(repr, shares))}; got {method!r}")
-    bounds = alpha * shares[method] * _SLACK
-    is_below = np.sort(p_values) <= bounds
-    at = 0
-    if method == "holm":  # the first that is not rejected, or the last of all
-        at = n - 1 if is_below.all() else int(np.argmin(is_below))
-    if method == "bh":  # the last that is; with none, no p-value is at or below the first bound
-        at = int(np.flatnonzero(is_below).max(initial=0))
-    return float(bounds[at])
 
 
 def find_least_evidence(n_rules: int) -> float:

@@ -125,7 +125,6 @@ def make_verdicts(
     alpha: float,
     margin: float = limits.DEFAULT_MARGIN,
     *,
-    margin_on: str = "rate",
     trivial_is_invariant: bool = False,
     levels: Sequence[float] | None = None,
     effects: FloatArray | None = None,
@@ -145,10 +144,7 @@ def make_verdicts(
     p_values = compute_corrected(test, tables, effects)
     tables = deflate(tables, effects)
     differences = compute_differences(tables, alpha)
-    if margin_on == "rate":  # the upper bounds are at hand; 1 where there is a gap
-        is_shown = _is_inside(differences.high, margin)
-    else:
-        is_shown = find_shown(tables, alpha, margin, margin_on)
+    is_shown = _is_inside(differences.high, margin)  # an upper bound is 1 where there is a gap
     is_rejected = ~exceeds(p_values, tested_at)
     wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
     conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
@@ -228,19 +224,10 @@ def compute_differences(tables: CountArray, alpha: float) -> "Differences":
     return Differences(largest, low, np.where(_has_gap(tables), 1.0, high))
 
 
-def find_shown(
-    tables: CountArray, alpha: float, margin: float, margin_on: str = "rate"
-) -> BoolArray:
-    """Which leaves are shown invariant: every pair of environments lies inside the margin.
-
-    On `"rate"` the margin is a difference of rates, on `"odds_ratio"` a factor above 1.
-    """
-    z = _find_quantile(alpha)
-    if margin_on == "odds_ratio":
-        bounds, limit = _bound_log_odds_ratios(tables, z), float(np.log(margin))
-    else:
-        bounds, limit = _bound_pairs(tables, z).high, margin
-    return _is_inside(bounds, limit) & ~_has_gap(tables)
+def find_shown(tables: CountArray, alpha: float, margin: float) -> BoolArray:
+    """Find the leaves that are shown invariant: rates of all pairs differ by at most the margin."""
+    bounds = _bound_pairs(tables, _find_quantile(alpha)).high
+    return _is_inside(bounds, margin) & ~_has_gap(tables)
 
 
 def _is_inside(bounds: FloatArray, limit: float) -> BoolArray:
@@ -259,17 +246,6 @@ def _bound_pairs(tables: CountArray, z: float) -> "Differences":
     rates = _divide(tables[:, 1], sizes)
     low, high = compute_wilson(tables[:, 1], sizes, z)
     return bound_pairs(rates, rates - low, high - rates, sizes > 0)
-
-
-def _bound_log_odds_ratios(tables: CountArray, z: float) -> FloatArray:
-    """Upper bound of the largest log odds ratio between two environments.
-
-    Half a sample is added to each cell (Gart's interval), so that pure leaves have finite ones.
-    """
-    smoothed = tables + 0.5
-    log_odds = np.log(smoothed[:, 1] / smoothed[:, 0])
-    errors = z * np.sqrt((1.0 / smoothed).sum(axis=1))
-    return bound_pairs(log_odds, errors, errors, np.ones(log_odds.shape, dtype=bool)).high
 
 
 def compute_minimum_detectable_difference(
