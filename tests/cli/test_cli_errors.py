@@ -102,6 +102,7 @@ ERRORS = [
     ),
     (["export", "model.json", "--to", "json", "--schema", "s"], "--schema is for --to sql"),
     ([*FIT, "--decimal", ";"], "';' is not one of '.', ','"),
+    ([*FIT, "--evidence", "step"], "there is no --evidence any more: every step tests all"),
     ([*FIT, "--max-thresholds", "many"], "'many' is not a whole number of at least 1, or none"),
     ([*FIT, "--max-thresholds", "0"], "'0' is not a whole number of at least 1, or none"),
     ([*FIT, "--test", "t"], "'t' is not one of 'chi2', 'g', 'fisher'"),

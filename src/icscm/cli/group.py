@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from icscm._changes import REMOVED_OPTIONS
 from icscm._version import __version__
 from icscm.cli.errors import discard_output, end_with, make_warning_printer
 from icscm.cli.errors import name_option as name_option
@@ -66,7 +67,18 @@ def _make_flag(name: str, text: str, group: str = "") -> click.Option:
 
 
 class _Command(click.Command):
-    """A command that shows its options in groups if there are many."""
+    """A command that shows its options in groups if there are many, and knows those of 0.3."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; one that is gone is an error that says what replaces it."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-").replace("-", "_")
+            if name not in REMOVED_OPTIONS:
+                raise
+            why = f"there is no {error.option_name} any more: {REMOVED_OPTIONS[name]}"
+            raise IcscmError(why) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, the most used ones first."""

@@ -103,7 +103,8 @@ def _read_header(stream: ByteStream, source: Source, form: TextFormat) -> "Lines
     """Parse the first lines: the header, and some that tell the delimiter."""
     # a byte-order mark is not part of a name
     is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-    text = io.TextIOWrapper(cast("IO[bytes]", stream), "utf-8-sig" if is_utf8 else form.encoding, newline="")
+    encoding = "utf-8-sig" if is_utf8 else form.encoding
+    text = io.TextIOWrapper(cast("IO[bytes]", stream), encoding, newline="")
     try:
         header, n_blank = _find_first_line(text, source)
         first_lines = [header, *(text.readline(_MAX_HEADER) for _ in range(_N_LINES_SEEN))]
