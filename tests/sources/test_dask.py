@@ -415,15 +415,17 @@ def test_each_worker_sends_one_cube_for_each_block(client):
 @contextlib.contextmanager
 def after_the_first_rule(action):
     """Do something in the middle of a fit."""
-    keep, done = DaskSource.keep, []
+    split, done = DaskSource._split, []
 
-    def keep_and_act(self, rule):
-        keep(self, rule)
+    def split_and_act(self, rows, rule):
+        halves = split(self, rows, rule)
         if not done:
             done.append(True)
+            wait(dask.persist(*halves[0], *halves[1]))
             action()
+        return halves
 
-    with mock.patch.object(DaskSource, "keep", keep_and_act):
+    with mock.patch.object(DaskSource, "_split", split_and_act):
         yield
     assert done
 
@@ -436,7 +438,7 @@ def test_a_lost_worker_changes_nothing_and_a_dead_scheduler_is_told_of(patients)
         held = []
 
         def close_worker():
-            held.extend(key for key in lost.data if "icscm-keep" in str(key))
+            held.extend(key for key in lost.data if "icscm-true" in str(key))
             cluster.sync(lost.close, executor_wait=False)
 
         with after_the_first_rule(close_worker):
@@ -621,7 +623,7 @@ def test_wrong_frames_get_one_clear_error(case):
 
 def test_wrong_arrays_get_one_clear_error():
     X, y, e = cut_array(40, *make_array(100))
-    for bad, message in (
+    for (features, outcome, environments, *weights), message in (
         ((X.rechunk((40, 2)), y, e), r"chunks, but rows must be in one; call X = X.rechunk\(\{1:"),
         (
             (X, y.rechunk(((50, 30, 20),)), e),
@@ -632,7 +634,8 @@ def test_wrong_arrays_get_one_clear_error():
         ((X, y, e, np.ones(100)), "weights cannot be used with Dask"),
     ):
         with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match=message):
-            ICSCMClassifier().fit(*bad[:2], environments=bad[2])
+            options = {"sample_weight": weights[0]} if weights else {}
+            ICSCMClassifier().fit(features, outcome, environments=environments, **options)
     with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match="rows must be in one"):
         SCMClassifier().fit(X, y).predict(X.rechunk((40, 2)))
     with pytest.raises(IcscmError, match="which only fit and predict take"):

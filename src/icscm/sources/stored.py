@@ -120,6 +120,11 @@ class StoredSource:
         """Find the rows of which every rule of a path is true."""
         return self._rows_of_paths.find(tuple(path))
 
+    def close(self) -> None:
+        """Let go of the columns; the source cannot count afterwards."""
+        self.piece = Piece((), self.piece.rows, self.piece.n_environments)
+        self._rows_of_paths = RowsOfPaths(self.piece.rows, self.piece.split)
+
     def make_part(self, piece: Piece) -> "StoredSource":
         """Make a source of the same columns and some of the rows."""
         return StoredSource(self.info, piece.stores, piece.rows, self.position, self.groups)

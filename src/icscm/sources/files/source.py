@@ -299,5 +299,5 @@ def make_mapped_source(
 
 def close_source(source: StoredSource, file: CodeFile) -> None:
     """Close the file; the source cannot count afterwards."""
-    source.piece = replace(source.piece, stores=())
+    source.close()
     file.close()
