@@ -107,7 +107,7 @@ class ConjunctionView:
         copies = [
             cut._replace(feature=column)
             for cut in cuts
-            for column in columns.list_copies(cut.feature)[:limit]
+            for column in columns.list_copies(cut.feature, limit)
         ]
         return sorted(copies)[:limit]
 
