@@ -116,7 +116,7 @@ class Run:
 def measure(cluster: Client, size: Size) -> Run:
     table = make_table(size)
     X, y, e = table[:, :-2], table[:, -2].astype(int), table[:, -1].astype(int)
-    learner = ICSCMClassifier(stop="coverage", max_rules=5, pruning=False)
+    learner = ICSCMClassifier(stop="coverage", max_rules=5, pruning=False, n_jobs=-1)
     in_source: list[float] = []
     start = time.perf_counter()
     with get_task_stream(cluster) as stream, timing(in_source):

@@ -80,7 +80,7 @@ def measure_rules(X, repeats):
     y = (X[:, :100] > 1 / 51).all(axis=1)  # the lowest of 50 thresholds
     seconds, n_rules = [], []
     for most in (10, 100):
-        learner = SCMClassifier(p=10, max_rules=most)
+        learner = SCMClassifier(p=10, max_rules=most, n_jobs=-1)
         seconds.append(take_least(lambda learner=learner: learner.fit(X, y), repeats))
         n_rules.append(len(learner.rules_))
     ratio = seconds[1] / seconds[0]

@@ -37,7 +37,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore")
     data = make_conjunction(random_state=1)  # compiles what is not in the cache
-    ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
+    ICSCMClassifier(n_jobs=-1).fit(data.X, data.y, environments=data.environments)
     print("| table | fit | CPU | report | CPU | growth over size |")
     print("|---|---|---|---|---|---|", flush=True)
     sizes = QUICK_ENVIRONMENTS if quick else ENVIRONMENTS
@@ -82,7 +82,7 @@ def measure(name: str, sizes: tuple[int, ...], make: Callable[[int], Table]) -> 
 
 
 def learn(X: Any, y: Any, environments: Any) -> tuple[ICSCMClassifier, Any]:
-    learner = ICSCMClassifier()
+    learner = ICSCMClassifier(n_jobs=-1)
     samples = open_memory(X, y, environments=environments, preparation=learner.prepare())
     return learner.fit_counts(samples), samples
 

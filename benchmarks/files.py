@@ -131,7 +131,7 @@ def fit_files(arguments):
     ):
         setattr(opening, name, take_time(getattr(opening, name), what, passes))
     started = time.perf_counter()
-    fitted = ICSCMClassifier().fit_dataset(
+    fitted = ICSCMClassifier(n_jobs=-1).fit_dataset(
         arguments.folder, target="y", environments="site", max_memory=arguments.max_memory
     )
     return {
@@ -168,11 +168,11 @@ def fit_memory_once(arguments):
     paths = sorted(Path(arguments.folder).iterdir())[: arguments.memory_files]
     table = pa.concat_tables([pq.read_table(path) for path in paths])
     X, y, site = table.drop_columns(["y", "site"]), table["y"], table["site"]
-    ICSCMClassifier().fit(X, y, environments=site)
+    ICSCMClassifier(n_jobs=-1).fit(X, y, environments=site)
     seconds, peak = time.perf_counter() - started, read_peak()
     X = as_array(X)
     started = time.perf_counter()
-    ICSCMClassifier().fit(X, y, environments=site)
+    ICSCMClassifier(n_jobs=-1).fit(X, y, environments=site)
     array_seconds = time.perf_counter() - started
     return {"seconds": seconds, "array_seconds": array_seconds, "rows": len(table), "peak": peak}
 
@@ -193,10 +193,10 @@ def warm_up():
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
         pq.write_table(table, Path(folder) / "a.parquet")
-        ICSCMClassifier().fit_dataset(folder, target="y", environments="site")
+        ICSCMClassifier(n_jobs=-1).fit_dataset(folder, target="y", environments="site")
         X = table.select(["x"])
         for each in (X, as_array(X)):
-            ICSCMClassifier().fit(each, table["y"], environments=table["site"])
+            ICSCMClassifier(n_jobs=-1).fit(each, table["y"], environments=table["site"])
 
 
 def read_peak():

@@ -376,7 +376,7 @@ def measure_dense(card: Card, options: argparse.Namespace) -> None:
     X = rng.random((n_rows, n_columns), dtype=np.float64)
     labels = ((X[:, :3] > 0.3).all(axis=1) ^ (rng.random(n_rows) < 0.02 * (environments % 4))) * 1
     there, device = card.send(X), "cpu" if options.stand_in else "cuda"
-    learner = ICSCMClassifier(stop="coverage", pruning="always", min_utility=0.0)
+    learner = ICSCMClassifier(stop="coverage", pruning="always", min_utility=0.0, n_jobs=-1)
     found = {}
     for name, table, where in (("CPU", X, "cpu"), ("host", X, device), ("card", there, device)):
         learner.set_params(device=where)
@@ -402,7 +402,7 @@ def search_again(source: StoredSource, settings: Settings) -> None:
 
 def measure_trees(X: Any, there: Any, labels: Any, environments: Any, device: str) -> None:
     for learner in (
-        InvariantTreeClassifier(),
+        InvariantTreeClassifier(n_jobs=-1),
         InvariantForestClassifier(n_estimators=100, random_state=0, n_jobs=-1),
     ):
         for where, table in (("cpu", X), (device, there)):
@@ -439,7 +439,7 @@ def measure_estimators(options: argparse.Namespace) -> None:
         write_bits(path, labels["name"].tolist(), fill)
         found = {}
         for where in dict.fromkeys(("cpu", device)):
-            learner = ICSCMClassifier(max_rules=3, min_utility=0.0, device=where)
+            learner = ICSCMClassifier(max_rules=3, min_utility=0.0, device=where, n_jobs=-1)
             start = time.perf_counter()
             samples = open_bits(path, labels, "y", environments="e", preparation=learner.prepare())
             opened = time.perf_counter() - start

@@ -19,11 +19,11 @@ from icscm.datasets import make_hospitals
 
 SIZES = (1_000, 5_000, 10_000, 20_000)
 LEARNERS = {
-    "SCM": SCMClassifier(),
-    "plain tree": InvariantTreeClassifier(tolerance=None),
-    "ICSCM": ICSCMClassifier(),
-    "ICSCM, exhaustive": ICSCMClassifier(search="exhaustive", alpha="auto"),
-    "invariant tree": InvariantTreeClassifier(),
+    "SCM": SCMClassifier(n_jobs=-1),
+    "plain tree": InvariantTreeClassifier(tolerance=None, n_jobs=-1),
+    "ICSCM": ICSCMClassifier(n_jobs=-1),
+    "ICSCM, exhaustive": ICSCMClassifier(search="exhaustive", alpha="auto", n_jobs=-1),
+    "invariant tree": InvariantTreeClassifier(n_jobs=-1),
 }
 
 

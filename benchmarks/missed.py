@@ -63,12 +63,14 @@ def print_simulated() -> None:
     for kind in KINDS:
         for n in NUMBERS:
             X, y, site = simulate(kind, n)
-            tree = InvariantTreeClassifier().fit(X, y, environments=site)
+            tree = InvariantTreeClassifier(n_jobs=-1).fit(X, y, environments=site)
             rejected = {each.rule.column for each in tree.trace_.rejected_columns}
             used = [name for name in tree.features_used_ if name.startswith("s")]
             shown = "-"
             if n <= MOST_SCREENED:
-                screen = InvariantFeatureSelector(cv=3, random_state=0).fit(X, y, environments=site)
+                screen = InvariantFeatureSelector(cv=3, random_state=0, n_jobs=-1).fit(
+                    X, y, environments=site
+                )
                 shown = sum(name.startswith("s") for name in screen.rejected_)
             print(f"| {kind} | {n} | {len(rejected)} | {len(used)} | {shown} |", flush=True)
 
@@ -83,7 +85,7 @@ def print_heart(folder: Path) -> None:
         for kind in ("clean", *PLANTED):
             X, is_in = plant(*data[:3], out, kind, 0), data.environments != out
             own = X[is_in].reset_index(drop=True), data.y[is_in], data.environments[is_in]
-            tree = InvariantTreeClassifier().fit(*own[:2], environments=own[2])
+            tree = InvariantTreeClassifier(n_jobs=-1).fit(*own[:2], environments=own[2])
             right = (tree.predict(X[~is_in]) == data.y[~is_in]).mean()
             used = [name for name in tree.features_used_ if name not in data.X]
             shown.append(f"{right:.2f}{' (used)' if used else ''}")

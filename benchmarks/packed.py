@@ -88,7 +88,7 @@ def work(kind: str, n_rows: int, n_columns: int, scratch: Path) -> None:
     from icscm import ICSCMClassifier
 
     warnings.simplefilter("ignore")
-    learner = ICSCMClassifier(stop="coverage", pruning=False)
+    learner = ICSCMClassifier(stop="coverage", pruning=False, n_jobs=-1)
     prepare = prepare_file if kind == "file" else prepare_array
     for fit, _ in prepare(kind, 200, 1000, scratch):
         fit(learner)  # compiles the kernels

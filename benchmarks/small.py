@@ -43,7 +43,7 @@ def main() -> None:
 def measure(*, is_quick: bool = False) -> Iterator[tuple[str, float, float]]:
     yield from measure_fits(is_quick=is_quick)
     many = make_floats(*((1_000, 20) if is_quick else (100_000, 200)))
-    learner = ICSCMClassifier()
+    learner = ICSCMClassifier(n_jobs=-1)
     select = partial(
         stability_selection, learner, many["X"], many["y"], environments=many["e"], random_state=0
     )
@@ -55,7 +55,7 @@ def measure(*, is_quick: bool = False) -> Iterator[tuple[str, float, float]]:
     yield from measure_commands()
     floats = make_floats(*((5_000, 20) if is_quick else (200_000, 100)))
     for p in (1, 10):
-        fits = [make_fit(SCMClassifier(p=p, max_rules=n), floats) for n in (100, 10)]
+        fits = [make_fit(SCMClassifier(p=p, max_rules=n, n_jobs=-1), floats) for n in (100, 10)]
         hundred, ten = find_best(fits, 1 if is_quick else 6)
         yield f"{describe(floats)} floats, p = {p}, max_rules=100 over 10", hundred / ten, 1.3
 
@@ -64,7 +64,7 @@ def measure_fits(*, is_quick: bool) -> Iterator[tuple[str, float, float]]:
     few = make_few_valued(1_000 if is_quick else 16_000, 10, 2)
     for name, learner, target in (
         ("10 rules, tests, verdicts, pruning", ICSCMClassifier(**FULL), 0.008),
-        ("the default ICSCM fit", ICSCMClassifier(), 0.004),
+        ("the default ICSCM fit", ICSCMClassifier(n_jobs=-1), 0.004),
     ):
         (seconds,) = find_best([make_fit(learner, few)], 3 if is_quick else 60, time.process_time)
         yield f"seconds {describe(few)} binary, {name}", seconds, target
@@ -76,7 +76,7 @@ def measure_commands() -> Iterator[tuple[str, float, float]]:
     with TemporaryDirectory() as folder:
         model, table, out = (f"{folder}/{name}" for name in ("model.json", "new.csv", "out.csv"))
         frame = pd.DataFrame(data["X"], columns=["a", "b", "c"])
-        SCMClassifier().fit(frame, data["y"]).save(model)
+        SCMClassifier(n_jobs=-1).fit(frame, data["y"]).save(model)
         frame.to_csv(table, index=False)
         for command, *words in (("show", model), ("predict", model, table, "--out", out)):
             call = [sys.executable, "-c", USES_NUMBA, command, *words]

@@ -53,9 +53,12 @@ def trace(task: Callable[[], Any]) -> Counter[CodeType]:
 def make_tasks(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     data = make_conjunction(8_000, 7, random_state=0)  # 16,000 x 10
     X, known = data.X.to_numpy(), {"environments": data.environments}
-    yield "`ICSCMClassifier().fit(array)`", lambda: ICSCMClassifier().fit(X, data.y, **known)
+    yield (
+        "`ICSCMClassifier().fit(array)`",
+        lambda: ICSCMClassifier(n_jobs=-1).fit(X, data.y, **known),
+    )
     admissions = make_hospitals(random_state=0)
-    tree = InvariantTreeClassifier()
+    tree = InvariantTreeClassifier(n_jobs=-1)
     tree.fit(admissions.X, admissions.y, environments=admissions.environments)
     yield "tree `report().to_html()`", lambda: tree.report().to_html()
     path = folder / "x.csv"

@@ -76,6 +76,8 @@ def make_learner(ctx: click.Context, options: Options, *, is_on_dask: bool) -> B
         is_searched = any("model_type=" in text for text in options["cv"])
         settings.setdefault("model_type", "conjunction" if is_searched else "auto")
 
+    settings.setdefault("n_jobs", -1)
+
     learner: BaseRuleClassifier = getattr(icscm, model.class_name)(**settings)
     learner.prepare()
     return learner

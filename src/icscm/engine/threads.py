@@ -14,19 +14,20 @@ Result = TypeVar("Result")
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Threads to use: all the process may use for None, counted from the end when negative.
+    """Return the number of threads to use, counted from that of all cores when negative.
 
-    None is 1 in a worker of joblib, whose neighbours have the other cores, and the value
-    of a `joblib.parallel_config` around the call.
+    None means what it means in scikit-learn: 1, or the value of a `joblib.parallel_config` around
+    the call. In a worker of joblib it is 1: its neighbours have the other cores.
 
-    >>> count_threads(3), count_threads(-1) == count_threads(None)
-    (3, True)
+    >>> count_threads(3), count_threads(None)
+    (3, 1)
     """
     if n_jobs is None:
-        n_jobs, parallel = -1, sys.modules.get("joblib.parallel")
-        if parallel is not None:  # without joblib there is neither
+        n_jobs = 1
+        parallel = sys.modules.get("joblib.parallel")
+        if parallel is not None:  # without joblib nothing can ask for more
             backend, n_wanted = parallel.get_active_backend()
-            n_jobs = 1 if backend.nesting_level else n_wanted or -1
+            n_jobs = 1 if backend.nesting_level else n_wanted or 1
     find_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return n_jobs if n_jobs > 0 else max(1, len(find_cores(0)) + 1 + n_jobs)
 

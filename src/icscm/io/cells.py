@@ -263,7 +263,7 @@ def _map_columns(function: Callable[[Any], Result], table: pyarrow.Table) -> lis
 def _run(function: Callable[[Task], Result], tasks: Sequence[Task], n_rows: int) -> list[Result]:
     """The function of each task; short columns are many, and go to the threads in few parts."""
     run = run_in_parts if n_rows <= _SHORT else run_tasks
-    return run(function, tasks, count_threads(None))
+    return run(function, tasks, count_threads(-1))
 
 
 # --- messages -----------------------------------------------------------------------

@@ -133,7 +133,7 @@ def _find_best(
     """The term that explains most given the others, the first of ties, and its gain."""
     best: tuple[float, BinnedRule | None] = 0.0, None
     used = {(each.feature, each.satisfied.tobytes()) for each in terms}
-    cubes = [*source.sum_residuals(terms, _fit_terms(source, terms).p, settings.features)]
+    cubes = [*source.rows.sum_residuals(terms, _fit_terms(source, terms).p, settings.features)]
     places = [(feature, k, cube) for cube in cubes for k, feature in enumerate(cube.features)]
     for feature, k, cube in sorted(places, key=lambda each: each[0]):
         n_bins = int(source.columns.count_bins(np.array([feature]))[0])

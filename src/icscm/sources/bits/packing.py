@@ -165,7 +165,7 @@ def pack_matrix(
         matrix = np.asarray(X)
         matrix = matrix.view(np.uint8) if matrix.dtype == np.bool_ else matrix
     words = np.zeros((n_features, count_words(n_samples)), dtype=WORD_DTYPE)
-    if not set_bits(matrix, np.arange(n_samples, dtype=ROW_DTYPE), words, count_threads(None)):
+    if not set_bits(matrix, np.arange(n_samples, dtype=ROW_DTYPE), words, count_threads(-1)):
         raise IcscmError("the matrix holds values other than 0 and 1; binarize it")
 
     def fill(writer: "BitWriter") -> None:

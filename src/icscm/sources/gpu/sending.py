@@ -29,7 +29,7 @@ def send_plain(card: Card, array: Array) -> Any:
     words_on_card = on_card.reshape(-1).view(np.uint32)
 
     size = min(len(words), LANE_BYTES // 4)
-    n_threads = min(MAX_READERS, count_threads(None))
+    n_threads = min(MAX_READERS, count_threads(-1))
     lanes = card.kernels.make_lanes((size,))
     for number, start in enumerate(range(0, len(words), size)):
         part = words[start : start + size]
@@ -90,7 +90,7 @@ class Sender:
 
         self._lanes = card.kernels.make_lanes((self.size, unsorted.n_words))
         self._source = card.send(np.asarray(unsorted.source, dtype=np.uint32))
-        self._n_threads = min(MAX_READERS, count_threads(None))
+        self._n_threads = min(MAX_READERS, count_threads(-1))
         self._n_sent = 0
         self._lock = Lock()
 
