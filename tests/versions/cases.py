@@ -649,11 +649,9 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "test": ["chi2", "g", "fisher"],
         "stop": ["independence", "coverage"],
         "pruning": [True, "always"],
-        "min_samples_leaf": [1, 5, 10],
         "min_replication": [0, 0.25, 0.5],
         "min_utility": ["auto", None, 0.0, 2.0],
         "search": ["greedy", "greedy", "greedy", "exhaustive"],
-        "missing": ["candidate", "separate"],
         "criterion": ["pvalue", "pvalue", "pvalue", "equivalence"],
         "margin": [0.05, 0.6],
         "max_rules": [2, 10],
@@ -661,14 +659,12 @@ VALUES: dict[str, dict[str, list[Any]]] = {
     "plain rules": {
         "p": [0.5, 1.0, 2.0, "balanced"],
         "model_type": ["conjunction", "disjunction", "auto"],
-        "missing": ["candidate", "separate"],
     },
     "tree": {
         "tolerance": [None, "auto", 0.1],
         "max_leaves": [3, 16],
         "min_samples_leaf": [1, 5, 0.1],
         "min_replication": [0, 0.25],
-        "missing": ["candidate", "separate"],
         "probabilities": ["pooled", "balanced"],
     },
 }

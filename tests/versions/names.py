@@ -8,6 +8,8 @@ replaces it: such a case is not compared, and is listed as such.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -36,15 +38,45 @@ CANDIDATES = {
 # Options that make the kind.
 OWN_OPTIONS: dict[str, dict[str, Any]] = {"rate tree": {"invariance": "rate"}}
 
-# Options that later versions do not have, and what replaces them.
-REMOVED_OPTIONS = {
-    "n_candidates": "the exhaustive search combines eight rules",
-    "screen": "the exhaustive search takes the rule of each column that is most associated",
+# Defaults that later versions may change: with them, results must be those of 0.3.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "rules": {"min_replication": 0.25},
+    "tree": {"min_replication": 0.25},
+    "rate tree": {"min_replication": 0.25},
+    "forest": {"min_replication": 0.25},
+    "score": {"min_replication": 0.15},
+    "screen": {"min_replication": 0.15},
 }
+
+
+@dataclass(frozen=True)
+class Removed:
+    """An option that later versions do not have: what it was if not given, and what replaces it."""
+
+    default: Any
+    replacement: str
+
+
+REMOVED_OPTIONS = {
+    "n_candidates": Removed(8, "the exhaustive search combines eight rules"),
+    "screen": Removed("association", "the exhaustive search takes the most associated rules"),
+    "conclusion": Removed("intersection", "the exhaustive search returns the rules all sets share"),
+    "correction": Removed(None, "a smaller alpha"),
+    "evidence": Removed("step", "every step tests all candidates"),
+    "feature_weights": Removed(None, "columns are dropped from the table"),
+    "margin_on": Removed("rate", "a margin is a difference of rates"),
+    "missing": Removed("candidate", "missing values are candidates"),
+    "resample": Removed("rows", "forests draw rows"),
+    "keep_columns": Removed(None, "columns that are kept are given as categories"),
+    "min_samples_leaf": Removed(1, "min_utility and margin reject rules with too little data"),
+}
+# Values of options that later versions do not have.
+REMOVED_VALUES = {"pruning": "shown"}
 
 
 # Studies that were methods of the learner in 0.3 are functions of a package that is newer.
 HAS_METHODS = find_spec("icscm.studies") is not None
+IS_BASE = HAS_METHODS
 
 
 class GoneError(Exception):
@@ -60,19 +92,61 @@ def find_version() -> str:
     return "0.3"
 
 
-def translate(kind: str, options: dict[str, Any], version: str) -> tuple[type, dict[str, Any]]:
-    """The class of an estimator and its options, as a version calls them."""
+def translate(
+    kind: str, options: dict[str, Any], version: str, n_rows: int | None = None
+) -> tuple[type, dict[str, Any]]:
+    """The class of an estimator and its options, as a version calls them.
+
+    The number of rows turns a least number of rows into a share of them.
+    """
     assert version == "0.3", f"no names are known of version {version}"
-    options = OWN_OPTIONS.get(kind, {}) | options
-    estimator = load_name(ESTIMATORS["icp" if kind == "tree icp" else kind])
+    options = OWN_OPTIONS.get(kind, {}) | DEFAULTS.get(kind, {}) | options
+    if IS_BASE:
+        return load_name(ESTIMATORS[kind]), options
+
     if kind == "tree icp":
-        if "model" in inspect.signature(estimator).parameters:
-            return estimator, {"model": "tree"} | options
-        estimator = load_name(ESTIMATORS[kind])
-    for name in options:
-        if name in REMOVED_OPTIONS and name not in inspect.signature(estimator).parameters:
-            raise GoneError(f"{name} was removed: {REMOVED_OPTIONS[name]}")
-    return estimator, options
+        return load_name(ESTIMATORS["icp"]), {"model": "tree"} | options
+    estimator = load_name(ESTIMATORS[kind])
+    if kind == "rules":
+        options = translate_criterion(options)
+    if kind in ("tree", "rate tree", "forest", "score"):
+        options = translate_leaf_size(options, n_rows)
+    if kind == "score" and options.get("missing") == "separate":
+        options = options | {"missing": "candidate"}  # to a score, missing values are always so
+    return estimator, remove_options(options, inspect.signature(estimator).parameters)
+
+
+def translate_leaf_size(options: dict[str, Any], n_rows: int | None) -> dict[str, Any]:
+    """A least number of rows of a leaf as a share of all rows."""
+    size = options.get("min_samples_leaf", 0.0)
+    if size < 1:
+        return options
+    if n_rows is None:
+        raise GoneError("min_samples_leaf is a share")
+    # rounded up, the share is the number again
+    return options | {"min_samples_leaf": (size - 0.5) / n_rows}
+
+
+def translate_criterion(options: dict[str, Any]) -> dict[str, Any]:
+    """The margin alone says whether leaves must be equivalent."""
+    translated = {name: value for name, value in options.items() if name != "criterion"}
+    if options.get("criterion") == "equivalence":
+        return translated | {"margin": options.get("margin", 0.05)}
+    translated.pop("margin", None)
+    return translated
+
+
+def remove_options(options: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are still known; of the others, the value must have been the default."""
+    kept = {}
+    for name, value in options.items():
+        if name in REMOVED_VALUES and value == REMOVED_VALUES[name]:
+            raise GoneError(f"{name}={value!r} was removed")
+        if name in known or name not in REMOVED_OPTIONS:  # an unknown one is an error, as in 0.3
+            kept[name] = value
+        elif value != REMOVED_OPTIONS[name].default:
+            raise GoneError(f"{name} was removed: {REMOVED_OPTIONS[name].replacement}")
+    return kept
 
 
 def translate_command(arguments: list[str], version: str) -> list[str]:

@@ -11,6 +11,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,6 +28,8 @@ from versions import reading
 from versions.cases import Case, Command, Fit, Study
 from versions.names import (
     HAS_METHODS,
+    IS_BASE,
+    REMOVED_OPTIONS,
     GoneError,
     find_candidates,
     find_version,
@@ -95,11 +98,11 @@ def mask(value: Any, folder: str) -> Any:
     return re.sub(r"\d+(\.\d+)?(e[-+]?\d+)? seconds?", "SOME seconds", text)
 
 
-def make_estimator(kind: str, options: dict[str, Any]) -> Any:
+def make_estimator(kind: str, options: dict[str, Any], n_rows: int | None = None) -> Any:
     """An estimator of ours, or a learner of scikit-learn by its name in `OBJECTS`."""
     if kind in OBJECTS:
         return OBJECTS[kind]()
-    estimator, options = translate(kind, options, find_version())
+    estimator, options = translate(kind, options, find_version(), n_rows)
     return estimator(**{name: make_value(value) for name, value in options.items()})
 
 
@@ -114,15 +117,18 @@ def make_value(value: Any) -> Any:
 def run_fit(case: Fit, folder: Path) -> Facts:
     """Fit an estimator on rows that lie where the case says, and read what it found."""
     table = load_table(case.table)
-    estimator = make_estimator(case.kind, case.options)
+    repeated = repeat_rows(case, table)
+    estimator = make_estimator(case.kind, case.options, len(repeated.columns))
     columns = convert_columns(table.columns, case.form)
-    more = choose_rows(case, table)
+    more = choose_rows(case, repeated)
     if case.source == "memory":
-        environments: Any = table.environments
+        fitted_columns = convert_columns(repeated.columns, case.form)
+        environments: Any = repeated.environments
         if case.names_environments:
             columns = convert_columns(name_environments(table), case.form)
+            fitted_columns = convert_columns(name_environments(repeated), case.form)
             environments = ENVIRONMENT
-        estimator.fit(columns, table.outcome, environments=environments, **more)
+        estimator.fit(fitted_columns, repeated.outcome, environments=environments, **more)
     else:
         SOURCES[case.source](estimator, table, folder, "groups" in case.rows)
 
@@ -143,7 +149,26 @@ def choose_rows(case: Fit | Study, table: Table) -> dict[str, Any]:
         "sample_weight": table.weights,
         "frequency_weight": table.repeats,
     }
-    return {name: every[name] for name in case.rows}
+    names = [name for name in case.rows if IS_BASE or name != "frequency_weight"]
+    return {name: every[name] for name in names}
+
+
+def repeat_rows(case: Fit, table: Table) -> Table:
+    """A table in which each row occurs as often as it counts; 0.3 took the numbers instead."""
+    if IS_BASE or "frequency_weight" not in case.rows:
+        return table
+    numbers = np.repeat(np.arange(len(table.columns)), table.repeats)
+
+    def take(part: Any) -> Any:
+        return None if part is None else part.iloc[numbers].reset_index(drop=True)
+
+    return replace(
+        table,
+        columns=take(table.columns),
+        outcome=take(table.outcome),
+        environments=take(table.environments),
+        groups=take(table.groups),
+    )
 
 
 def name_environments(table: Table) -> pd.DataFrame:
@@ -266,8 +291,11 @@ def export(estimator: Any, table: Table, folder: Path) -> Facts:
     exec(compile(texts["python"], "model.py", "exec"), program)
     rows = table.columns.head(N_EXPORTED_ROWS).astype(object).to_dict("records")
     decisions = [program["predict"](row) for row in rows]
+    file = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+    for name in (*REMOVED_OPTIONS, "criterion", "margin"):
+        file["settings"].pop(name, None)
     return {
-        "file": json.loads((folder / "model.json").read_text(encoding="utf-8")),
+        "file": file,
         "texts": {language: text.splitlines() for language, text in texts.items()},
         "program": reading.make_plain([decision[:2] for decision in decisions]),
         "reasons": [decision[2] for decision in decisions],
