@@ -36,6 +36,21 @@ REMOVED_OPTIONS: Final = {
     "the label",
 }
 
+# Arguments of the reports of learners, which described data and now describe results.
+REMOVED_REPORT_ARGUMENTS: Final = {
+    "alphas": "pass path=icscm.validation.path.alpha_path(learner, X, y, ...)",
+    "tolerances": "pass path=icscm.validation.path.tolerance_path(learner, X, y, ...)",
+    "tolerance_path": "its name is path",
+}
+
+# Methods of learners, with what replaces them.
+REMOVED_METHODS: Final = {
+    "permute_columns": "use icscm.validation.importances.permutation_importance(forest, X, y, ...)",
+    "tolerance_path": "use icscm.validation.path.tolerance_path(learner, X, y, ...)",
+    "validate": "use icscm.leave_one_environment_out(learner, X, y, ...) and "
+    "report(validation=...)",
+}
+
 # Names at the top level, with what replaces them.
 REMOVED_NAMES: Final = {
     "Conjunction": "make one with icscm.model.tree.make_chain",
@@ -48,6 +63,7 @@ REMOVED_NAMES: Final = {
     "permutation_importance": "it is in icscm.validation",
     "tolerance_path": "it is in icscm.validation",
     "validate_screen": "it is in icscm.validation",
+    "studies": "it is icscm.validation",
     "TreeCausalPrediction": 'use InvariantCausalPrediction(model="tree")',
 }
 
@@ -85,6 +101,24 @@ def data_by_name(function: Function) -> Function:
                     f"{function.__name__} has no argument {name}: {REMOVED_ARGUMENTS[name]}"
                 )
         return function(*args, **kwargs)
+
+    return cast(Function, call)
+
+
+def results_by_name(report: Function) -> Function:
+    """Decorate a report, so that a call of version 0.3, which took data, gets a clear error."""
+
+    @wraps(report)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if args or "X" in kwargs:
+            raise TypeError(
+                "report takes no data, since it fits nothing: pass results of icscm.validation, as "
+                "in report(path=..., validation=...)"
+            )
+        for name in kwargs:
+            if name in REMOVED_REPORT_ARGUMENTS:
+                raise TypeError(f"report has no argument {name}: {REMOVED_REPORT_ARGUMENTS[name]}")
+        return report(self, **kwargs)
 
     return cast(Function, call)
 

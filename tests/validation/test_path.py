@@ -153,3 +153,17 @@ def test_a_level_without_a_rule_hides_no_columns():
         "errors 9.0% to 12.6%; columns in all models: age, lactate; no rule is found from 1e-06 "
         "to 1e-05."
     )
+
+
+@pytest.mark.parametrize("name", ["validate", "tolerance_path", "permute_columns"])
+def test_methods_that_moved_are_named_with_their_place(name):
+    with pytest.raises(AttributeError, match=f"has no method {name}: use icscm"):
+        getattr(ICSCMClassifier(), name)
+
+
+def test_a_report_of_version_0_3_is_told_what_to_pass(simulation):
+    learner = fit_reported("greedy")
+    with pytest.raises(TypeError, match=r"pass results of icscm\.validation"):
+        learner.report(simulation.X, simulation.y)
+    with pytest.raises(TypeError, match="has no argument alphas: pass path="):
+        learner.report(alphas=[0.1])

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from icscm._changes import data_by_name
+from icscm._changes import REMOVED_METHODS, data_by_name
 from icscm.estimators.describing import DescribingMixin
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
@@ -51,6 +51,10 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             """Raise NotFittedError, an AttributeError, for what `fit` sets."""
             if name.endswith("_") and not name.endswith("__"):
                 check_is_fitted(self)
+            if name in REMOVED_METHODS:
+                raise AttributeError(
+                    f"{type(self).__name__} has no method {name}: {REMOVED_METHODS[name]}"
+                )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @data_by_name

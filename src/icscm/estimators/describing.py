@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from icscm._changes import results_by_name
 from icscm._types import FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.forest import Forest
@@ -47,7 +48,8 @@ class DescribingMixin:
         new data as well.
         """
         importances = np.zeros(self.n_features_in_)
-        for tree in getattr(self.model_, "trees", (self.model_,)):
+        trees = self.model_.trees if isinstance(self.model_, Forest) else (self.model_,)
+        for tree in trees:
             for rule, node, half in zip(tree.rules, *tree.count_splits(), strict=True):
                 explained = measure_effects(half[np.newaxis], node, 0).deviance_explained
                 importances[rule.column] += max(explained.item(), 0.0)
@@ -142,6 +144,7 @@ class DescribingMixin:
 
         return draw_model(self, order, **self._series_names_)
 
+    @results_by_name
     def report(
         self,
         *,

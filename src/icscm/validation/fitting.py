@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from icscm._lazy import metrics
@@ -167,7 +166,7 @@ def name_keywords(estimator: Any, what: str) -> list[str]:
         return [what]
     if get_config()["enable_metadata_routing"]:
         return [what] if get_routing_for_object(estimator).consumes("fit", [what]) else []
-    if isinstance(estimator, Pipeline):
+    if hasattr(estimator, "steps"):  # a pipeline; its class is slow to import
         return [
             f"{name}__{keyword}"
             for name, step in estimator.steps
@@ -301,7 +300,7 @@ def check_classifier(estimator: Any, what: str = "estimator") -> None:
 
 def describe_estimator(fitted: Any) -> str | None:
     """Return the model of a learner of ours in a line, alone or last in a pipeline."""
-    last = fitted[-1] if isinstance(fitted, Pipeline) else fitted
+    last = fitted[-1] if hasattr(fitted, "steps") else fitted
     return describe_model(last.model_) if isinstance(last, BaseRuleClassifier) else None
 
 

@@ -239,9 +239,6 @@ def _draw_row(row: IntervalRow, scale: Scale, y: float) -> Sequence[Shape]:
     return draw_row(row, scale, y=y)
 
 
-Transfer = Validation  # its name before version 0.3
-
-
 def _pool(name: str, scores: Sequence[Score | None]) -> PooledScore | None:
     """Pool a score by random effects, over the environments in which it is defined.
 
