@@ -223,7 +223,7 @@ def _describe_table(learned: Learned, options: Options) -> dict[str, Any]:
         "target": roles.target,
         "positive": [str(value) for value in roles.positive],
         "environment": roles.environment,
-        "environment_columns": list(roles.places),
+        "environment_columns": list(roles.environment_columns),
         "exclude_environment": list(roles.exclude_environment),
         "merge_environments": list(roles.merge_environments),
         "na": list(options["na"]),

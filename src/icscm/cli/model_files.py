@@ -114,15 +114,15 @@ def read_labelled_rows(saved: SavedModel, data: Path, options: Options) -> Label
     notes = []
     where = describe_path(data)
     if options["environment"] is not None:
-        places = split_names([options["environment"]], table.column_names, where)
-        roles = replace(roles, places=tuple(places))
-    elif absent := [name for name in roles.places if name not in table.column_names]:
+        columns = split_names([options["environment"]], table.column_names, where)
+        roles = replace(roles, environment_columns=tuple(columns))
+    elif absent := [name for name in roles.environment_columns if name not in table.column_names]:
         notes.append(f"There is no column {absent[0]!r}, so no environments are distinguished.")
-        roles = replace(roles, places=())
+        roles = replace(roles, environment_columns=())
     check_columns([*list_used(saved), *roles.columns], table.column_names, where)
 
     tally = tally_roles(table, roles)
-    values = index_texts(key[0] for key in tally if None not in key)
+    values = index_texts(key.target for key in tally if key.is_complete)
     _check_positive(options["positive"], values, roles.target)
     labelling = find_labelling([tally], roles, is_new=True)
     if labelling.n_dropped:
@@ -151,12 +151,12 @@ def _find_roles(saved: SavedModel, options: Options) -> Roles:
     if not isinstance(target, str):
         raise IcscmError("the model file does not name the target; name it with --target")
     if options["environment"] is not None:
-        places = [options["environment"]]
+        columns = [options["environment"]]
     else:
-        places = settings.get("environment_columns") or [settings.get("environment")]
+        columns = settings.get("environment_columns") or [settings.get("environment")]
     return Roles(
         target=target,
-        places=tuple(name for name in places if name is not None),
+        environment_columns=tuple(name for name in columns if name is not None),
         group=options["group"],
         positive=options["positive"] or tuple(settings.get("positive", ())),
         drop_missing=options["drop_missing"],
@@ -170,8 +170,8 @@ def _find_role_types(saved: SavedModel, roles: Roles) -> dict[str, str]:
         types[roles.target] = formats.CATEGORY
     environments = saved.environments or ()
     are_texts = all(isinstance(name, str) for name in environments)
-    if len(roles.places) == 1 and environments and are_texts:
-        types[roles.places[0]] = formats.CATEGORY
+    if len(roles.environment_columns) == 1 and environments and are_texts:
+        types[roles.environment_columns[0]] = formats.CATEGORY
     return types
 
 
