@@ -633,8 +633,8 @@ def test_wrong_arrays_get_one_clear_error():
         ((X.astype(str), y, e), "give numbers, or a Dask DataFrame"),
         ((X, y, e, np.ones(100)), "weights cannot be used with Dask"),
     ):
+        options = {"sample_weight": weights[0]} if weights else {}
         with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match=message):
-            options = {"sample_weight": weights[0]} if weights else {}
             ICSCMClassifier().fit(features, outcome, environments=environments, **options)
     with dask.config.set(ON_THIS_THREAD), pytest.raises(IcscmError, match="rows must be in one"):
         SCMClassifier().fit(X, y).predict(X.rechunk((40, 2)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,61 +89,123 @@ def open_memory(
         raise IcscmError("X is a Dask collection, which only fit and predict take; use X.compute()")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
-    y, environments, sample_weight, groups = map(bring, (y, environments, sample_weight, groups))
-    given: ParsedTable | CardValues | None = None
+    table = _read_table(X, config)
+    labels = _label_rows(
+        bring(y),
+        table.n_rows,
+        environments=bring(environments),
+        groups=bring(groups),
+        sample_weight=bring(sample_weight),
+    )
+    try:
+        source, columns = _bin(table, labels, config)
+    except NotBinaryError:  # a sparse matrix; known only after a full scan
+        assert isinstance(table, ParsedTable)
+        dense_table = read_table(make_dense(table.content, labels.table_rows))
+        source, columns = _bin(dense_table, labels, config)
+    if config.missing == "error":
+        columns.reject_missing()
+    return Countable(
+        source,
+        table=columns,
+        names=columns.names,
+        classes=labels.classes,
+        n_features=columns.n_columns,
+        has_environments=environments is not None,
+        config=config,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelledRows:
+    """The rows that count, with what is known of each besides its columns.
+
+    `table_rows` are their numbers in the table, some repeated by their weights; None if all count
+    once. `unit` is how many rows stand for one.
+    """
+
+    table_rows: Array | None
+    outcomes: IntArray
+    classes: Array
+    environments: IntArray
+    environment_names: Sequence[Any]
+    groups: Array | None
+    unit: float
+
+
+def _read_table(X: Any, config: BinningConfig) -> ParsedTable | CardValues:
+    """Read a table, on the card if that is where it belongs."""
     if config.device != "cpu":
         from icscm.sources.gpu.values import put_values  # needs CuPy
 
-        given = put_values(X, config.device, config.max_thresholds)
-    if given is None:
-        given = read_table(X)
-    rows = None if sample_weight is None else find_weighted_rows(sample_weight, given.n_rows)
-    labels, classes = check_labels(y, given.n_rows, rows)
-    numbers, places = number_environments(environments, given.n_rows, rows)
-    options: dict[str, Any] = {"max_thresholds": config.max_thresholds, "n_jobs": config.n_jobs}
-    options |= {"classes": classes.tolist(), "environment_labels": places, "device": config.device}
+        values = put_values(X, config.device, config.max_thresholds)
+        if values is not None:
+            return values
+    return read_table(X)
+
+
+def _label_rows(
+    y: Any, n_rows: int, *, environments: Any, groups: Any, sample_weight: Any
+) -> _LabelledRows:
+    """Check and number the outcomes, environments and groups of the rows that count."""
+    table_rows = None
+    unit = 1.0
+    if sample_weight is not None:
+        table_rows = find_weighted_rows(sample_weight, n_rows)
+        if table_rows is not None:
+            unit = len(table_rows) / len(np.unique(table_rows))
+    outcomes, classes = check_labels(y, n_rows, table_rows)
+    environment_of_row, environment_names = number_environments(environments, n_rows, table_rows)
+    group_of_row = None
     if groups is not None:
-        options["groups"] = encode_environments(groups, given.n_rows, rows, "groups")[0]
-    unit = 1.0 if rows is None or sample_weight is None else len(rows) / len(np.unique(rows))
-    if unit > 1:  # a row that is repeated is one sample, however often
-        options = {"groups": rows, **options, "unit": unit}
-    counted = labels, numbers, options
-    try:
-        source, table = _count(given, rows, *counted, config)
-    except NotBinaryError:  # a sparse matrix; known only after a full scan
-        assert isinstance(given, ParsedTable)
-        source, table = _count(read_table(make_dense(given.content, rows)), rows, *counted, config)
-    if config.missing == "error":
-        table.reject_missing()
-    sizes = table.n_columns, environments is not None
-    return Countable(source, table, table.names, classes, *sizes, config=config)
+        group_of_row = encode_environments(groups, n_rows, table_rows, "groups")[0]
+    elif unit > 1:  # a row that is repeated is one row, however often
+        group_of_row = table_rows
+    return _LabelledRows(
+        table_rows=table_rows,
+        outcomes=outcomes,
+        classes=classes,
+        environments=environment_of_row,
+        environment_names=environment_names,
+        groups=group_of_row,
+        unit=unit,
+    )
 
 
-def _count(
-    given: ParsedTable | CardValues,
-    rows: Array | None,
-    labels: IntArray,
-    environments: IntArray,
-    options: Mapping[str, Any],
-    config: BinningConfig,
+def _bin(
+    table: ParsedTable | CardValues, labels: _LabelledRows, config: BinningConfig
 ) -> tuple[StoredSource, CodedTable]:
-    """A source over the rows that count, and what is known of its columns."""
-    binned: CodedTable | CardValues
-    if isinstance(given, ParsedTable):
-        table = given.code(config.max_thresholds, rows)
-        if config.missing == "error" and given.whole is not None:  # before columns are dropped
-            table = replace(table, has_missing=find_missing(table.values, table.names))
-            table.reject_missing()
-        checked = labels, environments, rows, config.keep_columns
-        table = binned = given.drop_suspicious(table, *checked)
+    """Bin the rows that count: a source of them, and what is known of the columns."""
+    values: CodedTable | CardValues
+    if isinstance(table, ParsedTable):
+        columns = table.code(config.max_thresholds, labels.table_rows)
+        if config.missing == "error" and table.whole is not None:  # before columns are dropped
+            has_missing = find_missing(columns.values, columns.names)
+            columns = replace(columns, has_missing=has_missing)
+            columns.reject_missing()
+        columns = values = table.drop_suspicious(
+            columns, labels.outcomes, labels.environments, labels.table_rows, config.keep_columns
+        )
     else:
-        binned = given if rows is None else given.take(rows)
-        table = CodedTable(np.empty((0, len(given.values)), dtype=given.values.dtype))
-    source = make_memory_source(binned, labels, environments, **options)
-    # where all are 0 or 1 there may be no thresholds
-    known = getattr(source.columns, "has_missing", table.has_missing)
-    none = np.empty((0, table.n_columns), dtype=table.values.dtype)  # its rows are not needed
-    return source, replace(table, values=none, has_missing=known)
+        values = table if labels.table_rows is None else table.take(labels.table_rows)
+        columns = CodedTable(np.empty((0, len(table.values)), dtype=table.values.dtype))
+
+    source = make_memory_source(
+        values,
+        labels.outcomes,
+        labels.environments,
+        classes=labels.classes.tolist(),
+        environment_labels=labels.environment_names,
+        max_thresholds=config.max_thresholds,
+        n_jobs=config.n_jobs,
+        device=config.device,
+        groups=labels.groups,
+        unit=labels.unit,
+    )
+    if isinstance(source.columns, Binning):  # where all are 0 or 1, there are no thresholds
+        columns = replace(columns, has_missing=source.columns.has_missing)
+    no_rows = np.empty((0, columns.n_columns), dtype=columns.values.dtype)  # they are not needed
+    return source, replace(columns, values=no_rows)
 
 
 def make_memory_source(
@@ -159,38 +221,50 @@ def make_memory_source(
     groups: Array | None = None,
     unit: float = 1.0,
 ) -> StoredSource:
-    """Bin a table and make it countable.
+    """Bin a table and make a source of its rows.
 
     An array holds numbers, and NaN where one is missing; infinities are rejected. Zeros and ones
     only go straight to bits, and so do sparse matrices, which hold nothing else. Values on a card
     are binned there. For each row of X, `labels` holds 0 or 1, `environments` a position in
     `environment_labels`, and `groups` the number of the group that it belongs to. `unit` is how
-    many rows stand for one sample.
+    many rows stand for one.
     """
     position, rows = sort_rows(labels, environments, len(environment_labels))
     n_threads = count_threads(n_jobs)
-    candidates: BinnedColumns
+    columns: BinnedColumns
     stores: Sequence[Store]
-    if not (isinstance(X, CodedTable | np.ndarray) or is_sparse(X)):
+    if not (isinstance(X, CodedTable | np.ndarray) or is_sparse(X)):  # values on a card
         assert max_thresholds is not None
-        candidates, stores = X.encode(position, rows, max_thresholds, n_threads)
+        columns, stores = X.encode(position, rows, max_thresholds, n_threads)
     else:
         table = X if isinstance(X, CodedTable) else CodedTable(X)
         packed = pack_binary(table, position, rows, n_threads)
         if packed is not None:
-            candidates, stores = packed[0], [packed[1]]
+            columns, bits = packed
+            stores = [bits]
         elif is_sparse(table.values):
             raise NotBinaryError("X is sparse and holds values other than 0 and 1; make it dense")
         else:
-            candidates, stores = encode(table, position, rows, max_thresholds, n_threads)
-        stores = place(stores, rows, candidates, device=device)
-    notes = [SAMPLED] if isinstance(candidates, Binning) and candidates.sampled else []
-    if unit > 1:
-        note = f"Rows have weights. Counts are in units of weight, on average {unit:.1f} per row"
-        notes.append(f"{note}; tests and intervals are for the effective number of rows.")
-    info = SourceInfo(candidates, classes, environment_labels, notes)
+            columns, stores = encode(table, position, rows, max_thresholds, n_threads)
+        stores = place(stores, rows, columns, device=device)
+
     clusters = None
     if groups is not None:
         n_environments = len(environment_labels)
         clusters = number_clusters(groups, environments, n_environments, position, unit)
+    notes = list_notes(columns, unit)
+    info = SourceInfo(columns, classes, environment_labels, notes)
     return StoredSource(info, stores, rows, position, clusters)
+
+
+def list_notes(columns: BinnedColumns, unit: float) -> list[str]:
+    """List the remarks on sampled thresholds and on weights."""
+    notes = []
+    if isinstance(columns, Binning) and columns.sampled:
+        notes.append(SAMPLED)
+    if unit > 1:
+        notes.append(
+            f"Rows have weights. Counts are in units of weight, on average {unit:.1f} per row; "
+            "tests and intervals are for the effective number of rows."
+        )
+    return notes
