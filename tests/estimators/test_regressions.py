@@ -18,7 +18,7 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.rules import ThresholdRule
 from icscm.stats.independence import ChiSquaredTest, exceeds
-from icscm.tables.labels import encode_environments
+from icscm.tables.environments import encode_environments
 from support.fitting import assert_same, fit_quietly
 from support.literal.learner import learn_slowly
 

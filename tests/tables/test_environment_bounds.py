@@ -9,7 +9,7 @@ from icscm._constants import SPARSE_ENVIRONMENT
 from icscm.exceptions import IcscmError, SparseEnvironmentWarning
 from icscm.tables import suspicion
 from icscm.tables.coded import CodedTable
-from icscm.tables.labels import check_several, encode_environments, warn_of_sparse
+from icscm.tables.environments import check_several, encode_environments, warn_of_sparse
 from icscm.tables.suspicion import CONSTANT, IDENTIFIER
 
 

@@ -20,8 +20,9 @@ from icscm.tables.columns import (
     read_column,
     read_numbers,
 )
+from icscm.tables.environments import encode_environments
 from icscm.tables.errors import name_columns
-from icscm.tables.labels import check_labels, encode_environments
+from icscm.tables.labels import check_labels
 from icscm.tables.parsing import read_table
 from icscm.tables.suspicion import (
     CONSTANT,

@@ -20,7 +20,7 @@ from icscm import (
 from icscm.search import shape
 from icscm.search.tree_sets import draw_half
 from icscm.sources.memory import open_memory
-from icscm.tables.labels import shuffle_within
+from icscm.tables.environments import shuffle_within
 from icscm.validation.cohort import make_cohort
 from icscm.validation.comparison import deal_environments
 from icscm.validation.folds import deal_rows, leave_out_many_environments

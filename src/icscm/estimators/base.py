@@ -21,8 +21,10 @@ from icscm.parameters import check_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
 from icscm.tables.columns import is_dask
-from icscm.tables.labels import code_known, find_series_names, read_weights, warn_of_sparse
+from icscm.tables.environments import warn_of_sparse
+from icscm.tables.labels import code_known, find_series_names
 from icscm.tables.parsing import check_rows
+from icscm.tables.weights import read_weights
 
 if TYPE_CHECKING:
     from icscm.io.formats import TextFormat

@@ -27,7 +27,7 @@ from icscm.sources.countable import Countable
 from icscm.stats.criteria import find_least_evidence
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts, compute_minimum_detectable_difference
-from icscm.tables.labels import check_several
+from icscm.tables.environments import check_several
 
 if TYPE_CHECKING:
     pass

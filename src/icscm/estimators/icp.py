@@ -28,7 +28,8 @@ from icscm.search.sets import (
 from icscm.search.table_sets import TableTester
 from icscm.search.tree_sets import TreeTester, TreeTestSettings, screen_columns
 from icscm.sources.memory import make_memory_source
-from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
+from icscm.tables.environments import check_several, encode_environments, take_environments
+from icscm.tables.labels import check_labels
 from icscm.tables.parsing import check_table
 
 

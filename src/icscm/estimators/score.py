@@ -23,7 +23,7 @@ from icscm.search.trace import Trace, make_trace
 from icscm.sources.countable import Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import make_verdicts
-from icscm.tables.labels import check_several
+from icscm.tables.environments import check_several
 
 if TYPE_CHECKING:
     import pandas

@@ -30,7 +30,7 @@ from icscm.sources.memory import open_memory
 from icscm.stats.replication import describe_lone, find_lone_environment
 from icscm.stats.splits import find_extreme_environments, find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
-from icscm.tables.labels import check_several, take_environments, warn_of_two
+from icscm.tables.environments import check_several, take_environments, warn_of_two
 
 # The verdict is "cannot tell" where a share of so many times the tolerance is not significant.
 _VISIBLE: Final = 5.0

@@ -18,7 +18,7 @@ from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
 from icscm.sources.countable import Countable
 from icscm.stats.verdicts import Verdicts
-from icscm.tables.labels import check_several, warn_of_two
+from icscm.tables.environments import check_several, warn_of_two
 
 if TYPE_CHECKING:
     pass

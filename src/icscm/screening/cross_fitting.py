@@ -23,7 +23,7 @@ from icscm.progress import track
 from icscm.screening.binned_table import BinnedTable
 from icscm.screening.contributions import LearnerContributions
 from icscm.tables.columns import is_frame, open_frame, take_columns, take_rows
-from icscm.tables.labels import shuffle_within
+from icscm.tables.environments import shuffle_within
 
 # How often each column is shuffled, in at most so many cells (row, column and shuffle), but at
 # least in so many rows.

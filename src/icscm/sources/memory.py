@@ -23,14 +23,10 @@ from icscm.sources.countable import SAMPLED, BinningConfig, Countable
 from icscm.sources.stored import StoredSource, place
 from icscm.tables.coded import CodedTable, find_missing
 from icscm.tables.columns import bring, is_dask
-from icscm.tables.labels import (
-    check_labels,
-    encode_environments,
-    find_weighted_rows,
-    number_environments,
-    take_environments,
-)
+from icscm.tables.environments import encode_environments, number_environments, take_environments
+from icscm.tables.labels import check_labels
 from icscm.tables.parsing import ParsedTable, make_dense, read_table
+from icscm.tables.weights import find_weighted_rows
 
 if TYPE_CHECKING:
     from icscm.sources.gpu.values import CardValues

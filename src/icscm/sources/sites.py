@@ -33,7 +33,7 @@ from icscm.formatting import shorten_list
 from icscm.sources.countable import Countable
 from icscm.tables.coded import CodedTable, LevelBins
 from icscm.tables.columns import Column, Level, Levels, Numbers, count_rows, read_column, sort_key
-from icscm.tables.labels import encode_environments
+from icscm.tables.environments import encode_environments
 
 # What to do about a site whose answers cannot be right.
 _CHECK = "check its software, or omit it"

@@ -21,8 +21,9 @@ from icscm.sources.countable import BinningConfig, Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
 from icscm.tables.columns import count_rows
+from icscm.tables.environments import check_several, encode_environments, take_environments
 from icscm.tables.errors import describe_many
-from icscm.tables.labels import check_labels, check_several, encode_environments, take_environments
+from icscm.tables.labels import check_labels
 from icscm.tables.parsing import read_table
 from icscm.tables.suspicion import find_kept, find_suspicious
 

@@ -16,8 +16,10 @@ from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
-from icscm.tables.labels import check_labels, encode_environments, read_weights, take_environments
+from icscm.tables.environments import encode_environments, take_environments
+from icscm.tables.labels import check_labels
 from icscm.tables.parsing import read_table
+from icscm.tables.weights import read_weights
 
 
 @dataclass(frozen=True, eq=False)

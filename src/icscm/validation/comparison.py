@@ -32,7 +32,7 @@ from icscm.report.blocks import Document
 from icscm.report.documents.comparison import write_document
 from icscm.report.markdown import render_markdown
 from icscm.report.wording.comparison import describe_comparison
-from icscm.tables.labels import check_several
+from icscm.tables.environments import check_several
 from icscm.validation.candidates import BASELINE, choose_candidates, format_score
 from icscm.validation.cohort import Cohort, drop_columns, make_cohort
 from icscm.validation.fitting import (

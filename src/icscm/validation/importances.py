@@ -21,7 +21,8 @@ from icscm.progress import track
 from icscm.report.importances import METRICS, PermutationImportance
 from icscm.stats.ranking import compute_auc
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
-from icscm.tables.labels import check_labels, number_environments, shuffle_within, take_environments
+from icscm.tables.environments import number_environments, shuffle_within, take_environments
+from icscm.tables.labels import check_labels
 from icscm.tables.parsing import read_table
 from icscm.validation.fitting import predict_probability
 

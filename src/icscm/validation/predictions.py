@@ -19,7 +19,7 @@ from icscm.model.splits import CHAINS
 from icscm.model.thresholds import fix_threshold
 from icscm.report.wording import predictions as wording
 from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
-from icscm.tables.labels import encode_environments, take_environments
+from icscm.tables.environments import encode_environments, take_environments
 from icscm.validation.cohort import Cohort
 from icscm.validation.fitting import predict_probability
 

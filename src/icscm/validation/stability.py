@@ -30,7 +30,7 @@ from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
-from icscm.tables.labels import encode_environments, number_environments, take_environments
+from icscm.tables.environments import encode_environments, number_environments, take_environments
 from icscm.validation.fitting import describe_model
 
 Feature = str | int

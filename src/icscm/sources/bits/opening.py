@@ -46,7 +46,8 @@ from icscm.sources.gpu.sending import Unsorted
 from icscm.sources.gpu.stores import put_bits
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
-from icscm.tables.labels import check_labels, encode_environments, number_environments
+from icscm.tables.environments import encode_environments, number_environments
+from icscm.tables.labels import check_labels
 
 # Segments up to which counting unsorted words once for each costs less than sorting them.
 _MAX_UNSORTED = 8

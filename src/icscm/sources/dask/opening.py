@@ -37,15 +37,9 @@ from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_
 from icscm.sources.dask.client import DaskSource, check_cluster, compute, map_tasks, merge_tasks
 from icscm.sources.dask.frames import align_partitions
 from icscm.tables.columns import Column, find_names, open_frame, read_array, read_series
+from icscm.tables.environments import ALL_SAMPLES, encode_environments, take_environments
 from icscm.tables.errors import make_missing_error
-from icscm.tables.labels import (
-    ALL_SAMPLES,
-    check_labels,
-    encode_environments,
-    factorize,
-    find_plain_dtype,
-    take_environments,
-)
+from icscm.tables.labels import check_labels, factorize, find_plain_dtype
 
 # Contents that are merged: 256 MB, most of what one task should hold.
 MAX_HASHES = 2**24

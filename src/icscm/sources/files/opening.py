@@ -45,8 +45,9 @@ from icscm.sources.files.source import Budget, CodeFile
 from icscm.sources.stored import StoredSource
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow, read_arrow_groups
+from icscm.tables.environments import number_environments
 from icscm.tables.errors import make_missing_error, name_columns
-from icscm.tables.labels import check_labels, number_environments
+from icscm.tables.labels import check_labels
 
 # Most values of the columns of environments and labels.
 _MOST_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
