@@ -2,20 +2,27 @@
 
     log odds of a row in environment e  =  intercept_e + sum of the effects of its true terms
 
-A term is a set of bins of one column: values above a threshold, or some levels of a category. Given
-the terms so far, the residuals g and hessians h of all rows, summed by (feature, bin, environment),
-give the gain of each further term: one Newton step of its effect and of the intercepts. The best
-is added while it explains more than chance; then each term may be exchanged. All other steps need
-only the counts of the patterns of true terms, and finally the counts of the totals:
+A *term* is a set of bins of one column: values above a threshold, or some levels of a category. It
+is true of the rows in these bins.
 
-    terms   --count_patterns-->   (pattern, label, environment)   --Newton-->   effects
-    effects times a factor, rounded, each moved by 1 while that lowers the log loss   -->   points
+1. Terms are added one by one. Given the terms so far, the gradients g and the hessians h of all
+   rows, summed by column, bin and environment, give the *gain* of each further term: the deviance
+   that one Newton step of its effect and of the intercepts explains. The best is added while it
+   explains more than chance; then each term may be exchanged.
+2. All other steps need only the counts of the patterns of true terms:
+
+       terms   --count_patterns-->   (pattern, label, environment)   --Newton-->   effects
+
+3. Effects times a factor are rounded to whole points, and each is moved by 1 while that lowers the
+   log loss.
+4. Rows are counted by their total of points. A line or a parabola through the log odds of the
+   totals gives the risk of each.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -23,7 +30,7 @@ from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._lazy import isotonic, special
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout, PatternTable, RowSource
-from icscm.model.rules import MissingRule
+from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.score import Score, Term, find_max_total
 from icscm.model.splits import freeze_counts
 from icscm.stats.logistic import InterceptPrior, fit_logistic_regression
@@ -31,17 +38,25 @@ from icscm.stats.random_effects import pool_effects
 from icscm.stats.splits import find_quantile
 
 # Precision of the prior of an effect, around 0, and of an intercept, around the environment's rate.
-_RIDGE: Final = 1.0
-_OF_INTERCEPT: Final = 0.1
+EFFECT_PRECISION: Final = 1.0
+INTERCEPT_PRECISION: Final = 0.1
+# The same of an effect of totals, which many rows determine.
+TOTAL_PRECISION: Final = 1e-6
 # Log loss that the exchange of a term must gain, and how many are made at most.
-_LEAST_GAIN: Final = 0.5
-_MAX_EXCHANGES: Final = 5
+MIN_EXCHANGE_GAIN: Final = 0.5
+MAX_EXCHANGES: Final = 5
 # Rounds in which all points are moved, at most.
-_MAX_ROUNDS: Final = 20
+MAX_ROUNDS: Final = 20
 # Missing values of a column from which on they have their own points instead of the mean.
-_FEW: Final = 20
+MIN_MISSING: Final = 20
 # Number of classes of totals, of about equal size.
-_N_CLASSES: Final = 8
+N_CLASSES: Final = 8
+# Levels of a category with more than so many are also joined, those of the largest residuals first.
+MAX_SINGLE_LEVELS: Final = 3
+# Rows that pull the rate of a level towards that of all.
+LEVEL_PRIOR: Final = 5.0
+# Keeps divisions by sums of hessians, and by effects, above 0.
+TINY: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,8 +74,15 @@ class ScoreSettings:
     design: float = 1.0
 
 
-class Fit(NamedTuple):
-    """Log odds of the environments and of the terms, probabilities (pattern, environment), loss."""
+# --- effects --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class EffectFit:
+    """A regression on terms: log odds of the environments and effects of the terms.
+
+    `p` are probabilities (pattern, environment), `loss` is the log loss summed over all rows.
+    """
 
     intercepts: FloatArray
     effects: FloatArray
@@ -68,244 +90,385 @@ class Fit(NamedTuple):
     loss: float
 
 
-def fit_effects(terms: Array, counts: CountArray, ridge: float = _RIDGE) -> Fit:
+def fit_effects(terms: Array, counts: CountArray, precision: float = EFFECT_PRECISION) -> EffectFit:
     """Fit effects of the terms that are common to all environments, and their intercepts.
 
     `terms` has the axes (pattern, term), `counts` (pattern, label, environment). Each row of the
     regression is a pattern in an environment.
     """
+    x = terms.astype(float)
     sizes = counts.sum(axis=1)
     positives = counts[:, 1]
     n_patterns, n_environments = sizes.shape
     rates = (positives.sum(axis=0) + 0.5) / (sizes.sum(axis=0) + 1.0)
     regression = fit_logistic_regression(
-        np.repeat(terms.astype(float), n_environments, axis=0),
+        np.repeat(x, n_environments, axis=0),
         positives.ravel(),
         np.tile(np.arange(n_environments), n_patterns),
         n_environments=n_environments,
         sizes=sizes.ravel(),
-        ridge=ridge,
-        intercept_prior=InterceptPrior(means=special.logit(rates), precision=_OF_INTERCEPT),
+        ridge=precision,
+        intercept_prior=InterceptPrior(means=special.logit(rates), precision=INTERCEPT_PRECISION),
     )
     assert regression is not None  # with a ridge, slopes are always determined
-    effects = regression.slopes
-    intercepts = regression.intercepts
 
-    log_odds = (terms.astype(float) @ effects)[:, np.newaxis] + intercepts
+    log_odds = (x @ regression.slopes)[:, np.newaxis] + regression.intercepts
     losses = counts[:, 0] * np.logaddexp(0, log_odds) + positives * np.logaddexp(0, -log_odds)
-    loss = round(float(losses.sum()), DEVIANCE_DECIMALS)
-    return Fit(intercepts=intercepts, effects=effects, p=special.expit(log_odds), loss=loss)
+    return EffectFit(
+        intercepts=regression.intercepts,
+        effects=regression.slopes,
+        p=special.expit(log_odds),
+        loss=round(float(losses.sum()), DEVIANCE_DECIMALS),
+    )
 
 
 # --- terms ----------------------------------------------------------------------------------------
 
 
-def find_terms(source: Any, settings: ScoreSettings) -> list[BinnedRule]:
-    """The terms of a score: the best is added, again and again, then each may be exchanged."""
+class BestTerm(NamedTuple):
+    """The term that explains most given others, and the deviance that it explains."""
+
+    rule: BinnedRule
+    gain: float
+
+
+def find_terms(source: RowSource, settings: ScoreSettings) -> list[BinnedRule]:
+    """Find the terms of a score: the best is added, again and again, then each may be exchanged."""
     terms: list[BinnedRule] = []
     chance = settings.design * find_quantile(CHANCE_LEVEL, 1)
     while len(terms) < settings.max_terms:
-        gain, best = _find_best(source, settings, terms)
-        if best is None or gain <= chance:
+        best = _find_best_term(source, settings, terms)
+        if best is None or best.gain <= chance:
             break
-        terms.append(best)
-    for _ in range(_MAX_EXCHANGES):
-        loss = _fit_terms(source, terms).loss - _LEAST_GAIN
-        for place in range(len(terms)):
-            others = [*terms[:place], *terms[place + 1 :]]
-            _, best = _find_best(source, settings, others)
-            if best is not None and _fit_terms(source, [*others, best]).loss < loss:
-                terms = [*others, best]
-                break
-        else:
+        terms.append(best.rule)
+
+    for _ in range(MAX_EXCHANGES):
+        exchanged = _exchange_term(source, settings, terms)
+        if exchanged is None:
             break
+        terms = exchanged
     return terms
 
 
-def _fit_terms(source: RowSource, terms: Sequence[BinnedRule]) -> Fit:
+def _exchange_term(
+    source: RowSource, settings: ScoreSettings, terms: Sequence[BinnedRule]
+) -> list[BinnedRule] | None:
+    """Exchange the first term for which the best other one has a lower log loss; else None."""
+    loss_to_beat = _fit_terms(source, terms).loss - MIN_EXCHANGE_GAIN
+    for number in range(len(terms)):
+        others = [*terms[:number], *terms[number + 1 :]]
+        best = _find_best_term(source, settings, others)
+        if best is None:
+            continue
+        exchanged = [*others, best.rule]
+        if _fit_terms(source, exchanged).loss < loss_to_beat:
+            return exchanged
+    return None
+
+
+def _fit_terms(source: RowSource, terms: Sequence[BinnedRule]) -> EffectFit:
     table = source.count_patterns(terms)
     return fit_effects(table.patterns, table.counts)
 
 
-def _find_best(
-    source: Any, settings: ScoreSettings, terms: Sequence[BinnedRule]
-) -> tuple[float, BinnedRule | None]:
-    """The term that explains most given the others, the first of ties, and its gain."""
-    best: tuple[float, BinnedRule | None] = 0.0, None
-    used = {(each.feature, each.satisfied.tobytes()) for each in terms}
-    cubes = [*source.rows.sum_residuals(terms, _fit_terms(source, terms).p, settings.features)]
-    places = [(feature, k, cube) for cube in cubes for k, feature in enumerate(cube.features)]
-    for feature, k, cube in sorted(places, key=lambda each: each[0]):
-        n_bins = int(source.columns.count_bins(np.array([feature]))[0])
-        g, h = cube.counts[k, :n_bins].swapaxes(0, 1)
-        sets = list_sets(cube.layout, g.sum(axis=1), h.sum(axis=1))
-        is_used = [(feature, each.tobytes()) in used for each in sets]
-        gains = np.where(is_used, 0.0, _compute_gains(sets, g, h, settings.least))
-        if len(gains) and (gain := float(gains.max())) > best[0]:
-            best = gain, BinnedRule(int(feature), sets[int(gains.argmax())])
+def _find_best_term(
+    source: RowSource, settings: ScoreSettings, terms: Sequence[BinnedRule]
+) -> BestTerm | None:
+    """Find the term that explains most given the others, the first of ties; None if none does."""
+    assert source.rows is not None, "residuals are summed over rows in this process"
+    p = _fit_terms(source, terms).p
+    residuals_by_column = {}
+    for cube in source.rows.sum_residuals(terms, p, settings.features):
+        for column, sums in zip(cube.features.tolist(), cube.counts, strict=True):
+            residuals_by_column[column] = sums, cube.layout
+
+    used = {(term.feature, term.satisfied.tobytes()) for term in terms}
+    best: BestTerm | None = None
+    for column, (sums, layout) in sorted(residuals_by_column.items(), key=lambda item: item[0]):
+        n_bins = int(source.columns.count_bins(np.array([column]))[0])
+        g, h = sums[:n_bins].swapaxes(0, 1)  # (bin, environment) each
+        sets = list_sets(layout, g.sum(axis=1), h.sum(axis=1))
+        if not len(sets):
+            continue
+        is_used = [(column, bins.tobytes()) in used for bins in sets]
+        gains = np.where(is_used, 0.0, _compute_gains(sets, g, h, min_information=settings.least))
+        number = int(gains.argmax())
+        if gains[number] > (0.0 if best is None else best.gain):
+            best = BestTerm(BinnedRule(column, sets[number]), gain=float(gains[number]))
     return best
 
 
 def list_sets(layout: Layout, g: FloatArray, h: FloatArray) -> BoolArray:
-    """The terms (term, bin) of a column, as sets of bins.
+    """List the terms (term, bin) of a column, as sets of bins.
 
-    Values above each threshold; each level of a category, and levels with the largest residuals.
-    Missing values are a term of their own.
+    Values above each threshold; each level of a category, and the levels with the largest
+    residuals, given the sums of g and h by bin. Missing values are a term of their own.
     """
-    bins, first = np.arange(len(g)), int(layout.has_missing)
-    sets = bins == bins[first:, np.newaxis]
-    if not layout.nominal:
+    bins = np.arange(len(g))
+    first = int(layout.has_missing)
+    if layout.nominal:
+        sets = bins == bins[first:, np.newaxis]
+        if len(sets) > MAX_SINGLE_LEVELS:
+            shrunken_residuals = np.where(bins < first, -np.inf, g / (h + LEVEL_PRIOR))
+            ascending = np.argsort(shrunken_residuals, kind="stable")
+            rank = np.argsort(ascending, kind="stable")
+            joined_levels = rank > bins[first + 1 : -2, np.newaxis]
+            sets = np.vstack((sets, joined_levels))
+    else:
         sets = bins > bins[first:-1, np.newaxis]
-    elif len(sets) > 3:
-        shrunken = np.where(bins < first, -np.inf, g / (h + 5.0))
-        place = np.argsort(np.argsort(shrunken, kind="stable"), kind="stable")
-        sets = np.vstack((sets, place > bins[first + 1 : -2, np.newaxis]))
-    return np.vstack((sets, bins == 0)) if first else sets
+    return np.vstack((sets, bins == 0)) if layout.has_missing else sets
 
 
-def _compute_gains(sets: BoolArray, g: FloatArray, h: FloatArray, least: float) -> FloatArray:
-    """Deviance that each term explains in one Newton step; 0 with too little information."""
-    weights, totals = sets @ h, np.maximum(h.sum(axis=0), 1e-9)
-    information = (weights - weights**2 / totals).sum(axis=1)
-    slope = (sets @ g - weights * (g.sum(axis=0) / totals)).sum(axis=1)
-    gains: FloatArray = np.where(information >= least, slope**2 / (information + _RIDGE), 0.0)
-    return gains.round(DEVIANCE_DECIMALS)
+def _compute_gains(
+    sets: BoolArray, g: FloatArray, h: FloatArray, min_information: float
+) -> FloatArray:
+    """Compute the deviance that each term explains in one Newton step.
+
+    With G and H the sums of g and h over an environment, and G_t and H_t those over the term's bins
+    in it, the intercepts profiled out:
+
+        slope = sum over e (G_t - H_t G / H)        information = sum over e (H_t - H_t^2 / H)
+        gain  = slope^2 / (information + precision of the prior)
+
+    0 with too little information.
+    """
+    G = g.sum(axis=0)
+    H = np.maximum(h.sum(axis=0), TINY)
+    G_t = sets @ g
+    H_t = sets @ h
+    slope = (G_t - H_t * (G / H)).sum(axis=1)
+    information = (H_t - H_t**2 / H).sum(axis=1)
+    gains = np.where(
+        information >= min_information, slope**2 / (information + EFFECT_PRECISION), 0.0
+    )
+    return np.asarray(gains.round(DEVIANCE_DECIMALS))
 
 
 # --- points ---------------------------------------------------------------------------------------
 
 
+class TotalCounts(NamedTuple):
+    """The totals that occur, ascending, and their rows (total, label, environment)."""
+
+    totals: IntArray
+    counts: CountArray
+
+
 def find_points(table: PatternTable, max_points: int) -> IntArray:
-    """Whole points of the terms: effects times the best factor, each then moved by 1."""
+    """Find whole points of the terms: effects times the best factor, each then moved by 1."""
     effects = fit_effects(table.patterns, table.counts).effects
-    factors = np.arange(2, 2 * max_points + 1) / 2 / max(np.abs(effects).max(initial=0.0), 1e-9)
-    tried: list[IntArray] = [np.rint(effects * each).astype(np.int64) for each in factors]
-    losses = [fit_totals(*count_totals(table, points)).loss for points in tried]
-    points, loss = tried[int(np.argmin(losses))], min(losses)
-    for _ in range(_MAX_ROUNDS):
-        before = loss
-        for step in (*np.eye(len(points), dtype=np.int64), *-np.eye(len(points), dtype=np.int64)):
+    largest_effect = max(np.abs(effects).max(initial=0.0), TINY)
+    # the largest points from 1 to the maximum, by halves
+    factors = np.arange(2, 2 * max_points + 1) / 2 / largest_effect
+    rounded: list[IntArray] = [np.rint(effects * factor).astype(np.int64) for factor in factors]
+    losses = [_compute_loss(table, points) for points in rounded]
+    points = rounded[int(np.argmin(losses))]
+    loss = min(losses)
+
+    unit_steps = np.eye(len(points), dtype=np.int64)
+    for _ in range(MAX_ROUNDS):
+        loss_before = loss
+        for step in (*unit_steps, *-unit_steps):
             moved = points + step
-            own = fit_totals(*count_totals(table, moved)).loss
-            if np.abs(moved).max() <= max_points and own < loss:
-                points, loss = moved, own
-        if loss == before:
+            moved_loss = _compute_loss(table, moved)
+            if np.abs(moved).max() <= max_points and moved_loss < loss:
+                points = moved
+                loss = moved_loss
+        if loss == loss_before:
             break
     return points
 
 
-def count_totals(table: PatternTable, points: IntArray) -> tuple[IntArray, CountArray]:
-    """The totals that occur, ascending, and their samples (total, label, environment)."""
+def _compute_loss(table: PatternTable, points: IntArray) -> float:
+    return fit_totals(*count_totals(table, points)).loss
+
+
+def count_totals(table: PatternTable, points: IntArray) -> TotalCounts:
+    """Count the rows by their total of points."""
     totals, places = np.unique(table.patterns @ points, return_inverse=True)
     counts = np.zeros((len(totals), *table.counts.shape[1:]), dtype=np.int64)
     np.add.at(counts, places, table.counts)
-    return totals, counts
+    return TotalCounts(totals, counts)
 
 
-def fit_totals(totals: IntArray, counts: CountArray) -> Fit:
-    """The common effect of a point, and the intercepts of the environments."""
-    return fit_effects(totals[:, np.newaxis], counts, 1e-6)
+def fit_totals(totals: IntArray, counts: CountArray) -> EffectFit:
+    """Fit the common effect of a point, and the intercepts of the environments."""
+    return fit_effects(totals[:, np.newaxis], counts, TOTAL_PRECISION)
 
 
 # --- the model ------------------------------------------------------------------------------------
 
 
-def find_score(source: Any, settings: ScoreSettings) -> Score:
-    """The model: terms, points, and the risk of each total."""
-    terms = _add_missing(source, find_terms(source, settings))
-    table = source.count_patterns(terms)
+def find_score(source: RowSource, settings: ScoreSettings) -> Score:
+    """Find the model: terms, points, and the risk of each total."""
+    binned_terms = _add_missing(source, find_terms(source, settings))
+    table = source.count_patterns(binned_terms)
     points = find_points(table, settings.max_points)
-    rows, lowest = list[Term](), 0
-    for feature, sizes in _count_bins(source, terms).items():
-        own = [place for place, each in enumerate(terms) if each.feature == feature]
-        by_bin = points[own] @ np.array([terms[place].satisfied for place in own])
-        first = int(source.columns.find_layout(feature).has_missing)
-        values, weights = by_bin[first:], sizes[first:]
-        mean = ceil(round(float(np.average(values, weights=weights)), 9))
-        missing = int(by_bin[0]) if first and sizes[0] >= _FEW else mean
-        points[own[-1]] += first * (missing - by_bin[0])  # the last term is that of missing values
-        lowest += (least := min(missing, int(values.min())))
-        rows += _make_terms(source, feature, values - least, weights, missing - least)
-    totals, counts = count_totals(table, points)
-    return make_score(rows, totals - lowest, counts)
+
+    terms: list[Term] = []
+    lowest_total = 0
+    for column, n_rows in _count_bins(source, binned_terms).items():
+        numbers = [k for k, term in enumerate(binned_terms) if term.feature == column]
+        by_bin = points[numbers] @ np.array([binned_terms[k].satisfied for k in numbers])
+        has_missing = source.columns.find_layout(column).has_missing
+        first = int(has_missing)
+        value_points = by_bin[first:]
+        value_sizes = n_rows[first:]
+
+        # Few missing values have the mean of the points: too little is known of their own.
+        mean = np.average(value_points, weights=value_sizes)
+        missing_points = ceil(round(float(mean), 9))
+        if has_missing and n_rows[0] >= MIN_MISSING:
+            missing_points = int(by_bin[0])
+        if has_missing:
+            last = numbers[-1]  # the last term of a column is that of its missing values
+            points[last] += missing_points - by_bin[0]
+
+        # The lowest points of a column are 0.
+        lowest = min(missing_points, int(value_points.min()))
+        lowest_total += lowest
+        terms += _make_terms(
+            source,
+            column,
+            points=value_points - lowest,
+            sizes=value_sizes,
+            missing_points=missing_points - lowest,
+        )
+    counted = count_totals(table, points)
+    return make_score(terms, counted.totals - lowest_total, counted.counts)
 
 
 def _add_missing(source: RowSource, terms: Sequence[BinnedRule]) -> list[BinnedRule]:
-    """The terms, followed by one of missing values for each column that has any."""
+    """Return the terms, followed by one of missing values for each column that has any."""
     missing = {}
-    for each in terms:
-        if source.columns.find_layout(each.feature).has_missing:
-            missing[each.feature] = BinnedRule(each.feature, np.arange(len(each.satisfied)) == 0)
-    others = [each for each in terms if each.feature not in missing or not each.satisfied[0]]
-    return [*others, *missing.values()]
+    for term in terms:
+        if source.columns.find_layout(term.feature).has_missing:
+            is_missing = np.arange(len(term.satisfied)) == 0
+            missing[term.feature] = BinnedRule(term.feature, is_missing)
+    of_values = [term for term in terms if term.feature not in missing or not term.satisfied[0]]
+    return [*of_values, *missing.values()]
 
 
 def _count_bins(source: RowSource, terms: Sequence[BinnedRule]) -> dict[int, CountArray]:
-    """Samples by bin, of the columns of some terms, in their order."""
-    n_bins = {each.feature: len(each.satisfied) for each in terms}
-    found = {}
-    for cube in source.count_cubes(()) if terms else ():
-        for feature, counts in zip(cube.features.tolist(), cube.counts, strict=True):
-            if feature in n_bins:
-                found[feature] = counts.sum(axis=(1, 2))[: n_bins[feature]]
-    return {feature: found[feature] for feature in n_bins}
+    """Count the rows by bin, of the columns of some terms, in their order."""
+    if not terms:
+        return {}
+    n_bins = {term.feature: len(term.satisfied) for term in terms}
+    sizes = {}
+    for cube in source.count_cubes(()):
+        for column, counts in zip(cube.features.tolist(), cube.counts, strict=True):
+            if column in n_bins:
+                sizes[column] = counts.sum(axis=(1, 2))[: n_bins[column]]
+    return {column: sizes[column] for column in n_bins}
+
+
+class PointsRule(NamedTuple):
+    """A rule on values, and the points where it is the first that is true."""
+
+    rule: Rule
+    points: int
 
 
 def _make_terms(
-    source: RowSource, feature: int, points: IntArray, sizes: CountArray, missing: int
+    source: RowSource, column: int, *, points: IntArray, sizes: CountArray, missing_points: int
 ) -> Iterator[Term]:
-    """The terms of a column in the model; the first one that is true counts.
+    """Make the terms of a column in the model; the first one that is true counts.
 
     Missing values, then thresholds from the highest down, or levels; finally all other values.
     """
-    make, values = source.columns.make_rule, points.tolist()
-    rule = make(Cut(feature, MISSINGNESS, False))
-    if isinstance(rule, MissingRule):  # a presence or absence is never missing
-        yield Term(rule, missing)
-    if source.columns.find_layout(feature).nominal:
-        other = int(np.bincount(points, sizes).argmax())  # unknown levels: as most samples
-        changes = [(cut, own) for cut, own in enumerate(values) if own != other]
+    missing_rule = source.columns.make_rule(Cut(column, MISSINGNESS, negated=False))
+    if isinstance(missing_rule, MissingRule):  # a presence or absence is never missing
+        yield Term(missing_rule, missing_points)
+
+    if source.columns.find_layout(column).nominal:
+        rules = _list_level_rules(source, column, points, sizes)
+        other_points = _find_commonest(points, sizes)
     else:
-        steps = [k for k in range(len(values) - 1) if values[k] != values[k + 1]]
-        changes, other = [(k, values[k + 1]) for k in reversed(steps)], values[0]
-    rules = [(make(Cut(feature, cut, False)), own) for cut, own in changes]
-    rules += [((rules[-1][0] if rules else rule).negate(), other)]
-    for rule, own in rules:  # false for missing values, which have their own row
-        yield Term(replace(rule, missing=False) if getattr(rule, "missing", None) else rule, own)  # type: ignore[call-arg]
+        rules = _list_threshold_rules(source, column, points)
+        other_points = int(points[0])
+    of_others = (rules[-1].rule if rules else missing_rule).negate()
+    for rule, rule_points in [*rules, PointsRule(of_others, other_points)]:
+        yield Term(_exclude_missing(rule), rule_points)
+
+
+def _find_commonest(points: IntArray, sizes: CountArray) -> int:
+    """Find the points that most rows have: unknown levels get these."""
+    return int(np.bincount(points, sizes).argmax())
+
+
+def _list_level_rules(
+    source: RowSource, column: int, points: IntArray, sizes: CountArray
+) -> list[PointsRule]:
+    """List a rule for each level whose points are not the commonest."""
+    commonest = _find_commonest(points, sizes)
+    return [
+        PointsRule(source.columns.make_rule(Cut(column, level, negated=False)), level_points)
+        for level, level_points in enumerate(points.tolist())
+        if level_points != commonest
+    ]
+
+
+def _list_threshold_rules(source: RowSource, column: int, points: IntArray) -> list[PointsRule]:
+    """List a rule for each threshold at which the points change, the highest first."""
+    changes = np.flatnonzero(np.diff(points)).tolist()
+    return [
+        PointsRule(source.columns.make_rule(Cut(column, cut, negated=False)), int(points[cut + 1]))
+        for cut in reversed(changes)
+    ]
+
+
+def _exclude_missing(rule: Rule) -> Rule:
+    """Return the rule, false for missing values, which have points of their own."""
+    if isinstance(rule, ThresholdRule | CategoryRule) and rule.missing:
+        return replace(rule, missing=False)
+    return rule
 
 
 def make_score(terms: Sequence[Term], totals: IntArray, counts: CountArray) -> Score:
-    """The risk of each total, the same in all environments but for a shift, and classes."""
-    sizes, highest = counts.sum(axis=(1, 2)), find_max_total(terms)
-    log_odds = find_log_odds(totals, counts, highest)
-    before = np.cumsum(sizes) - sizes
-    number = _N_CLASSES * before // sizes.sum() + 2 * _N_CLASSES * (log_odds[totals] > 0)
-    bounds = totals[1:][np.diff(number) > 0]
+    """Make a score: the risk of each total, the same in all environments but for a shift.
+
+    Totals form classes of about equal size; none holds totals of both verdicts.
+    """
+    sizes = counts.sum(axis=(1, 2))
+    log_odds = find_log_odds(totals, counts, find_max_total(terms))
+    n_below = np.cumsum(sizes) - sizes
+    size_class = N_CLASSES * n_below // sizes.sum()
+    verdict_class = 2 * N_CLASSES * (log_odds[totals] > 0)
+    is_new_class = np.diff(size_class + verdict_class) > 0
+    bounds = totals[1:][is_new_class]
+
     leaves = np.zeros((len(bounds) + 1, *counts.shape[1:]), dtype=np.int64)
     np.add.at(leaves, np.searchsorted(bounds, totals, side="right"), counts)
-    own = tuple(log_odds.tolist()), tuple(bounds.tolist()), freeze_counts(leaves)
-    return Score(tuple(terms), *own)
+    return Score(
+        terms=tuple(terms),
+        log_odds=tuple(log_odds.tolist()),
+        bounds=tuple(bounds.tolist()),
+        leaves=freeze_counts(leaves),
+    )
 
 
-def find_log_odds(totals: IntArray, counts: CountArray, highest: int) -> FloatArray:
-    """Log odds in a new environment for all totals up to the highest; they never fall.
+def find_log_odds(totals: IntArray, counts: CountArray, max_total: int) -> FloatArray:
+    """Find the log odds in a new environment of all totals up to the largest; they never fall.
 
     A line, or a parabola where it fits better than by chance: the effects of columns need not add
-    up.
+    up. The intercept is the random-effects mean of those of the environments.
     """
-    n, every = counts.sum(axis=1), np.arange(highest + 1.0)
-    sizes = np.bincount(totals, n.sum(axis=1), highest + 1)
-    middle = float(np.average(every, weights=sizes))
-    spread = float(np.average((every - middle) ** 2, weights=sizes)) ** 0.5 or 1.0
-    shape = ((every - middle) / spread)[:, np.newaxis] ** [1, 2]
-    found = fit_effects(shape[totals, :1], counts, 1e-6)
+    n = counts.sum(axis=1)
+    every_total = np.arange(max_total + 1.0)
+    sizes = np.bincount(totals, n.sum(axis=1), max_total + 1)
+    middle = float(np.average(every_total, weights=sizes))
+    spread = float(np.average((every_total - middle) ** 2, weights=sizes)) ** 0.5 or 1.0
+    powers = ((every_total - middle) / spread)[:, np.newaxis] ** [1, 2]
+
+    fit = fit_effects(powers[totals, :1], counts, TOTAL_PRECISION)
     if len(totals) > 2:
-        curved = fit_effects(shape[totals], counts, 1e-6)
-        if 2.0 * (found.loss - curved.loss) > find_quantile(CHANCE_LEVEL, 1):
-            found = curved
-    weights = (n * found.p * (1.0 - found.p)).sum(axis=0)
-    pooled = pool_effects(found.intercepts, np.maximum(weights, 1e-9) ** -0.5)
-    intercept = float(found.intercepts[0]) if pooled is None else pooled.mean
-    curve = intercept + shape[:, : len(found.effects)] @ found.effects
-    log_odds: FloatArray = isotonic.isotonic_regression(curve, sample_weight=sizes + 1e-9)
+        parabola = fit_effects(powers[totals], counts, TOTAL_PRECISION)
+        if 2.0 * (fit.loss - parabola.loss) > find_quantile(CHANCE_LEVEL, 1):
+            fit = parabola
+
+    information = (n * fit.p * (1.0 - fit.p)).sum(axis=0)
+    pooled = pool_effects(fit.intercepts, np.maximum(information, TINY) ** -0.5)
+    intercept = float(fit.intercepts[0]) if pooled is None else pooled.mean
+    curve = intercept + powers[:, : len(fit.effects)] @ fit.effects
+    log_odds: FloatArray = isotonic.isotonic_regression(curve, sample_weight=sizes + TINY)
     return np.maximum.accumulate(log_odds)  # against falls by rounding
