@@ -24,7 +24,7 @@ from icscm.validation.comparison import Comparison
 from icscm.validation.evaluation import Evaluation
 from icscm.validation.path import tolerance_path
 from icscm.validation.stability import StabilitySelection
-from icscm.validation.transfer import Validation
+from icscm.validation.leave_one_out import Validation
 from icscm.validation.tuning import grid_search
 
 

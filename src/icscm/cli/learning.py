@@ -241,7 +241,7 @@ class _MemoryFit:
     def validate(self, countable: Countable[Any]) -> dict[str, Any]:
         """Measure the performance in environments left out, or say why that is not done."""
         from icscm.search.shape import count_steps
-        from icscm.validation.transfer import leave_one_environment_out
+        from icscm.validation.leave_one_out import leave_one_environment_out
 
         n_environments = len(self.learner.environments_ or ())
         if n_environments < 2:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,19 +54,22 @@ MAX_HELD_OUT = 10
 MIN_ROWS, MIN_POSITIVES = 200, 20
 MEASURES = "auc", "log_loss", "slope", "intercept", "error", "balanced_accuracy"
 DRAWN = "auc", "log_loss", "slope", "error"
-# The loss of a metric's value; for other metrics, smaller values are worse.
-_BADNESS: dict[str, Callable[[float], float]] = {
+# How bad a value of a metric is; of other metrics smaller values are worse.
+_LOSSES: dict[str, Callable[[float], float]] = {
     "error": float,
     "log_loss": float,
     "slope": lambda value: abs(value - 1),
     "intercept": abs,
 }
-_RANGES = dict.fromkeys(("auc", "error", "balanced_accuracy"), (0.0, 1.0))
-_RANGES["log_loss"] = (0.0, np.inf)
+# The least and the largest value of a metric; others have no bounds.
+_RANGES = {
+    "auc": (0.0, 1.0),
+    "error": (0.0, 1.0),
+    "balanced_accuracy": (0.0, 1.0),
+    "log_loss": (0.0, np.inf),
+}
 _BEST = {"auc": "more is better", "slope": "1 is best", "error": "at 0.5, less is better"}
 _SCORERS = {name: name for name in MEASURES}
-_SUMMARIES = "rows", "environments", "worst"
-_COLUMNS = [(way, name) for way in _SUMMARIES for name in MEASURES]
 
 
 @dataclass(frozen=True)
@@ -113,30 +116,77 @@ class CandidateScores:
 
     @property
     def intervals(self) -> dict[str, tuple[float, float] | None]:
-        """95% interval of each mean over environments, by their spread; None without two."""
-        found: dict[str, tuple[float, float] | None] = dict.fromkeys(MEASURES)
-        for name, mean in self.environments.items():
-            values = self._list(name) if mean is not None else []
-            if mean is not None and len(values) > 1:
-                spread = float(np.std(values, ddof=1)) / np.sqrt(len(values))
-                reach = float(special.stdtrit(len(values) - 1, 1 - ALPHA / 2)) * spread
-                least, most = _RANGES.get(name, (-np.inf, np.inf))
-                found[name] = max(mean - reach, least), min(mean + reach, most)
-        return found
+        """95% interval of each mean over environments; None without two.
+
+        By their spread:  mean +- t s / sqrt(k)  over k environments, t with k - 1 degrees of
+        freedom.
+        """
+        return {
+            name: None if mean is None else self._bound_mean(name, mean)
+            for name, mean in self.environments.items()
+        }
+
+    def _bound_mean(self, name: str, mean: float) -> tuple[float, float] | None:
+        values = self._list_values(name)
+        n_values = len(values)
+        if n_values < 2:
+            return None
+        standard_error = float(np.std(values, ddof=1)) / np.sqrt(n_values)
+        half_width = float(special.stdtrit(n_values - 1, 1 - ALPHA / 2)) * standard_error
+        lowest, highest = _RANGES.get(name, (-np.inf, np.inf))
+        return max(mean - half_width, lowest), min(mean + half_width, highest)
 
     @property
     def worst(self) -> Values:
         """The worst value of each metric over the held-out environments."""
-        means = self.environments
         return {
-            name: max(self._list(name), key=_BADNESS.get(name, lambda value: -value))
-            if means[name] is not None
-            else None
-            for name in MEASURES
+            name: None if mean is None else self._find_worst(name)
+            for name, mean in self.environments.items()
         }
 
-    def _list(self, name: str) -> list[float]:
-        return [v for each in self.by_environment if each and (v := each[name]) is not None]
+    def _find_worst(self, name: str) -> float:
+        return max(self._list_values(name), key=_LOSSES.get(name, lambda value: -value))
+
+    def _list_values(self, name: str) -> list[float]:
+        """List a metric's values in the environments where it is defined."""
+        known = [values[name] for values in self.by_environment if values is not None]
+        return [value for value in known if value is not None]
+
+    @property
+    def summaries(self) -> dict[str, Values]:
+        """Each summary of the values, by name."""
+        return {"rows": self.rows, "environments": self.environments, "worst": self.worst}
+
+    def to_row(self) -> dict[str, Any]:
+        """The row of `Comparison.to_frame`."""
+        row: dict[str, Any] = {"candidate": self.name}
+        intervals = self.intervals
+        for summary, values in self.summaries.items():
+            for measure in MEASURES:
+                row[f"{summary}_{measure}"] = values[measure]
+                if summary == "environments":
+                    low, high = intervals[measure] or (None, None)
+                    row[f"{summary}_{measure}_low"] = low
+                    row[f"{summary}_{measure}_high"] = high
+        return {**row, "fit_seconds": self.seconds, "model": self.model}
+
+    def to_dict(self, environments: Sequence[str]) -> dict[str, Any]:
+        """All of it but the folds of rows, as plain values, given the names of environments."""
+        by_environment = [
+            None if values is None else {"environment": environment, **values}
+            for environment, values in zip(environments, self.by_environment, strict=True)
+        ]
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "by_environment": by_environment,
+            "gain": self.gain,
+            "model": self.model,
+            "failure": self.failure,
+            "fit_seconds": self.seconds,
+            **self.summaries,
+            "intervals": self.intervals,
+        }
 
 
 @dataclass(frozen=True)
@@ -179,16 +229,7 @@ class Comparison:
 
         Means over held-out environments have a 95% interval, `environments_auc_low` and so on.
         """
-        rows = []
-        for each in self.candidates:
-            row: dict[str, Any] = {"candidate": each.name}
-            for way, name in _COLUMNS:
-                row[f"{way}_{name}"] = getattr(each, way)[name]
-                if way == "environments":
-                    ends = each.intervals[name] or (None, None)
-                    row |= {f"{way}_{name}_low": ends[0], f"{way}_{name}_high": ends[1]}
-            rows.append(row | {"fit_seconds": each.seconds, "model": each.model})
-        frame = pd.DataFrame(rows)
+        frame = pd.DataFrame([candidate.to_row() for candidate in self.candidates])
         numbers = [name for name in frame if name not in ("candidate", "model")]
         return frame.astype(dict.fromkeys(numbers, float))
 
@@ -202,22 +243,20 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as plain values; environments are listed by position."""
-        names = [str(each) for each in self.environments]
-        candidates = []
-        for each in self.candidates:
-            plain = asdict(each)
-            del plain["by_rows"]
-            plain["fit_seconds"] = plain.pop("seconds")
-            plain |= {way: getattr(each, way) for way in (*_SUMMARIES, "intervals")}
-            plain["by_environment"] = [
-                None if scores is None else {"environment": name, **scores}
-                for name, scores in zip(names, each.by_environment, strict=True)
-            ]
-            candidates.append(plain)
-        keys = "environment", "n_rows", "n_positive"
-        kept_in = [dict(zip(keys, (str(e), *n), strict=True)) for e, n in self.kept_in.items()]
-        own = {"environments": names, "kept_in": kept_in, "candidates": candidates}
-        return vars(self) | own | {"conclusions": list(self.conclusions)}
+        names = [str(label) for label in self.environments]
+        return {
+            "candidates": [candidate.to_dict(names) for candidate in self.candidates],
+            "environments": names,
+            "kept_in": [
+                {"environment": str(label), "n_rows": n_rows, "n_positive": n_positive}
+                for label, (n_rows, n_positive) in self.kept_in.items()
+            ],
+            "dropped": self.dropped,
+            "n_rows": self.n_rows,
+            "n_positive": self.n_positive,
+            "n_folds": self.n_folds,
+            "conclusions": list(self.conclusions),
+        }
 
     @property
     def conclusions(self) -> tuple[str, ...]:

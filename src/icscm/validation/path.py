@@ -37,7 +37,7 @@ from icscm.tables.columns import take_columns
 from icscm.validation.cohort import Cohort, make_cohort
 from icscm.validation.fitting import fit_fold, score_fold
 from icscm.validation.folds import Fold, check_environments, leave_out_environments
-from icscm.validation.transfer import describe_left_out
+from icscm.validation.leave_one_out import describe_left_out
 
 # 1, 2, 5 in each decade: even steps on a logarithmic scale, in round numbers.
 DEFAULT_ALPHAS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))

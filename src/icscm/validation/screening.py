@@ -15,7 +15,7 @@ from icscm.report.wording.screening import describe_screen_validation
 from icscm.validation.cohort import make_cohort
 from icscm.validation.fitting import average_values, fit_fold, score_fold
 from icscm.validation.folds import check_environments, leave_out_environments
-from icscm.validation.transfer import describe_left_out
+from icscm.validation.leave_one_out import describe_left_out
 
 if TYPE_CHECKING:
     import pandas
