@@ -167,11 +167,12 @@ __device__ __forceinline__ u32 add_up_small(u32 low, u32 high, bool is_upper) {
 #endif
 }
 
-struct Standard {
-  i64 num, den, least_utility;
-  double unreplicated_below, replicated_from, least_evidence, evidence_slack;
-  const double *lower, *upper;  // by degrees of freedom: surely accepted below, refused from on
-  int n_least, statistic, inverted, n_negative, n_positive;
+// Those by which a rule is a candidate, and allowed: `CandidateCriteria` in Python says what each is.
+struct Criteria {
+  i64 p_numerator, p_denominator, min_utility;
+  double unreplicated_below, replicated_from, min_evidence, evidence_slack;
+  const double *passes_below, *fails_from;  // statistics, by degrees of freedom
+  int min_rows, statistic, is_inverted, n_negative, n_positive;
 };
 
 // Of one leaf: negatives, positives, environments that have samples, the squares of their sizes,
@@ -234,8 +235,8 @@ __device__ __forceinline__ double find_likelihood(const Leaf &leaf, const Logari
 
 // Half the deviance of the labels of the leaf and of the others in play from those by chance, against
 // the least that is helpful. A cell that is many times that by chance multiplies rounding as often.
-__device__ __forceinline__ int judge_evidence(const Standard &s, const Leaf &leaf) {
-  if (s.least_evidence <= 0.0) return ALLOWED;
+__device__ __forceinline__ int judge_evidence(const Criteria &s, const Leaf &leaf) {
+  if (s.min_evidence <= 0.0) return ALLOWED;
   double evidence = 0.0, largest = 1.0;
   if (leaf.shift > 0.0) {
     const int cells[4] = {leaf.positives, s.n_negative - leaf.negatives, leaf.negatives,
@@ -248,46 +249,50 @@ __device__ __forceinline__ int judge_evidence(const Standard &s, const Leaf &lea
       evidence += n * log(ratio), largest = fmax(largest, ratio);
     }
   }
-  const double off = evidence - s.least_evidence;
+  const double off = evidence - s.min_evidence;
   if (fabs(off) <= s.evidence_slack * largest) return OPEN;
   return off < 0.0 ? UNHELPFUL : ALLOWED;
 }
 
 __device__ __forceinline__ int judge(
-    const Standard &s, const Leaf &leaf, double statistic, int dof) {
-  int size = leaf.negatives + leaf.positives, n_in_play = s.n_negative + s.n_positive;
-  if (leaf.negatives == 0 || size >= n_in_play) return NONE;
-  if (min(size, n_in_play - size) < s.n_least) return SMALL;
+    const Criteria &s, const Leaf &leaf, double statistic, int dof) {
+  int size = leaf.negatives + leaf.positives, n_all = s.n_negative + s.n_positive;
+  if (leaf.negatives == 0 || size >= n_all) return NONE;
+  if (min(size, n_all - size) < s.min_rows) return SMALL;
   if (s.statistic != NO_TEST && dof > 0) {
-    if (statistic >= s.upper[dof]) return DEPENDENT;
-    if (!(statistic < s.lower[dof])) return OPEN;
+    if (statistic >= s.fails_from[dof]) return DEPENDENT;
+    if (!(statistic < s.passes_below[dof])) return OPEN;
   }
   if (leaf.replicated < 2) return leaf.replicated ? OPEN : UNREPLICATED;
-  i64 utility = s.den * leaf.negatives - s.num * leaf.positives;
-  return utility < s.least_utility ? UNHELPFUL : judge_evidence(s, leaf);
+  i64 utility = s.p_denominator * leaf.negatives - s.p_numerator * leaf.positives;
+  return utility < s.min_utility ? UNHELPFUL : judge_evidence(s, leaf);
 }
 
 // `totals` are the ones of each column by label, negatives first; `codes` what became of its two
 // candidates. Where `statistics` is given, these and the degrees of freedom are written too.
-#define JUDGED_BY                                                                              \
-  int n_environments, const int *in_play, int n_negative, int n_positive, int inverted, i64 num, \
-      i64 den, int n_least, int statistic, const double *lower, const double *upper,           \
-      const double *logarithms, int n_logarithms, const double *factors,                       \
-      double unreplicated_below, double replicated_from, i64 least_utility,                    \
-      const double *rates, double least_evidence, double evidence_slack, int2 *totals,         \
-      u8 *codes, double *statistics, int *dofs
-#define GIVEN                                                                                   \
-  n_environments, in_play, n_negative, n_positive, inverted, num, den, n_least, statistic,      \
-      lower, upper, logarithms, n_logarithms, factors, unreplicated_below, replicated_from,     \
-      least_utility, rates, least_evidence, evidence_slack, totals, codes, statistics, dofs
+// The fields of `Segments` and `CandidateCriteria` in Python, and where the results go.
+#define CRITERIA_PARAMETERS                                                                     \
+  int n_environments, const int *n_rows, int n_negative, int n_positive, int is_inverted,       \
+      i64 p_numerator, i64 p_denominator, int min_rows, int statistic,                          \
+      const double *passes_below, const double *fails_from, const double *logarithms,           \
+      int n_logarithms, const double *replication_factors, double unreplicated_below,           \
+      double replicated_from, i64 min_utility, const double *positive_rates,                    \
+      double min_evidence, double evidence_slack, int2 *totals, u8 *codes, double *statistics,  \
+      int *dofs
+#define CRITERIA_ARGUMENTS                                                                      \
+  n_environments, n_rows, n_negative, n_positive, is_inverted, p_numerator, p_denominator,      \
+      min_rows, statistic, passes_below, fails_from, logarithms, n_logarithms,                  \
+      replication_factors, unreplicated_below, replicated_from, min_utility, positive_rates,    \
+      min_evidence, evidence_slack, totals, codes, statistics, dofs
 
 // `bring` calls the two functions that it is given as `count_columns` does.
 template <bool IS_LIKELIHOOD, class Bring>
-__device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
-  const Standard standard = {
-      num,   den,   least_utility, unreplicated_below, replicated_from, least_evidence, evidence_slack,
-      lower, upper, n_least,       statistic,          inverted,        n_negative,     n_positive};
-  const int n_in_play = n_negative + n_positive;
+__device__ __forceinline__ void judge_columns(i64 n, Bring bring, CRITERIA_PARAMETERS) {
+  const Criteria criteria = {
+      p_numerator,  p_denominator,  min_utility, unreplicated_below, replicated_from,
+      min_evidence, evidence_slack, passes_below, fails_from,        min_rows,
+      statistic,    is_inverted,    n_negative,  n_positive};
+  const int n_all = n_negative + n_positive;
   __shared__ Leaf kept[256];
   const Logarithms logarithm = {logarithms, n_logarithms};
   auto take = [=](i64 first, int size, const int *ones, int lane) {
@@ -295,7 +300,7 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     const int j = lane / WIDTH, member = lane % WIDTH;
     const bool sign = member >= HALF;
     const int *own = ones + (j < size ? j : 0) * (2 * n_environments + 1);
-    const int negative = standard.inverted ? n_environments : 0;
+    const int negative = criteria.is_inverted ? n_environments : 0;
     const int positive = n_environments - negative;
     Leaf zeros = {0, 0, 0, 0, 0, 0.0, 0.0}, some = {0, 0, 0, 0, 0, 0.0, 0.0};
     double informs = 0.0, squares = 0.0;
@@ -303,15 +308,15 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     for (int k = member; k < n_environments; k += WIDTH) {
       const int a = own[negative + k + 1] - own[negative + k];
       const int b = own[positive + k + 1] - own[positive + k];
-      const int c = __ldg(in_play + negative + k) - a, d = __ldg(in_play + positive + k) - b;
+      const int c = __ldg(n_rows + negative + k) - a, d = __ldg(n_rows + positive + k) - b;
       const u32 here = a + b, there = c + d;
       some.negatives += a, some.positives += b;
       some.n_columns += here > 0, zeros.n_columns += there > 0;
       some.squares += (u64)here * here, zeros.squares += (u64)there * there;
-      const double weight = as_double(here) * as_double(there) * __ldg(factors + k);
+      const double weight = as_double(here) * as_double(there) * __ldg(replication_factors + k);
       informs += weight, squares += weight * weight;
-      some.shift += as_double(here) * __ldg(rates + k);
-      if (standard.statistic != NO_TEST) {
+      some.shift += as_double(here) * __ldg(positive_rates + k);
+      if (criteria.statistic != NO_TEST) {
         some.inside += IS_LIKELIHOOD ? logarithm.weigh(a, b) : weigh(a, b);
         zeros.inside += IS_LIKELIHOOD ? logarithm.weigh(c, d) : weigh(c, d);
       }
@@ -324,21 +329,21 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     leaf.negatives = sign ? total.x : n_negative - total.x;
     leaf.positives = sign ? total.y : n_positive - total.y;
     leaf.n_columns = add_up_small(zeros.n_columns, some.n_columns, sign);
-    leaf.squares = n_in_play < 65536  // as many as 32 bits can hold the square of
+    leaf.squares = n_all < 65536  // as many as 32 bits can hold the square of
                        ? add_up_small(zeros.squares, some.squares, sign)
                        : add_up_both(zeros.squares, some.squares, sign);
-    leaf.inside = standard.statistic == NO_TEST ? 0.0 : add_up_both(zeros.inside, some.inside, sign);
+    leaf.inside = criteria.statistic == NO_TEST ? 0.0 : add_up_both(zeros.inside, some.inside, sign);
     // of the cut, so of both leaves: one sum for each half of the lanes
     const double own_sum = add_up_both(informs, squares, sign);
     const double other_sum = __shfl_xor_sync(ALL, own_sum, HALF);
     const double weights = sign ? other_sum : own_sum, squared = sign ? own_sum : other_sum;
     const double effective = squared > 0.0 ? fmax(weights * weights / squared, 1.0) : 1.0;
     // what the ones lack the zeros have too many
-    const bool is_weighed = standard.least_evidence > 0.0;
+    const bool is_weighed = criteria.min_evidence > 0.0;
     const double shift = is_weighed ? add_up<WIDTH>(some.shift) - as_double(total.y) : 0.0;
     leaf.shift = sign ? shift : -shift;
     leaf.replicated =
-        (effective >= standard.unreplicated_below) + (effective >= standard.replicated_from);
+        (effective >= criteria.unreplicated_below) + (effective >= criteria.replicated_from);
     if (member % HALF == (int)(first & 15) / BATCH) kept[threadIdx.x] = leaf;
   };
   auto finish = [=](i64 first, int lane) {
@@ -347,13 +352,13 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
     const i64 at = first + member % HALF * BATCH + lane / WIDTH;
     const Leaf leaf = at < n ? kept[threadIdx.x] : Leaf{0, 0, 0, 0, 0, 0.0, 0.0};
     const bool is_tested =
-        standard.statistic != NO_TEST && leaf.negatives > 0 && leaf.positives > 0;
+        criteria.statistic != NO_TEST && leaf.negatives > 0 && leaf.positives > 0;
     const int dof = is_tested ? leaf.n_columns - 1 : 0;
     double found = 0.0;
     if (dof > 0)
       found = IS_LIKELIHOOD ? find_likelihood(leaf, logarithm)
-                            : find_pearson(leaf, standard.statistic == YATES && dof == 1);
-    const int code = judge(standard, leaf, found, dof);
+                            : find_pearson(leaf, criteria.statistic == YATES && dof == 1);
+    const int code = judge(criteria, leaf, found, dof);
     const int code_of_ones = __shfl_xor_sync(ALL, code, HALF);
     if (at >= n) return;
     if (statistics) statistics[2 * at + sign] = found, dofs[2 * at + sign] = dof;
@@ -368,26 +373,26 @@ __device__ __forceinline__ void judge_columns(i64 n, Bring bring, JUDGED_BY) {
       int n_tiles
 
 template <bool IS_LIKELIHOOD>
-__device__ __forceinline__ void judge_words(BITS, JUDGED_BY) {
+__device__ __forceinline__ void judge_words(BITS, CRITERIA_PARAMETERS) {
   auto bring = [=](auto take, auto finish) {
     const int n_segments = 2 * n_environments;
     count_columns(
         words, n, mask, bounds, tiles, n_chunks, n_tiles, n_segments, BATCH, 16, take, finish);
   };
-  judge_columns<IS_LIKELIHOOD>(n, bring, GIVEN);
+  judge_columns<IS_LIKELIHOOD>(n, bring, CRITERIA_ARGUMENTS);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits(BITS, JUDGED_BY) {
-  judge_words<false>(words, n, mask, bounds, tiles, n_chunks, n_tiles, GIVEN);
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits(BITS, CRITERIA_PARAMETERS) {
+  judge_words<false>(words, n, mask, bounds, tiles, n_chunks, n_tiles, CRITERIA_ARGUMENTS);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(BITS, JUDGED_BY) {
-  judge_words<true>(words, n, mask, bounds, tiles, n_chunks, n_tiles, GIVEN);
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(BITS, CRITERIA_PARAMETERS) {
+  judge_words<true>(words, n, mask, bounds, tiles, n_chunks, n_tiles, CRITERIA_ARGUMENTS);
 }
 
 // Columns that are counted already: `ones` up to the start of each segment, as `take` wants them.
 template <bool IS_LIKELIHOOD>
-__device__ __forceinline__ void judge_ones(const int *ones, i64 n, JUDGED_BY) {
+__device__ __forceinline__ void judge_ones(const int *ones, i64 n, CRITERIA_PARAMETERS) {
   auto bring = [=](auto take, auto finish) {
     const int lane = threadIdx.x & 31, n_warps = blockDim.x >> 5;
     const i64 warp = (i64)blockIdx.x * n_warps + (threadIdx.x >> 5);
@@ -398,17 +403,17 @@ __device__ __forceinline__ void judge_ones(const int *ones, i64 n, JUDGED_BY) {
       finish(first, lane);
     }
   };
-  judge_columns<IS_LIKELIHOOD>(n, bring, GIVEN);
+  judge_columns<IS_LIKELIHOOD>(n, bring, CRITERIA_ARGUMENTS);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_counts(
-    const int *ones, i64 n, JUDGED_BY) {
-  judge_ones<false>(ones, n, GIVEN);
+    const int *ones, i64 n, CRITERIA_PARAMETERS) {
+  judge_ones<false>(ones, n, CRITERIA_ARGUMENTS);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_counts_by_likelihood(
-    const int *ones, i64 n, JUDGED_BY) {
-  judge_ones<true>(ones, n, GIVEN);
+    const int *ones, i64 n, CRITERIA_PARAMETERS) {
+  judge_ones<true>(ones, n, CRITERIA_ARGUMENTS);
 }
 
 // --- what was judged --------------------------------------------------------
@@ -441,7 +446,7 @@ __device__ __forceinline__ bool precedes(const Key &a, const Key &b) {
 
 // For each block the first candidate after a given one, of those with a code that is wanted.
 extern "C" __global__ void find_next(
-    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive, i64 num, i64 den,
+    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive, i64 p_numerator, i64 p_denominator,
     u32 wanted, i64 utility, i64 margin, i64 order, i64 *out) {
   __shared__ Key found[256];
   const Key last = {utility, margin, order};
@@ -455,7 +460,7 @@ extern "C" __global__ void find_next(
     for (int sign = 0; sign < 2; sign++) {
       if (!(wanted >> (sign ? code >> 4 : code & 15) & 1)) continue;
       i64 a = sign ? some.x : n_negative - some.x, b = sign ? some.y : n_positive - some.y;
-      Key key = {den * a - num * b, a - b, 2 * i + sign};
+      Key key = {p_denominator * a - p_numerator * b, a - b, 2 * i + sign};
       if (precedes(last, key) && precedes(key, best)) best = key;
     }
   }
@@ -476,7 +481,7 @@ extern "C" __global__ void find_next(
 // Columns with a code that is wanted and, if `is_keyed`, such a candidate of this utility and margin;
 // in any order. `n_found` goes on counting where `out` is full.
 extern "C" __global__ void list_columns(
-    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive, i64 num, i64 den,
+    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive, i64 p_numerator, i64 p_denominator,
     u32 wanted, int is_keyed, i64 utility, i64 margin, i64 *out, u64 capacity, u64 *n_found) {
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
     int code = codes[i];
@@ -488,7 +493,7 @@ extern "C" __global__ void list_columns(
       for (int sign = 0; sign < 2; sign++) {
         i64 a = sign ? some.x : n_negative - some.x, b = sign ? some.y : n_positive - some.y;
         bool is_wanted = wanted >> (sign ? code >> 4 : code & 15) & 1;
-        is_found |= is_wanted && den * a - num * b == utility && a - b == margin;
+        is_found |= is_wanted && p_denominator * a - p_numerator * b == utility && a - b == margin;
       }
     }
     if (is_found) {
