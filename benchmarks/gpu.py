@@ -19,10 +19,10 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,18 +33,22 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from icscm import ICSCMClassifier, InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.bits import PresenceMap
-from icscm.engine.counts import ORDERED, ScreenQuery, SourceInfo
+from icscm.engine.counts import ORDERED, ShortlistOrder, ShortlistQuery, SourceInfo
 from icscm.engine.stores import BitStore, Rows
 from icscm.search.rules import find_model
-from icscm.search.settings import ConjunctionView, Settings, make_screen_query
+from icscm.search.settings import Settings
+from icscm.search.shortlist import make_query
 from icscm.search.utility import make_utility
+from icscm.search.view import ConjunctionView
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import write_bits
 from icscm.sources.bits.store import count_words
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
 from icscm.sources.gpu.launching import FIRST, count_padded
-from icscm.sources.gpu.stores import CardBits, Sender, Unsorted, put_bits
+from icscm.sources.gpu.sending import Sender, Unsorted
+from icscm.sources.gpu.shortlisting import CardShortlister
+from icscm.sources.gpu.stores import CardBits, CountedBits, put_bits
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.stats.independence import ChiSquaredTest, GTest
@@ -259,15 +263,15 @@ def describe_bits(
     source = make_source(card, words, rows, n_environments)
     (store,) = source.piece.stores
     assert isinstance(store, CardBits)
-    in_play, utility = source.count_rows(), make_utility(1.0, n_rows=n_samples)
-    view = ConjunctionView(source, settings)
-    question = make_screen_query(view, settings.make_criterion(), utility, in_play)
-    assert question is not None
-    describe_part(card, store, question)
+    query = ask_for_shortlist(source, settings)
+    columns = CountedBits(store, rows)
+    shortlister = CardShortlister(columns)
+    describe_part(card, store, columns, query)
+    nearest = replace(query, order=ShortlistOrder.P_VALUE)
     found = {
-        "kernel": take_time(card, lambda: store.screen(question)),
-        "scan": take_time(card, lambda: list(store.shortlist(question).cubes)),
-        "nearest": take_time(card, lambda: list(store.list_nearest(question) or ()), 1),
+        "kernel": take_time(card, lambda: shortlister.examine_all(query.criteria)),
+        "scan": take_time(card, lambda: list(shortlister.shortlist(query).cubes)),
+        "nearest": take_time(card, lambda: list(shortlister.shortlist(nearest).cubes), 1),
     }
     start = time.perf_counter()
     model, trace = find_model(source, settings)
@@ -278,14 +282,28 @@ def describe_bits(
     return found
 
 
-def describe_part(card: Card, store: CardBits, question: ScreenQuery) -> None:
+def ask_for_shortlist(source: StoredSource, settings: Settings) -> ShortlistQuery:
+    """The question of the first scan of a search."""
+    view = ConjunctionView(source, settings)
+    root = view.make_root()
+    utility = make_utility(settings.p, n_rows=root.n_rows)
+    query = make_query(view, ShortlistOrder.UTILITY, utility=utility, uncovered=root)
+    assert query is not None
+    return query
+
+
+def describe_part(
+    card: Card, store: CardBits, columns: CountedBits, shortlist_query: ShortlistQuery
+) -> None:
     """The time of the parts of a scan, on some of the columns."""
     words = store.words[: 2**22]
-    n, n_segments = len(words), 2 * store.segments.n_environments
-    query, out = store.make_query(question), card.xp.empty((n, n_segments), dtype=np.int32)
+    segments = columns.segments
+    n, n_segments = len(words), 2 * segments.n_environments
+    query = CardShortlister(columns).send_criteria(shortlist_query.criteria)
+    out = card.xp.empty((n, n_segments), dtype=np.int32)
     totals, codes = card.xp.empty((n, 2), dtype=np.int32), card.xp.empty(n, dtype=np.uint8)
-    plain = query._replace(question=question._replace(test="none"))
-    kernels, segments = card.kernels, store.segments
+    plain = replace(query, criteria=replace(query.criteria, statistic="none"))
+    kernels = card.kernels
     times = {
         "counted": take_time(card, lambda: kernels.count_bits(words, segments, out)),
         "without a test": take_time(
@@ -320,9 +338,7 @@ def check_some(card: Card, words: Any, options: argparse.Namespace) -> None:
     for model_type in ("conjunction", "disjunction"):
         for test in (None, ChiSquaredTest(), GTest()):
             own = Settings(**{**vars(PLAIN), "test": test, "model_type": model_type})
-            wanted, found = (
-                find_model(each.draw(np.ones(len(rows), bool)), own) for each in (plain, source)
-            )
+            wanted, found = (find_model(each, own) for each in (plain, source))
             print(f"{model_type}, {test}: equal to the CPU: {wanted == found}", flush=True)
 
 
@@ -349,15 +365,13 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
         streamed = put_bits(small, np.arange(len(words)), unsorted, rows)
     print(*[str(each.message) for each in told], sep="\n")
     here = CardBits(card, np.arange(len(words)), sender.send(slice(0, len(words))), rows)
-    in_play, utility = np.diff(rows.bounds).reshape(2, -1), make_utility(1.0, n_rows=len(rows))
-    view: Any = SimpleNamespace(settings=PLAIN, inverted=False)
-    question = make_screen_query(view, PLAIN.make_criterion(), utility, in_play)
-    assert question is not None
+    info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(4)))
+    query = ask_for_shortlist(StoredSource(info, [here], rows, np.arange(len(rows))), PLAIN)
     for name, store in (("on the card", here), ("sent for each scan", streamed)):
-        taken = take_time(card, lambda store=store: list(store.shortlist(question).cubes), 3)
+        shortlister = store.make_shortlister(rows)
+        taken = take_time(card, lambda own=shortlister: list(own.shortlist(query).cubes), 3)
         rate = words.nbytes / taken / 1e9
         print(f"a scan {name}: {1e3 * taken:.1f} ms, {rate:.1f} GB/s", flush=True)
-    info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(4)))
     found = [
         find_model(StoredSource(info, [each], rows, np.arange(len(rows))), PLAIN)
         for each in (here, streamed)
