@@ -213,7 +213,7 @@ class ICSCMClassifier(SCMClassifier):
     test: str | IndependenceTest = "chi2"
     stop: str = "independence"
     pruning: bool | str = True
-    min_replication: float = 0.25
+    min_replication: float = 0.15
     min_utility: float | str | None = "auto"
     search: str = "greedy"
     margin: float | None = None

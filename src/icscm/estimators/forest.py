@@ -83,7 +83,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
     keep_columns: Any = None
     random_state: Any = None
     device: str = "cpu"
-    min_replication: float = 0.25
+    min_replication: float = 0.15
 
     def _learn(self, countable: Countable[Any]) -> None:
         source = countable.source

@@ -133,7 +133,7 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     n_jobs: int | None = None
     keep_columns: Any = None
     device: str = "cpu"
-    min_replication: float = 0.25
+    min_replication: float = 0.15
 
     def _learn(self, countable: Countable[Any]) -> None:
         settings = self._make_settings(countable)

@@ -241,7 +241,7 @@ def learn_slowly(
     stop="independence",
     pruning=True,
     min_samples_leaf=1,
-    min_replication=0.25,
+    min_replication=0.15,
     min_utility="auto",
     feature_weights=None,
     margin=None,

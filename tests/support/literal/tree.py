@@ -35,7 +35,7 @@ class SlowTree:
 
     def __init__(
         self, X, y, environments, *, tolerance, max_leaves, n_least, max_thresholds, missing,
-        min_replication=0.25,
+        min_replication=0.15,
     ):  # fmt: skip
         self.X, self.y, self.n_least = X, y, n_least
         self.environments = [0] * len(y) if tolerance is None else environments
