@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 
 class _Later:
-    """Stands for a module, which is imported when something of it is first used."""
+    """Stands for a module, which is imported when something of it is first used.
+
+    `importlib.util.LazyLoader` cannot: to find a submodule it imports the package, all of
+    scikit-learn for sklearn.metrics.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(import_module(self.name), name)
-        setattr(self, name, found)  # found at once from then on
-        return found
+        value = getattr(import_module(self.name), name)
+        setattr(self, name, value)  # is found without this method from then on
+        return value
 
 
 # scipy.special takes as long to import as NumPy, scikit-learn five times as long. Commands that
@@ -41,7 +45,11 @@ else:
 
 
 class _PostponedModule(ModuleType):
-    """A module whose code runs when something of it is first used."""
+    """A module whose code runs when something of it is first used.
+
+    Unlike one of `importlib.util.LazyLoader` it does not run when a submodule is imported, which
+    asks for `__path__` only.
+    """
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # asked for by imports
@@ -79,8 +87,8 @@ def load_lazily(home: dict[str, Any], *modules: str) -> tuple[Callable[..., Any]
 
     def load() -> list[str]:
         for module in modules:
-            found = vars(import_module(f"{home['__name__']}.{module}"))
-            home.update({name: found[name] for name in found if not name.startswith("_")})
+            content = vars(import_module(f"{home['__name__']}.{module}"))
+            home.update({name: content[name] for name in content if not name.startswith("_")})
         return list(home)
 
     def find(name: str) -> Any:

@@ -1,4 +1,8 @@
-"""Progress of long loops, shown by the command line and by `show_progress`."""
+"""Progress of long loops, shown by the command line and by `show_progress`.
+
+A loop that may take long is written `for item in track(items, n_items)`. It does not know whether
+anybody looks: where a bar is shown (rich draws it), the outermost tracked loop moves it.
+"""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator

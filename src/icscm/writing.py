@@ -1,7 +1,8 @@
 """Files are written completely or not at all, and overwrite others only with `force`.
 
 A file is filled under a hidden name and a lock, then renamed. The file of a killed process is no
-longer locked, and the next write into the folder removes it.
+longer locked, and the next write into the folder removes it. (`click.open_file(atomic=True)`
+renames a file even if writing it failed, and leaves those of killed processes, as `tempfile` does.)
 """
 
 import errno
@@ -75,8 +76,9 @@ def write_whole(path: Path, write: Write, *, n_bytes: int | None = None) -> None
     target = _follow_links(path)
     machine = zlib.crc32(platform.node().encode())  # others may share the folder, not the locks
     prefix = f".icscm-{machine:08x}-"
-    hidden, file = target.parent / f"{prefix}{secrets.token_hex(8)}", None
+    hidden = target.parent / f"{prefix}{secrets.token_hex(8)}"
     hidden_files.append(hidden)
+    file: IO[bytes] | None = None
     try:
         with explain_errors(path):
             _remove_abandoned(target.parent, prefix)

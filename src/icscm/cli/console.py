@@ -88,19 +88,22 @@ def open_output() -> IO[str]:
 
 
 def list_data_facts(
-    data: Path, labels: Roles, n_rows: int, n_positive: int, n_columns: int, n_environments: int
+    data: Path, labels: Roles, *, n_rows: int, n_positive: int, n_columns: int, n_environments: int
 ) -> list[list[str]]:
     """The first lines of a command: its data, as terms and texts."""
     from icscm.report.wording import data as wording
 
-    by_name: dict[str | None, list[str]] = {}
-    for old, new in labels.renamed.items():
-        if old != new:
-            by_name.setdefault(new, []).append(str(old))
-    misread: dict[str, dict[str, int]] = {}  # texts that were read as missing, by column
-    for (column, text), n in labels.misread.items():
-        misread.setdefault(text, {})[column] = n
-    excluded = by_name.pop(None, [])
+    # environments that changed, by their new name; None are those that were excluded
+    merged: dict[str | None, list[str]] = {}
+    for old_name, new_name in labels.renamed.items():
+        if old_name != new_name:
+            merged.setdefault(new_name, []).append(str(old_name))
+    excluded = merged.pop(None, [])
+    # texts that were read as missing: the number of cells in each column
+    misread: dict[str, dict[str, int]] = {}
+    for (column, text), n_cells in labels.misread.items():
+        misread.setdefault(text, {})[column] = n_cells
+    most_frequent_first = sorted(misread.items(), key=lambda counts: -sum(counts[1].values()))
     return [
         *wording.describe_table(
             name_data(data),
@@ -113,9 +116,9 @@ def list_data_facts(
         *wording.describe_groups(labels.group),
         *wording.describe_dropped_rows(labels.n_dropped),
         *wording.describe_excluded_environments(labels.n_excluded, excluded),
-        *wording.describe_merged_environments(by_name),
+        *wording.describe_merged_environments(merged),
         *wording.describe_missing_texts(
-            sorted(misread.items(), key=lambda each: -sum(each[1].values())),
+            most_frequent_first,
             has_defaults=any(text in misread for text in MISSING_TEXTS),
         ),
     ]

@@ -19,8 +19,9 @@ from icscm.cli.options import Options
 from icscm.exceptions import IcscmError, reject_unknown
 from icscm.formatting import count
 from icscm.io import formats
+from icscm.io.environments import index_texts
 from icscm.io.locating import describe_path
-from icscm.io.naming import check_columns, index_texts, suggest
+from icscm.io.naming import check_columns, suggest
 from icscm.io.roles import Roles, find_labelling, split_names, tally_roles
 
 if TYPE_CHECKING:

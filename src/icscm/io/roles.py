@@ -24,6 +24,14 @@ from icscm._types import Array
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_level, shorten_list
 from icscm.io import naming
+from icscm.io.environments import (
+    as_level_text,
+    find_renamed,
+    index_texts,
+    read_environments,
+    rename,
+    simplify,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -125,12 +133,12 @@ class Roles:
         columns = {name: rows.column(name) for name in rows.schema.names}
         has_role = []
         if self.environment is not None and {*self.environment_columns} <= {*columns}:
-            environments = naming.read_environments(rows, self.environment_columns)
-            environments = naming.rename(environments, self.renamed)
+            environments = read_environments(rows, self.environment_columns)
+            environments = rename(environments, self.renamed)
             columns[self.environment] = environments
             has_role.append(compute.invert(environments.is_null(nan_is_null=True)))
         if self.target in columns:
-            labels = naming.simplify(columns[self.target], self.target)
+            labels = simplify(columns[self.target], self.target)
             is_missing = labels.is_null(nan_is_null=True)
             has_role.append(compute.invert(is_missing))
             if self.positive:
@@ -314,9 +322,9 @@ def tally_roles(rows: Any, roles: Roles) -> Counter[RowKey]:
     import pyarrow
     from pyarrow import compute
 
-    columns = {"target": naming.simplify(rows.column(roles.target), roles.target)}
+    columns = {"target": simplify(rows.column(roles.target), roles.target)}
     if roles.environment_columns:
-        environments = naming.read_environments(rows, roles.environment_columns)
+        environments = read_environments(rows, roles.environment_columns)
         columns["environment"] = environments
     for name, column in columns.items():  # NaN is missing, too
         is_missing = column.is_null(nan_is_null=True)
@@ -366,7 +374,7 @@ def _find_renamed(tally: Tally, roles: Roles) -> dict[Any, Any]:
     if roles.environment is None:
         return {}
     environments = {key.environment for key in tally} - {None}
-    return naming.find_renamed(
+    return find_renamed(
         environments, roles.environment, roles.exclude_environment, roles.merge_environments
     )
 
@@ -398,13 +406,13 @@ def _check_column_missing(
 
 def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list[Any]:
     """The levels of the target that the user named by their texts; none if there are just two."""
-    level_of = naming.index_texts(levels)
+    level_of = index_texts(levels)
     chosen: list[Any] = []
     for text in dict.fromkeys(roles.positive):
         if text in level_of:
             chosen.append(level_of[text])
         elif not is_new:
-            hint = naming.suggest(text, map(naming.as_level_text, levels))
+            hint = naming.suggest(text, map(as_level_text, levels))
             raise IcscmError(f"the target {roles.target!r} has no value {text!r}{hint}")
     chosen = list(dict.fromkeys(chosen))
     if is_new:

@@ -403,7 +403,7 @@ def _check_same_columns(files: Sequence[Lines]) -> None:
     """Raise unless all text files have the columns of the first, in whatever order."""
     first = files[0]
     for other in files[1:]:
-        check_same_names(first.names, other.names, first.source, other.source)
+        check_same_names(first.names, other.names, first=first.source, where=other.source)
 
 
 def _select(schema: pyarrow.Schema, columns: Sequence[str]) -> pyarrow.Schema:
@@ -414,7 +414,7 @@ def _join_schemas(schemas: Mapping[str, pyarrow.Schema]) -> pyarrow.Schema:
     """The schema of all files; raise unless they have the same columns of the same types."""
     (first, joined), *others = schemas.items()
     for path, schema in others:
-        check_same_names(joined.names, schema.names, first, path)
+        check_same_names(joined.names, schema.names, first=first, where=path)
         try:
             joined = pyarrow.unify_schemas([joined, schema])
         except pyarrow.ArrowException as error:

@@ -11,7 +11,7 @@ from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.formatting import as_text, format_level, shorten_list
-from icscm.io.naming import find_renamed
+from icscm.io.environments import find_renamed
 from icscm.model.forest import Forest, describe_size
 from icscm.model.rules import CategoryRule, Rule
 from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make_label
