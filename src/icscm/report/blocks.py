@@ -90,6 +90,11 @@ class Table(Block):
 Document = list[Block]
 
 
+def make_columns(titles: Iterable[str]) -> list[Column]:
+    """Return the columns of a table; the title of one of numbers begins with `>`."""
+    return [Column(title.removeprefix(">"), title.startswith(">")) for title in titles]
+
+
 def make_table(
     columns: Iterable[str], rows: Iterable[Sequence[str | Cell]], *, is_tight: bool = False
 ) -> Table:
@@ -100,7 +105,7 @@ def make_table(
     (Column(title='rate', is_number=True), '20%')
     """
     return Table(
-        [Column(title.removeprefix(">"), title.startswith(">")) for title in columns],
+        make_columns(columns),
         [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows],
         is_tight=is_tight,
     )

@@ -76,6 +76,11 @@ class DrawnRow:
     range: str
     cell: Markup
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a share."""
+        return self.share is not None
+
 
 @dataclass(frozen=True)
 class DrawnPlot:
@@ -85,6 +90,11 @@ class DrawnPlot:
     pooled: DrawnRow
     axis: Markup
     n_rows: int
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether there are several rows, so that each is shown beside all together."""
+        return self.n_rows > 1
 
     @property
     def n_left_out(self) -> int:

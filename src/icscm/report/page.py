@@ -9,7 +9,7 @@ import base64
 import hashlib
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -21,27 +21,11 @@ from icscm.formatting import dump_json
 from icscm.model.saved import Learner
 from icscm.report.documents import tripod
 from icscm.report.documents.learner import write_document
-from icscm.report.drawing import (
-    Limits,
-    choose_largest,
-    draw_auc_rows,
-    draw_decisions,
-    draw_nodes,
-    draw_points_bar,
-    draw_risks,
-    draw_splits,
-    draw_tolerance_path,
-    make_plot,
-)
+from icscm.report.drawing import Limits
 from icscm.report.formatting import Plain
+from icscm.report.layout import lay_out_learner
 from icscm.report.markdown import render_markdown
 from icscm.report.rendering import make_environment
-from icscm.report.selection import (
-    choose_leaves,
-    list_new_intervals,
-    list_rejecting,
-    list_spans,
-)
 from icscm.report.summary import make_content_and_summary
 from icscm.report.wording.tripod import Item, fill_checklist
 from icscm.writing import check_free, write_text
@@ -93,7 +77,7 @@ class Report:
         str
             HTML of less than 2 MB that opens offline.
         """
-        return render_page("report.html", lambda limits: _lay_out(self.summary, limits))
+        return render_page("report.html", lambda limits: lay_out_learner(self.summary, limits))
 
     def to_markdown(self) -> str:
         """The report as text with tables.
@@ -224,65 +208,3 @@ def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
         template = make_environment(limits.characters, autoescape=True).get_template(name)
         page = template.render(lay_out(limits), style=style, script=script, policy=policy)
     return page
-
-
-def _lay_out(summary: Plain, limits: Limits) -> Plain:
-    """The summary with its drawings, no more than the limits allow."""
-    task, errors, nodes = summary["task"], summary["errors"], summary["nodes"]
-    requirement, path = task["requirement"], summary["path"]
-    margin = requirement["margin"]
-    leaves = summary["leaves"]
-    shown = choose_leaves(leaves, limits)
-    is_alpha = path is not None and path["parameter"] == "alpha"
-    return {
-        **summary,
-        "limits": limits,
-        "shown_leaves": [
-            {
-                **leaf,
-                "plot": make_plot(
-                    leaf["environments"], leaf, "rate", limits, margin=margin, order="name"
-                ),
-            }
-            for leaf in shown
-        ],
-        **draw_decisions(summary["validation"], limits),
-        "auc_rows": draw_auc_rows(summary["validation"], limits),
-        "draw_points_bar": draw_points_bar,
-        "new_plot": _lay_out_new_environments(summary, limits),
-        "task_plot": make_plot(task["environments"], task["overall"], "rate", limits, order="name"),
-        "error_plot": make_plot(errors["environments"], errors, "error", limits, order="name"),
-        "error_rows": choose_largest(errors["environments"], limits.environments, "name"),
-        "tree": draw_nodes(nodes["walk"], limits),
-        "risk_drawing": "risks" in summary["model"]
-        and draw_risks(summary["model"], summary["leaves"]),
-        "effects": summary["model"]["kind"] == "tree" and draw_splits(nodes["splits"], limits),
-        "scans": list_rejecting(nodes)[: limits.leaves],
-        "shown_sets": (nodes["sets"] or [])[: limits.sets],
-        "levels": [_lay_out_model(each, limits) for each in path["models"]] if is_alpha else [],
-        "path_drawing": path and not is_alpha and draw_tolerance_path(path["points"]),
-    }
-
-
-def _lay_out_new_environments(summary: Plain, limits: Limits) -> Plain | None:
-    """A row for each leaf with a prediction interval, and one for all samples."""
-    intervals = list_new_intervals(summary, limits)
-    if not intervals:
-        return None
-    rows = [
-        {**asdict(row), "environment": row.name, "rate_interval": row.new_interval}
-        for row in intervals
-    ]
-    all_limits = limits._replace(environments=len(rows))
-    plot = make_plot(rows, rows[0], "rate", all_limits, has_mean=False)  # leaves differ in rate
-    drawn = [
-        {**vars(row), "seen": source.seen, "tau": source.tau, "known": source.known_interval}
-        for row, source in zip(plot.rows, intervals, strict=True)
-    ]
-    return {"rows": drawn, "axis": plot.axis}
-
-
-def _lay_out_model(model: Plain, limits: Limits) -> Plain:
-    """A model along alpha; neighbouring levels with the same conclusions are one row of it."""
-    tree = draw_nodes(model["walk"], limits)
-    return {**model, "tree": tree, "spans": list_spans(model["levels"])}

@@ -7,6 +7,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from icscm.formatting import as_text, clip, count, shorten_list
 from icscm.report import formatting
+from icscm.report.blocks import make_columns
+from icscm.report.layout import MARKS
 from icscm.report.wording.requirement import describe_conclusion
 
 
@@ -25,6 +27,8 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
     environment.filters |= {
         **{name.removeprefix("format_"): each for name, each in functions if "format_" in name},
         "conclusion": describe_conclusion,
+        "columns": make_columns,
+        "mark": MARKS.__getitem__,
         "text": as_text,
         "shorten": shorten_list,
         "of": count,

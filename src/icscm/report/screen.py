@@ -47,7 +47,15 @@ from icscm.report.page import Report, render_page
 from icscm.report.path import ScoredPoint
 from icscm.report.summary import ABOUT
 from icscm.report.terminal import render_blocks
-from icscm.report.wording.screening import LIMITS, describe_price, describe_screen
+from icscm.report.wording.screening import (
+    LIMITS,
+    PRICE_OF_TRUTH,
+    describe_costs,
+    describe_price,
+    describe_screen,
+    judge_costs,
+    shows_effects,
+)
 from icscm.stats.random_effects import pool_effects
 
 if TYPE_CHECKING:
@@ -361,12 +369,46 @@ def _name_estimator(estimator: Any) -> str:
 
 
 def _lay_out(summary: Plain, limits: Limits) -> Plain:
-    """The summary with its forest plots, no more than the limits allow."""
-    drawn = [each for each in summary["columns"] if each["lowest"]][: limits.leaves]
-    n_more = sum(each["lowest"] is not None for each in summary["columns"]) - len(drawn)
+    """The summary with its forest plots and all choices made, no more than the limits allow."""
+    task, path = summary["task"], summary["path"]
+    known = [column for column in summary["columns"] if column["lowest"]]
     shown = summary["columns"][: limits.environments]
-    forest = {"forest": draw_forest(drawn, limits), "n_more_forests": n_more}
-    return {**summary, "limits": limits, "shown": shown, **forest}
+    forest = draw_forest(known[: limits.leaves], limits)
+    has_scores = bool(path) and path[0]["auc_left_out"] is not None
+    scores = [">AUC held out, mean", ">worst"] if has_scores else []
+    answer, detail = judge_costs(summary["costs"])
+    return {
+        **summary,
+        "limits": limits,
+        "place": task["environment"] or "environment",
+        "cost_answer": clip(answer, limits.characters),
+        "cost_detail": clip(detail, limits.characters),
+        "costs_text": describe_costs(task["estimator"]),
+        "price_of_truth": PRICE_OF_TRUTH,
+        "n_undecided": summary["counts"]["cannot tell"],
+        "shown": [
+            {
+                **column,
+                "differs": column["lowest"]
+                and shows_effects(column["verdict"], column["share"], task["tolerance"]),
+            }
+            for column in shown
+        ],
+        "n_more_columns": len(summary["columns"]) - len(shown),
+        "forest": {**forest, "columns": list(map(_lay_out_forest, forest["columns"]))},
+        "n_more_forests": max(len(known) - limits.leaves, 0),
+        "has_scores": has_scores,
+        "path_columns": [
+            *("tolerance", "also rejected", ">columns left", ">AUC", ">log loss"),
+            *scores,
+        ],
+    }
+
+
+def _lay_out_forest(column: Plain) -> Plain:
+    """A column whose effects are drawn: those of rejected ones are unfolded."""
+    rows = [{**row, "is_prediction": row["kind"] == "PREDICTION"} for row in column["rows"]]
+    return {**column, "rows": rows, "is_open": column["verdict"] == "rejected"}
 
 
 def render_screen(report: ScreenReport, facts: Any) -> Iterator[RenderableType]:

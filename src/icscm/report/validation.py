@@ -19,7 +19,7 @@ from icscm.drawing.intervals import (
     draw_interval_panel,
 )
 from icscm.drawing.shapes import Panel, place_below, place_beside
-from icscm.formatting import as_text, clip
+from icscm.formatting import as_text, clip, count
 from icscm.report.content.rates import make_rates
 from icscm.report.documents.evaluation import write_document
 from icscm.report.drawing import (
@@ -34,13 +34,16 @@ from icscm.report.formatting import (
     Plain,
     format_bounds,
     format_measure,
+    format_prediction_interval,
     format_score,
     format_share,
 )
 from icscm.report.page import render_page
 from icscm.report.terminal import render_blocks
 from icscm.report.wording.evaluation import (
+    UNDEFINED,
     IntervalCheck,
+    describe_baseline_place,
     describe_interval_check,
     describe_interval_checks,
     describe_moved_leaves,
@@ -95,21 +98,69 @@ def _lay_out(found: Plain, limits: Limits) -> Plain:
     )
     placed = [_make_place_row(each, key) for each in (*ranked, overall)]
     form = format_share if key in SHARES else format_score
+    shown = [_add_rate(each) for each in ranked[: limits.environments]]
     return {
         **found,
         "about": {"version": __version__},
         "limits": limits,
+        "overall": _add_rate(overall),
         "plotted": key,
+        "is_auc": key == "auc",
+        "place": found["environment"] or "environment",
+        "environments_text": count(len(places), "environment"),
+        "discrimination_range": format_bounds(overall["scores"], "auc") or UNDEFINED,
+        "baseline_place": describe_baseline_place(found["baseline_from"]),
+        "score_tables": _make_score_tables(found, limits),
+        "n_more_leaves": max(len(leaves) - limits.leaves, 0),
         "place_plot": make_plot(placed[:-1], placed[-1], key, limits, write=form),
         **draw_decisions(found, limits),
         "leaf_plot": plot,
-        "shown_leaves": leaves[: limits.leaves],
-        "shown_environments": ranked[: limits.environments],
+        "shown_leaves": [_lay_out_leaf(leaf) for leaf in leaves[: limits.leaves]],
+        "shown_environments": shown,
         "moved_text": _describe_moved(leaves),
         "checks_text": _describe_checks(leaves, has_environments=bool(places)),
         "check": lambda leaf: describe_interval_check(_list_checks(leaf)),
         "value": format_measure,
         "range": format_bounds,
+    }
+
+
+def _add_rate(place: Plain) -> Plain:
+    """Scores in an environment with the share of positive rows."""
+    return {**place, "rate": place["n_positive"] / place["n_samples"]}
+
+
+def _make_score_tables(found: Plain, limits: Limits) -> list[Plain]:
+    """The measures of probabilities, and those of predictions: a table each."""
+    measures = list(found["measures"])
+    first = measures.index("error")
+    environment = clip(found["environment"] or "environment", limits.characters)
+    tables = []
+    for name, part, names in (
+        ("all", "Probabilities", measures[:first]),
+        ("threshold", f"Predictions {found['at']}", measures[first:]),
+    ):
+        titles = [f">{found['measures'][measure]}" for measure in names]
+        tables.append(
+            {
+                "name": f"{name}-caption",
+                "caption": f"{part}, of the model and below it of the baseline",
+                "columns": [environment, ">samples", ">positive", *titles],
+                "measures": names,
+            }
+        )
+    return tables
+
+
+def _lay_out_leaf(leaf: Plain) -> Plain:
+    """A leaf with what the page says of its rate and of its prediction interval."""
+    answers = {None: "no samples", True: "yes", False: "no"}
+    check = describe_interval_check(_list_checks(leaf))
+    interval = format_prediction_interval(leaf["new_interval"])
+    return {
+        **leaf,
+        "moved_text": answers[leaf["has_moved"]],
+        "interval_text": "; ".join(filter(None, [interval, check])),
     }
 
 

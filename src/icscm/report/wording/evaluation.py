@@ -10,6 +10,7 @@ from icscm.report.formatting import format_p, format_score, format_share
 
 Scores = Mapping[str, Score | None]
 NOT_SHOWN = "not shown to be better"
+UNDEFINED = "No value: one class only, or no probabilities."
 
 
 class EvaluatedRows(Protocol):
@@ -106,10 +107,15 @@ def describe_calibration(scores: Scores) -> str:
 
 def describe_baseline(label: str, origin: str) -> str:
     """Return what the baseline predicts; `origin` is "training" where its majority is known."""
-    where = "in these data (that of training is not known)"
-    if origin == "training":
-        where = "in training"
+    where = describe_baseline_place(origin)
     return f"always {label}, the majority class {where}; its probability is the constant rate there"
+
+
+def describe_baseline_place(origin: str) -> str:
+    """Return where the class that the baseline predicts is the majority."""
+    if origin == "training":
+        return "in training"
+    return "in these data (that of training is not known)"
 
 
 # --- notes ----------------------------------------------------------------------------------------
