@@ -5,6 +5,7 @@ from typing import Any
 
 from icscm.formatting import format_name
 from icscm.model.forest import Forest, Model
+from icscm.model.rules import CategoryRule, Rule, ThresholdRule
 from icscm.model.saved import Learner
 from icscm.model.score import Score
 from icscm.model.splits import CHAINS
@@ -155,8 +156,8 @@ def make_model(
         threshold=model.threshold,
         discarded=make_discarded(learner, names),
         at_threshold=model.at_threshold,
-        has_missing=any(getattr(rule, "missing", None) is not None for rule in model.rules),
-        balanced=getattr(model, "balanced", False),
+        has_missing=any(decides_on_missing(rule) for rule in model.rules),
+        balanced=isinstance(model, Tree) and model.balanced,
         n_leaves=0 if isinstance(model, Forest) else len(model.leaves),
         depth=max((node.depth for node in nodes.walk), default=0),
         features=features,
@@ -173,6 +174,11 @@ def make_model(
 def find_noun(model: Model) -> str:
     """Return the word for a model: "rule" for all rule sets, else its kind."""
     return "rule" if model.kind in CHAINS else str(model.kind)
+
+
+def decides_on_missing(rule: Rule) -> bool:
+    """Return whether a rule on values is true or false for a missing one, as was learned."""
+    return isinstance(rule, ThresholdRule | CategoryRule) and rule.missing is not None
 
 
 def make_rules(learner: Learner) -> list[RuleContent]:

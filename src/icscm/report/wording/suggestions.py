@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import count
 from icscm.report.content.learner import LearnerContent
-from icscm.report.content.nodes import CriterionName, Nodes
+from icscm.report.content.nodes import CriterionName, Nodes, RuleCandidate
 from icscm.report.formatting import format_p, format_score
 from icscm.report.wording.advice import has_useless_predictions
 
@@ -199,7 +199,7 @@ def find_nearest_p_value(nodes: Nodes) -> float | None:
     if not nodes.nearest:
         return None
     candidate = nodes.nearest[0].candidate
-    return getattr(candidate, "p_value", None)
+    return candidate.p_value if isinstance(candidate, RuleCandidate) else None
 
 
 def suggest_levels(content: LearnerContent, name_option: NameOption) -> list[str]:
