@@ -1,7 +1,18 @@
-"""From the count cube to the leaf that each candidate rule would create."""
+"""From the counts of columns to the leaf that each candidate rule would create.
+
+A rule covers the rows where it is false: its *leaf*. The leaves of all rules on a column are sums
+over its bins, and those of all columns of a block one array:
+
+    cube (column, bin, label, environment)  --running sums over bins-->  (rule, label, environment)
+
+The rules of a column come in the order of their cuts: first those on missing values, if there are
+any, then each threshold or level, `>` before `<=`, and each of these with missing values false
+before true.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,89 +21,104 @@ from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, ORDERED, BinnedColumns, CountCube, Cut, Layout
 from icscm.stats import _kernels
 
-# The truth that a rule may have for a missing value.
-EITHER_SIDE = (False, True)
+# The truths that a rule may have for a missing value.
+TRUTHS_OF_MISSING: Final = (False, True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LeafTables:
-    """Candidates of one block of features, in the order of their cuts within each feature.
+    """The leaves of all rules on a block of columns, in the order of their cuts within each column.
 
-    `tables` is (candidate, label, environment): the samples that the rule would cover. With
-    missing values each feature begins with `x is missing` and, with all `signs`,
-    `x is present`. `n_copies` is how many identical columns each stands for, None where no two
-    are. Cuts are numbered from `first_place`.
+    Attributes
+    ----------
+    features : array of int
+        The columns.
+    layout : Layout
+        How their bins are to be read.
+    tables : array of int, (rule, label, environment)
+        The rows that each rule would cover.
+    signs : sequence of bool
+        Whether rules are negated: both, or one where a rule and a negation cover alike.
+    n_copies : array of int, optional
+        How many identical columns each stands for; None where no two are.
+    n_missingness : int
+        How many rules a column has on missing values: `x is missing` and perhaps `x is present`.
+    first_cut : int
+        The number of the first threshold or level.
     """
 
     features: IntArray
     layout: Layout
-    signs: Sequence[bool]
-    sides: Sequence[bool]
     tables: CountArray
+    signs: Sequence[bool] = (False, True)
     n_copies: IntArray | None = None
-    n_presence: int = 0
-    first_place: int = 0
+    n_missingness: int = 0
+    first_cut: int = 0
 
     @property
     def n_candidates(self) -> int:
-        """Candidates of each feature."""
+        """The number of rules on each column."""
         return len(self.tables) // max(len(self.features), 1)
 
-    def count(self, wanted: BoolArray) -> int:
-        """Number of the wanted candidates, those of identical features included."""
+    def count(self, mask: BoolArray) -> int:
+        """Count the rules that a mask selects, those on identical columns included."""
         if self.n_copies is None:
-            return int(np.count_nonzero(wanted))
-        return int(wanted.reshape(len(self.features), -1).sum(axis=1) @ self.n_copies)
+            return int(np.count_nonzero(mask))
+        return int(mask.reshape(len(self.features), -1).sum(axis=1) @ self.n_copies)
 
     def find_best(self, values: FloatArray) -> NDArray[np.intp]:
-        """The candidate of each feature with the largest of some values, the first of equals."""
-        first: NDArray[np.intp] = values.reshape(len(self.features), -1).argmax(axis=1)
-        first += self.n_candidates * np.arange(len(first))
-        return first
+        """Find the rule of each column with the largest of some values, the first of equals."""
+        best: NDArray[np.intp] = values.reshape(len(self.features), -1).argmax(axis=1)
+        best += self.n_candidates * np.arange(len(best))
+        return best
 
-    def compute_evidence(self, in_play: CountArray) -> FloatArray:
-        """How far each leaf is from chance: half a deviance, by the samples in play (label, K).
+    def compute_evidence(self, counts: CountArray) -> FloatArray:
+        """Compute how far each leaf is from chance: half a deviance.
 
-        Chance is a permutation of the labels within environments, as a marker of an environment
-        has its label's rate without any effect.
+        Chance is a permutation of the labels of all rows, given by (label, environment), within
+        environments, as a marker of an environment has its label's rate without any effect.
         """
         evidence = np.empty(len(self.tables))
         tables = np.ascontiguousarray(self.tables)
-        _kernels.measure_evidence(tables, np.ascontiguousarray(in_play), evidence)
+        _kernels.measure_evidence(tables, np.ascontiguousarray(counts), evidence)
         return evidence
 
     def locate(self, candidate: int) -> Cut:
-        """The cut of a candidate."""
-        row, within = divmod(int(candidate), self.n_candidates)
-        feature = int(self.features[row])
-        if within < self.n_presence:
-            return Cut(feature, MISSINGNESS, negated=within == 1, missing=within == 0)
-        place, within = divmod(within - self.n_presence, len(self.signs) * len(self.sides))
-        sign, side = divmod(within, len(self.sides))
-        return Cut(feature, self.first_place + place, self.signs[sign], self.sides[side])
+        """Return the cut of a rule, given by its number."""
+        column, place = divmod(int(candidate), self.n_candidates)
+        feature = int(self.features[column])
+        if place < self.n_missingness:
+            is_present = place == 1
+            return Cut(feature, MISSINGNESS, negated=is_present, missing=not is_present)
+
+        truths = find_truths_of_missing(self.layout)
+        cut, place_in_cut = divmod(place - self.n_missingness, len(self.signs) * len(truths))
+        sign, truth = divmod(place_in_cut, len(truths))
+        return Cut(feature, self.first_cut + cut, negated=self.signs[sign], missing=truths[truth])
 
     def find(self, cut: Cut) -> int:
-        """The candidate of a cut: `locate` the other way round.
+        """Find the number of the rule of a cut: `locate` the other way round.
 
-        Raises KeyError if the cut is not among the candidates.
+        Raises KeyError if the cut is not among the rules.
         """
-        rows = np.flatnonzero(self.features == cut.feature)
-        if len(rows):
-            start = int(rows[0]) * self.n_candidates
+        columns = np.flatnonzero(self.features == cut.feature)
+        if len(columns):
+            start = int(columns[0]) * self.n_candidates
             for candidate in range(start, start + self.n_candidates):
                 if self.locate(candidate) == cut:
                     return candidate
         raise KeyError(cut)
 
 
+def find_truths_of_missing(layout: Layout) -> Sequence[bool]:
+    """Find the truths for a missing value that the rules on a column have; one if there is none."""
+    return TRUTHS_OF_MISSING if layout.has_missing else (False,)
+
+
 def compute_leaf_tables(
-    cube: CountCube,
-    candidates: BinnedColumns,
-    sides: Sequence[bool] = EITHER_SIDE,
-    *,
-    inverted: bool = False,
+    cube: CountCube, columns: BinnedColumns, *, inverted: bool = False
 ) -> LeafTables:
-    """The leaf of every rule, from the running sums over the bins.
+    """Compute the leaf of every rule, from the running sums over the bins.
 
     `x > t` covers the bins up to its cut, `x <= t` those beyond; `x == v` covers all levels but
     one, `x != v` that one:
@@ -102,83 +128,101 @@ def compute_leaf_tables(
         cut 1             |             x > t1   n0 + n1       x <= t1   n2
         level 1         -               x == v   n0 + n2       x != v    n1
 
-    Where values are missing, each of these comes with the missing ones covered and not covered,
-    for those of the `sides` that are wanted; and there are two rules on being missing. Of two
-    levels, `x == a` and `x != b` are the same: with rules that will be printed `inverted` the
-    second is taken, so that all are printed as equalities.
+    Where values are missing, each of these comes with the missing ones covered and not covered, and
+    there are two rules on being missing. Of two levels, `x == a` and `x != b` are the same: with
+    rules that will be printed `inverted` the second is taken, so that all are printed as
+    equalities.
     """
     signs = (inverted,) if cube.layout.is_pair else (False, True)
-    return _compute_tables(cube, candidates, signs, sides, n_presence=2)
+    return _compute_tables(cube, columns, signs=signs, n_missingness=2)
 
 
-def compute_halves(
-    cube: CountCube, candidates: BinnedColumns, sides: Sequence[bool] = EITHER_SIDE
-) -> LeafTables:
-    """One half of every split, that of the samples for which its rule is false.
+def compute_halves(cube: CountCube, columns: BinnedColumns) -> LeafTables:
+    """Compute one half of every split, that of the rows for which its rule is false.
 
     A rule and its negation split alike, so there are only `x > t`, `x == v` and `x is missing`; of
-    two levels the first splits as the second does, unless missing values may not go either way.
+    two levels the first splits as the second does.
     """
-    halves = _compute_tables(cube, candidates, (False,), sides, n_presence=1)
-    has_both = not cube.layout.has_missing or len(halves.sides) == len(EITHER_SIDE)
-    if not cube.layout.is_pair or not has_both:
+    halves = _compute_tables(cube, columns, signs=(False,), n_missingness=1)
+    if not cube.layout.is_pair:
         return halves
+
     cell = halves.tables.shape[1:]
-    by_feature = halves.tables.reshape(len(cube.features), -1, *cell)
+    by_column = halves.tables.reshape(len(cube.features), -1, *cell)
+    on_missing = by_column[:, : halves.n_missingness]
     # `smoker == yes`, not `smoker == no`: the second of booleans and such words is the natural one
-    second = by_feature[:, -len(halves.sides) :]
-    kept = np.concatenate((by_feature[:, : halves.n_presence], second), axis=1)
-    return replace(halves, tables=kept.reshape(-1, *cell), first_place=1)
+    n_of_level = len(find_truths_of_missing(cube.layout))
+    on_second_level = by_column[:, -n_of_level:]
+    kept = np.concatenate((on_missing, on_second_level), axis=1)
+    return replace(halves, tables=kept.reshape(-1, *cell), first_cut=1)
 
 
 def _compute_tables(
-    cube: CountCube,
-    candidates: BinnedColumns,
-    signs: Sequence[bool],
-    sides: Sequence[bool],
-    n_presence: int,
+    cube: CountCube, columns: BinnedColumns, *, signs: Sequence[bool], n_missingness: int
 ) -> LeafTables:
+    """Compute the leaves of all rules on some columns; a column with no missing value has fewer."""
     layout = cube.layout
-    sides = sides if layout.has_missing else (False,)
-    missing = cube.counts[:, :1] if layout.has_missing else None
-    values = cube.counts[:, 1:] if layout.has_missing else cube.counts
-    tables = _compute_covered_values(values, layout, signs, n_sides=len(sides))
-    n_features, _, _, _, *cell = tables.shape
-    copies = candidates.count_copies(cube.features)
+    copies = columns.count_copies(cube.features)
     n_copies = None if (copies == 1).all() else copies
-    if missing is None:
-        tables = tables.reshape(-1, *cell)
-        return LeafTables(cube.features, layout, signs, sides, tables, n_copies)
-    for number, is_true in enumerate(sides):
-        if not is_true:
-            tables[:, :, :, number] += missing[:, :, np.newaxis]
-    # No leaf for cuts that narrower features of a block do not have. Without missing values such a
+    if not layout.has_missing:
+        by_column = _sum_bins(cube.counts, layout, signs)
+        tables = by_column.reshape(-1, *by_column.shape[4:])
+        return LeafTables(
+            features=cube.features, layout=layout, tables=tables, signs=signs, n_copies=n_copies
+        )
+
+    missing = cube.counts[:, :1]
+    values = cube.counts[:, 1:]
+    by_column = _sum_bins(values, layout, signs)
+    for number, is_true in enumerate(TRUTHS_OF_MISSING):
+        if not is_true:  # missing values are covered
+            by_column[:, :, :, number] += missing[:, :, np.newaxis]
+
+    # No leaf for cuts that narrower columns of a block do not have. Without missing values such a
     # cut covers everything or nothing, and is no candidate anyway.
-    n_cuts = candidates.count_bins(cube.features) - 1 - (not layout.nominal)
-    for place in range(int(n_cuts.min()), tables.shape[1]):
-        tables[n_cuts <= place, place] = 0
-    presence = (values.sum(axis=1, keepdims=True), missing)[:n_presence]
-    joined = np.concatenate((*presence, tables.reshape(n_features, -1, *cell)), axis=1)
-    joined = joined.reshape(-1, *cell)
-    return LeafTables(cube.features, layout, signs, sides, joined, n_copies, n_presence)
+    n_cuts = columns.count_bins(cube.features) - 1 - (not layout.nominal)
+    for cut in range(int(n_cuts.min()), by_column.shape[1]):
+        by_column[n_cuts <= cut, cut] = 0
+
+    n_columns = len(cube.features)
+    cell = by_column.shape[4:]
+    covered_if_missing = values.sum(axis=1, keepdims=True)
+    covered_if_present = missing
+    on_missing = (covered_if_missing, covered_if_present)[:n_missingness]
+    joined = np.concatenate((*on_missing, by_column.reshape(n_columns, -1, *cell)), axis=1)
+    return LeafTables(
+        features=cube.features,
+        layout=layout,
+        tables=joined.reshape(-1, *cell),
+        signs=signs,
+        n_copies=n_copies,
+        n_missingness=n_missingness,
+    )
 
 
-def _compute_covered_values(
-    values: CountArray, layout: Layout, signs: Sequence[bool], n_sides: int
-) -> CountArray:
-    """(feature, cut, sign, side, label, environment): what each rule covers of the values."""
+def _sum_bins(values: CountArray, layout: Layout, signs: Sequence[bool]) -> CountArray:
+    """Sum the bins that each rule covers, of which missing values are none.
+
+    The axes are (column, cut, sign, truth of missing values, label, environment).
+    """
     if values.shape[1] == 2 and layout == ORDERED:
-        # each of the two rules covers one bin
+        # Each of the two rules covers one bin.
         return values[:, np.newaxis, : len(signs), np.newaxis]
+
     if layout.nominal:
-        total, part = values.sum(axis=1, keepdims=True), values
+        total = values.sum(axis=1, keepdims=True)
+        part = values
     else:
         up_to = np.cumsum(values, axis=1)
-        total, part = up_to[:, -1:], up_to[:, :-1]
-    n_features, n_cuts, *cell = part.shape
-    tables = np.empty((n_features, n_cuts, len(signs), n_sides, *cell), dtype=values.dtype)
-    for at, negated in enumerate(signs):
+        total = up_to[:, -1:]
+        part = up_to[:, :-1]
+
+    n_columns, n_cuts, *cell = part.shape
+    n_truths = len(find_truths_of_missing(layout))
+    sums = np.empty((n_columns, n_cuts, len(signs), n_truths, *cell), dtype=values.dtype)
+    for number, negated in enumerate(signs):
         # `x > t` covers the part up to t, `x != v` the part that is v
         covers_part = negated == layout.nominal
-        tables[:, :, at] = (part if covers_part else total - part)[:, :, np.newaxis]
-    return tables
+        covered = part if covers_part else total - part
+        sums[:, :, number] = covered[:, :, np.newaxis]
+    return sums

@@ -5,14 +5,13 @@ times its complement). Their sums by bin of a column and environment are its *mo
 are for rules; the sums on the two sides of a cut are sums over bins.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from icscm._types import Array, FloatArray, IntArray
 from icscm.engine.counts import ORDERED, BinnedColumns, CountCube, Layout
-from icscm.engine.leaf_tables import EITHER_SIDE, LeafTables, compute_halves
+from icscm.engine.leaf_tables import LeafTables, compute_halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +40,10 @@ class CutMoments:
     hessians: FloatArray
 
 
-def compute_cut_moments(
-    cube: MomentCube, columns: BinnedColumns, sides: Sequence[bool] = EITHER_SIDE
-) -> CutMoments:
-    """Compute the moments where each cut is false; `sides` are as in `compute_halves`."""
+def compute_cut_moments(cube: MomentCube, columns: BinnedColumns) -> CutMoments:
+    """Compute the moments where each cut is false."""
     sums: Array = np.stack((cube.gradients, cube.hessians), axis=2)
     as_counts = CountCube(features=cube.columns, counts=sums, layout=cube.layout)
-    halves = compute_halves(as_counts, columns, sides)
+    halves = compute_halves(as_counts, columns)
     tables: Array = halves.tables
     return CutMoments(cuts=halves, gradients=tables[:, 0], hessians=tables[:, 1])

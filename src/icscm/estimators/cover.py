@@ -102,7 +102,6 @@ class SCMClassifier(BaseRuleClassifier):
             p=self._compute_cost_ratio(countable, shape),
             model_type=shape,
             max_rules=self.max_rules,
-            missing=self.missing,
         )
 
     def _compute_cost_ratio(self, countable: Countable[Any], shape: str) -> float:

@@ -45,7 +45,6 @@ class BaseTreeClassifier(BaseRuleClassifier):
             tolerance=None if tolerance is None else float(tolerance),
             max_leaves=self.max_leaves,
             min_leaf_rows=max(1, ceil(self.min_samples_leaf * n_samples)),
-            missing=self.missing,
             balanced=self.probabilities == "balanced",
             min_replication=float(self.min_replication),
             design=average_design_effect(countable.source),

@@ -246,11 +246,7 @@ class ColumnScreen:
         is_wide = self._source.columns.count_bins(cube.columns) > 2
         gradients = cube.gradients.copy()
         gradients[is_wide] = remove_common_effects(cube.gradients[is_wide], cube.hessians[is_wide])
-        moments = compute_cut_moments(
-            replace(cube, gradients=gradients),
-            self._source.columns,
-            self._settings.truths_of_missing,
-        )
+        moments = compute_cut_moments(replace(cube, gradients=gradients), self._source.columns)
         heterogeneity = compare_cut_effects(
             moments.gradients,
             moments.hessians,

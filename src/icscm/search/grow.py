@@ -24,7 +24,6 @@ from typing import Final, NamedTuple
 from icscm._constants import DEVIANCE_DECIMALS
 from icscm._types import CountArray
 from icscm.engine.counts import BinnedColumns, BinnedSplit, Cut
-from icscm.engine.leaf_tables import EITHER_SIDE
 from icscm.model.splits import encode_leaf
 from icscm.search.nodes import Node
 
@@ -47,8 +46,6 @@ class TreeSettings:
         The largest number of leaves.
     min_leaf_rows : int
         The smallest number of rows in a leaf.
-    missing : {"candidate", "separate"}
-        Whether a rule may be true for a missing value.
     balanced : bool
         Whether the leaves of the model predict the mean of the environments' rates.
     min_replication : float
@@ -61,7 +58,6 @@ class TreeSettings:
     tolerance: float | None = TOLERANCES["effect"]
     max_leaves: int = 16
     min_leaf_rows: int = 1
-    missing: str = "candidate"
     balanced: bool = False
     min_replication: float = 0.25
     design: float = 1.0
@@ -70,11 +66,6 @@ class TreeSettings:
     def needs_rates(self) -> bool:
         """Whether rates must be homogeneous, rather than effects or nothing."""
         return self.invariance == "rate" and self.tolerance is not None
-
-    @property
-    def truths_of_missing(self) -> Sequence[bool]:
-        """Return the truths for a missing value that rules may have."""
-        return (False,) if self.missing == "separate" else EITHER_SIDE
 
     def pool(self, counts: CountArray) -> CountArray:
         """Return counts; for a plain tree those of all environments together, as if they were one.

@@ -46,8 +46,6 @@ class Settings:
     margin : float, optional
         With a margin, criteria (i) and (ii) accept only leaves whose rates are shown to differ by
         no more than that; without one, leaves whose rates are not shown to differ.
-    missing : {"candidate", "separate"}
-        Whether a rule may be true for a missing value.
     """
 
     p: float = 1.0
@@ -63,7 +61,6 @@ class Settings:
     min_evidence: float = 0.0
     search: str = "greedy"
     margin: float | None = None
-    missing: str = "candidate"
 
     def make_criterion(self) -> Criterion | None:
         """Make what criteria (i) and (ii) accept as invariant; None if nothing is tested."""

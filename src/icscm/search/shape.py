@@ -198,7 +198,6 @@ def learn_tree(source: RowSource, settings: Settings) -> Ranker:
     tree_settings = TreeSettings(
         tolerance=None if settings.test is None else TOLERANCES["effect"],
         min_leaf_rows=max(1, ceil(_MIN_LEAF_SHARE * n_rows)),
-        missing=settings.missing,
     )
     tree = grow_screened(source, tree_settings).tree
     model = make_tree(source, tree, balanced=False)

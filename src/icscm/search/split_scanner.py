@@ -158,7 +158,7 @@ class SplitFinder:
     def _measure(self, cube: CountCube, node: Node) -> MeasuredBlock:
         """Measure the deviance that the splits on some columns explain."""
         settings = self.settings
-        splits = compute_halves(cube, self.columns, settings.truths_of_missing)
+        splits = compute_halves(cube, self.columns)
         rates = measure_rates(
             settings.pool(splits.tables), settings.pool(node.counts), settings.min_leaf_rows
         )

@@ -26,7 +26,7 @@ from icscm.engine.counts import (
     Shortlist,
     Shortlister,
 )
-from icscm.engine.leaf_tables import EITHER_SIDE, LeafTables, compute_leaf_tables
+from icscm.engine.leaf_tables import LeafTables, compute_leaf_tables
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.search.nodes import Node, NodeUse, make_root
@@ -52,12 +52,6 @@ class ConjunctionView:
         if not self.is_clustered:
             self.shortlister = source.shortlister
 
-        # Whether a rule is true for a missing value. With "separate", no rule of the model is. The
-        # search for a disjunction finds the negations of these rules, which are all true for it.
-        self._truths_of_missing: Sequence[bool] = EITHER_SIDE
-        if settings.missing == "separate":
-            self._truths_of_missing = (self.is_inverted,)
-
     # --- counts -----------------------------------------------------------------
 
     def make_root(self) -> Node:
@@ -71,9 +65,7 @@ class ConjunctionView:
         """Compute the leaves of all rules on some columns from the counts of these."""
         for cube in cubes:
             cube.check(uncovered.counts)  # a source in many places may have lost, or gained, rows
-            yield compute_leaf_tables(
-                cube, self.source.columns, self._truths_of_missing, inverted=self.is_inverted
-            )
+            yield compute_leaf_tables(cube, self.source.columns, inverted=self.is_inverted)
 
     def swap_shortlist(self, shortlist: Shortlist) -> Shortlist:
         """Return a shortlist of the source, with cubes by the labels that the search sees."""
