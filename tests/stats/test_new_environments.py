@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from icscm.exceptions import IcscmError
-from icscm.stats.new_environments import MAX_TAU, compute_surprise, make_expectations
+from icscm.stats.new_environments import compute_surprise, make_expectations
+from icscm.stats.random_intercepts import MAX_TAU
 from support.literal.random_effects import (
     compute_surprise_slowly,
     expect_exactly,

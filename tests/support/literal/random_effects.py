@@ -8,7 +8,7 @@ approximation.
 import numpy as np
 from scipy import optimize, special, stats
 
-from icscm.stats.new_environments import MAX_TAU, PRIOR_DF
+from icscm.stats.random_intercepts import MAX_TAU, PRIOR_DF
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 Z = np.linspace(-7.5, 7.5, 401)

@@ -1,0 +1,325 @@
+"""A joint model of the rates of several leaves in several environments, with random intercepts.
+
+Model. In leaf l of environment e the log odds are theta_le = mu_l + b_e + c_le, with an intercept
+b_e ~ N(0, tau_b^2) that the leaves of an environment share, and c_le ~ N(0, tau_c^2) of each leaf;
+of its n_le rows k_le ~ Binomial(n_le, expit(theta_le)) are positive. The heterogeneity
+tau = sqrt(tau_b^2 + tau_c^2) is that of every leaf: few environments carry little information on
+it, so all leaves are used.
+
+Given tau_b and tau_c, all theta and mu are integrated out by Laplace's approximation, mu over
+Jeffreys' prior of a rate, which keeps leaves of a single class finite. What remains is the
+*restricted* likelihood of (tau_b, tau_c), and a normal distribution of the mu. Log odds are never
+estimated one environment at a time: with rates of 2 % most would have none to estimate.
+
+Prior: tau is half-t of 4 degrees of freedom and scale 1, the angle of (tau_b, tau_c) uniform. In
+the coordinates (F(tau), angle), F its distribution function, that is uniform on a rectangle. The
+part of the rectangle where the likelihood is not negligible is found on even nodes, and
+Gauss-Legendre nodes are put on it.
+
+tau is where the restricted likelihood, integrated over the angle, is largest. Its 95 % interval is
+where twice the log of it is within 3.84 of the largest.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from icscm._lazy import special
+from icscm._types import CountArray, FloatArray, IntArray
+
+# The level of the interval of tau.
+CONFIDENCE: Final = 0.95
+# Largest spread of log odds: beyond it, rates are 0 in some environments and 1 in others.
+MAX_TAU: Final = 10.0
+# Degrees of freedom of the prior of tau, a half-t distribution of scale 1.
+PRIOR_DF: Final = 4
+
+# Even nodes of F(tau) and of the angle, to find where the likelihood is not negligible: so far
+# below its peak. The rectangle is made smaller at most so often, as long as a side shrinks to less
+# than this share. Tests hold the result to that of a much finer grid.
+N_EVEN_NODES: Final = (10, 6)
+MAX_ZOOMS: Final = 6
+NEGLIGIBLE_LOG: Final = 9.0
+MAX_SHRINKING: Final = 0.85
+# Gauss-Legendre nodes in (-1, 1) and their weights, of F(tau) and of the angle.
+TAU_NODES, TAU_WEIGHTS = np.polynomial.legendre.leggauss(16)
+ANGLE_NODES, ANGLE_WEIGHTS = np.polynomial.legendre.leggauss(8)
+# Steps of Newton's method: at first, and from the mode in a larger rectangle.
+N_FIRST_STEPS: Final = 8
+N_MORE_STEPS: Final = 5
+# The longest step of log odds.
+MAX_STEP: Final = 2.0
+# Least working weight, of environments without rows in a leaf.
+MIN_WEIGHT: Final = 1e-10
+# Nodes, times environments and leaves, worked on at once.
+MAX_CELLS: Final = 2**20
+# Shares of the range of F(tau) at which the restricted likelihood is read, and the matrix that
+# takes values at Legendre's nodes to those of their polynomial there.
+FINE_SHARES = np.linspace(0.0, 1.0, 513)
+_DEGREE = len(TAU_NODES) - 1
+TO_FINE_SHARES = np.polynomial.legendre.legvander(2 * FINE_SHARES - 1, _DEGREE) @ np.linalg.inv(
+    np.polynomial.legendre.legvander(TAU_NODES, _DEGREE)
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Binomials:
+    """Positive rows k and all rows n (environment, leaf)."""
+
+    k: FloatArray
+    n: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Variances:
+    """tau_b^2, of what the leaves share, and tau_c^2, of each leaf, at some nodes (node,)."""
+
+    shared: FloatArray
+    separate: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Where the likelihood is largest: mu (leaf,) and theta (environment, leaf)."""
+
+    mu: FloatArray
+    theta: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Laplace's approximation at each node.
+
+    Attributes
+    ----------
+    log_likelihoods : array of shape (n_nodes,)
+        The restricted likelihood; at Gauss-Legendre nodes times their weight.
+    mu : array of shape (n_nodes, n_leaves)
+        The mean of the log odds of each leaf.
+    covariances : array of shape (n_nodes, n_leaves, n_leaves)
+        Those of mu.
+    theta : array of shape (n_nodes, n_environments, n_leaves)
+        The modes of the log odds in each environment.
+    """
+
+    log_likelihoods: FloatArray
+    mu: FloatArray
+    covariances: FloatArray
+    theta: FloatArray
+
+    def find_mode(self) -> Modes:
+        """Return the modes at the node of the largest likelihood."""
+        best = self.log_likelihoods.argmax()
+        return Modes(mu=self.mu[best], theta=self.theta[best])
+
+
+@dataclass(frozen=True, eq=False)
+class RandomInterceptFit:
+    """The fitted model.
+
+    Attributes
+    ----------
+    nodes, variances : Nodes, Variances
+        At the Gauss-Legendre nodes of (tau_b, tau_c).
+    shares : array of shape (n_environments, n_leaves)
+        Of the leaves in the rows of each environment.
+    tau, tau_interval : float, (float, float)
+        The spread of log odds between environments, and its 95 % interval.
+    """
+
+    nodes: Nodes
+    variances: Variances
+    shares: FloatArray
+    tau: float
+    tau_interval: tuple[float, float]
+
+    def compute_variances_in_new_environment(self) -> FloatArray:
+        """Compute the variance of log odds in a new environment (node, leaf).
+
+        var(mu_l) + tau_b^2 + tau_c^2
+        """
+        of_mu = np.diagonal(self.nodes.covariances, axis1=1, axis2=2)
+        between = self.variances.shared + self.variances.separate
+        return of_mu + between[:, np.newaxis]
+
+
+def fit_random_intercepts(tables: CountArray) -> RandomInterceptFit:
+    """Fit the model to leaves given by (leaf, label, environment)."""
+    is_seen = tables.sum(axis=(0, 1)) > 0
+    seen = np.asarray(tables, dtype=np.float64)[:, :, is_seen]
+    counts = Binomials(k=seen[:, 1].T, n=seen.sum(axis=1).T)
+    rectangle, mode, n_steps = _find_rectangle(counts)
+
+    tau_shares = (1 + TAU_NODES) / 2
+    angle_shares = (1 + ANGLE_NODES) / 2
+    variances = rectangle.place_nodes(tau_shares, angle_shares)
+    nodes = _compute_nodes(counts, variances, mode, n_steps)
+    node_weights = np.outer(TAU_WEIGHTS, ANGLE_WEIGHTS).ravel()
+    weighted = replace(nodes, log_likelihoods=nodes.log_likelihoods + np.log(node_weights))
+
+    by_tau = weighted.log_likelihoods.reshape(len(TAU_NODES), -1)
+    restricted = np.logaddexp.reduce(by_tau, axis=1) - np.log(TAU_WEIGHTS)
+    tau, tau_interval = _read_tau(restricted, rectangle)
+    return RandomInterceptFit(
+        nodes=weighted,
+        variances=variances,
+        shares=counts.n / counts.n.sum(axis=1, keepdims=True),
+        tau=tau,
+        tau_interval=tau_interval,
+    )
+
+
+# --- where the likelihood is not negligible -------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rectangle:
+    """A part of the coordinates: x = 2 F(tau) - 1 and the angle as a share of a right angle.
+
+    `low` and `high` are (x, angle).
+    """
+
+    low: FloatArray
+    high: FloatArray
+
+    def place_nodes(self, tau_shares: FloatArray, angle_shares: FloatArray) -> Variances:
+        """Place nodes at these shares of the sides, the angle changing fastest."""
+        x = self.low[0] + (self.high[0] - self.low[0]) * tau_shares
+        angle = self.low[1] + (self.high[1] - self.low[1]) * angle_shares
+        tau_squared = special.stdtrit(PRIOR_DF, (1 + x) / 2)[:, np.newaxis] ** 2
+        return Variances(
+            shared=(tau_squared * np.cos(np.pi / 2 * angle) ** 2).ravel(),
+            separate=(tau_squared * np.sin(np.pi / 2 * angle) ** 2).ravel(),
+        )
+
+    def shrink(self, is_near: FloatArray) -> "Rectangle":
+        """Return the part around the even nodes (x, angle) that are near the peak.
+
+        A half of a cell more is kept on each side.
+        """
+        cell = (self.high - self.low) / N_EVEN_NODES
+        near_by_axis = [np.flatnonzero(is_near.any(axis=1 - axis)) for axis in (0, 1)]
+        first = np.array([near[0] for near in near_by_axis])
+        last = np.array([near[-1] for near in near_by_axis])
+        start = np.maximum(first - 0.5, 0)
+        low = self.low + start * cell
+        high = np.minimum(low + (last - start + 1.5) * cell, self.high)
+        return Rectangle(low=low, high=high)
+
+
+def _find_rectangle(counts: Binomials) -> tuple[Rectangle, Modes, int]:
+    """Find where the likelihood is not negligible.
+
+    Also returns the mode, to start from, and how many steps are needed from there.
+    """
+    mu = special.logit((counts.k.sum(axis=0) + 0.5) / (counts.n.sum(axis=0) + 1))
+    mode = Modes(mu=mu, theta=np.broadcast_to(mu, counts.k.shape))
+    n_steps = N_FIRST_STEPS
+    max_x = 2 * special.stdtr(PRIOR_DF, MAX_TAU) - 1
+    rectangle = Rectangle(low=np.zeros(2), high=np.array([max_x, 1.0]))
+    even_tau, even_angle = [(np.arange(n) + 0.5) / n for n in N_EVEN_NODES]
+    for _ in range(MAX_ZOOMS):
+        variances = rectangle.place_nodes(even_tau, even_angle)
+        nodes = _compute_nodes(counts, variances, mode, n_steps)
+        mode = nodes.find_mode()
+        n_steps = N_MORE_STEPS
+
+        peak = nodes.log_likelihoods.max()
+        is_near = (nodes.log_likelihoods > peak - NEGLIGIBLE_LOG).reshape(N_EVEN_NODES)
+        size_before = rectangle.high - rectangle.low
+        rectangle = rectangle.shrink(is_near)
+        if (rectangle.high - rectangle.low > MAX_SHRINKING * size_before).all():
+            break
+    return rectangle, mode, n_steps
+
+
+def _read_tau(restricted: FloatArray, rectangle: Rectangle) -> tuple[float, tuple[float, float]]:
+    """Read tau of the largest restricted likelihood, and the ends of its interval."""
+    log_likelihoods = TO_FINE_SHARES @ restricted
+    low_x, high_x = rectangle.low[0], rectangle.high[0]
+    tau = special.stdtrit(PRIOR_DF, (1 + low_x + (high_x - low_x) * FINE_SHARES) / 2)
+
+    drop = special.chdtri(1, 1 - CONFIDENCE) / 2
+    inside: IntArray = np.flatnonzero(log_likelihoods >= log_likelihoods.max() - drop)
+    interval = float(tau[inside[0]]), float(tau[inside[-1]])
+    return float(tau[log_likelihoods.argmax()]), interval
+
+
+# --- Laplace's approximation ----------------------------------------------------------------------
+
+
+def _compute_nodes(counts: Binomials, variances: Variances, start: Modes, n_steps: int) -> Nodes:
+    """Compute the approximation at each node, as many at once as memory should hold."""
+    n_parts = -(-len(variances.shared) * counts.k.size // MAX_CELLS)
+    parts = [
+        _approximate(counts, Variances(shared=shared, separate=separate), start, n_steps)
+        for shared, separate in zip(
+            np.array_split(variances.shared, n_parts),
+            np.array_split(variances.separate, n_parts),
+            strict=True,
+        )
+    ]
+    return Nodes(
+        log_likelihoods=np.concatenate([part.log_likelihoods for part in parts]),
+        mu=np.concatenate([part.mu for part in parts]),
+        covariances=np.concatenate([part.covariances for part in parts]),
+        theta=np.concatenate([part.theta for part in parts]),
+    )
+
+
+def _approximate(counts: Binomials, variances: Variances, start: Modes, n_steps: int) -> Nodes:
+    """Find the modes of theta and mu by Newton's method, then the likelihood around them.
+
+    With w the working weights of the rows, n p (1 - p), those of an environment's working log odds
+    around mu are
+
+        diag(d) - a d d'        d = w / (1 + tau_c^2 w),   a = tau_b^2 / (1 + tau_b^2 sum d)
+
+    the inverse of diag(1 / w + tau_c^2) + tau_b^2, which stays finite without rows. With r the
+    working residuals theta + (k - n p) / w - mu, their product is the *pull* on mu,
+
+        pull = d (r - a sum d r)
+
+    and the new theta is mu + tau_c^2 pull + tau_b^2 sum pull. The precision of mu is the sum of
+    the weights over environments, and m (1 - m) of Jeffreys' prior, with m = expit(mu).
+    """
+    k, n = counts.k, counts.n
+    tau_b2 = variances.shared[:, np.newaxis]
+    tau_c2 = variances.separate[:, np.newaxis, np.newaxis]
+    n_nodes = len(tau_b2)
+    mu = np.repeat(start.mu[np.newaxis], n_nodes, axis=0)
+    theta = np.repeat(start.theta[np.newaxis], n_nodes, axis=0)
+    diagonal = np.arange(mu.shape[1])
+    for step in range(n_steps + 1):
+        p = special.expit(theta)
+        m = special.expit(mu)
+        w = np.maximum(n * p * (1 - p), MIN_WEIGHT)
+        d = w / (1 + tau_c2 * w)
+        sum_d = d.sum(axis=2)
+        a = tau_b2 / (1 + tau_b2 * sum_d)
+        precision = -np.swapaxes(d * a[..., np.newaxis], 1, 2) @ d
+        precision[:, diagonal, diagonal] += d.sum(axis=1) + m * (1 - m)
+        covariances = np.linalg.inv(precision)
+        if step == n_steps:
+            break
+
+        r = theta + (k - n * p) / w - mu[:, np.newaxis]
+        pull = d * (r - (a * (d * r).sum(axis=2))[..., np.newaxis])
+        deviation = tau_c2 * pull + (tau_b2 * pull.sum(axis=2))[..., np.newaxis]
+        new_theta = mu[:, np.newaxis] + deviation
+        theta = theta + np.clip(new_theta - theta, -MAX_STEP, MAX_STEP)
+        gradient = pull.sum(axis=1) + 0.5 - m
+        mu_step = (covariances @ gradient[..., np.newaxis])[..., 0]
+        mu = mu + np.clip(mu_step, -MAX_STEP, MAX_STEP)
+
+    deviation = theta - mu[:, np.newaxis]
+    log_likelihoods = (k * theta - n * np.logaddexp(0, theta) - pull * deviation / 2).sum(
+        axis=(1, 2)
+    )
+    log_determinant = np.log1p(tau_c2 * w).sum(axis=(1, 2)) / 2
+    log_determinant = log_determinant + np.log1p(tau_b2 * sum_d).sum(axis=1) / 2
+    log_likelihoods -= log_determinant
+    log_likelihoods += (special.log_expit(mu) + special.log_expit(-mu)).sum(axis=1) / 2
+    log_likelihoods -= np.linalg.slogdet(precision)[1] / 2
+    return Nodes(log_likelihoods=log_likelihoods, mu=mu, covariances=covariances, theta=theta)
