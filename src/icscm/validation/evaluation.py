@@ -68,6 +68,23 @@ class Performance:
     net_benefit: tuple[float, ...] = ()
     treat_all: tuple[float, ...] = ()
 
+    def to_row(self) -> Plain:
+        """The row of `Evaluation.to_frame`."""
+        row: Plain = {
+            "environment": self.environment,
+            "n_samples": self.n_samples,
+            "n_positive": self.n_positive,
+            "is_new": self.is_new,
+        }
+        for name in TITLES:
+            score = self.scores[name] or _UNDEFINED
+            baseline = self.baseline[name] or _UNDEFINED
+            row[name] = score.value
+            row[f"{name}_low"] = score.low
+            row[f"{name}_high"] = score.high
+            row[f"{name}_baseline"] = baseline.value
+        return row
+
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
@@ -153,18 +170,11 @@ class Evaluation:
             `error`, `error_low`, `error_high`, `error_baseline` and so on for each metric; NaN
             where it is undefined.
         """
-        rows, places = [], (self.overall, *self.environments)
-        for place in places:
-            names = "environment", "n_samples", "n_positive", "is_new"
-            row: Plain = {name: getattr(place, name) for name in names}
-            for name in TITLES:
-                found, other = (s[name] or _UNDEFINED for s in (place.scores, place.baseline))
-                row |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-                row[f"{name}_baseline"] = other.value
-            rows.append(row)
+        performances = (self.overall, *self.environments)
+        frame = pd.DataFrame([performance.to_row() for performance in performances])
         # as objects: None among numbers would turn them to floats
-        labels = pd.Series([each.environment for each in places], dtype=object)
-        return pd.DataFrame(rows).assign(environment=labels)
+        labels = [performance.environment for performance in performances]
+        return frame.assign(environment=pd.Series(labels, dtype=object))
 
     def to_decision_frame(self) -> pd.DataFrame:
         """The decision curve: a row for each threshold, of all samples and of each environment.
@@ -175,12 +185,18 @@ class Evaluation:
             `environment` (None for all samples), `threshold`, and the `net_benefit` of the model
             and of treating all rows, `treat_all`; that of treating none is 0.
         """
-        rows = [
-            (place.environment, *each)
-            for place in (self.overall, *self.environments)
-            for each in zip(self.thresholds, place.net_benefit, place.treat_all, strict=True)
-        ]
-        return pd.DataFrame(rows, columns=["environment", "threshold", "net_benefit", "treat_all"])
+        frames = []
+        for performance in (self.overall, *self.environments):
+            columns = {
+                "threshold": self.thresholds,
+                "net_benefit": performance.net_benefit,
+                "treat_all": performance.treat_all,
+            }
+            frame = pd.DataFrame(columns, dtype=float)
+            labels = pd.Series([performance.environment] * len(frame), dtype=object)
+            frame.insert(0, "environment", labels)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True)
 
     def to_dict(self) -> Plain:
         """The whole evaluation.

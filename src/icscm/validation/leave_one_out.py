@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from textwrap import fill
 from typing import Any
 
@@ -74,6 +74,20 @@ class HeldOutEnvironment:
     calibration_curve: Points = ()
     net_benefit: tuple[float, ...] = ()
     treat_all: tuple[float, ...] = ()
+
+    def to_row(self) -> Plain:
+        """The row of `Validation.to_frame`."""
+        row: Plain = {
+            "environment": self.environment,
+            "n_samples": self.n_samples,
+            "n_positive": self.n_positive,
+        }
+        for name, score in self.scores.items():
+            row[name] = np.nan if score is None else score.value
+            row[f"{name}_low"] = np.nan if score is None else score.low
+            row[f"{name}_high"] = np.nan if score is None else score.high
+        row["model"] = self.model
+        return row
 
 
 @dataclass(frozen=True)
@@ -153,14 +167,7 @@ class Validation(DisplayMixin):
         pandas.DataFrame
             `auc`, `auc_low`, `auc_high` and so on for each score, NaN where it is undefined.
         """
-        rows = []
-        for each in self.held_out:
-            row = {name: getattr(each, name) for name in ("environment", "n_samples", "n_positive")}
-            for name, score in each.scores.items():
-                ends = (np.nan,) * 3 if score is None else astuple(score)
-                row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-            rows.append({**row, "model": each.model})
-        return pd.DataFrame(rows)
+        return pd.DataFrame([environment.to_row() for environment in self.held_out])
 
     def to_dict(self) -> Plain:
         """The whole result, with the sentences of a report.
@@ -170,13 +177,23 @@ class Validation(DisplayMixin):
         dict
             Values that JSON can hold.
         """
-        pooled = {name: each and asdict(each) for name, each in self.pooled.items()}
+        pooled = self.pooled
         titles = {name: METRICS.get(name, name) for name in pooled}
-        places = [{**asdict(e), "environment": as_text(e.environment)} for e in self.held_out]
-        found: Plain = {"titles": titles, "environments": places, "pooled": pooled}
-        found |= {"thresholds": self.thresholds, "overall": self.overall}
-        plain: Plain = make_plain(found, str)
-        lines = describe_validation(self.pooled, titles, n_environments=len(self.held_out))
+        environments = [
+            {**asdict(environment), "environment": as_text(environment.environment)}
+            for environment in self.held_out
+        ]
+        plain: Plain = make_plain(
+            {
+                "titles": titles,
+                "environments": environments,
+                "pooled": {name: score and asdict(score) for name, score in pooled.items()},
+                "thresholds": self.thresholds,
+                "overall": self.overall,
+            },
+            str,
+        )
+        lines = describe_validation(pooled, titles, n_environments=len(self.held_out))
         return {"lines": lines, **plain}
 
     def plot(self) -> Figure:

@@ -18,7 +18,7 @@ from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make
 from icscm.model.splits import CHAINS
 from icscm.model.thresholds import fix_threshold
 from icscm.report.wording import predictions as wording
-from icscm.tables.columns import Levels, count_rows, find_levels, is_dask, read_column
+from icscm.tables.columns import Level, Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.environments import encode_environments, take_environments
 from icscm.validation.cohort import Cohort
 from icscm.validation.fitting import predict_probability
@@ -246,20 +246,32 @@ def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
 
 
 def _read_environments(
-    environments: Any, n_rows: int, settings: dict[str, Any]
+    environments: Any, n_rows: int, table_settings: dict[str, Any]
 ) -> tuple[IntArray, tuple[Any, ...]]:
-    """As `encode_environments`, merged and excluded as `icscm fit` did; excluded rows have -1."""
-    numbers, labels = encode_environments(environments, n_rows)
-    options = [settings.get(name) for name in ("exclude_environment", "merge_environments")]
-    names = [[e for e in o if isinstance(e, str)] if isinstance(o, list) else [] for o in options]
-    renamed = find_renamed(labels, "", *names, may_lack=True)
-    kept = [k for k, label in enumerate(labels) if renamed and renamed[label] is not None]
-    if not kept:  # all were excluded in training: new environments, to evaluate the model in
-        return numbers, labels
-    codes, labels = encode_environments([renamed[labels[k]] for k in kept], len(kept))
-    number_of = np.full(len(renamed), -1)
-    number_of[kept] = codes
-    return number_of[numbers], labels
+    """Return codes and labels, merged and excluded as `icscm fit` did; excluded rows have -1."""
+    codes, labels = encode_environments(environments, n_rows)
+    renamed = find_renamed(
+        labels,
+        "",
+        _list_texts(table_settings.get("exclude_environment")),
+        _list_texts(table_settings.get("merge_environments")),
+        may_lack=True,
+    )
+    if not renamed:
+        return codes, labels
+    kept_codes = [code for code, label in enumerate(labels) if renamed[label] is not None]
+    if not kept_codes:  # all were excluded in training: new environments, to evaluate the model in
+        return codes, labels
+    merged_names = [renamed[labels[code]] for code in kept_codes]
+    merged_codes, merged_labels = encode_environments(merged_names, len(kept_codes))
+    code_of_label = np.full(len(labels), -1)
+    code_of_label[kept_codes] = merged_codes
+    return code_of_label[codes], merged_labels
+
+
+def _list_texts(value: Any) -> list[str]:
+    """Return the texts in a list of a model file; none in anything else."""
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 @dataclass(frozen=True)
@@ -295,25 +307,39 @@ def _predict_with_ours(
 
 
 def _note_levels(rules: Sequence[Rule], X: Any, training: dict[Any, Any]) -> Iterator[str]:
-    """Levels of rules that no row has, and levels that did not occur in training.
+    """Note levels of rules that no row has, and levels that did not occur in training.
 
-    Often these are different spellings of one level.
+    Often these are different spellings of one level. `training` are the levels of columns there.
     """
-    categories = [rule for rule in rules if isinstance(rule, CategoryRule)]
-    for feature, rule in {rule.feature: rule for rule in categories}.items():
-        column = read_column(X, rule.column, rule.name)
+    rules_of_columns: dict[Any, list[CategoryRule]] = {}
+    for rule in rules:
+        if isinstance(rule, CategoryRule):
+            rules_of_columns.setdefault(rule.feature, []).append(rule)
+    for feature, own_rules in rules_of_columns.items():
+        column = read_column(X, own_rules[0].column, own_rules[0].name)
         if not isinstance(column, Levels):
             continue
-        used = [each.levels for each in categories if each.feature == feature]
-        absent = [own[0] for own in used if not find_levels(column, own).any()]
-        lists: dict[str, Sequence[Any]] = {"absent": absent, "present": column.levels, "new": []}
-        n_rows, seen = 0, training.get(feature)
-        if isinstance(seen, list):
-            known = [each for each in seen if isinstance(each, str | int | float)]
-            is_new = ~find_levels(column, known)
-            n_rows = int(np.append(is_new, False)[column.codes].sum())
-            lists["new"] = [each for each, new in zip(column.levels, is_new, strict=True) if new]
-        texts = {name: [*map(format_level, levels)] for name, levels in lists.items()}
         name = repr(feature)
-        yield from wording.note_absent_levels(name, texts["absent"], texts["present"])
-        yield from wording.note_new_levels(name, texts["new"], n_rows)
+        absent = [
+            rule.levels[0] for rule in own_rules if not find_levels(column, rule.levels).any()
+        ]
+        yield from wording.note_absent_levels(
+            name, _format_levels(absent), _format_levels(column.levels)
+        )
+        levels_of_training = training.get(feature)
+        if isinstance(levels_of_training, list):
+            new_levels, n_rows = _find_new_levels(column, levels_of_training)
+            yield from wording.note_new_levels(name, _format_levels(new_levels), n_rows)
+
+
+def _find_new_levels(column: Levels, training: list[Any]) -> tuple[list[Level], int]:
+    """Return the levels that did not occur in training, and the number of rows that have one."""
+    known = [level for level in training if isinstance(level, str | int | float)]
+    is_new = ~find_levels(column, known)
+    new_levels = [level for level, new in zip(column.levels, is_new, strict=True) if new]
+    is_new_or_missing = np.append(is_new, False)  # missing values have the code -1
+    return new_levels, int(is_new_or_missing[column.codes].sum())
+
+
+def _format_levels(levels: Sequence[Level]) -> list[str]:
+    return [format_level(level) for level in levels]
