@@ -267,21 +267,26 @@ def read_arrow_groups(array: Any, what: str) -> Any:
 
 
 def _read_levels(array: pyarrow.Array) -> Levels:
+    """Read a column of categories; levels that do not occur, or are missing, are left out."""
     encoded = array.dictionary_encode()  # a dictionary as it is, else the distinct values
-    found = encoded.dictionary.to_pylist()
+    values = encoded.dictionary.to_pylist()
     indices = encoded.indices.cast("int32")  # they may be unsigned
     codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    occurs = np.bincount(codes + 1, minlength=len(found) + 1)[1:] > 0
-    groups: dict[tuple[str, Level], list[int]] = {}  # a dictionary may hold a value twice
-    for i in np.flatnonzero(occurs).tolist():
-        if found[i] is not None and found[i] == found[i]:
-            groups.setdefault(sort_key(found[i]), []).append(i)
-    rank = np.full(len(found) + 1, -1, dtype=np.int32)  # the last entry stands for missing
+    occurs = np.bincount(codes + 1, minlength=len(values) + 1)[1:] > 0
+
+    places_of_level: dict[tuple[str, Level], list[int]] = {}  # a dictionary may hold a value twice
+    for place in np.flatnonzero(occurs).tolist():
+        value = values[place]
+        is_present = value is not None and value == value
+        if is_present:
+            places_of_level.setdefault(sort_key(value), []).append(place)
     is_ordered = bool(encoded.type.ordered)  # pandas' ordered categories, polars' Enum
-    keys = [*groups] if is_ordered else sorted(groups)
+    keys = [*places_of_level] if is_ordered else sorted(places_of_level)
+
+    numbers = np.full(len(values) + 1, -1, dtype=np.int32)  # the last entry is found by -1: missing
     for number, key in enumerate(keys):
-        rank[groups[key]] = number
-    return Levels(rank[codes], tuple(key[1] for key in keys), is_ordered)
+        numbers[places_of_level[key]] = number
+    return Levels(numbers[codes], tuple(level for _, level in keys), is_ordered)
 
 
 def sort_key(level: Level) -> tuple[str, Level]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -55,7 +55,7 @@ class ParsedTable:
     is_presence: bool = False
 
     def code(self, max_levels: int | None, rows: Array | None) -> CodedTable:
-        """Numbers only; `rows` are those that count, None meaning each once."""
+        """Return numbers only; `rows` are those that count, None meaning each once."""
         if not isinstance(self.content, list):
             values = self.content if rows is None else self.content[rows]
             return CodedTable(values, self.names, is_presence=self.is_presence)
@@ -63,16 +63,16 @@ class ParsedTable:
         values = np.zeros((n_rows, len(self.content)), order="F")
         levels: dict[int, coded.LevelBins] = {}
         dropped: dict[int, str] = {}
-        for j, column in enumerate(self.content):
+        for position, column in enumerate(self.content):
             if isinstance(column, Dates):
-                dropped[j] = suspicion.DATES
+                dropped[position] = suspicion.DATES
             elif isinstance(column, Levels):
-                values[:, j], levels[j] = coded.code_levels(column, max_levels, rows)
+                values[:, position], levels[position] = coded.code_levels(column, max_levels, rows)
             else:
-                own = column if rows is None else column.take(rows)
-                values[:, j] = columns.read_numbers(own)
-        missing = coded.find_missing(values, self.names)
-        return CodedTable(values, self.names, levels, missing, dropped)
+                counted = column if rows is None else column.take(rows)
+                values[:, position] = columns.read_numbers(counted)
+        has_missing = coded.find_missing(values, self.names)
+        return CodedTable(values, self.names, levels, has_missing, dropped)
 
     def drop_suspicious(
         self, table: CodedTable, labels: IntArray, places: IntArray, rows: Array | None, keep: Any
@@ -82,22 +82,34 @@ class ParsedTable:
         `table` is what `code` returned for these `rows`, of which the labels and environments are
         given. Rows that count several times are checked once.
         """
-        for j, column in enumerate(self.content) if isinstance(self.content, list) else ():
-            # whole numbers that float64 would round, beside other kinds: identifiers, or an error
-            if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
-                continue
-            if (np.abs(table.values[:, j]) >= LARGEST_EXACT).any():  # NaN is not
-                absent = column.missing
-                present = column.values if absent is None else column.values[~absent]
-                if not suspicion.gather_number_facts(present).is_numbering():
-                    raise make_rounded_error(name_columns([j], table.names))
-                table = replace(table, dropped={**table.dropped, j: suspicion.IDENTIFIER})
+        rounded = dict.fromkeys(self._find_rounded_identifiers(table), suspicion.IDENTIFIER)
+        without_rounded = replace(table, dropped={**table.dropped, **rounded})
         if self.whole is None:
-            return table
+            return without_rounded
         once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
-        checked = replace(table, values=table.values[once])
-        found = suspicion.find_suspicious(checked, labels[once], places[once], self.whole)
-        return suspicion.drop_columns(table, found, keep)
+        checked = replace(without_rounded, values=table.values[once])
+        reasons = suspicion.find_suspicious(checked, labels[once], places[once], self.whole)
+        return suspicion.drop_columns(without_rounded, reasons, keep)
+
+    def _find_rounded_identifiers(self, table: CodedTable) -> Iterator[int]:
+        """Find identifiers among the whole numbers that float64 would round.
+
+        They are beside columns of other kinds; others than identifiers raise an error.
+        """
+        if not isinstance(self.content, list):
+            return
+        for position, column in enumerate(self.content):
+            is_whole = isinstance(column, Numbers) and column.values.dtype.kind in "iu"
+            if not isinstance(column, Numbers) or not is_whole:
+                continue
+            is_rounded = np.abs(table.values[:, position]) >= LARGEST_EXACT  # NaN is not
+            if not is_rounded.any():
+                continue
+            missing = column.missing
+            present = column.values if missing is None else column.values[~missing]
+            if not suspicion.gather_number_facts(present).is_numbering():
+                raise make_rounded_error(name_columns([position], table.names))
+            yield position
 
 
 def read_table(X: Any) -> ParsedTable:
@@ -112,8 +124,8 @@ def read_table(X: Any) -> ParsedTable:
         array = _read_numbers(X, _validate)
     except HoldsTextError:
         if isinstance(X, np.ndarray) and X.dtype.kind == "O":  # each column may be of another kind
-            every = [columns.read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
-            return ParsedTable(X, every, len(X))
+            content = [columns.read_array(X[:, j], f"column {j}") for j in range(X.shape[1])]
+            return ParsedTable(X, content, len(X))
         why = "X holds text, but an array or list has a single type for all columns"
         raise IcscmError(f"{why}; give a DataFrame, which keeps text and numbers apart") from None
     if getattr(X, "dtype", None) == np.bool_:
@@ -122,19 +134,22 @@ def read_table(X: Any) -> ParsedTable:
 
 
 def _read_frame(frame: nw.DataFrame[Any]) -> ParsedTable:
-    types, table = frame.schema, frame.to_native()
+    """Read a frame as one array if all of its columns are numbers, else column by column."""
+    types = frame.schema
+    table = frame.to_native()
     for what, number in (("sample", len(frame)), ("feature", len(types))):
         if number == 0:
             raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-    names = tuple(types) if all(isinstance(each, str) for each in types) else None
-    whole = np.array([each.is_integer() for each in types.values()])
-    if all(each.is_integer() or each.is_float() for each in types.values()):
+    names = tuple(types) if all(isinstance(name, str) for name in types) else None
+    whole = np.array([dtype.is_integer() for dtype in types.values()])
+    if all(dtype.is_integer() or dtype.is_float() for dtype in types.values()):
         plain = table.to_numpy() if hasattr(table, "to_numpy") else np.empty(0, dtype=object)
+        is_plain = plain.dtype.kind in "iuf"
         with suppress(RoundedError):  # then column by column: these may be identifiers
-            array = _read_numbers(plain if plain.dtype.kind in "iuf" else table, _validate, types)
+            array = _read_numbers(plain if is_plain else table, _validate, types)
             return ParsedTable(table, array, len(array), names, whole)
-    every = [columns.read_series(each) for each in frame.iter_columns()]
-    return ParsedTable(table, every, len(frame), names, whole)
+    content = [columns.read_series(series) for series in frame.iter_columns()]
+    return ParsedTable(table, content, len(frame), names, whole)
 
 
 def check_table(estimator: Any, X: Any) -> Array:
@@ -154,10 +169,20 @@ def check_table(estimator: Any, X: Any) -> Array:
 
 
 def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) -> Array:
-    """X as the engine can read it: booleans as bytes, floats of 32 or 64 bits, native byte order.
+    """Read X as the engine needs it: booleans as bytes, floats of 32 or 64 bits, native byte order.
 
     If any column holds floats, integers become floats: those that would be rounded are rejected.
     """
+    table = _as_numbers(X, validate)
+    if not table.dtype.isnative:
+        table = table.astype(table.dtype.newbyteorder("="))
+    if types is not None and table.dtype.kind == "f":
+        _reject_rounded(table, types)
+    return columns.as_plain_numbers(table)
+
+
+def _as_numbers(X: Any, validate: Validate) -> Array:
+    """Return X as an array of numbers or booleans; raises if it holds anything else."""
     try:
         table: Array = validate(X, dtype="numeric", ensure_all_finite=False)
     except ValueError as error:
@@ -177,14 +202,15 @@ def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) ->
             raise IcscmError(what) from None
     if table.dtype.kind not in "biuf":
         raise IcscmError(f"X is of type {table.dtype}; give numbers or booleans")
-    if not table.dtype.isnative:
-        table = table.astype(table.dtype.newbyteorder("="))
-    if types is not None and table.dtype.kind == "f":
-        whole = [j for j, dtype in enumerate(types.values()) if dtype.is_integer()]
-        large = [j for j in whole if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
-        if large:
-            raise make_rounded_error(name_columns(large, list(types)))
-    return columns.as_plain_numbers(table)
+    return table
+
+
+def _reject_rounded(table: Array, types: nw.Schema) -> None:
+    """Raise for columns of whole numbers that became floats and were rounded."""
+    whole = [position for position, dtype in enumerate(types.values()) if dtype.is_integer()]
+    large = [j for j in whole if (np.abs(table[:, j]) >= LARGEST_EXACT).any()]  # NaN is not
+    if large:
+        raise make_rounded_error(name_columns(large, list(types)))
 
 
 def _is_number(value: Any) -> bool:
@@ -196,7 +222,7 @@ def _is_number(value: Any) -> bool:
 
 
 def make_dense(matrix: Any, rows: Array | None = None) -> Array:
-    """A sparse matrix as an array, if there is room for it.
+    """Return a sparse matrix as an array, if there is room for it.
 
     `rows` are those that will count: they are copied, and each cell takes a byte more when binned.
     """
@@ -211,13 +237,13 @@ def make_dense(matrix: Any, rows: Array | None = None) -> Array:
 
 
 def _count_free_bytes() -> float:
-    """Memory that is available; no limit where that is unknown."""
+    """Return the memory that is available; no limit where that is unknown."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
         return np.inf
-    found = dict(line.split(":", 1) for line in lines)
-    return 1024.0 * int(found["MemAvailable"].split()[0])
+    kilobytes = dict(line.split(":", 1) for line in lines)
+    return 1024.0 * int(kilobytes["MemAvailable"].split()[0])
 
 
 def check_rows(
@@ -252,38 +278,64 @@ def check_rows(
 def _read_rows(
     X: Any, rules: Sequence[Any], validate: Validate, names: Sequence[str] | None
 ) -> Any:
-    used = [*dict.fromkeys(rule.feature for rule in rules)]
-    # a model learned from a packed store knows the names in its rules only
-    known = {name for name in (used if names is None else names) if isinstance(name, str)}
+    """Read rows to predict: a frame as it is, a sparse matrix, values on a card, or an array."""
     if columns.is_frame(X):
-        X = columns.open_frame(X).to_native()
-        given = {*columns.list_names(X)}
-        if given & known or (known and not used):
-            absent = [repr(name) for name in used if name not in given]
-            if absent:
-                why = f"X lacks column{'s' * (len(absent) > 1)} {shorten_list(absent)}, which the"
-                raise IcscmError(f"{why} model uses; columns are matched by name, in any order")
-            return X
-        _check_positions(X)
-        if not known:
-            validate(X, skip_check_array=True)
-            return X
+        frame = columns.open_frame(X).to_native()
+        if _is_matched_by_name(frame, rules, names):
+            return frame
+        _check_positions(frame)
+        if not _list_known_names(rules, names):
+            validate(frame, skip_check_array=True)
+            return frame
+        return _read_array(frame, rules, validate, names)
     if is_sparse(X):
         return validate(X, accept_sparse=_SPARSE_FORMATS, ensure_all_finite=False)
     if columns.is_on_card(X):
-        X = columns.open_on_card(X)  # columns come here one by one
-        if X.ndim != 2:
-            raise IcscmError(f"X is of shape {X.shape}; give rows and columns")
-        validate(X, skip_check_array=True)
-        return X
-    has_levels = any(hasattr(rule, "levels") for rule in rules)  # then booleans are no numbers
-    if not has_levels or getattr(X, "dtype", np.dtype("O")).kind in "biuf":
+        on_card = columns.open_on_card(X)  # columns come here one by one
+        if on_card.ndim != 2:
+            raise IcscmError(f"X is of shape {on_card.shape}; give rows and columns")
+        validate(on_card, skip_check_array=True)
+        return on_card
+    return _read_array(X, rules, validate, names)
+
+
+def _list_known_names(rules: Sequence[Any], names: Sequence[str] | None) -> set[str]:
+    """Return the names of columns at fitting.
+
+    A model learned from a packed store knows the names in its rules only.
+    """
+    used = (rule.feature for rule in rules)
+    return {name for name in (used if names is None else names) if isinstance(name, str)}
+
+
+def _is_matched_by_name(frame: Any, rules: Sequence[Any], names: Sequence[str] | None) -> bool:
+    """Whether the columns of a frame are those of the model by name; raises if some lack."""
+    used = dict.fromkeys(rule.feature for rule in rules)
+    known = _list_known_names(rules, names)
+    present = {*columns.list_names(frame)}
+    if not present & known and not (known and not used):
+        return False
+    absent = [repr(name) for name in used if name not in present]
+    if absent:
+        why = f"X lacks column{'s' * (len(absent) > 1)} {shorten_list(absent)}, which the"
+        raise IcscmError(f"{why} model uses; columns are matched by name, in any order")
+    return True
+
+
+def _read_array(
+    X: Any, rules: Sequence[Any], validate: Validate, names: Sequence[str] | None
+) -> Array:
+    """Read rows as an array of finite numbers, or of objects where rules are on categories."""
+    has_levels = any(hasattr(rule, "levels") for rule in rules)
+    is_plain = getattr(X, "dtype", np.dtype("O")).kind in "biuf"
+    if is_plain or not has_levels:  # to a rule on a category, booleans are no numbers
         with suppress(HoldsTextError):
             table = _read_numbers(X, validate)
             if not are_finite(table):
                 reject_infinity(table, names)
             return table
-    return validate(_make_objects(X), dtype=None, ensure_all_finite=False)
+    objects: Array = validate(_make_objects(X), dtype=None, ensure_all_finite=False)
+    return objects
 
 
 def _make_objects(X: Any) -> Array:
