@@ -14,5 +14,5 @@ from icscm.progress import show_progress as show_progress
 from icscm.validation.checkup import check_environments as check_environments
 from icscm.validation.comparison import compare as compare
 from icscm.validation.evaluation import evaluate as evaluate
-from icscm.validation.stability import stability_selection as stability_selection
 from icscm.validation.leave_one_out import leave_one_environment_out as leave_one_environment_out
+from icscm.validation.stability import stability_selection as stability_selection

@@ -22,9 +22,9 @@ from icscm.report.path import Path
 from icscm.validation.checkup import CheckUp, check_environments
 from icscm.validation.comparison import Comparison
 from icscm.validation.evaluation import Evaluation
+from icscm.validation.leave_one_out import Validation
 from icscm.validation.path import tolerance_path
 from icscm.validation.stability import StabilitySelection
-from icscm.validation.leave_one_out import Validation
 from icscm.validation.tuning import grid_search
 
 

@@ -37,8 +37,8 @@ from icscm.drawing.shapes import Role
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning
 from icscm.report.page import make_report
 from icscm.validation.curves import choose_thresholds, compute_curves
-from icscm.validation.scores import Score, Z, compute_scores
 from icscm.validation.leave_one_out import HeldOutEnvironment, Validation
+from icscm.validation.scores import Score, Z, compute_scores
 from support.drawings import find_dots, find_texts
 
 # that data are few, or that nothing was found, is not the matter here
