@@ -7,15 +7,9 @@ from hypothesis import strategies as st
 
 from icscm import _constants
 from icscm._constants import MAX_PAIRED
-from icscm.stats import verdicts
-from icscm.stats.verdicts import (
-    bound_pairs,
-    compare_all,
-    compute_differences,
-    compute_wilson,
-    find_extreme,
-    find_shown,
-)
+from icscm.stats import pairs
+from icscm.stats.pairs import bound_pairs, compare_all, find_extreme
+from icscm.stats.verdicts import compute_differences, compute_wilson, find_shown
 
 SHAPES = ["small", "large", "same size", "same rate", "one apart", "pure", "few kinds", "even"]
 
@@ -103,7 +97,7 @@ def test_pairs_do_not_grow_with_the_square(shape, monkeypatch):
         n_compared.append(values.shape[1])
         return compare_all(values, *others)
 
-    monkeypatch.setattr(verdicts, "compare_all", count_compared)
+    monkeypatch.setattr(pairs, "compare_all", count_compared)
     points = make_points(make_counts(shape, 20_000, 0), 1.6)[:, np.newaxis]
     bound_pairs(*points, np.ones(points.shape[1:], dtype=bool))
     assert 0 < len(n_compared) <= 2

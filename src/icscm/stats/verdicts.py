@@ -16,42 +16,26 @@ any two of K environments is bounded
 Together this is an interval at level 1 - 2 alpha, and requiring that its upper end lie inside the
 margin is the two one-sided tests of equivalence, for all pairs.
 
-Two values with their intervals differ by x - y, at most by x - y + hypot(above x, below y), and at
-least by x - y - hypot(below x, above y): the distances to the ends of the intervals add up like
-standard errors. All pairs are compared; of very many values only those that can be part of an
-extreme pair, and so the result is the same to the last digit.
-
-    K values, with distances below and above          (300,000 rows in 10,000 environments)
-      -> at most two of a kind                        (counts repeat)
-      -> those whose best conceivable partner would take them beyond a pair already seen
-      -> all pairs of these                           (a few dozen)
+`icscm.stats.pairs` compares all pairs.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from icscm import _constants as limits
 from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin
 from icscm._types import Array, BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, is_corrected
+from icscm.stats.pairs import Differences, bound_pairs
 
 INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"
 TOO_LITTLE_DATA = "too little data to tell"
-
-# Seen from each of a few angles t the distances are plain sums, a cos t + b sin t. The largest of
-# them is at most hypot(a, b), and at least this share of it.
-_SIN = np.sin(np.linspace(0.0, np.pi / 2, limits.PAIR_ANGLES))[:, np.newaxis]
-_COS = _SIN[::-1]
-_SHARE = float(np.cos(np.pi / 4 / (limits.PAIR_ANGLES - 1)))
-# Far above what sums lose to rounding, relative to the numbers at hand.
-_SLACK = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,36 +126,52 @@ def make_verdicts(
         return ()
     tested_at = np.full(len(tables), alpha) if levels is None else np.asarray(levels)
     p_values = compute_corrected(test, tables, effects)
-    tables = deflate(tables, effects)
-    differences = compute_differences(tables, alpha)
-    is_shown = _is_inside(differences.high, margin)  # an upper bound is 1 where there is a gap
+    effective_tables = deflate(tables, effects)
+
+    differences = compute_differences(effective_tables, alpha)
     is_rejected = ~exceeds(p_values, tested_at)
-    wins = is_shown if trivial_is_invariant else is_shown & ~is_rejected
-    conclusions = np.where(wins, INVARIANT, np.where(is_rejected, NOT_INVARIANT, TOO_LITTLE_DATA))
-    smallest = compute_minimum_detectable_difference(tables, tested_at, is_corrected(test))
-    detectable = [each if np.isfinite(each) else None for each in smallest.tolist()]
-    sizes = tables.sum(axis=1)
-    rates = _divide(tables[:, 1], sizes)
-    quantile = _find_quantile((1 - limits.VERDICT_CONFIDENCE) / 2)
-    bounds = compute_wilson(tables[:, 1], sizes, quantile)
+    is_shown = _is_inside(differences.high, margin)  # an upper bound is 1 where there is a gap
+    is_invariant = is_shown if trivial_is_invariant else is_shown & ~is_rejected
+
+    detectable = compute_minimum_detectable_difference(
+        effective_tables, tested_at, is_corrected(test)
+    )
+    sizes = effective_tables.sum(axis=1)
+    positives = effective_tables[:, 1]
+    rates = _divide(positives, sizes)
+    low_rates, high_rates = compute_wilson(
+        positives, sizes, _find_quantile((1 - limits.VERDICT_CONFIDENCE) / 2)
+    )
+
     verdicts = []
-    for i, is_seen in enumerate((sizes > 0).tolist()):
-        largest, low, high = (float(each[i]) for each in differences)
-        intervals = zip(bounds[0][i].tolist(), bounds[1][i].tolist(), strict=True)
+    for leaf in range(len(tables)):
+        is_seen = (sizes[leaf] > 0).tolist()
         has_pair = sum(is_seen) > 1
-        verdict = Verdict(
-            conclusion=str(conclusions[i]),
-            p_value=float(p_values[i]),
-            rates=_blank(rates[i].tolist(), is_seen),
-            rate_intervals=_blank(intervals, is_seen),
-            difference=largest if has_pair else None,
-            difference_interval=(low, high) if has_pair else None,
-            minimum_detectable_difference=detectable[i],
-            alpha=float(tested_at[i]),
-            design_effect=None if effects is None else float(effects[i]),
+        interval = float(differences.low[leaf]), float(differences.high[leaf])
+        intervals = zip(low_rates[leaf].tolist(), high_rates[leaf].tolist(), strict=True)
+        verdicts.append(
+            Verdict(
+                conclusion=_conclude(is_invariant[leaf], is_rejected[leaf]),
+                p_value=float(p_values[leaf]),
+                rates=_blank(rates[leaf].tolist(), is_seen),
+                rate_intervals=_blank(intervals, is_seen),
+                difference=float(differences.largest[leaf]) if has_pair else None,
+                difference_interval=interval if has_pair else None,
+                minimum_detectable_difference=(
+                    float(detectable[leaf]) if np.isfinite(detectable[leaf]) else None
+                ),
+                alpha=float(tested_at[leaf]),
+                design_effect=None if effects is None else float(effects[leaf]),
+            )
         )
-        verdicts.append(verdict)
     return tuple(verdicts)
+
+
+def _conclude(is_invariant: bool, is_rejected: bool) -> str:
+    """The verdict in words."""
+    if is_invariant:
+        return INVARIANT
+    return NOT_INVARIANT if is_rejected else TOO_LITTLE_DATA
 
 
 def deflate(tables: CountArray, effects: Iterable[float | None] | None) -> Array:
@@ -212,16 +212,20 @@ def compute_wilson(
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
-def compute_differences(tables: CountArray, alpha: float) -> "Differences":
-    """The largest difference of rates between environments, with its 1 - 2 alpha interval.
+def compute_differences(tables: CountArray, alpha: float) -> Differences:
+    """Compute the largest difference of rates between environments, with its 1 - 2 alpha interval.
 
-    An environment without samples allows any difference, so the upper bound is 1 then.
+    An environment without rows allows any difference, so the upper bound is 1 then.
     """
     n_environments = tables.shape[2]
     n_ordered_pairs = max(n_environments * (n_environments - 1), 1)
-    largest, _, high = _bound_pairs(tables, _find_quantile(alpha))
-    _, low, _ = _bound_pairs(tables, _find_quantile(alpha / n_ordered_pairs))
-    return Differences(largest, low, np.where(_has_gap(tables), 1.0, high))
+    uncorrected = _bound_pairs(tables, _find_quantile(alpha))
+    corrected = _bound_pairs(tables, _find_quantile(alpha / n_ordered_pairs))
+    return Differences(
+        largest=uncorrected.largest,
+        low=corrected.low,
+        high=np.where(_has_gap(tables), 1.0, uncorrected.high),
+    )
 
 
 def find_shown(tables: CountArray, alpha: float, margin: float) -> BoolArray:
@@ -240,7 +244,7 @@ def _has_gap(tables: CountArray) -> BoolArray:
     return np.asarray((tables.sum(axis=1) == 0).any(axis=1) | (tables.shape[2] < 2))
 
 
-def _bound_pairs(tables: CountArray, z: float) -> "Differences":
+def _bound_pairs(tables: CountArray, z: float) -> Differences:
     """Largest difference, lower and upper bound over all pairs of environments with samples."""
     sizes = tables.sum(axis=1)
     rates = _divide(tables[:, 1], sizes)
@@ -291,83 +295,3 @@ def _find_noncentrality(dof: int, alpha: float) -> float:
 def _find_quantile(tail: float) -> float:
     """The normal quantile that leaves `tail` above it, at least 0."""
     return max(-float(special.ndtri(tail)), 0.0)
-
-
-# --- the largest difference between any two of many values --------------------
-
-
-class Differences(NamedTuple):
-    """The largest difference between two values in each of several rows, and its bounds."""
-
-    largest: FloatArray
-    low: FloatArray
-    high: FloatArray
-
-
-def bound_pairs(
-    values: FloatArray, below: FloatArray, above: FloatArray, exists: BoolArray
-) -> "Differences":
-    """Largest difference, lower and upper bound over all pairs that exist; rows are independent."""
-    if values.shape[1] <= limits.MAX_PAIRED:
-        return compare_all(values, below, above, exists)
-    found = Differences(*np.zeros((3, len(values))))
-    for row, *parts in zip(range(len(values)), values, below, above, exists, strict=True):
-        is_there = parts.pop()
-        points = np.stack([part[is_there] for part in parts])
-        kept = points[:, find_extreme(points)][:, np.newaxis]
-        for so_far, value in zip(found, compare_all(*kept), strict=True):
-            so_far[row] = value[0]
-    return found
-
-
-def compare_all(
-    values: FloatArray, below: FloatArray, above: FloatArray, exists: BoolArray | None = None
-) -> "Differences":
-    """The same, by comparing all pairs.
-
-    One value against all later ones at a time, so that memory grows with K, not K^2.
-    """
-    found = Differences(*np.zeros((3, len(values))))
-    for i in range(values.shape[1] - 1):
-        one, others = slice(i, i + 1), slice(i + 1, None)
-        difference = values[:, one] - values[:, others]
-        upper = difference + np.hypot(above[:, one], below[:, others])
-        lower = difference - np.hypot(below[:, one], above[:, others])
-        both = 1 if exists is None else exists[:, one] & exists[:, others]
-        pairs = np.abs(difference), np.maximum(lower, -upper), np.maximum(upper, -lower)
-        for so_far, bounds in zip(found, pairs, strict=True):
-            np.maximum(so_far, (bounds * both).max(axis=1) + 0.0, out=so_far)  # not -0.0
-    return found
-
-
-def find_extreme(points: FloatArray) -> NDArray[np.intp]:
-    """Which of the points (value, below, above) can be part of an extreme pair, and a few more.
-
-    For each point, and in either place of a pair, the best possible partner gives a bound. Points
-    whose bound is below the best of some pairs tried first are omitted.
-    """
-    # at most two of a kind: a pair may be of two alike, and more add nothing
-    order = np.lexsort(points)
-    is_new = np.ones(len(order), dtype=bool)
-    is_new[2:] = (points[:, order[2:]] != points[:, order[:-2]]).any(axis=0)
-    distinct = order[is_new]
-    values, below, above = points[:, distinct]
-    # what each point adds to a pair in either place, by angle
-    higher = values + _COS / _SHARE * above, -values + _SIN / _SHARE * below
-    lower = values - _COS * below, -values - _SIN * above
-    # the two largest from each angle: where one point is best in both places, it needs another
-    tried = np.arange(len(distinct))
-    if len(distinct) > 2:
-        parts = [np.argpartition(each, -2, axis=1)[:, -2:] for each in (*higher, *lower)]
-        tried = np.unique(np.concatenate(parts))
-    (_, low, high) = compare_all(*points[:, distinct[tried]][:, np.newaxis])
-    slack = _SLACK * max(1.0, float(np.abs(points).max(initial=0.0)))
-    is_kept = np.zeros(len(values), dtype=bool)
-    is_kept[tried] = True  # among them the ends of the values, seen where a distance has no weight
-    for one, other in (higher, higher[::-1]):  # the hypotenuse is below its view from *some* angle
-        best = (one + other.max(axis=1, keepdims=True, initial=-np.inf)).max(axis=0)
-        is_kept |= best >= high - slack
-    for one, other in (lower, lower[::-1]):  # and above that from *each*
-        best = (one + other.max(axis=1, keepdims=True, initial=-np.inf)).min(axis=0)
-        is_kept |= best >= low - slack
-    return distinct[is_kept]
