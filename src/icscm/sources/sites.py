@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property, partial
 from numbers import Real
-from threading import RLock
+from threading import Lock
 from traceback import format_exception_only
 from typing import Any, Protocol
 
@@ -263,10 +263,27 @@ class LocalSite(Site):
         return self._piece.count_patterns(rules)
 
 
-class SitesSource:
-    """A federated count source: queries each site and adds up the answers.
+@dataclass(frozen=True, eq=False)
+class _SiteCounts:
+    """What each site returned for a query of counts, and the sum over all sites."""
 
-    Answers are checked: type and shape of each, and that the sums can be counts of the same samples
+    of_sites: Sequence[CountArray]
+    total: CountArray
+
+    @classmethod
+    def add_up(cls, of_sites: Sequence[CountArray]) -> "_SiteCounts":
+        """Add up the counts of the sites."""
+        return cls(of_sites, np.sum(of_sites, axis=0))
+
+    def map(self, function: Callable[[CountArray], CountArray]) -> "_SiteCounts":
+        """Apply a function to the counts of each site, and to the sum."""
+        return _SiteCounts([function(counts) for counts in self.of_sites], function(self.total))
+
+
+class SitesSource:
+    """Rows of several sites: queries each site and adds up the answers.
+
+    Answers are checked: type and shape of each, and that the sums can be counts of the same rows
     in every column. Only sums need to be right: sites may add masks that cancel.
     """
 
@@ -284,103 +301,150 @@ class SitesSource:
         self._sites = sites
         self._blocks = agreement.blocks
         # A connection to a site may not be made for several threads.
-        self._lock = RLock()
-
-    @cached_property
-    def _totals(self) -> list[CountArray]:
-        """The samples of each site, by (label, environment), and of all at the end."""
-        read = partial(_read_array, shape=(2, len(self.environments)))
-        answers = self._ask("count_totals", read)
-        totals = [*answers, np.sum(answers, axis=0)]
-        self._check("count_totals", [not _are_counts(each) for each in totals])
-        return totals
+        self._lock = Lock()
 
     def count_rows(self, path: RulePath = ()) -> CountArray:
         """Count the rows of a path by (outcome, environment), from those in the smallest cube."""
         if not path:
-            return self._totals[-1].copy()
+            return self._all_rows.total.copy()
         if not self._blocks:  # no column can be cut: each rule is true of all rows, or of none
-            is_all = all(rule.satisfied[0] for rule in path)
-            return self._totals[-1] * is_all
-        n_environments = len(self.environments)
-        sizes = [block.count_cells(n_environments) for block in self._blocks]
-        cubes = self._count_site_cubes(path, int(np.argmin(sizes)))
-        self._check_cubes("count_cube", cubes, [cube[0].sum(axis=0) for cube in cubes])
-        counts: CountArray = cubes[-1][0].sum(axis=0)
-        return counts
+            is_true_of_all = all(rule.satisfied[0] for rule in path)
+            return self._all_rows.total * is_true_of_all
+
+        n_cells = [block.count_cells(len(self.environments)) for block in self._blocks]
+        cubes = self._count_block(path, int(np.argmin(n_cells)))
+        rows = cubes.map(count_rows_of_cube)
+        self._check_cubes("count_cube", cubes, rows=rows)
+        return rows.total
 
     def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
         """Count the rows of a path by (column, bin, outcome, environment)."""
-        return make_cubes(self._blocks, self._count_cubes(path))
+        return make_cubes(self._blocks, self._count_blocks(path))
 
     def find_same_coverage(
         self, path: RulePath, rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
         """Find which of the other rules cover exactly the rows of a path that `rule` covers."""
-        read = partial(_read_array, shape=(len(others),), kinds="b")
-        answers = self._ask("find_same_coverage", read, list(path), rule, others)
-        return np.asarray(np.logical_and.reduce(answers))
+        is_same_at_sites = self._ask(
+            "find_same_coverage",
+            lambda site: site.find_same_coverage(list(path), rule, others),
+            read=partial(_read_array, shape=(len(others),), kinds="b"),
+        )
+        return np.asarray(np.logical_and.reduce(is_same_at_sites))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        def read(answer: PatternTable) -> PatternTable:
-            shape = len(answer.patterns), 2, len(self.environments)
-            patterns = _read_array(answer.patterns, (len(answer.patterns), len(rules)), "b")
-            return PatternTable(patterns, _read_array(answer.counts, shape))
+        """Count all rows by the truth of each rule."""
 
-        tables = self._ask("count_patterns", read, list(rules))
+        def read(answer: PatternTable) -> PatternTable:
+            n_patterns = len(answer.patterns)
+            patterns = _read_array(answer.patterns, (n_patterns, len(rules)), "b")
+            counts = _read_array(answer.counts, (n_patterns, 2, len(self.environments)))
+            return PatternTable(patterns, counts)
+
+        tables = self._ask(
+            "count_patterns", lambda site: site.count_patterns(list(rules)), read=read
+        )
         added = add_patterns(tables)
-        cubes = [table.counts[np.newaxis] for table in [*tables, added]]
-        self._check_cubes("count_patterns", cubes, self._totals)
+        # as cubes of a single column, whose bins are the patterns
+        cubes = _SiteCounts(
+            of_sites=[table.counts[np.newaxis] for table in tables],
+            total=added.counts[np.newaxis],
+        )
+        self._check_cubes("count_patterns", cubes, rows=self._all_rows)
         return added
 
-    def _count_cubes(self, path: RulePath) -> Iterator[CountArray]:
+    @cached_property
+    def _all_rows(self) -> _SiteCounts:
+        """All rows by (outcome, environment)."""
+        answers = self._ask(
+            "count_totals",
+            lambda site: site.count_totals(),
+            read=partial(_read_array, shape=(2, len(self.environments))),
+        )
+        rows = _SiteCounts.add_up(answers)
+        self._reject_impossible(
+            "count_totals",
+            is_possible_at_sites=[_are_counts(counts) for counts in rows.of_sites],
+            is_sum_possible=_are_counts(rows.total),
+        )
+        return rows
+
+    def _count_blocks(self, path: RulePath) -> Iterator[CountArray]:
         """Count the cube of each block, over all sites: every column has the same rows."""
-        totals = None if path else self._totals
-        for number in range(len(self._blocks)):
-            cubes = self._count_site_cubes(path, number)
-            totals = totals or [cube[0].sum(axis=0) for cube in cubes]
-            self._check_cubes("count_cube", cubes, totals)
-            yield cubes[-1]
+        rows = None if path else self._all_rows
+        for block in range(len(self._blocks)):
+            cubes = self._count_block(path, block)
+            if rows is None:
+                rows = cubes.map(count_rows_of_cube)
+            self._check_cubes("count_cube", cubes, rows=rows)
+            yield cubes.total
 
-    def _count_site_cubes(self, path: RulePath, number: int) -> list[CountArray]:
-        """Count the cube of one block at each site; the last one is the sum over all sites."""
-        features, n_bins, _ = self._blocks[number]
-        shape = len(features), n_bins, 2, len(self.environments)
-        read = partial(_read_array, shape=shape)
-        cubes = self._ask("count_cube", read, list(path), number)
-        return [*cubes, np.sum(cubes, axis=0)]
+    def _count_block(self, path: RulePath, block: int) -> _SiteCounts:
+        """Count the cube of one block at each site."""
+        columns, n_bins, _ = self._blocks[block]
+        shape = (len(columns), n_bins, 2, len(self.environments))
+        cubes = self._ask(
+            "count_cube",
+            lambda site: site.count_cube(list(path), block),
+            read=partial(_read_array, shape=shape),
+        )
+        return _SiteCounts.add_up(cubes)
 
-    def _check_cubes(self, query: str, cubes: Sequence[Array], samples: Sequence[Array]) -> None:
-        """Raise unless each feature of the last cube, the sum of the others, has these samples."""
-        faults = [
-            not _are_counts(cube) or (cube.sum(axis=1) != own).any() or (own > totals).any()
-            for cube, own, totals in zip(cubes, samples, self._totals, strict=True)
+    def _check_cubes(self, query: str, cubes: _SiteCounts, *, rows: _SiteCounts) -> None:
+        """Raise unless each column of the summed cube has these rows, which are some of all."""
+
+        def is_possible(cube: CountArray, own_rows: CountArray, all_rows: CountArray) -> bool:
+            has_rows = (cube.sum(axis=1) == own_rows).all() and (own_rows <= all_rows).all()
+            return bool(has_rows) and _are_counts(cube)
+
+        of_sites = zip(cubes.of_sites, rows.of_sites, self._all_rows.of_sites, strict=True)
+        self._reject_impossible(
+            query,
+            is_possible_at_sites=[is_possible(*counts) for counts in of_sites],
+            is_sum_possible=is_possible(cubes.total, rows.total, self._all_rows.total),
+        )
+
+    def _reject_impossible(
+        self, query: str, *, is_possible_at_sites: Sequence[bool], is_sum_possible: bool
+    ) -> None:
+        """Raise if a sum over sites is impossible; names the sites at fault, unless all are."""
+        if is_sum_possible:
+            return
+        at_fault = [
+            f"site {number}"
+            for number, is_possible in enumerate(is_possible_at_sites, start=1)
+            if not is_possible
         ]
-        self._check(query, faults)
+        # Where all sites differ from what is possible, they may be masked: any of them could be.
+        is_clear = len(at_fault) == 1 or 0 < len(at_fault) < len(self._sites)
+        who = shorten_list(at_fault) if is_clear else "the sum of the sites"
+        raise IcscmError(
+            f"{who} returned impossible counts for {query}: negative, or of different rows by "
+            f"column; {_CHECK}"
+        )
 
-    def _check(self, query: str, faults: Sequence[Any]) -> None:
-        """Raise if the sum, which comes last, is wrong; names the wrong sites, unless all are."""
-        if faults[-1]:
-            names = [f"site {number}" for number, fault in enumerate(faults[:-1], start=1) if fault]
-            is_clear = len(names) in range(1, max(2, len(self._sites)))
-            who = shorten_list(names) if is_clear else "the sum of the sites"
-            what = f"{who} returned impossible counts for {query}: negative, or of different"
-            raise IcscmError(f"{what} samples by column; {_CHECK}")
-
-    def _ask(self, query: str, read: Callable[[Any], Any], *arguments: Any) -> list[Any]:
-        """The answers of all sites, parsed by `read`; raises with the site that fails."""
+    def _ask(
+        self, query: str, ask_site: Callable[[Site], Any], *, read: Callable[[Any], Any]
+    ) -> list[Any]:
+        """Return the answers of all sites, parsed by `read`; raises with the site that fails."""
         answers = []
         for number, site in enumerate(self._sites, start=1):
             why = f"failed to answer {query} ({{}}); check that it is running, then fit again"
             try:
                 with self._lock:
-                    answer = getattr(site, query)(*arguments)
+                    answer = ask_site(site)
                 why = f"returned an unexpected answer to {query}: {{}}; {_CHECK}"
                 answers.append(read(answer))
             except Exception as error:  # answers and errors may be of any kind
                 text = " ".join(format_exception_only(error)[-1].split())
                 raise IcscmError(f"site {number} {why.format(text)}") from error
         return answers
+
+
+def count_rows_of_cube(cube: CountArray) -> CountArray:
+    """Count the rows of a cube by (outcome, environment): every column has them all."""
+    counts: CountArray = cube[0].sum(axis=0)
+    return counts
 
 
 def _are_counts(counts: Array) -> bool:
