@@ -29,7 +29,7 @@ from icscm.io import locating
 from icscm.io.formats import TextFormat
 from icscm.io.lines import Lines
 from icscm.io.locating import Source
-from icscm.io.roles import Roles, find_labelling, tally_roles
+from icscm.io.roles import Roles, RowKey, find_labelling, tally_roles
 from icscm.io.streams import TextFiles
 from icscm.sources.dask.client import compute, map_tasks
 from icscm.tables.columns import is_dask
@@ -121,7 +121,7 @@ def take_apart(
     return (X, take(special, [target])[target], places), labelling
 
 
-def tally_partition(frame: Any, roles: Roles) -> Counter[tuple[Any, ...]]:
+def tally_partition(frame: Any, roles: Roles) -> Counter[RowKey]:
     """The rows of one partition by target and environment."""
     return tally_roles(pyarrow.Table.from_pandas(frame, preserve_index=False), roles)
 
