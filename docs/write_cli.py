@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from icscm.cli import main
+from icscm.io.formats import MISSING_TEXTS
 
 PAGE = Path(__file__).parent / "cli.md"
 WIDTH = 80
@@ -21,9 +22,26 @@ The output of `icscm --help` and of `icscm COMMAND --help`; written by `docs/wri
 
 Results go to standard output, messages to standard error. An error is one line, with exit
 status 2. Files are written completely or not at all, and an existing file is overwritten only with
-`--force`. In text files spaces around names and values are removed; a column is read as numbers,
-booleans (`true`, `false`) or dates (`2020-01-31`) if all its values are, and as text otherwise.
-Whole numbers with a leading 0 are text: the 0 is part of the code. Columns of dates are dropped.
+`--force`. All cores are used (`--n-jobs`).
+"""
+MISSING = ", ".join(f"`{text}`" for text in MISSING_TEXTS)
+CELLS = f"""## What the cells of a text file mean
+
+Spaces around names and values are removed. A column has one type, by all its cells that are not
+missing:
+
+| cells | are read as |
+|---|---|
+| empty; a number or text that `--na` names; those below, unless `--no-default-na` | missing |
+| whole numbers, or else numbers (`1.5`, `1e3`, `inf`; `1.234,5` with `--decimal ,`) | numbers |
+| whole numbers, one of which begins with 0 (`007`) | text: the 0 is part of the code |
+| `true` and `false`, in small or large letters; not `yes` and `no` | booleans |
+| `2020-01-31`, with or without a time | dates; such columns are dropped |
+| all others | text |
+
+These texts mean missing: {MISSING}.
+
+Parquet and Arrow files have types; there only empty cells and what `--na` names are missing.
 """
 MORE = """## Names of options
 
@@ -36,6 +54,7 @@ instead of `_`. Exceptions:
 | `--model tree` | `InvariantTreeClassifier` and so on | an option selects the class |
 | `--model-type`, default `auto` | default `"conjunction"` | `auto` needs rows in memory or files |
 | `--random-state`, default 0 | default `None` | commands are reproducible by default |
+| `--n-jobs`, default -1 | default `None` | a command has the machine for itself |
 | `--cv p=0.1,1` | `icscm.validation.tuning.grid_search` | |
 | none | `sample_weight` | Python only |
 
@@ -72,7 +91,7 @@ def make_help(command: click.Command, name: str, parent: click.Context | None = 
 def make_page() -> str:
     """The whole page."""
     context = click.Context(main, info_name="icscm")
-    sections = [INTRODUCTION, f"```text\n{make_help(main, 'icscm')}\n```\n", MORE]
+    sections = [INTRODUCTION, f"```text\n{make_help(main, 'icscm')}\n```\n", CELLS, MORE]
     for name in main.list_commands(context):
         text = make_help(main.commands[name], name, context)
         sections.append(f"## icscm {name}\n\n```text\n{text}\n```\n")
