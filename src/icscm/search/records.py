@@ -37,8 +37,7 @@ class Candidate:
     rule : Rule
         As the model prints it.
     covered, utility, verdict : tuple of tuple of int, float or None, Verdict or None
-        For rule sets: the samples that it covers, abs(A) - p abs(B) times the weight of its
-        feature, and the verdict on the leaf.
+        For rule sets: the rows that it covers, abs(A) - p abs(B), and the verdict on the leaf.
     replication : float or None
         For rule sets: the effective number of informative environments, minus 1, relative to those
         that could be; None where it cannot be assessed.

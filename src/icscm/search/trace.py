@@ -46,8 +46,7 @@ class Scan:
         For rule sets, those of largest utility; for trees, for each feature the one that explains
         most deviance.
     cutoff : float or None
-        The p-value up to which candidates were rejected: alpha, or what a correction made of it;
-        None where p-values did not decide.
+        The p-value up to which candidates were rejected, alpha; None where p-values did not decide.
     end : str or None
         Why no candidate was chosen: a key of `STOP_REASONS`.
     nearest : tuple of Rejection
