@@ -28,6 +28,11 @@ ESTIMATORS = {
 }
 # Packages that have another name in later versions.
 PACKAGES = {"icscm.studies": "icscm.validation"}
+# Names that later versions have at another place.
+PLACES = {
+    "icscm:choose_threshold": "icscm.validation.tuning:choose_threshold",
+    "icscm:validate_screen": "icscm.validation.screening:validate_screen",
+}
 # Candidates of `compare` that later versions call otherwise.
 CANDIDATES = {
     "invariant-tree": "tree",
@@ -74,9 +79,8 @@ REMOVED_OPTIONS = {
 REMOVED_VALUES = {"pruning": "shown"}
 
 
-# Studies that were methods of the learner in 0.3 are functions of a package that is newer.
-HAS_METHODS = find_spec("icscm.studies") is not None
-IS_BASE = HAS_METHODS
+# Whether this is version 0.3: what were methods of its learners is a package of later versions.
+IS_BASE = find_spec("icscm.validation") is None
 
 
 class GoneError(Exception):
@@ -164,8 +168,10 @@ def find_candidates(names: list[str]) -> dict[str, Any]:
 
 def load_name(place: str) -> Any:
     """What is defined at `module:name`, a place in version 0.3.0."""
+    if not IS_BASE:
+        place = PLACES.get(place, place)
     module, _, name = place.partition(":")
     for old_package, new_package in PACKAGES.items():
-        if module.startswith(old_package) and find_spec(old_package) is None:
+        if module.startswith(old_package) and not IS_BASE:
             module = module.replace(old_package, new_package)
     return getattr(import_module(module), name)

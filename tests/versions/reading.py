@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from versions.names import HAS_METHODS, load_name
+from versions.names import IS_BASE, load_name
 
 N_SHOWN = 50  # rows whose predictions are compared one by one
 PATH_VALUES = {"alphas": (0.001, 0.05, 0.3), "tolerances": (None, 0.03, 0.3)}
@@ -114,7 +114,7 @@ def read_rule(rule: Any) -> Facts:
         fields["threshold"] = rule.threshold
     if rule.kind == "category":
         fields["levels"] = rule.levels
-    fields["if_missing"] = None if rule.kind == "missing" else rule.missing
+    fields["if_missing"] = None if rule.kind in ("missing", "presence") else rule.missing
     return make_plain(fields)
 
 
@@ -290,7 +290,7 @@ def read_views(kind: str, fitted: Any, views: Sequence[str], rows: Facts) -> Fac
     if "leaves" in views:
         facts["leaves"] = read_frame(fitted.describe_leaves())
         facts["leaves_at_prevalence"] = read_frame(fitted.describe_leaves(prevalence=0.4))
-    if HAS_METHODS:
+    if IS_BASE:
         return facts | read_methods(kind, fitted, views, rows)
     parts: Facts = {}
     if "validation" in views:

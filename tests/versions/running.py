@@ -27,7 +27,6 @@ from sklearn.tree import DecisionTreeClassifier
 from versions import reading
 from versions.cases import Case, Command, Fit, Study
 from versions.names import (
-    HAS_METHODS,
     IS_BASE,
     REMOVED_OPTIONS,
     GoneError,
@@ -371,13 +370,13 @@ def select_stable(estimator: Any, table: Table, case: Study, arguments: Facts) -
 
 
 def follow_tolerance(estimator: Any, table: Table, case: Study, arguments: Facts) -> Any:
-    place = "icscm" if HAS_METHODS else "icscm.validation.path"
+    place = "icscm" if IS_BASE else "icscm.validation.path"
     study = load_name(f"{place}:tolerance_path")
     return study(estimator, **get_rows(table), **arguments).describe_points()
 
 
 def follow_screen(estimator: Any, table: Table, case: Study, arguments: Facts) -> Any:
-    if HAS_METHODS:
+    if IS_BASE:
         return estimator.tolerance_path(**get_rows(table), **arguments).describe_points()
     arguments = {"leave_one_out": False} | arguments
     study = load_name("icscm.validation.path:tolerance_path")
@@ -386,7 +385,7 @@ def follow_screen(estimator: Any, table: Table, case: Study, arguments: Facts) -
 
 def permute(estimator: Any, table: Table, case: Study, arguments: Facts) -> Any:
     fit_learner(estimator, table, case)
-    place = "icscm" if HAS_METHODS else "icscm.validation.importances"
+    place = "icscm" if IS_BASE else "icscm.validation.importances"
     study = load_name(f"{place}:permutation_importance")
     found = study(estimator, **get_rows(table), **arguments)
     return {"pooled": found.to_frame(), "by_environment": found.to_frame("environments")}
