@@ -38,15 +38,15 @@ REMOVED_OPTIONS: Final = {
 
 # Arguments of the reports of learners, which described data and now describe results.
 REMOVED_REPORT_ARGUMENTS: Final = {
-    "alphas": "pass path=icscm.validation.path.alpha_path(learner, X, y, ...)",
-    "tolerances": "pass path=icscm.validation.path.tolerance_path(learner, X, y, ...)",
+    "alphas": "pass path=icscm.validation.alpha_path(learner, X, y, ...)",
+    "tolerances": "pass path=icscm.validation.tolerance_path(learner, X, y, ...)",
     "tolerance_path": "its name is path",
 }
 
 # Methods of learners, with what replaces them.
 REMOVED_METHODS: Final = {
-    "permute_columns": "use icscm.validation.importances.permutation_importance(forest, X, y, ...)",
-    "tolerance_path": "use icscm.validation.path.tolerance_path(learner, X, y, ...)",
+    "permute_columns": "use icscm.validation.permutation_importance(forest, X, y, ...)",
+    "tolerance_path": "use icscm.validation.tolerance_path(learner, X, y, ...)",
     "validate": "use icscm.leave_one_environment_out(learner, X, y, ...) and "
     "report(validation=...)",
 }

@@ -44,7 +44,7 @@ class DescribingMixin:
 
         The deviance is that of an effect common to all environments: differences between the
         environments' own rates do not count. The shares sum to 1; all are 0 without a split. They
-        describe the training data; `icscm.validation.importances.permutation_importance` measures
+        describe the training data; `icscm.validation.permutation_importance` measures
         new data as well.
         """
         importances = np.zeros(self.n_features_in_)
@@ -166,7 +166,7 @@ class DescribingMixin:
             Names of the data, of the outcome's column and of the environments' column; by default
             the columns have the names of the Series given to `fit`.
         path : Path, optional
-            What `icscm.validation.path.alpha_path` or `tolerance_path` returned for this learner
+            What `icscm.validation.alpha_path` or `tolerance_path` returned for this learner
             and its data: the models at other levels or tolerances.
         validation : Validation, optional
             What `icscm.leave_one_environment_out` returned for this learner and its data.
@@ -174,7 +174,7 @@ class DescribingMixin:
             What `icscm.stability_selection` returned for this learner and its data: how often each
             rule and model is found in subsamples.
         importances : PermutationImportance, optional
-            For a forest, what `icscm.validation.importances.permutation_importance` returned.
+            For a forest, what `icscm.validation.permutation_importance` returned.
 
         Returns
         -------

@@ -32,7 +32,7 @@ class SelectorViews:
         Parameters
         ----------
         path : ScreenPath, optional
-            That of `icscm.validation.path.tolerance_path`. Without it, tolerances above the
+            That of `icscm.validation.tolerance_path`. Without it, tolerances above the
             selector's own are shown, which need no new screen.
         validation : ScreenValidation, optional
             That of `icscm.validation.screening.validate_screen`.

@@ -1,7 +1,9 @@
-"""Studies of data and learners: check-up, grid search, comparison, leave-one-environment-out,
-stability selection and evaluation on new rows. `folds` is their common core.
+"""A learner at environments left out, and on other rows than it was learned from.
 
-May import `estimators` and lower layers.
+`cohort`, `folds` and `fitting` are the core: rows, which of them to learn from, and fitting and
+scoring. Each study is a module: evaluation, leave-one-environment-out, comparison, paths, tuning,
+stability, importances, validation of a screen, and a check-up before anything is learned. Nothing
+here searches or draws: learners do the one, and reports show the records that studies return.
 """
 
 from importlib import import_module

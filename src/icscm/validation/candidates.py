@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from icscm._types import IntArray
 from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 from icscm.estimators.forest import InvariantForestClassifier
 from icscm.estimators.score import InvariantScoreClassifier
@@ -131,43 +132,55 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Find the columns that are categories, and their levels."""
-        self.levels_: list[list[Level] | None] = []
-        for column in _read_columns(X):
-            if not isinstance(column, Levels):
-                self.levels_.append(None)
-                continue
-            n_rows = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels))
-            frequent = np.argsort(-n_rows, kind="stable")[:_MOST_LEVELS].tolist()
-            least = max(self.rare * len(column.codes), 1)
-            levels = [column.levels[i] for i in sorted(frequent) if n_rows[i] >= least]
-            self.levels_.append(levels)
+        self.levels_ = [
+            self._choose_levels(column) if isinstance(column, Levels) else None
+            for column in _read_columns(X)
+        ]
         return self
+
+    def _choose_levels(self, column: Levels) -> list[Level]:
+        """Return the levels that are kept apart, in the order of the column."""
+        present = column.codes[column.codes >= 0]
+        n_rows = np.bincount(present, minlength=len(column.levels))
+        frequent = np.argsort(-n_rows, kind="stable")[:_MOST_LEVELS].tolist()
+        n_needed = max(self.rare * len(column.codes), 1)
+        return [column.levels[code] for code in sorted(frequent) if n_rows[code] >= n_needed]
 
     def transform(self, X: Any) -> pd.DataFrame:
         """The table with these levels, without columns of dates.
 
         A part of a table may hold no numbers in a column of numbers, or no text in one of levels.
         """
-        found: dict[str, Any] = {}
-        for j, (column, levels) in enumerate(zip(_read_columns(X), self.levels_, strict=True)):
-            if isinstance(column, Numbers):
-                numbers = columns.read_numbers(column).astype(np.float64)
-                codes = np.full(len(numbers), len(levels or ()))
-            elif isinstance(column, Levels):
-                known = {columns.sort_key(level): i for i, level in enumerate(levels or ())}
-                own = [known.get(columns.sort_key(level), len(known)) for level in column.levels]
-                codes = np.array([*own, len(known) + 1])[column.codes]
-                numbers = np.full(len(codes), np.nan)
-            else:
+        table: dict[str, Any] = {}
+        for position, (column, levels) in enumerate(
+            zip(_read_columns(X), self.levels_, strict=True)
+        ):
+            if not isinstance(column, Numbers | Levels):
                 continue
-            found[f"x{j}"] = numbers
-            if levels is not None:  # one more for all others, and one for missing values
-                every = range(len(levels) + 2)
-                found[f"x{j}"] = pd.Categorical.from_codes(codes, categories=every)
-        return pd.DataFrame(found)
+            name = f"x{position}"
+            if levels is not None:
+                categories = range(len(levels) + 2)  # with all others, and missing values
+                codes = _find_categories(column, levels)
+                table[name] = pd.Categorical.from_codes(codes, categories=categories)
+            elif isinstance(column, Numbers):
+                table[name] = columns.read_numbers(column).astype(np.float64)
+            else:
+                table[name] = np.full(len(column.codes), np.nan)
+        return pd.DataFrame(table)
+
+
+def _find_categories(column: Numbers | Levels, levels: list[Level]) -> IntArray:
+    """Return the position of each row's level; all others come after them, then missing values."""
+    others, missing = len(levels), len(levels) + 1
+    if isinstance(column, Numbers):
+        return np.full(len(columns.read_numbers(column)), others)
+    positions = {columns.sort_key(level): position for position, level in enumerate(levels)}
+    categories = [positions.get(columns.sort_key(level), others) for level in column.levels]
+    # missing values have the code -1: the last entry
+    return np.array([*categories, missing])[column.codes]
 
 
 def _read_columns(X: Any) -> list[columns.Column]:
     if columns.is_frame(X):
-        return [columns.read_series(each) for each in columns.open_frame(X).iter_columns()]
-    return [columns.read_column(X, j, None) for j in range(X.shape[1])]
+        return [columns.read_series(series) for series in columns.open_frame(X).iter_columns()]
+    return [columns.read_column(X, position, None) for position in range(X.shape[1])]
