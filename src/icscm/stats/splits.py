@@ -23,6 +23,12 @@ from icscm.stats.replication import count_effective
 
 # Heterogeneity counts from so many standard deviations of chance on.
 _CHANCE: Final = 3.0
+# Odds ratios of splits that separate the outcomes in every environment.
+MIN_ODDS_RATIO: Final = 1e-9
+MAX_ODDS_RATIO: Final = 1e9
+# Keep divisions by cells, and by sums of them, finite.
+MIN_CELL: Final = 1e-12
+TINY: Final = 1e-300
 # The largest share: beyond it there is no common effect to compare with.
 _MAX_SHARE: Final = 100.0
 
@@ -45,42 +51,65 @@ class Effects:
 
 
 def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effects:
-    """The effects of splits, given one half of each (split, label, environment).
+    """Measure the effects of splits, given one half of each (split, label, environment).
 
-    The heterogeneity is Breslow and Day's statistic around the odds ratio of Mantel and Haenszel,
-    beyond chance; the spread, by which its share is divided, is 1 - sum w^2 / (sum w)^2 over the
-    weights n_L n_R / n x p (1 - p) of the environments.
+    In an environment with n rows, the half has a positive and b negative ones, the rest c and d:
+
+        odds ratio     r = sum(a d / n) / sum(b c / n)                    Mantel and Haenszel (1959)
+        heterogeneity  Q = sum (a - A)^2 (1/A + 1/B + 1/C + 1/D)          Breslow and Day (1980)
+
+    with A, B, C and D the cells of the same margins whose odds ratio is r, so that
+    (a - A)^2 / A and the other three are summed. Beyond chance it is Q - dof - 3 sqrt(2 dof). The
+    share is that over spread x deviance explained, with the spread 1 - sum w^2 / (sum w)^2 over the
+    weights w of the environments, (a + b) (c + d) (a + c) (b + d) / n^3.
     """
     gain = measure_rates(tables, node, n_least).within
-    b, a = tables[:, 0].astype(np.float64), tables[:, 1].astype(np.float64)
-    size = np.maximum(node.sum(axis=0), 1.0)
-    row, column = a + b, node[1]
-    is_compared = (row > 0) & (row < size) & (column > 0) & (column < size)
-    pairs = b * (node[1] - a), a * (node[0] - b)
-    above, below = (np.where(is_compared, n / size, 0.0).sum(axis=1) for n in pairs)
-    is_measured = (gain >= 0) & (above + below > 0)
-    # of the half against the rest; where one cell is empty everywhere, as good as infinite
-    ratio = np.where(is_measured, below / np.maximum(above, 1e-300), 1.0).clip(1e-9, 1e9)
+    a = tables[:, 1].astype(np.float64)
+    b = tables[:, 0].astype(np.float64)
+    c = node[1] - a
+    d = node[0] - b
+    n = np.maximum(node.sum(axis=0), 1.0)
+    in_half = a + b
+    positives = node[1]
+    is_compared = (in_half > 0) & (in_half < n) & (positives > 0) & (positives < n)
+
+    sum_ad = np.where(is_compared, a * d / n, 0.0).sum(axis=1)
+    sum_bc = np.where(is_compared, b * c / n, 0.0).sum(axis=1)
+    is_measured = (gain >= 0) & (sum_ad + sum_bc > 0)
+    # Where one cell is empty everywhere, the ratio is as good as infinite.
+    r = np.where(is_measured, sum_ad / np.maximum(sum_bc, TINY), 1.0)
+    r = r.clip(MIN_ODDS_RATIO, MAX_ODDS_RATIO)
+
     dof = np.where(is_measured, is_compared.sum(axis=1) - 1, 0)
-    cell = _fit_cells(ratio[:, np.newaxis], row, column, size)
-    cells = np.stack((cell, row - cell, column - cell, size - row - column + cell))
-    terms = ((a - cell) ** 2 / np.maximum(cells, 1e-12)).sum(axis=0)
-    heterogeneity = np.where(is_compared & (dof > 0)[:, np.newaxis], terms, 0.0).sum(axis=1)
-    weights = row * (size - row) * column * (size - column) / size**3
-    spread = 1.0 - 1.0 / count_effective(weights)
-    excess = np.maximum(heterogeneity - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
-    explained = np.where(gain < 0.0, -1.0, np.maximum(gain - heterogeneity, 0.0))
-    share = np.minimum(excess / np.maximum(spread * explained, 1e-12), _MAX_SHARE)
-    return Effects(explained, excess, share, 0.0 - np.log(ratio))
+    A = _fit_cells(r[:, np.newaxis], in_half, positives, n)
+    expected = np.stack((A, in_half - A, positives - A, n - in_half - positives + A))
+    terms = ((a - A) ** 2 / np.maximum(expected, MIN_CELL)).sum(axis=0)
+    Q = np.where(is_compared & (dof > 0)[:, np.newaxis], terms, 0.0).sum(axis=1)
+    heterogeneity = np.maximum(Q - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
+
+    w = in_half * (n - in_half) * positives * (n - positives) / n**3
+    spread = 1.0 - 1.0 / count_effective(w)
+    explained = np.where(gain < 0.0, -1.0, np.maximum(gain - Q, 0.0))
+    share = heterogeneity / np.maximum(spread * explained, MIN_CELL)
+    return Effects(
+        deviance_explained=explained,
+        heterogeneity=heterogeneity,
+        heterogeneity_share=np.minimum(share, _MAX_SHARE),
+        log_odds_ratio=0.0 - np.log(r),  # of the rest against the half
+    )
 
 
 def _fit_cells(
     ratio: FloatArray, row: FloatArray, column: CountArray, size: FloatArray
 ) -> FloatArray:
-    """The cells of 2 x 2 tables of these margins in which the odds ratio is as given.
+    """Find the cell of 2 x 2 tables of these margins with which the odds ratio is as given.
 
-    The root of (1 - r) a^2 + (size - row - column + r (row + column)) a - r row column that is
-    a cell, in the one of two forms that does not cancel.
+    It is the root of
+
+        (1 - r) A^2 + linear A - r row column = 0
+        linear = size - row - column + r (row + column)
+
+    that is a cell, in the one of two forms that does not cancel.
     """
     linear = size - row - column + ratio * (row + column)
     root = np.sqrt(np.maximum(linear**2 + 4.0 * (1.0 - ratio) * ratio * row * column, 0.0))
