@@ -121,7 +121,9 @@ _PLAIN: dict[str, Any] = {"min_replication": 0.0, "min_utility": 0.0}
 LEARNERS: dict[str, Callable[[], Any]] = {
     "rules": lambda: ICSCMClassifier(model_type="auto", n_jobs=1),
     "rules, neither": lambda: ICSCMClassifier(**_PLAIN, n_jobs=1),
-    "rules, or, neither": lambda: ICSCMClassifier(p="balanced", model_type="disjunction", **_PLAIN, n_jobs=1),
+    "rules, or, neither": lambda: ICSCMClassifier(
+        p="balanced", model_type="disjunction", **_PLAIN, n_jobs=1
+    ),
     "tree": lambda: InvariantTreeClassifier(n_jobs=1),
     "tree, no replication": lambda: InvariantTreeClassifier(min_replication=0.0, n_jobs=1),
     "plain tree": lambda: InvariantTreeClassifier(tolerance=None, n_jobs=1),

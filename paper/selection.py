@@ -85,7 +85,9 @@ def screen(sample: Sample, learner: str) -> Chosen:
 
 def use_forest(sample: Sample, _: str) -> Chosen:
     """The columns that some tree of an invariant forest uses."""
-    forest = InvariantForestClassifier(n_estimators=N_TREES, random_state=0, n_jobs=1, keep_columns="all")
+    forest = InvariantForestClassifier(
+        n_estimators=N_TREES, random_state=0, n_jobs=1, keep_columns="all"
+    )
     forest.fit(sample.X, sample.y, environments=sample.environments)
     used = set(forest.features_used_)
     return Chosen([name for name in sample.X if name in used])
