@@ -74,7 +74,8 @@ class Source:
 
     def locate(self, file: RawFile, home: Path) -> Path:
         """The path of a required file."""
-        if (path := file.find(home)) is None:
+        path = file.find(home)
+        if path is None:
             why = f"{str(home / file.path)!r} was not found; it is a file of {self.name!r}"
             place = f"{file.url} or by fetch({self.name!r})" if file.url else self.page
             raise IcscmError(f"{why} ({self.citation}), available from {place}")
@@ -159,16 +160,22 @@ SACHS_PARENTS = {name: parents.split() for name, parents in _FACTS.pop("sachs_pa
 
 def make_census_file(kind: str, state: str) -> RawFile:
     """The 2018 American Community Survey's file of a state's persons ("p") or households ("h")."""
-    name, checksum = f"csv_{kind}{state.lower()}.zip", _CENSUS[kind].get(state)
-    return RawFile(f"acs2018/{name}", f"{_CENSUS['url']}/{name}", checksum, state=state)
+    name = f"csv_{kind}{state.lower()}.zip"
+    return RawFile(
+        path=f"acs2018/{name}",
+        url=f"{_CENSUS['url']}/{name}",
+        sha256=_CENSUS[kind].get(state),
+        state=state,
+    )
 
 
 def make_source(name: str, facts: dict[str, Any]) -> Source:
     """A source from its entry in `sources.toml`."""
-    found = [RawFile(**file) for file in facts.pop("files", ())]
-    kinds, columns = facts.pop("kinds", ""), facts.pop("columns", "").split()
-    found += [make_census_file(kind, state) for state in STATES for kind in kinds]
-    return Source(name, files=found, columns=columns, **facts)
+    raw_files = [RawFile(**file) for file in facts.pop("files", ())]
+    kinds = facts.pop("kinds", "")
+    raw_files += [make_census_file(kind, state) for state in STATES for kind in kinds]
+    columns = facts.pop("columns", "").split()
+    return Source(name, files=raw_files, columns=columns, **facts)
 
 
 SOURCES = {name: make_source(name, facts) for name, facts in _FACTS.items()}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,13 @@ from icscm.exceptions import IcscmError
 from icscm.parameters import allow, check_value
 
 # Smaller environments, by rows or by positive rows, are dropped.
-MIN_ROWS, MIN_POSITIVES = 200, 20
+MIN_ROWS: Final = 200
+MIN_POSITIVES: Final = 20
+# The first columns of the census are numbers, the others codes.
+_N_INCOME_NUMBERS: Final = 3
+# Columns of codes in the table on heart disease, and those in which 0 is a missing measurement.
+_HEART_CODES: Final = ("cp", "restecg", "slope", "thal")
+_HEART_MEASUREMENTS: Final = ("trestbps", "chol")
 
 
 class RealData(NamedTuple):
@@ -79,18 +85,24 @@ def load_income_by_state(data_home: PathLike | None = None) -> RealData:
     >>> from icscm.datasets import load_income_by_state
     >>> X, y, states, _ = load_income_by_state("data")  # doctest: +SKIP
     """
-    source, home = SOURCES["acs_income"], find_data_home(data_home)
-    numbers, codes = source.columns[:3], source.columns[3:]
+    source = SOURCES["acs_income"]
+    home = find_data_home(data_home)
     columns = ["ST", "PINCP", *source.columns]
     states = _files.find_states(source, home)
-    table = pd.concat([read_state(source, home, "p", each, columns) for each in states])
-    kept = (table["AGEP"] > 16) & (table["PINCP"] > 100) & (table["WKHP"] > 0)
-    table = table[kept].reset_index(drop=True)
+    persons = pd.concat([read_state(source, home, "p", state, columns) for state in states])
+    is_working = (persons["AGEP"] > 16) & (persons["PINCP"] > 100) & (persons["WKHP"] > 0)
+    table = persons[is_working].reset_index(drop=True)
     table["OCCP"] //= 100  # the first two digits of four
-    y = (table["PINCP"] > 56_000).to_numpy(dtype=np.int64)
-    names = table["ST"].map({code: name for name, code in _files.STATES.items()}).to_numpy()
-    labels = {name: _label(table[name], "{:02.0f}", "missing") for name in codes}
-    return RealData(table.assign(**labels)[[*numbers, *codes]], y, names, [])
+
+    code_columns = source.columns[_N_INCOME_NUMBERS:]
+    categories = {name: _label(table[name], "{:02.0f}", "missing") for name in code_columns}
+    names_of_states = {code: name for name, code in _files.STATES.items()}
+    return RealData(
+        X=table.assign(**categories)[[*source.columns]],
+        y=(table["PINCP"] > 56_000).to_numpy(dtype=np.int64),
+        environments=table["ST"].map(names_of_states).to_numpy(),
+        causal=[],
+    )
 
 
 def load_diabetes_by_source(data_home: PathLike | None = None) -> RealData:
@@ -120,10 +132,17 @@ def load_diabetes_by_source(data_home: PathLike | None = None) -> RealData:
     sources = table["admission_source_id"].to_numpy()
     X = table.drop(columns=["admission_source_id", "readmitted"])
     X = X.astype(dict.fromkeys(["admission_type_id", "discharge_disposition_id"], "category"))
-    names, numbers = np.unique(sources, return_inverse=True)
-    n, n_positive = np.bincount(numbers), np.bincount(numbers, weights=y)
-    kept = np.isin(sources, names[(n >= MIN_ROWS) & (n_positive >= MIN_POSITIVES)])
-    return RealData(X[kept].reset_index(drop=True), y[kept], sources[kept], [])
+    is_kept = _find_large(sources, y)
+    return RealData(X[is_kept].reset_index(drop=True), y[is_kept], sources[is_kept], causal=[])
+
+
+def _find_large(environments: NDArray[Any], y: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which rows are in an environment that is large enough."""
+    labels, codes = np.unique(environments, return_inverse=True)
+    n_rows = np.bincount(codes)
+    n_positives = np.bincount(codes, weights=y)
+    is_large = (n_rows >= MIN_ROWS) & (n_positives >= MIN_POSITIVES)
+    return np.isin(environments, labels[is_large])
 
 
 def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
@@ -148,27 +167,37 @@ def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
     >>> load_heart_by_hospital("data").X.shape  # doctest: +SKIP
     (920, 13)
     """
-    source, home = SOURCES["heart_disease"], find_data_home(data_home)
-    columns = [*source.columns, "num"]
+    source = SOURCES["heart_disease"]
+    home = find_data_home(data_home)
     tables = {}
     for file in source.files:
         path = source.locate(file, home)
-        with source.open(path) as stream:
-            table = pd.read_csv(stream, header=None, na_values="?", skipinitialspace=True)
-            if table.shape[1] != len(columns):
-                why = f"{str(path)!r} has {table.shape[1]} columns; expected the {len(columns)} of"
-                names = ", ".join(columns)
-                raise IcscmError(f"{why} UCI's processed heart disease data: {names}")
-            if table[0].iloc[0] == "age":  # copies may have a header, UCI's files have none
-                table = table.iloc[1:]
-            hospital = path.name.split(".")[1]
-            tables[hospital] = table.set_axis(columns, axis=1).astype(np.float64)
+        hospital = path.name.split(".")[1]
+        tables[hospital] = _read_heart(source, path)
     table = pd.concat(tables.values(), ignore_index=True)
-    labels = {name: _label(table[name], "{:.0f}") for name in ("cp", "restecg", "slope", "thal")}
-    measured = table[["trestbps", "chol"]]
-    X = table[[*source.columns]].assign(**labels, **measured.mask(measured == 0))
-    hospitals = np.repeat([*tables], [len(each) for each in tables.values()])
-    return RealData(X, (table["num"] > 0).to_numpy(dtype=np.int64), hospitals, [])
+
+    categories = {name: _label(table[name], "{:.0f}") for name in _HEART_CODES}
+    measured = table[[*_HEART_MEASUREMENTS]]
+    return RealData(
+        X=table[[*source.columns]].assign(**categories, **measured.mask(measured == 0)),
+        y=(table["num"] > 0).to_numpy(dtype=np.int64),
+        environments=np.repeat([*tables], [len(part) for part in tables.values()]),
+        causal=[],
+    )
+
+
+def _read_heart(source: Source, path: Path) -> pd.DataFrame:
+    """Read the file of a hospital; copies may have a header, UCI's files have none."""
+    columns = [*source.columns, "num"]
+    with source.open(path) as stream:
+        table = pd.read_csv(stream, header=None, na_values="?", skipinitialspace=True)
+        if table.shape[1] != len(columns):
+            why = f"{str(path)!r} has {table.shape[1]} columns; expected the {len(columns)} of"
+            names = ", ".join(columns)
+            raise IcscmError(f"{why} UCI's processed heart disease data: {names}")
+        has_header = table[0].iloc[0] == "age"
+        rows = table.iloc[1:] if has_header else table
+        return rows.set_axis(columns, axis=1).astype(np.float64)
 
 
 def load_sachs(data_home: PathLike | None = None, *, target: str = "Erk") -> RealData:
@@ -197,13 +226,16 @@ def load_sachs(data_home: PathLike | None = None, *, target: str = "Erk") -> Rea
     (6564, 10)
     """
     check_value("target", target, allow(*SACHS_PARENTS))
-    source, home = SOURCES["sachs"], find_data_home(data_home)
-    path = source.locate(source.files[0], home)
+    source = SOURCES["sachs"]
+    path = source.locate(source.files[0], find_data_home(data_home))
     table = source.read(path, [*SACHS_PARENTS, "experiment"])
     X = table.drop(columns=[target, "experiment"])
-    y = (table[target] > table[target].median()).to_numpy(dtype=np.int64)
-    causal = [name for name in X if name in SACHS_PARENTS[target]]
-    return RealData(X, y, table["experiment"].to_numpy(dtype=np.int64), causal)
+    return RealData(
+        X=X,
+        y=(table[target] > table[target].median()).to_numpy(dtype=np.int64),
+        environments=table["experiment"].to_numpy(dtype=np.int64),
+        causal=[name for name in X if name in SACHS_PARENTS[target]],
+    )
 
 
 LOADERS: dict[str, Callable[..., RealData]] = {
@@ -215,20 +247,21 @@ LOADERS: dict[str, Callable[..., RealData]] = {
 
 
 def read_diabetes(data_home: PathLike | None) -> pd.DataFrame:
-    """The diabetes table of patients whose race is known; text columns are categories."""
-    source, home = SOURCES["diabetes_readmission"], find_data_home(data_home)
-    path, columns = source.locate(source.files[0], home), [*source.columns, "readmitted"]
-    suffix = "diabetic_data.csv"
+    """Read the diabetes table of patients whose race is known; text columns are categories."""
+    source = SOURCES["diabetes_readmission"]
+    path = source.locate(source.files[0], find_data_home(data_home))
+    columns = [*source.columns, "readmitted"]
     # "None" is a value: no test was made
-    table = source.read(path, columns, suffix, keep_default_na=False, na_values="?")
-    table = table.astype(dict.fromkeys(table.select_dtypes(exclude="number"), "category"))
-    return table[table["race"].notna()].reset_index(drop=True)
+    table = source.read(path, columns, "diabetic_data.csv", keep_default_na=False, na_values="?")
+    texts = table.select_dtypes(exclude="number")
+    categories = table.astype(dict.fromkeys(texts, "category"))
+    return categories[categories["race"].notna()].reset_index(drop=True)
 
 
 def read_state(
     source: Source, home: Path, kind: str, state: str, columns: Sequence[str]
 ) -> pd.DataFrame:
-    """Columns of a state's census file of 2018; household numbers begin with the year."""
+    """Read columns of a state's census file of 2018; household numbers begin with the year."""
     path = source.locate(_files.make_census_file(kind, state), home)
     first = source.read(path, ["SERIALNO"], nrows=1)
     number = first["SERIALNO"].iloc[0] if len(first) else "none"
@@ -239,9 +272,11 @@ def read_state(
 
 
 def _label(codes: pd.Series, pattern: str, missing: str | None = None) -> pd.Series:
-    """A category from a column of numeric codes."""
+    """Make a category of a column of numeric codes; `missing` is the level of missing ones."""
     labels = codes.map({code: pattern.format(code) for code in codes.dropna().unique()})
-    return (labels if missing is None else labels.fillna(missing)).astype("category")
+    if missing is not None:
+        labels = labels.fillna(missing)
+    return labels.astype("category")
 
 
 @dataclass(frozen=True)
@@ -300,20 +335,31 @@ def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
     >>> [info.name for info in list_datasets("no such folder") if info.present]
     []
     """
-    infos, home = [], None
+    home = None
     with suppress(IcscmError):  # without a folder all are listed as not present
         home = find_data_home(data_home)
-    for name, source in SOURCES.items():
-        shown = tuple(dict.fromkeys(_show(file) for file in source.files))
-        targets = " and ".join(f"FOLDER/{path}" for path in shown)
-        advice = f"download it from {source.page} and save it as {targets}"
-        if all(file.url for file in source.files):
-            states = ", states=['AL', 'CA']" if source.files[0].state else ""
-            advice = f"icscm.datasets.fetch('{name}', 'FOLDER'{states}) saves it as {targets}"
-        about = source.title, source.n_samples, f"{source.citation}, {source.page}", source.licence
-        is_present = home is not None and bool(_files.find_present(source, home))
-        infos.append(DatasetInfo(name, *about, shown, is_present, LOADERS[name], advice))
-    return infos
+    return [_describe(source, home) for source in SOURCES.values()]
+
+
+def _describe(source: Source, home: Path | None) -> DatasetInfo:
+    """Describe a data set, and say how to get it."""
+    paths = tuple(dict.fromkeys(_show(file) for file in source.files))
+    targets = " and ".join(f"FOLDER/{path}" for path in paths)
+    advice = f"download it from {source.page} and save it as {targets}"
+    if all(file.url for file in source.files):
+        states = ", states=['AL', 'CA']" if source.files[0].state else ""
+        advice = f"icscm.datasets.fetch('{source.name}', 'FOLDER'{states}) saves it as {targets}"
+    return DatasetInfo(
+        name=source.name,
+        title=source.title,
+        n_samples=source.n_samples,
+        source=f"{source.citation}, {source.page}",
+        licence=source.licence,
+        files=paths,
+        present=home is not None and bool(_files.find_present(source, home)),
+        loader=LOADERS[source.name],
+        advice=advice,
+    )
 
 
 def fetch(
@@ -356,4 +402,7 @@ def fetch(
 
 
 def _show(file: _files.RawFile) -> str:
-    return file.path.replace(f"{file.state.lower()}.zip", "??.zip") if file.state else file.path
+    """Return the path of a file; where each state has one, `??` stands for the state."""
+    if file.state is None:
+        return file.path
+    return file.path.replace(f"{file.state.lower()}.zip", "??.zip")
