@@ -76,24 +76,38 @@ class PackedStore(Store):
     No pages of the file stay in memory.
     """
 
-    n_bins, layout = 2, ORDERED
+    n_bins = 2
+    layout = ORDERED
 
     def __init__(self, bits: BitFile, order: IntArray, rows: Rows, n_threads: int) -> None:
-        self._bits, self.order, self.n_threads = bits, order, n_threads
-        self.features = bits.copies.members[bits.copies.offsets[:-1]]
-        n_words, n_segments = -(-len(order) // WORD_BITS), len(rows.bounds) - 1
-        is_kept = 8 * bits.n_patterns * n_words <= MAX_MAPPED_BYTES
+        self._bits = bits
+        self.order = order
+        self.n_threads = n_threads
+        self.features = bits.copies.list_first()
+        n_segments = len(rows.sizes)
+
+        n_sorted_words = -(-len(order) // WORD_BITS)
+        is_kept = 8 * bits.n_patterns * n_sorted_words <= MAX_MAPPED_BYTES
+        is_sorted = is_kept or n_segments > _MAX_UNSORTED
+        # the tiles of blocks that were sorted; None where they are not kept
         self._kept: dict[int, Array] | None = {} if is_kept else None
+        # for each bit of a sorted pattern, its bit in the file; None where patterns stay unsorted
         self._source: Array | None = None
-        self._n_words, at = bits.n_words, order
-        if is_kept or n_segments > _MAX_UNSORTED:
-            self._n_words, at = n_words, np.arange(len(order))
+        self._n_words = bits.n_words
+        bit_of_sample = order
+        if is_sorted:
             self._source = np.pad(order.astype(ROW_DTYPE), (0, -len(order) % WORD_BITS))
-        #: position of each sample: a word, and a bit in it
-        self._word, self._bit = at // WORD_BITS, np.uint64(1) << (at % WORD_BITS).astype(WORD_DTYPE)
+            self._n_words = n_sorted_words
+            bit_of_sample = np.arange(len(order))
+
+        # of each sample: its word, and the word in which only its bit is set
+        self._word = bit_of_sample // WORD_BITS
+        self._bit = np.uint64(1) << (bit_of_sample % WORD_BITS).astype(WORD_DTYPE)
+        # A mask begins where the samples, in their order, go on to another word or segment.
         segments = np.repeat(np.arange(n_segments), rows.sizes)
-        is_new = [np.diff(each, prepend=-1) != 0 for each in (self._word, segments)]
-        self._starts = np.flatnonzero(is_new[0] | is_new[1])
+        is_new_word = np.diff(self._word, prepend=-1) != 0
+        is_new_segment = np.diff(segments, prepend=-1) != 0
+        self._starts = np.flatnonzero(is_new_word | is_new_segment)
         self._segments = segments[self._starts]
 
     @property
@@ -194,7 +208,7 @@ def open_bits(
     sample_column: str | None = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[StoredSource]:
-    """A packed store, whose samples a table gives labels and environments, made countable.
+    """Open a packed store, of whose samples a table has labels and environments.
 
     Rules read `gene present` and `gene absent`. Genomes of the store that the labels do not name
     are not used.
@@ -247,28 +261,50 @@ def open_bits(
     """
     config = preparation or BinningConfig()
     store = bits if isinstance(bits, BitFile) else open_store(bits)
-    frame, names = open_frame(labels), list_names(labels)
+    frame = open_frame(labels)
+    names = list_names(labels)
     sample_column = names[0] if sample_column is None else sample_column
-    roles = target, environments, groups, sample_column
-    check_columns([name for name in roles if name is not None], names, "the table of labels")
-    found = np.array(_find_genomes(store, frame[sample_column].to_list()), dtype=np.int64)
-    n_rows, order = len(found), np.argsort(found)  # in the order of the store
-    codes, classes = check_labels(frame[target].to_native(), n_rows)
+    wanted = [target, environments, groups, sample_column]
+    check_columns([name for name in wanted if name is not None], names, "the table of labels")
+
+    positions = np.array(_find_genomes(store, frame[sample_column].to_list()), dtype=np.int64)
+    n_rows = len(positions)
+    outcomes, classes = check_labels(frame[target].to_native(), n_rows)
     column = None if environments is None else frame[environments].to_native()
-    numbers, places = number_environments(column, n_rows)
-    n_unlabelled = len(store.samples) - n_rows
-    unused = f"{n_unlabelled:,} genomes of the store have no label and are not used."
-    candidates = CollapsedMap(PresenceMap(store.names), store.copies)
-    info = SourceInfo(candidates, classes.tolist(), places, [unused] if n_unlabelled else [])
-    samples = found[order], codes[order], numbers[order]
+    environment_of_row, environment_names = number_environments(column, n_rows)
     group_of_row = None
     if groups is not None:
         group_of_row = encode_environments(frame[groups].to_native(), n_rows, what="groups")[0]
-        group_of_row = group_of_row[order]
-    source = make_packed_source(store, info, samples, config, group_of_row)
-    size, given = store.n_features, environments is not None
-    # no table: millions of names stay in the store
-    return Countable(source, None, None, classes, size, given, config=config, is_binned=False)
+
+    notes = []
+    n_unlabelled = len(store.samples) - n_rows
+    if n_unlabelled:
+        notes.append(f"{n_unlabelled:,} genomes of the store have no label and are not used.")
+    columns = CollapsedMap(PresenceMap(store.names), store.copies)
+    info = SourceInfo(columns, classes.tolist(), environment_names, notes)
+
+    in_order_of_store = np.argsort(positions)
+    source = make_packed_source(
+        store,
+        info,
+        samples=(
+            positions[in_order_of_store],
+            outcomes[in_order_of_store],
+            environment_of_row[in_order_of_store],
+        ),
+        config=config,
+        groups=None if group_of_row is None else group_of_row[in_order_of_store],
+    )
+    return Countable(
+        source,
+        table=None,  # millions of names stay in the store
+        names=None,
+        classes=classes,
+        n_features=store.n_features,
+        has_environments=environments is not None,
+        config=config,
+        is_binned=False,
+    )
 
 
 def _find_genomes(store: BitFile, names: Sequence[Any]) -> list[int]:
