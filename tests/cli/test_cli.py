@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+import os
 import re
 import sqlite3
 import subprocess
 import sys
+import threading
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -691,3 +693,17 @@ def test_all_cores_are_used(clinics):
     """On the command line; in Python n_jobs has scikit-learn's default."""
     run(*FIT, *ONCE, "--out", "m.json")
     assert json.loads(Path("m.json").read_text())["settings"]["n_jobs"] == -1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes of POSIX")
+@pytest.mark.parametrize("command", ["fit", "check"])
+def test_the_table_is_opened_once(clinics, command):
+    """`icscm fit` opened it up to four times: a pipe, which can be read once only, had no cells."""
+    os.mkfifo("pipe.csv")
+    text = Path("clinics.csv").read_text()
+    writer = threading.Thread(target=Path("pipe.csv").write_text, args=[text])
+    writer.start()
+    words = [word.replace("clinics", "pipe") for word in FIT[1:]]
+    done = run(command, *words, *(ONCE if command == "fit" else ()))
+    writer.join()
+    assert "4 columns to learn from" in done.stdout

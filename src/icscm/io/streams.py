@@ -143,22 +143,39 @@ def open_table(
 
 
 def _open_binary(sources: Sequence[Source], path: Path) -> ParquetFiles | DatasetReader:
+    """A reader of Parquet or Arrow files."""
     first = sources[0]
     if first.member is not None:
-        with translate_errors(first, kind=first.kind), first.open() as stream:
-            content = io.BytesIO(stream.read())
-            if first.kind == "arrow":
-                return _open_dataset(pyarrow.feather.read_table(content), first, first.kind)
-        return ParquetFiles({str(first): content})
-    files = {str(source): source.path for source in sources}
+        return _open_member(first)
     is_partitioned = path.is_dir() and "=" in str(first.path.relative_to(path).parent)
     if first.kind == "parquet" and not is_partitioned:
-        return ParquetFiles(files)
-    # folders such as country=fr hold a column
-    layout = {"partitioning": "hive", "partition_base_dir": str(path)} if is_partitioned else {}
-    checked = arrow_dataset.ParquetFileFormat(page_checksum_verification=True)
-    form = checked if first.kind == "parquet" else "feather"
-    return _open_dataset([*files], path, kind=first.kind, format=form, **layout)
+        return ParquetFiles({str(source): source.path for source in sources})
+    return _open_dataset(
+        [str(source.path) for source in sources],
+        path,
+        kind=first.kind,
+        format=_choose_dataset_format(first.kind),
+        # folders such as country=fr hold a column
+        partitioning="hive" if is_partitioned else None,
+        partition_base_dir=str(path) if is_partitioned else None,
+    )
+
+
+def _open_member(source: Source) -> ParquetFiles | DatasetReader:
+    """A reader of a file in an archive, which is unpacked to memory."""
+    with translate_errors(source, kind=source.kind), source.open() as stream:
+        content = io.BytesIO(stream.read())
+        if source.kind == "arrow":
+            table = pyarrow.feather.read_table(content)
+            return _open_dataset(table, source, source.kind)
+    return ParquetFiles({str(source): content})
+
+
+def _choose_dataset_format(kind: str) -> Any:
+    """The format of a dataset; the pages of Parquet files are checked."""
+    if kind == "arrow":
+        return "feather"
+    return arrow_dataset.ParquetFileFormat(page_checksum_verification=True)
 
 
 def _open_dataset(files: Any, where: object, kind: str = "", **options: Any) -> DatasetReader:
