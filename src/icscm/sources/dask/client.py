@@ -1,4 +1,4 @@
-"""Clusters: a client, the tasks that run on its workers, and the count source over them.
+"""Clusters: a client, the tasks that run on its workers, and the source of rows over them.
 
     client                    workers
     rule            ------>   every piece: of which rows it is true          icscm-split

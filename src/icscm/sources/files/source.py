@@ -1,4 +1,4 @@
-"""Fits from files: the division of memory, temporary files, and the count source over them.
+"""Fits from files: the division of memory, temporary files, and the source of rows over them.
 
     file      | feature 0: all rows, sorted | feature 1 | ... |    one byte a cell
     resident    a block of features at a time, while it is counted
