@@ -1,5 +1,6 @@
-"""Reports on fitted learners: a summary (one dict of sections) first, then its renderings.
+"""Reports on fitted learners and studies: content, then wording, then renderers.
 
-Terminal, HTML, Markdown and JSON show only what the summary holds. May import `search` and lower
-layers; the protocol in `model.learner` describes a fitted learner.
+`content` makes typed records of everything shown, `wording` turns numbers into sentences, and
+`summary` joins both into the dict that is a report's JSON. `documents` and `blocks` lay a result
+out for the terminal and for Markdown; `layout` and the templates make the page. Nothing here fits.
 """

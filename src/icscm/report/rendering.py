@@ -5,7 +5,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from icscm.formatting import as_text, clip, count, shorten_list
+from icscm.formatting import clip, count, shorten_list
 from icscm.report import formatting
 from icscm.report.blocks import make_columns
 from icscm.report.layout import MARKS
@@ -29,7 +29,6 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         "conclusion": describe_conclusion,
         "columns": make_columns,
         "mark": MARKS.__getitem__,
-        "text": as_text,
         "shorten": shorten_list,
         "of": count,
         "count": "{:,}".format,

@@ -16,8 +16,7 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
-from icscm.report.documents.learner import shorten_facts
-from icscm.report.documents.shared import note_more
+from icscm.report.documents.shared import note_more, shorten_facts
 from icscm.report.formatting import (
     Plain,
     format_detectable,

@@ -13,7 +13,7 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
-from icscm.report.documents.learner import shorten_facts
+from icscm.report.documents.shared import shorten_facts
 from icscm.report.formatting import Plain
 
 # Writes the value of a measure, with its interval where that is given.

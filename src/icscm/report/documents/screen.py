@@ -15,8 +15,7 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
-from icscm.report.documents.learner import shorten_facts, write_ratio
-from icscm.report.documents.shared import note_more
+from icscm.report.documents.shared import note_more, shorten_facts, write_ratio
 from icscm.report.formatting import (
     Plain,
     format_heterogeneity,

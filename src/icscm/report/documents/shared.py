@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from icscm.report.blocks import Block, Note, make_table, shorten_name
+from icscm.report.blocks import Block, Note, make_table, shorten_name, shorten_sentence
 from icscm.report.drawing import Limits, choose_largest
-from icscm.report.formatting import Plain, format_interval, format_share
+from icscm.report.formatting import Plain, format_interval, format_ratio, format_share
 
 # What is listed at most in files, and of long lists in the short form on the terminal.
 LIMITS = Limits()
-N_BRIEF = 10
+N_BRIEF, N_FEW = 10, 5
 
 
 def list_rates(pooled: Plain, environments: Iterable[Plain], titles: Sequence[str]) -> list[Block]:
@@ -38,3 +38,20 @@ def choose_by_name(environments: Sequence[Plain]) -> list[Plain]:
 def note_more(n_more: int, text: str, *, is_tight: bool = False) -> list[Block]:
     """Return a note on what is not listed; nothing where all is."""
     return [Note(text, is_tight=is_tight)] if n_more > 0 else []
+
+
+def shorten_facts(facts: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return facts with texts of limited length."""
+    return [[term, shorten_sentence(text)] for term, text in facts]
+
+
+def write_ratio(extreme: Plain | None) -> str:
+    """Return the odds ratio in an environment."""
+    if extreme is None:
+        return "-"
+    return f"{format_ratio(extreme['odds_ratio'])} ({shorten_name(extreme['environment'])})"
+
+
+def write_rejected_count(scan: Plain) -> str:
+    """Return how many candidates of a scan were rejected."""
+    return f"{scan['n_rejected_all']:,} of {scan['n_candidates']:,}"
