@@ -16,7 +16,7 @@ How long cubes are kept depends on what the nodes are used for, see `NodeUse`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
@@ -95,11 +95,11 @@ class Node:
 
     def count_cubes(self) -> Iterator[CountCube]:
         """Return the cubes of the node, in the same order of columns for every node."""
-        cubes = self._cache.get(self)
+        cubes: Iterable[CountCube] | None = self._cache.get(self)
         if cubes is None:
             cubes = self._subtract_sibling()
         if cubes is None:
-            return self._count_in_source()
+            cubes = self._count_in_source()
         return iter(cubes)
 
     def _make_child(self, rule: BinnedRule, counts: CountArray) -> Node:
@@ -127,7 +127,7 @@ class Node:
             cube.check(self.counts)  # a source in many places may have lost, or gained, rows
             yield cube
 
-    def _subtract_sibling(self) -> list[CountCube] | None:
+    def _subtract_sibling(self) -> Iterable[CountCube] | None:
         """Subtract the sibling's cubes from the parent's; None where that is not faster."""
         parent = self._parent
         sibling = self._sibling
@@ -152,17 +152,18 @@ class Node:
             self._cache.drop(parent)
         return cubes
 
-    def _subtract_in_place(self, parent: Node, sibling: Node) -> list[CountCube]:
+    def _subtract_in_place(self, parent: Node, sibling: Node) -> Iterator[CountCube]:
         """Turn the parent's cubes, which nobody needs any more, into those of this node.
 
-        It takes no memory, whose allocation would take longer than to count few rows.
+        It takes no memory, whose allocation would take longer than to count few rows. A cube is
+        yielded as soon as it is made, while it is in the cache of the processor.
         """
         cubes = self._cache.drop(parent)
         for whole, part in zip(cubes, sibling._iterate_source(), strict=True):
             counts: CountArray = whole.counts
             counts -= part.counts
+            yield whole
         self._cache.add(self, cubes)
-        return cubes
 
 
 class CubeCache:
