@@ -178,7 +178,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
 
 
 class _Screen(InvariantFeatureSelector):
-    _refits = False
+    _fits_learner = False
 
 
 def read_values(source: Any) -> dict[int, Any]:

@@ -1,5 +1,11 @@
-"""A screen of columns for any learner: rejects shortcuts that may fail at the next site."""
+"""A screen of columns for any learner: rejects shortcuts that may fail at the next site.
 
+A *shortcut* is a column whose effect on the outcome differs between environments. The screen runs
+in rounds: cross-fit a learner on the columns that are left, test each column given that model
+(`icscm.screening`), reject the worst. `icscm.estimators.selector_tables` shows what was found.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Self
 
@@ -16,8 +22,11 @@ from icscm import exceptions
 from icscm._changes import data_by_name, reject_removed_options
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import Array, BoolArray, CountArray, IntArray
+from icscm.engine.counts import Cut
 from icscm.estimators.base import warn_of_environments
+from icscm.estimators.fitted import is_set
 from icscm.estimators.learners import TableClassifier, limit_threads
+from icscm.estimators.selector_tables import FinishedScreen, ScreenRound, make_tables
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError, warn
 from icscm.formatting import shorten_list
@@ -28,18 +37,23 @@ from icscm.screening.cross_fitting import MAX_COLUMNS, CrossFitting, Fold
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.stats.replication import describe_lone, find_lone_environment
-from icscm.stats.splits import find_extreme_environments, find_quantile
+from icscm.stats.splits import find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.environments import check_several, take_environments, warn_of_two
 
-# The verdict is "cannot tell" where a share of so many times the tolerance is not significant.
-_VISIBLE: Final = 5.0
+# Columns are judged by cuts at up to 50 quantiles, and none is dropped beforehand.
+BINNING: Final = BinningConfig(keep_columns="all")
 
 
-def _offers(name: str) -> Any:
-    def check(self: Any) -> bool:
-        estimator = getattr(self, "estimator_", self.estimator)
-        return hasattr(TableClassifier if estimator is None else estimator, name)
+def offers(method: str) -> Callable[["InvariantFeatureSelector"], bool]:
+    """Make the check whether the learner of a selector has a method, for `available_if`."""
+
+    def check(selector: "InvariantFeatureSelector") -> bool:
+        if is_set(selector, "estimator_"):
+            return hasattr(selector.estimator_, method)
+        if selector.estimator is None:
+            return hasattr(TableClassifier, method)
+        return hasattr(selector.estimator, method)
 
     return check
 
@@ -102,7 +116,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     array([ True, False])
     """
 
-    _refits: ClassVar[bool] = True  # whether `fit` makes `estimator_`
+    # whether `fit` also fits the learner on the columns kept
+    _fits_learner: ClassVar[bool] = True
 
     estimator: Any = None
     tolerance: float = 0.01
@@ -140,26 +155,34 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
             If the data or the parameters cannot be used.
         """
         check_parameters(self)
+        # columns of X that hold environments or groups are not screened
         X, environments = take_environments(X, environments)
         X, groups = take_environments(X, groups, "groups")
-        self._names = find_names(X)
+        names = find_names(X)
         if is_frame(X):
             validate_data(self, X=X, skip_check_array=True)
         else:
             X = validate_data(self, X=X, dtype=None, ensure_all_finite="allow-nan")
-        with open_memory(
-            X, y, environments=environments, groups=groups, preparation=_BINNING
-        ) as countable:
+        self._names = list(range(self.n_features_in_)) if names is None else list(names)
+        self._is_named = names is not None
+
+        countable = open_memory(X, y, environments=environments, groups=groups, preparation=BINNING)
+        with countable:
             source = countable.source
             self.classes_ = countable.classes
             self.environments_ = tuple(source.environments) if countable.has_environments else None
             if countable.has_environments:
                 check_several(source.environments)
             warn_of_environments(countable, "no column can be rejected")
-            self._screen(X, BinnedTable(source), source, groups)
-        if self._refits:
-            learner = self.make_learner(int(self._support.sum()))
-            self.estimator_ = learner.fit(self._select(X), np.asarray(y))
+
+            table = BinnedTable(source)
+            screen = self._screen(X, table, groups)
+            self._keep(screen, table)
+            self._warn(source.count_rows())
+
+        if self._fits_learner:
+            n_kept = int(self._is_kept.sum())
+            self.estimator_ = self.make_learner(n_kept).fit(self._select(X), np.asarray(y))
         return self
 
     def make_learner(self, n_columns: int = 1) -> Any:
@@ -177,61 +200,104 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         """
         if n_columns == 0:
             return DummyClassifier(strategy="prior")
-        return TableClassifier("hgb", 0) if self.estimator is None else clone(self.estimator)
+        if self.estimator is None:
+            return TableClassifier("hgb", random_state=0)
+        return clone(self.estimator)
 
-    def _screen(self, X: Any, table: BinnedTable, source: Any, groups: Any) -> None:
-        """Reject the worst column, and again; keep what was found."""
-        n_columns = self.n_features_in_
+    # --- the screen -------------------------------------------------------------------------------
+
+    def _screen(self, X: Any, table: BinnedTable, groups: Any) -> FinishedScreen:
+        """Reject the worst column, cross-fit without it, and again until none is to be rejected.
+
+        Only one at a time: while a shortcut is in the model, the tests of the other columns are
+        given a model that contains it.
+        """
         seed = draw_seed(self.random_state)
-        results: dict[int, ColumnResult] = {j: ColumnResult() for j in range(n_columns)}
-        rounds: list[dict[str, Any]] = []
-        strengths = table.measure_strengths() if self.environments_ else {}
-        reasons: dict[int, str] = {}
-        level = find_quantile(CHANCE_LEVEL / max(n_columns, 1), 1)
-        for j, strength in strengths.items():
-            if strength.replication < self.min_replication and strength.deviance > level:
-                reasons[j] = "informative in too few environments"
-        columns = np.setdiff1d(np.arange(n_columns), [*reasons])
+        if self.environments_ is None:
+            return FinishedScreen(n_columns=self.n_features_in_)
 
+        strengths = table.measure_strengths()
+        rejection_reasons = self._find_unreplicated(strengths)
+        results: dict[int, ColumnResult] = {}
+        rounds: list[ScreenRound] = []
+        remaining = np.setdiff1d(np.arange(self.n_features_in_), list(rejection_reasons))
         cross_fitting = CrossFitting(
             classes=self.classes_,
-            folds=self._make_folds(X, table.outcomes, groups, seed) if self.environments_ else [],
+            folds=self._make_folds(X, table.outcomes, groups=groups, seed=seed),
             seed=seed,
             n_jobs=self.n_jobs,
         )
-        while cross_fitting.folds and len(columns):
-            learners = self._make_learners(columns, strengths)
-            with limit_threads(len(table.outcomes) * len(columns)):
-                fitted = cross_fitting.fit(learners, X, columns=columns, table=table)
-            tests = run_column_tests(table, columns, fitted.scores, fitted.contributions)
-            number = len(rounds) + 1
-            results |= {j: replace(each, round=number) for j, each in tests.columns.items()}
-            performance = measure_performance(table, tests.probabilities)
+        while cross_fitting.folds and len(remaining):
+            learners = self._make_learners(remaining, strengths)
+            with limit_threads(len(table.outcomes) * len(remaining)):
+                fitted = cross_fitting.fit(learners, X, columns=remaining, table=table)
+            tests = run_column_tests(table, remaining, fitted.scores, fitted.contributions)
+
+            round_number = len(rounds) + 1
+            for column, result in tests.columns.items():
+                results[column] = replace(result, round=round_number)
+
             worst = tests.find_worst(self.tolerance)
+            performance = measure_performance(table, tests.probabilities)
             rounds.append(
-                {
-                    "round": number,
-                    "n_columns": len(columns),
-                    "auc": performance.auc,
-                    "log_loss": performance.log_loss,
-                    "deviance_explained": tests.explained,
-                    "rejected": None if worst is None else self._name(worst),
-                }
+                ScreenRound(
+                    round=round_number,
+                    n_columns=len(remaining),
+                    auc=performance.auc,
+                    log_loss=performance.log_loss,
+                    deviance_explained=tests.explained,
+                    rejected=None if worst is None else self._names[worst],
+                )
             )
             if worst is None:
                 break
-            cuts = [(j, cut) for j in reasons if (cut := results[j].cut) is not None]
-            twin = table.find_copied(worst, cuts)
-            reasons[worst] = "its effect differs"
-            if twin is not None:
-                reasons[worst] = f"carries the same as {self._name(twin)}, which was rejected"
-            columns = columns[columns != worst]
-        self._support: BoolArray = ~np.isin(np.arange(n_columns), [*reasons])
-        self._keep(results, reasons, strengths, rounds, source)
-        self._warn(source.count_rows())
+            rejection_reasons[worst] = self._find_reason(
+                worst, table, results=results, rejected=list(rejection_reasons)
+            )
+            remaining = remaining[remaining != worst]
+
+        return FinishedScreen(
+            n_columns=self.n_features_in_,
+            results=results,
+            strengths=strengths,
+            rejection_reasons=rejection_reasons,
+            rounds=rounds,
+        )
+
+    def _find_unreplicated(self, strengths: dict[int, ColumnStrength]) -> dict[int, str]:
+        """Find the columns that explain the outcome in too few environments to be compared.
+
+        A column that explains no more than chance, corrected for the number of columns, is none.
+        """
+        chance_deviance = find_quantile(CHANCE_LEVEL / max(self.n_features_in_, 1), 1)
+        return {
+            column: "informative in too few environments"
+            for column, strength in strengths.items()
+            if strength.replication < self.min_replication and strength.deviance > chance_deviance
+        }
+
+    def _find_reason(
+        self,
+        worst: int,
+        table: BinnedTable,
+        *,
+        results: dict[int, ColumnResult],
+        rejected: list[int],
+    ) -> str:
+        """Say why the worst column is rejected; a copy of a rejected column is named as such."""
+        rejected_cuts: list[tuple[int, Cut]] = []
+        for column in rejected:
+            cut = results[column].cut if column in results else None
+            if cut is not None:
+                rejected_cuts.append((column, cut))
+
+        original = table.find_copied(worst, rejected_cuts)
+        if original is None:
+            return "its effect differs"
+        return f"carries the same as {self._names[original]}, which was rejected"
 
     def _make_learners(self, columns: IntArray, strengths: dict[int, ColumnStrength]) -> list[Any]:
-        """The learners of a round: the user's, and boosting unless that is the user's.
+        """Make the learners of a round: the user's, and boosting unless that is the user's.
 
         Both are combined: effects that a learner of the wrong form has missed must not look like
         differences between environments. Of many columns boosting uses those that explain most by
@@ -240,100 +306,80 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         learner = self.make_learner()
         if isinstance(learner, TableClassifier) and learner.kind == "hgb":
             return [learner]
-        nothing = ColumnStrength(replication=np.nan, deviance=0.0)
-        deviances = [strengths.get(j, nothing).deviance for j in columns.tolist()]
-        strongest = np.argsort([-deviance for deviance in deviances])
-        return [learner, TableClassifier("hgb", 0, np.sort(strongest[:MAX_COLUMNS]))]
 
-    def _make_folds(self, X: Any, labels: Array, groups: Any, seed: int) -> list[Fold]:
-        cv = self.cv
-        if isinstance(cv, int):
-            least = int(np.bincount(labels).min())
-            if groups is not None:
-                least = min(least, len(set(np.asarray(groups).tolist())))
-            if least < 2:
-                needed = "the folds of the cross-fit need two rows of each label, and two groups"
-                raise IcscmError(f"{needed}; got {least}")
-            kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-            cv = kind(min(cv, least), shuffle=True, random_state=seed)
-        splits = check_cv(cv, labels, classifier=True).split(X, labels, groups)
-        return [Fold(train=train, test=test) for train, test in splits]
+        # a constant column has no strength
+        deviances = [
+            strengths[column].deviance if column in strengths else 0.0
+            for column in columns.tolist()
+        ]
+        by_strength = np.argsort([-deviance for deviance in deviances])
+        strongest = np.sort(by_strength[:MAX_COLUMNS])
+        return [learner, TableClassifier("hgb", random_state=0, columns=strongest)]
 
-    def _keep(
-        self,
-        results: dict[int, ColumnResult],
-        reasons: dict[int, str],
-        strengths: dict[int, ColumnStrength],
-        rounds: list[dict[str, Any]],
-        source: Any,
-    ) -> None:
+    def _make_folds(self, X: Any, outcomes: Array, *, groups: Any, seed: int) -> list[Fold]:
+        """Make the folds of the cross-fit; fewer than `cv` where an outcome or groups are rare."""
+        if not isinstance(self.cv, int):
+            return split_into_folds(self.cv, X, outcomes, groups)
+
+        max_folds = int(np.bincount(outcomes).min())
+        if groups is not None:
+            n_groups = len(set(np.asarray(groups).tolist()))
+            max_folds = min(max_folds, n_groups)
+        if max_folds < 2:
+            raise IcscmError(
+                "the folds of the cross-fit need two rows of each label, and two groups; "
+                f"got {max_folds}"
+            )
+        make_splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = make_splitter(min(self.cv, max_folds), shuffle=True, random_state=seed)
+        return split_into_folds(splitter, X, outcomes, groups)
+
+    # --- its result -------------------------------------------------------------------------------
+
+    def _keep(self, screen: FinishedScreen, table: BinnedTable) -> None:
         """Keep the result of the screen in public attributes."""
-        import pandas
+        tables = make_tables(
+            screen,
+            table,
+            names=self._names,
+            environments=self.environments_,
+            tolerance=self.tolerance,
+        )
+        self._is_kept: BoolArray = screen.find_kept()
+        self.screen_ = tables.screen
+        self.effects_ = tables.effects
+        self.rounds_ = tables.rounds
 
-        environments = self.environments_ or ()
-        rows, by_environment = [], []
-        for j in range(self.n_features_in_):
-            column, name = results[j], self._name(j)
-            ratio = strengths[j].replication if j in strengths else np.nan
-            verdict, reason = self._decide(column, reasons.get(j), ratio)
-            known = [] if column.effects is None else column.effects.tolist()
-            at = find_extreme_environments([None if each != each else each for each in known])
-            row = {"column": name, "verdict": verdict, "reason": reason}
-            row |= {key: getattr(column, key) for key in ("round", "share", "p_value", "question")}
-            row["rule"] = "" if column.cut is None else str(source.columns.make_rule(column.cut))
-            for end, k in zip(("lowest", "highest"), at or (None, None), strict=True):
-                row[f"{end}_effect"] = np.nan if k is None else known[k]
-                row[f"{end}_environment"] = None if k is None else environments[k]
-            rows.append(row | {"tau": column.tau, "i2": column.i2, "replication": ratio})
-            for k, effect in enumerate(known):
-                weight = column.weights[k] if column.weights is not None else 0.0
-                error = weight**-0.5 if weight > 0 else np.nan
-                by_environment.append((name, environments[k], effect, error))
-        self.screen_ = pandas.DataFrame(rows)
-        columns = ["column", "environment", "effect", "standard_error"]
-        self.effects_ = pandas.DataFrame(by_environment, columns=columns)
-        self.rounds_ = pandas.DataFrame(rounds)
-
-    def _decide(self, column: ColumnResult, reason: str | None, ratio: float) -> tuple[str, str]:
-        if reason is not None:
-            return "rejected", reason
-        if self.environments_ is None:
-            return "cannot tell", "no environments"
-        if column.detectable_share == np.inf:
-            return "cannot tell", "informative in fewer than two environments"
-        if column.detectable_share > _VISIBLE * self.tolerance:
-            return "cannot tell", "too little data"
-        if ratio != ratio:
-            return "cannot tell", "one environment holds nearly all information"
-        return "kept", ""
-
-    def _warn(self, totals: CountArray) -> None:
+    def _warn(self, n_rows: CountArray) -> None:
+        """Warn of what limits the screen, given the rows by outcome and environment."""
         if self.environments_ is None:
             return
         warn_of_two(self.environments_)
-        lone = find_lone_environment(totals) if self.min_replication else None
+        lone = find_lone_environment(n_rows) if self.min_replication else None
         if lone is not None:
             warn(describe_lone(self.environments_[lone]), exceptions.FewEnvironmentsWarning)
-        unclear = self.screen_[self.screen_["verdict"] == "cannot tell"]
-        n_kept = int(self._support.sum())
+
+        n_kept = int(self._is_kept.sum())
         if n_kept == 0:
             warn(
                 "Every column was rejected: the model predicts the rate of the label. A larger "
                 "tolerance keeps more columns.",
                 exceptions.NotInvariantWarning,
             )
-        elif len(unclear) == n_kept and lone is None:
-            reason = unclear["reason"].iloc[0]
-            text = f"No column has a verdict ({reason}): all {n_kept} are kept."
-            warn(text, exceptions.TooLittleDataWarning)
+            return
 
-    def _name(self, j: int) -> Any:
-        return j if self._names is None else self._names[j]
+        undecided = self.screen_[self.screen_["verdict"] == "cannot tell"]
+        if len(undecided) == n_kept and lone is None:
+            reason = undecided["reason"].iloc[0]
+            warn(
+                f"No column has a verdict ({reason}): all {n_kept} are kept.",
+                exceptions.TooLittleDataWarning,
+            )
 
     @property
     def kept_(self) -> list[Any]:
         """The columns kept: names where X had names, positions otherwise."""
-        return [self._name(j) for j in np.flatnonzero(self._support).tolist()]
+        return [self._names[column] for column in np.flatnonzero(self._is_kept).tolist()]
 
     @property
     def rejected_(self) -> list[Any]:
@@ -343,7 +389,9 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)
-        return self._support
+        return self._is_kept
+
+    # --- predicting -------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
         """The columns kept; a frame stays a frame.
@@ -361,19 +409,22 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         return self._select(X)
 
     def _select(self, X: Any) -> Any:
+        """Select the columns kept, by name where the columns had names."""
         check_is_fitted(self)
-        if is_frame(X) and not self._support.any():  # a frame without columns has no rows
-            return np.empty((count_rows(X), 0))
         if not is_frame(X):
             X = validate_data(self, X, dtype=None, reset=False, ensure_all_finite="allow-nan")
-            return X[:, self._support]
-        if self._names is None:
-            return take_columns(X, np.flatnonzero(self._support))
-        absent = [name for name in self.kept_ if name not in open_frame(X).columns]
+            return X[:, self._is_kept]
+        if not self._is_kept.any():
+            return np.empty((count_rows(X), 0))  # a frame without columns has no rows
+        if not self._is_named:
+            return take_columns(X, np.flatnonzero(self._is_kept))
+
+        frame = open_frame(X)
+        absent = [name for name in self.kept_ if name not in frame.columns]
         if absent:
-            lacking = shorten_list([repr(name) for name in absent])
-            raise IcscmError(f"X lacks columns that the selector kept: {lacking}")
-        return open_frame(X).select(*self.kept_).to_native()
+            absent_names = shorten_list([repr(name) for name in absent])
+            raise IcscmError(f"X lacks columns that the selector kept: {absent_names}")
+        return frame.select(*self.kept_).to_native()
 
     def predict(self, X: Any) -> Any:
         """The class of each row, by the learner on the columns kept.
@@ -388,10 +439,10 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples,)
             The labels.
         """
-        kept = self._select(X)  # raises before a fit
-        return self.estimator_.predict(kept)
+        kept_columns = self._select(X)  # raises before a fit
+        return self.estimator_.predict(kept_columns)
 
-    @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(offers("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class, by the learner on the columns kept.
 
@@ -405,10 +456,10 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples, 2)
             In the order of `classes_`.
         """
-        kept = self._select(X)  # raises before a fit
-        return self.estimator_.predict_proba(kept)
+        kept_columns = self._select(X)  # raises before a fit
+        return self.estimator_.predict_proba(kept_columns)
 
-    @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
+    @available_if(offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
         """Scores by the learner on the columns kept.
 
@@ -422,8 +473,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         array of shape (n_samples,)
             The larger, the likelier the second class.
         """
-        kept = self._select(X)  # raises before a fit
-        return self.estimator_.decision_function(kept)
+        kept_columns = self._select(X)  # raises before a fit
+        return self.estimator_.decision_function(kept_columns)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -433,5 +484,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         return tags
 
 
-# Columns are judged by cuts at up to 50 quantiles, and none is dropped beforehand.
-_BINNING = BinningConfig(keep_columns="all")
+def split_into_folds(cv: Any, X: Any, outcomes: Array, groups: Any) -> list[Fold]:
+    """Split the rows into folds, by whatever scikit-learn takes as `cv`."""
+    splitter = check_cv(cv, outcomes, classifier=True)
+    return [Fold(train=train, test=test) for train, test in splitter.split(X, outcomes, groups)]
