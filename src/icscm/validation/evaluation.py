@@ -47,7 +47,7 @@ class Performance:
     Attributes
     ----------
     environment, n_samples, n_positive : label or None, int, int
-        None for all samples; rows, and those of the positive class.
+        None for all rows; the number of rows, and of those of the positive class.
     is_new : bool or None
         Whether the environment did not occur in training; None if unknown.
     scores, baseline : dict of Score or None, by the names of `icscm.validation.scores.TITLES`
@@ -69,7 +69,7 @@ class Performance:
     treat_all: tuple[float, ...] = ()
 
     def to_row(self) -> Plain:
-        """The row of `Evaluation.to_frame`."""
+        """Return the row of `Evaluation.to_frame`, with NaN where a metric is undefined."""
         row: Plain = {
             "environment": self.environment,
             "n_samples": self.n_samples,
@@ -120,9 +120,11 @@ class Evaluation:
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
     >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-    >>> found = evaluate(learner, data.X, data.y, environments=data.environments)
-    >>> found.verdict, found.overall.n_samples, [each.environment for each in found.environments]
-    ('better', 2000, [0, 1])
+    >>> evaluation = evaluate(learner, data.X, data.y, environments=data.environments)
+    >>> evaluation.verdict, evaluation.overall.n_samples
+    ('better', 2000)
+    >>> [performance.environment for performance in evaluation.environments]
+    [0, 1]
     """
 
     model: str
@@ -149,7 +151,7 @@ class Evaluation:
             verdict=self.verdict,
             p_value=self.p_value,
             at=self._describe_threshold(),
-            baseline_class=self._name(self.baseline),
+            baseline_class=self._name_class(self.baseline),
             baseline_is_of_training=self.baseline_from == "training",
         )
 
@@ -158,11 +160,14 @@ class Evaluation:
             return "by the model's own predictions"
         return f"at threshold {self.threshold:.3g}"
 
-    def _name(self, label: Any) -> str:
-        return f"{as_text(self.target)} = " * (self.target is not None) + as_text(label)
+    def _name_class(self, label: Any) -> str:
+        """Name a class, with the name of the outcome's column where it is known."""
+        if self.target is None:
+            return as_text(label)
+        return f"{as_text(self.target)} = {as_text(label)}"
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for all samples and one for each environment.
+        """Return a row for all rows together and one for each environment.
 
         Returns
         -------
@@ -177,12 +182,12 @@ class Evaluation:
         return frame.assign(environment=pd.Series(labels, dtype=object))
 
     def to_decision_frame(self) -> pd.DataFrame:
-        """The decision curve: a row for each threshold, of all samples and of each environment.
+        """Return the decision curve: a row for each threshold, overall and by environment.
 
         Returns
         -------
         pandas.DataFrame
-            `environment` (None for all samples), `threshold`, and the `net_benefit` of the model
+            `environment` (None for all rows), `threshold`, and the `net_benefit` of the model
             and of treating all rows, `treat_all`; that of treating none is 0.
         """
         frames = []
@@ -199,31 +204,38 @@ class Evaluation:
         return pd.concat(frames, ignore_index=True)
 
     def to_dict(self) -> Plain:
-        """The whole evaluation.
+        """Return the whole evaluation, as a report shows it.
 
         Returns
         -------
         dict
             Values that JSON can hold.
         """
-        own = {"headline": self.headline, **asdict(self), "positive": self._name(self.classes[1])}
-        measures = {name: TITLES[name] for name in dict.fromkeys((*PROBABILITY_METRICS, *TITLES))}
-        own |= {"measures": measures, "correction": "holm", "alpha": ALPHA}
-        own["at"] = self._describe_threshold()
-        return make_plain(own, str)  # type: ignore[no-any-return]
+        metrics_in_order = dict.fromkeys((*PROBABILITY_METRICS, *TITLES))
+        values = {
+            "headline": self.headline,
+            **asdict(self),
+            "positive": self._name_class(self.classes[1]),
+            "measures": {name: TITLES[name] for name in metrics_in_order},
+            "correction": "holm",
+            "alpha": ALPHA,
+            "at": self._describe_threshold(),
+        }
+        plain: Plain = make_plain(values, str)
+        return plain
 
     def plot(self) -> "Figure":
-        """Calibration, decision curve, AUC by environment, and each leaf's rate with training.
+        """Draw calibration, decision curve, AUC by environment and the rates of leaves.
 
         Returns
         -------
         icscm.drawing.Figure
-            Thin lines are environments; dots have 95% intervals, circles are rates of training.
+            Thin lines are environments; dots have 95% intervals, circles are rates in training.
         """
         return draw_validation(self.to_dict())
 
     def to_html(self) -> str:
-        """A page with all results.
+        """Return a page with all results.
 
         Returns
         -------
@@ -289,104 +301,139 @@ def evaluate(
     >>> from icscm.datasets import make_conjunction
     >>> old, new = make_conjunction(random_state=1), make_conjunction(random_state=2)
     >>> learner = ICSCMClassifier().fit(old.X, old.y, environments=old.environments)
-    >>> found = evaluate(learner, new.X, new.y, environments=new.environments)
-    >>> found.verdict, [each.has_moved for each in found.leaves]
+    >>> evaluation = evaluate(learner, new.X, new.y, environments=new.environments)
+    >>> evaluation.verdict, [leaf.has_moved for leaf in evaluation.leaves]
     ('better', [False, False, False])
     """
-    found = predict_rows(model, X, y, environments=environments, groups=groups, threshold=threshold)
-    rows = found.rows
-    thresholds = None if found.probability is None else choose_thresholds(found.probability)
+    predicted = predict_rows(
+        model, X, y, environments=environments, groups=groups, threshold=threshold
+    )
+    rows = predicted.rows
+    thresholds = None
+    if predicted.probability is not None:
+        thresholds = choose_thresholds(predicted.probability)
+
     performances = []
     for code, label in track(enumerate(rows.environment_labels), len(rows.environment_labels)):
-        is_there = rows.environment_codes == code
-        performances.append(_measure(found, is_there, thresholds, environment=label))
+        is_in_environment = rows.environment_codes == code
+        performance = _measure(predicted, is_in_environment, thresholds, environment=label)
+        performances.append(performance)
     every_row = np.ones(len(rows), dtype=np.bool_)
-    overall = _measure(found, every_row, thresholds, environment=None)
+    overall = _measure(predicted, every_row, thresholds, environment=None)
 
-    notes = [
-        *wording.note_single_classes(overall, performances, found.classes),
-        *wording.note_no_better(performances, has_probabilities=found.probability is not None),
-        *wording.note_new_environments(performances),
-    ]
-    comparison = _compare_with_baseline(found)
+    has_probabilities = predicted.probability is not None
+    comparison = _compare_with_baseline(predicted)
+    names = find_series_names(y, environments)
     return Evaluation(
-        model=found.name,
-        classes=found.classes,
-        baseline=found.classes[found.baseline.majority],
-        baseline_from=found.baseline.source,
+        model=predicted.name,
+        classes=predicted.classes,
+        baseline=predicted.classes[predicted.baseline.majority],
+        baseline_from=predicted.baseline.source,
         verdict=comparison.verdict,
         p_value=comparison.p_value,
         overall=overall,
         environments=tuple(performances),
-        leaves=_calibrate_leaves(found, performances),
-        notes=(*found.notes, *notes),
-        **find_series_names(y, environments),
-        threshold=found.threshold,
+        leaves=_calibrate_leaves(predicted, performances),
+        notes=(
+            *predicted.notes,
+            *wording.note_single_classes(overall, performances, predicted.classes),
+            *wording.note_no_better(performances, has_probabilities=has_probabilities),
+            *wording.note_new_environments(performances),
+        ),
+        target=names["target"],
+        environment=names["environment"],
+        threshold=predicted.threshold,
         thresholds=() if thresholds is None else tuple(thresholds.tolist()),
     )
 
 
 def _measure(
-    found: Predicted, is_there: BoolArray, thresholds: FloatArray | None, *, environment: Any
+    predicted: Predicted,
+    is_selected: BoolArray,
+    thresholds: FloatArray | None,
+    *,
+    environment: Any,
 ) -> Performance:
-    """Measure the performance in some rows: of an environment, or of all with the label None."""
-    rows = found.rows
-    is_positive = rows.is_positive[is_there]
+    """Measure the performance in selected rows: of an environment, or of all with the label None.
+
+    The baseline is scored on the same rows, since scores of environments with different rates are
+    only comparable by what they gain on it.
+    """
+    rows = predicted.rows
+    is_positive = rows.is_positive[is_selected]
     n_rows = len(is_positive)
-    groups = None if rows.group_codes is None else rows.group_codes[is_there]
-    probability = None if found.probability is None else found.probability[is_there]
+    groups = None if rows.group_codes is None else rows.group_codes[is_selected]
+    probability = None if predicted.probability is None else predicted.probability[is_selected]
+
     curves = Curves()
     if probability is not None and thresholds is not None:
         curves = compute_curves(is_positive, probability, thresholds)
     is_new = None
-    if environment is not None and found.known_environments is not None:
-        is_new = make_label(environment) not in found.known_environments
+    if environment is not None and predicted.known_environments is not None:
+        is_new = make_label(environment) not in predicted.known_environments
+
+    scores = compute_scores(
+        is_positive, predicted.predicted[is_selected], probability, groups=groups
+    )
+    baseline_scores = compute_scores(
+        is_positive,
+        np.full(n_rows, predicted.baseline.majority),
+        np.full(n_rows, predicted.baseline.rate),
+        groups=groups,
+    )
     return Performance(
         environment=environment,
         n_samples=n_rows,
         n_positive=int(is_positive.sum()),
         is_new=is_new,
-        scores=compute_scores(is_positive, found.predicted[is_there], probability, groups=groups),
-        baseline=compute_scores(
-            is_positive,
-            np.full(n_rows, found.baseline.majority),
-            np.full(n_rows, found.baseline.rate),
-            groups=groups,
-        ),
-        **vars(curves),
+        scores=scores,
+        baseline=baseline_scores,
+        calibration_curve=curves.calibration_curve,
+        net_benefit=curves.net_benefit,
+        treat_all=curves.treat_all,
     )
 
 
-def _compare_with_baseline(found: Predicted) -> LossComparison:
-    """Compare the Brier scores or, without probabilities, the errors."""
-    is_positive = found.rows.is_positive
-    if found.probability is None:
-        losses: Any = found.predicted != is_positive
-        baseline_losses: Any = is_positive != found.baseline.majority
-    else:
-        losses = (is_positive - found.probability) ** 2
-        baseline_losses = (is_positive - found.baseline.rate) ** 2
-    return compare_losses(losses, baseline_losses, found.rows.group_codes)
+def _compare_with_baseline(predicted: Predicted) -> LossComparison:
+    """Compare the Brier scores with the baseline's or, without probabilities, the errors.
+
+    Both are means over rows, of (y - p)^2 or of whether the prediction is wrong, so that a paired
+    test of the rows' differences applies.
+    """
+    is_positive = predicted.rows.is_positive
+    groups = predicted.rows.group_codes
+    baseline = predicted.baseline
+    if predicted.probability is None:
+        is_wrong = predicted.predicted != is_positive
+        is_baseline_wrong = is_positive != baseline.majority
+        return compare_losses(is_wrong, is_baseline_wrong, groups)
+
+    squared_errors = (is_positive - predicted.probability) ** 2
+    baseline_squared_errors = (is_positive - baseline.rate) ** 2
+    return compare_losses(squared_errors, baseline_squared_errors, groups)
 
 
 def _calibrate_leaves(
-    found: Predicted, performances: Sequence[Performance]
+    predicted: Predicted, performances: Sequence[Performance]
 ) -> tuple[LeafCalibration, ...]:
     """Calibrate the leaves of a model of ours; other models have none."""
-    if found.leaves is None:
+    if predicted.leaves is None:
         return ()
-    new_environments = [
-        NewEnvironment(code, performance.environment)
-        for code, performance in enumerate(performances)
-        if performance.is_new
-    ]
-    if not found.rows.environment_labels:  # rows without environments are those of a new one
+
+    rows = predicted.rows
+    if rows.environment_labels:
+        new_environments = [
+            NewEnvironment(code, performance.environment)
+            for code, performance in enumerate(performances)
+            if performance.is_new
+        ]
+    else:  # rows without environments count as those of a new one
         new_environments = [NewEnvironment(0, None)]
     return calibrate_leaves(
-        found.model,
-        found.leaves,
-        found.rows.is_positive,
-        environment_codes=found.rows.environment_codes,
+        predicted.model,
+        predicted.leaves,
+        rows.is_positive,
+        environment_codes=rows.environment_codes,
         new_environments=new_environments,
-        groups=found.rows.group_codes,
+        groups=rows.group_codes,
     )
