@@ -1,5 +1,8 @@
 """Nodes of growing trees: a sibling taken off its parent has the counts of its own rows."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,7 +61,8 @@ def test_nodes_count_what_their_rows_count(drawn, n_bytes, use):
                 np.testing.assert_array_equal(found.features, wanted.features)
                 np.testing.assert_array_equal(found.counts[0].sum(axis=0), node.counts)
             cache = node._cache
-            held = sum(cube.counts.nbytes for kept in map(cache.get, every) for cube in kept or ())
+            kept_cubes = [cube for node in every for cube in cache.get(node._rows) or ()]
+            held = sum(cube.counts.nbytes for cube in kept_cubes)
             assert held == cache.n_bytes
             assert held <= n_bytes
 
@@ -107,3 +111,26 @@ def test_nodes_of_a_path_count_what_their_rows_count(drawn, n_bytes):
             children = node.split(cut, if_false=count_half(direct, node.path, rule))
             node = children.if_true if rng.random() < 0.5 else children.if_false
             assert node._cache.n_bytes <= n_bytes
+
+
+@pytest.mark.parametrize("use", NodeUse)
+def test_a_node_that_is_left_is_freed_with_its_source(use):
+    """At once: in a loop of many fits, what waits for the garbage collector adds up."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(500, 3)), rng.integers(0, 2, 500)
+    source = make_memory_source(X, labels, labels * 0, environment_labels=(0,), n_jobs=1)
+    node = make_root(source, use)
+    root, first_source = weakref.ref(node), weakref.ref(source)
+    gc.disable()
+    try:
+        for number in range(2):
+            counted = list(node.count_cubes())
+            if_false = counted[0].counts[number, :5].sum(axis=0)
+            cut = Cut(number, 4, negated=False)
+            node = node.split(cut, if_false=if_false).if_true
+        assert root() is None
+        assert [cube.counts.sum() for cube in node.count_cubes()] == [3 * node.n_rows]
+        del node, source
+        assert first_source() is None
+    finally:
+        gc.enable()

@@ -11,7 +11,9 @@ A node has its counts by (label, environment) from the start, and its *cubes*, t
     smaller    counted by the source
     larger     parent - smaller
 
-How long cubes are kept depends on what the nodes are used for, see `NodeUse`.
+How long cubes are kept depends on what the nodes are used for, see `NodeUse`. A node refers to its
+children, and only to the counts of its parent and its sibling (`PathCounts`). So a parent that a
+search has left is freed at once, with its source, and not when Python looks for cycles.
 """
 
 from __future__ import annotations
@@ -40,6 +42,22 @@ class Counter(Protocol):
     def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]: ...
 
 
+@dataclass(frozen=True, eq=False)
+class PathCounts:
+    """The rows of a path, by (label, environment): what relatives know of a node.
+
+    It is compared by identity, and cubes are kept by it.
+    """
+
+    path: RulePath
+    counts: CountArray
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+
 @dataclass(frozen=True)
 class Siblings:
     """The two nodes into which a rule splits the rows of another one."""
@@ -62,20 +80,19 @@ class NodeUse(Enum):
 class Node:
     """The rows that satisfy every rule of a path: their counts now, their cubes on demand."""
 
-    def __init__(
-        self, counter: Counter, cache: CubeCache, *, path: RulePath, counts: CountArray
-    ) -> None:
-        self.path = path
+    def __init__(self, counter: Counter, cache: CubeCache, rows: PathCounts) -> None:
+        self.path = rows.path
         #: the rows, by (label, environment)
-        self.counts = counts
-        self.n_rows = int(counts.sum())
+        self.counts = rows.counts
+        self.n_rows = rows.n_rows
 
         self._counter = counter
         self._cache = cache
+        self._rows = rows
         self._siblings: dict[Cut, Siblings] = {}
         # None for all rows, which are part of no other node
-        self._parent: Node | None = None
-        self._sibling: Node | None = None
+        self._parent: PathCounts | None = None
+        self._sibling: PathCounts | None = None
 
     @property
     def has_both_labels(self) -> bool:
@@ -88,14 +105,14 @@ class Node:
             rule = self._counter.columns.make_binned_rule(cut)
             true = self._make_child(rule, self.counts - if_false)
             false = self._make_child(negate(rule), if_false)
-            true._sibling = false
-            false._sibling = true
+            true._sibling = false._rows
+            false._sibling = true._rows
             self._siblings[cut] = Siblings(if_true=true, if_false=false)
         return self._siblings[cut]
 
     def count_cubes(self) -> Iterator[CountCube]:
         """Return the cubes of the node, in the same order of columns for every node."""
-        cubes: Iterable[CountCube] | None = self._cache.get(self)
+        cubes: Iterable[CountCube] | None = self._cache.get(self._rows)
         if cubes is None:
             cubes = self._subtract_sibling()
         if cubes is None:
@@ -103,8 +120,8 @@ class Node:
         return iter(cubes)
 
     def _make_child(self, rule: BinnedRule, counts: CountArray) -> Node:
-        child = Node(self._counter, self._cache, path=(*self.path, rule), counts=counts)
-        child._parent = self
+        child = Node(self._counter, self._cache, PathCounts((*self.path, rule), counts))
+        child._parent = self._rows
         return child
 
     def _count_in_source(self) -> Iterator[CountCube]:
@@ -113,18 +130,18 @@ class Node:
             self._cache.drop(self._parent)
         counted: list[CountCube] = []
         n_bytes = 0
-        for cube in self._iterate_source():
+        for cube in self._iterate_source(self._rows):
             n_bytes += cube.counts.nbytes
             if n_bytes <= self._cache.max_bytes:
                 counted.append(cube)
             yield cube
         if n_bytes <= self._cache.max_bytes:
-            self._cache.add(self, counted)
+            self._cache.add(self._rows, counted)
 
-    def _iterate_source(self) -> Iterator[CountCube]:
-        """Let the source count the rows."""
-        for cube in self._counter.count_cubes(self.path):
-            cube.check(self.counts)  # a source in many places may have lost, or gained, rows
+    def _iterate_source(self, rows: PathCounts) -> Iterator[CountCube]:
+        """Let the source count the rows of this node, or of its sibling."""
+        for cube in self._counter.count_cubes(rows.path):
+            cube.check(rows.counts)  # a source in many places may have lost, or gained, rows
             yield cube
 
     def _subtract_sibling(self) -> Iterable[CountCube] | None:
@@ -139,7 +156,7 @@ class Node:
         if self._cache.use is NodeUse.PATH:
             return self._subtract_in_place(parent, sibling)
 
-        cubes_of_sibling = list(sibling.count_cubes())
+        cubes_of_sibling = self._count_sibling(sibling)
         cubes_of_parent = self._cache.get(parent)
         if cubes_of_parent is None:  # they were dropped, to make room for the sibling's
             return None
@@ -147,49 +164,54 @@ class Node:
             replace(whole, counts=whole.counts - part.counts)
             for whole, part in zip(cubes_of_parent, cubes_of_sibling, strict=True)
         ]
-        self._cache.add(self, cubes)
+        self._cache.add(self._rows, cubes)
         if self._cache.use is NodeUse.TREE:
             self._cache.drop(parent)
         return cubes
 
-    def _subtract_in_place(self, parent: Node, sibling: Node) -> Iterator[CountCube]:
+    def _count_sibling(self, sibling: PathCounts) -> list[CountCube]:
+        """Return the sibling's cubes, kept or counted by the source."""
+        node = Node(self._counter, self._cache, sibling)
+        return list(node.count_cubes())
+
+    def _subtract_in_place(self, parent: PathCounts, sibling: PathCounts) -> Iterator[CountCube]:
         """Turn the parent's cubes, which nobody needs any more, into those of this node.
 
         It takes no memory, whose allocation would take longer than to count few rows. A cube is
         yielded as soon as it is made, while it is in the cache of the processor.
         """
         cubes = self._cache.drop(parent)
-        for whole, part in zip(cubes, sibling._iterate_source(), strict=True):
+        for whole, part in zip(cubes, self._iterate_source(sibling), strict=True):
             counts: CountArray = whole.counts
             counts -= part.counts
             yield whole
-        self._cache.add(self, cubes)
+        self._cache.add(self._rows, cubes)
 
 
 class CubeCache:
-    """The cubes of the nodes counted last, up to a number of bytes."""
+    """The cubes of the paths counted last, up to a number of bytes."""
 
     def __init__(self, use: NodeUse) -> None:
         self.use = use
         self.max_bytes = MAX_KEPT_CUBE_BYTES
         self.n_bytes = 0
-        self._cubes: dict[Node, list[CountCube]] = {}
+        self._cubes: dict[PathCounts, list[CountCube]] = {}
 
-    def get(self, node: Node) -> list[CountCube] | None:
-        """Return the cubes of a node; None if they are not kept."""
-        return self._cubes.get(node)
+    def get(self, rows: PathCounts) -> list[CountCube] | None:
+        """Return the cubes of a path's rows; None if they are not kept."""
+        return self._cubes.get(rows)
 
-    def add(self, node: Node, cubes: list[CountCube]) -> None:
-        """Keep the cubes of a node, and drop the oldest ones as long as they are too many."""
-        self._cubes[node] = cubes
+    def add(self, rows: PathCounts, cubes: list[CountCube]) -> None:
+        """Keep the cubes of a path's rows; drop the oldest ones while all are too large."""
+        self._cubes[rows] = cubes
         self.n_bytes += count_bytes(cubes)
         while self.n_bytes > self.max_bytes and len(self._cubes) > 1:
             oldest = next(iter(self._cubes))
             self.drop(oldest)
 
-    def drop(self, node: Node) -> list[CountCube]:
-        """Keep the cubes of a node no longer, and return them; none if they were not kept."""
-        cubes = self._cubes.pop(node, [])
+    def drop(self, rows: PathCounts) -> list[CountCube]:
+        """Drop the cubes of a path's rows, and return them; none if they were not kept."""
+        cubes = self._cubes.pop(rows, [])
         self.n_bytes -= count_bytes(cubes)
         return cubes
 
@@ -202,4 +224,4 @@ def count_bytes(cubes: Sequence[CountCube]) -> int:
 def make_root(counter: Counter, use: NodeUse) -> Node:
     """Make the node of all rows."""
     counts = np.ascontiguousarray(counter.count_rows())
-    return Node(counter, CubeCache(use), path=(), counts=counts)
+    return Node(counter, CubeCache(use), PathCounts((), counts))
