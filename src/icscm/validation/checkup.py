@@ -37,14 +37,14 @@ LEAF_SHARES = (1.0, 0.5, 0.1)
 
 @dataclass(frozen=True)
 class EnvironmentSummary:
-    """One environment.
+    """The size of an environment, its rate, and what can be detected there.
 
     Parameters
     ----------
     label, n_rows, n_positive : object, int, int
-        Its label, its rows, and those of them with a positive label.
+        Its label, the number of its rows, and of those with a positive outcome.
     rate, rate_interval : float, tuple of two floats
-        Share of positive labels, and its Wilson interval (95%).
+        Share of positive rows, and its Wilson interval (95%).
     missing : float
         Share of the cells that are missing.
     min_detectable : float or None
@@ -83,7 +83,7 @@ class Association:
     is_copy : bool
         Whether each value belongs to one environment and each environment has one value.
     decided : float
-        Share of the rows with values, missing or not, that nearly all have the same label.
+        Share of the rows whose value, which may be missing, goes with nearly one label only.
     """
 
     column: str | int
@@ -94,7 +94,7 @@ class Association:
 
     @property
     def strength(self) -> float:
-        """The larger of the two."""
+        """The larger association: that of its values, or of whether it is missing."""
         return max(self.values, self.missingness or 0.0)
 
 
@@ -134,8 +134,8 @@ class CheckUp(DisplayMixin):
     >>> from icscm import check_environments
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
-    >>> found = check_environments(data.X, data.y, environments=data.environments)
-    >>> found.n_rows, found.n_columns, found.associations[0].column
+    >>> checkup = check_environments(data.X, data.y, environments=data.environments)
+    >>> checkup.n_rows, checkup.n_columns, checkup.associations[0].column
     (2000, 6, 'A1')
     """
 
@@ -154,19 +154,29 @@ class CheckUp(DisplayMixin):
     @property
     def strong_associations(self) -> tuple[Association, ...]:
         """Columns that are strongly associated with the environment."""
-        return tuple(each for each in self.associations if each.strength >= _constants.STRONG)
+        return tuple(
+            association
+            for association in self.associations
+            if association.strength >= _constants.STRONG
+        )
 
     def _display(self) -> Display:
-        """The environments; above them all advice."""
+        """Show the environments in a table, and all advice above them."""
         rows = [
-            (as_text(each.label), f"{each.n_rows:,}", f"{each.rate:.1%}", f"{each.missing:.1%}")
-            for each in self.environments
+            (
+                as_text(environment.label),
+                f"{environment.n_rows:,}",
+                f"{environment.rate:.1%}",
+                f"{environment.missing:.1%}",
+            )
+            for environment in self.environments
         ]
         line = f"{self.n_rows:,} rows. {' '.join(self.advice)}".strip()
-        return Display(line, ("environment", ">rows", ">positive", ">missing"), rows)
+        headings = ("environment", ">rows", ">positive", ">missing")
+        return Display(line, headings, rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values.
+        """Return the whole check-up as plain values.
 
         Returns
         -------
@@ -219,9 +229,11 @@ def check_environments(
     --------
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
-    >>> found = check_environments(data.X, data.y, environments=data.environments)
-    >>> [(each.label, each.n_rows, round(each.rate, 2)) for each in found.environments]
-    [(0, 10000, 0.07), (1, 10000, 0.17)]
+    >>> checkup = check_environments(data.X, data.y, environments=data.environments)
+    >>> checkup.environments[0].n_rows
+    10000
+    >>> [round(environment.rate, 2) for environment in checkup.environments]
+    [0.07, 0.17]
     """
     check_value("alpha", alpha, allow("float (0, 1)"))
     X, environments = take_environments(X, environments)
@@ -248,10 +260,19 @@ def check_environments(
         missing_codes = environment_codes[np.isnan(values)]
         n_missing += np.bincount(missing_codes, minlength=len(environment_labels))
         if name not in dropped:
-            associations.append(_associate(name, values, environment_codes, outcome_codes))
+            association = _associate(
+                name,
+                values,
+                environment_codes=environment_codes,
+                outcome_codes=outcome_codes,
+            )
+            associations.append(association)
     associations.sort(key=lambda association: -association.strength)
-    found = _make_checkup(
-        counts=_cross_tabulate(outcome_codes, environment_codes, 2, len(environment_labels)),
+
+    n_environments = len(environment_labels)
+    counts = _cross_tabulate(outcome_codes, environment_codes, shape=(2, n_environments))
+    checkup = _make_checkup(
+        counts=counts,
         environment_labels=environment_labels,
         classes=[*classes],
         alpha=alpha,
@@ -259,7 +280,7 @@ def check_environments(
         associations=associations,
         n_missing=n_missing,
     )
-    return replace(found, dropped=dropped, advice=_advise(found, words))
+    return replace(checkup, dropped=dropped, advice=_advise(checkup, words))
 
 
 def _get_column(values: Any, position: int) -> FloatArray:
@@ -277,7 +298,7 @@ def check_presence(
     Parameters
     ----------
     countable : Countable
-        The value of `icscm.sources.open_bits`: features that are present or absent.
+        The value of `icscm.sources.open_bits`: columns that are present or absent.
     alpha : float, default=0.05
         Level of the tests whose power is computed.
     words : callable, optional
@@ -286,13 +307,13 @@ def check_presence(
     Returns
     -------
     CheckUp
-        As of `check_environments`, with the features of strongest association only; of features
+        As of `check_environments`, with the columns of strongest association only; of columns
         that are present in the same genomes the first.
     """
     check_value("alpha", alpha, allow("float (0, 1)"))
     source = countable.source
     check_several(source.environments)
-    found = _make_checkup(
+    checkup = _make_checkup(
         counts=source.count_rows(),
         environment_labels=source.environments,
         classes=source.classes,
@@ -300,44 +321,58 @@ def check_presence(
         n_columns=countable.n_features,
         associations=_find_strongest(source),
     )
-    return replace(found, advice=_advise(found, words))
+    return replace(checkup, advice=_advise(checkup, words))
 
 
 @dataclass(frozen=True, eq=False)
 class _PresenceTable:
-    """Counts of a feature by (absent or present, environment), and how strong they are related."""
+    """Counts of a column by (absent or present, environment), and their chi squared."""
 
-    strength: float
     column: int
     counts: IntArray
+    chi_squared: float
 
 
 def _find_strongest(source: RowSource) -> list[Association]:
-    """Find the features, of millions, that are most strongly associated with the environment.
+    """Find the columns, of millions, that are most strongly associated with the environment.
 
-    They are ranked by chi squared, sum (n - expected)^2 / expected, before any correction.
+    They are ranked by chi squared before any correction, which takes one pass over the counts; only
+    the few that are listed get a corrected association.
     """
     strongest: list[_PresenceTable] = []
     for cube in source.count_cubes():
-        tables = cube.counts.sum(axis=2)  # (feature, absent or present, environment)
-        expected = (
-            tables.sum(axis=2, keepdims=True)
-            * tables.sum(axis=1)[:, np.newaxis]
-            / max(1, int(tables[0].sum()))
-        )
-        squares = (tables - expected) ** 2
-        terms = np.divide(squares, expected, where=expected > 0, out=np.zeros_like(expected))
-        strengths = terms.sum(axis=(1, 2))
-        top = np.argsort(-strengths, kind="stable")[:N_LISTED]
-        strongest += [
-            _PresenceTable(float(strengths[k]), int(cube.features[k]), tables[k]) for k in top
-        ]
-        strongest = sorted(strongest, key=lambda each: (-each.strength, each.column))[:N_LISTED]
+        tables = cube.counts.sum(axis=2)  # (column, absent or present, environment)
+        chi_squared = _compute_chi_squared(tables)
+        for position in np.argsort(-chi_squared, kind="stable")[:N_LISTED]:
+            table = _PresenceTable(
+                column=int(cube.features[position]),
+                counts=tables[position],
+                chi_squared=float(chi_squared[position]),
+            )
+            strongest.append(table)
+        # of columns that tie, the first ones, however the source cuts its columns into cubes
+        strongest.sort(key=lambda table: (-table.chi_squared, table.column))
+        del strongest[N_LISTED:]
+
     associations = []
-    for each in strongest:
-        rule = source.columns.make_rule(Cut(each.column, 0, negated=False))
-        associations.append(compute_association(rule.feature, each.counts))
+    for table in strongest:
+        is_present = source.columns.make_rule(Cut(table.column, 0, negated=False))
+        associations.append(compute_association(is_present.feature, table.counts))
     return associations
+
+
+def _compute_chi_squared(tables: IntArray) -> FloatArray:
+    """Compute Pearson's chi squared of each column's table of counts, (column, value, environment).
+
+    sum (n - expected)^2 / expected,  with  expected = row sum x column sum / n
+    """
+    n_of_values = tables.sum(axis=2, keepdims=True)
+    n_of_environments = tables.sum(axis=1)[:, np.newaxis]
+    n = max(1, int(tables[0].sum()))
+    expected = n_of_values * n_of_environments / n
+    squares = (tables - expected) ** 2
+    terms = np.divide(squares, expected, where=expected > 0, out=np.zeros_like(expected))
+    return np.asarray(terms.sum(axis=(1, 2)))
 
 
 def _make_checkup(
@@ -350,19 +385,21 @@ def _make_checkup(
     associations: Sequence[Association],
     n_missing: FloatArray | None = None,
 ) -> CheckUp:
-    """Make the check-up from counts by (label, environment).
+    """Make the check-up, still without advice, from counts by (label, environment).
 
     `n_missing` are the missing cells of each environment; None if no cell can be missing.
     """
+    p_values = make_test("chi2").compute_p_values(counts[np.newaxis])
+    environments = _summarize_environments(
+        counts, environment_labels, alpha, n_columns=n_columns, n_missing=n_missing
+    )
     return CheckUp(
         n_rows=int(counts.sum()),
         n_columns=n_columns,
         classes=(classes[0], classes[1]),
         alpha=alpha,
-        p_value=float(make_test("chi2").compute_p_values(counts[np.newaxis])[0]),
-        environments=_summarize_environments(
-            counts, environment_labels, alpha, n_cells=n_columns, n_missing=n_missing
-        ),
+        p_value=float(p_values[0]),
+        environments=environments,
         sparse=_find_sparse_cells(counts, environment_labels, classes),
         associations=tuple(associations),
         power=tuple(_compute_power(counts, share, alpha) for share in LEAF_SHARES),
@@ -374,15 +411,24 @@ def _summarize_environments(
     labels: Sequence[Any],
     alpha: float,
     *,
-    n_cells: int,
+    n_columns: int,
     n_missing: FloatArray | None,
 ) -> tuple[EnvironmentSummary, ...]:
-    """Summarize each environment; a row has `n_cells`."""
+    """Summarize each environment by its size, rate and missing cells.
+
+    Its power is that of a test against all other environments together, since a shortcut may hold
+    in any number of these.
+    """
+    counts_of_others = counts.sum(axis=1, keepdims=True) - counts
+    # (environment, label, itself or the others)
+    tables = np.stack((counts.T, counts_of_others.T), axis=2)
+    differences = _compute_detectable_differences(tables, alpha)
+
     sizes = counts.sum(axis=0)
-    others = counts.sum(axis=1, keepdims=True) - counts
-    against_others = np.stack((counts.T, others.T), axis=2)  # (environment, label, it or others)
-    differences = _compute_detectable_differences(against_others, alpha)
-    missing_shares = np.zeros(len(labels)) if n_missing is None else n_missing / n_cells / sizes
+    missing_shares = np.zeros(len(labels))
+    if n_missing is not None:
+        missing_shares = n_missing / n_columns / sizes
+
     rates = make_rates(counts[1].tolist(), sizes.tolist())
     summaries = []
     for code, rate in enumerate(rates):
@@ -406,56 +452,80 @@ def _summarize_environments(
 def _find_sparse_cells(
     counts: IntArray, environment_labels: Sequence[Any], classes: Sequence[Any]
 ) -> tuple[SparseCell, ...]:
-    """Find the classes with few rows in an environment."""
-    return tuple(
-        SparseCell(environment_labels[code], classes[label], int(counts[label, code]))
-        for label, code in np.argwhere(counts < _constants.SPARSE_ENVIRONMENT).tolist()
-    )
+    """Find the classes with few rows in an environment, by class and then by environment."""
+    cells = []
+    for label, code in np.argwhere(counts < _constants.SPARSE_ENVIRONMENT).tolist():
+        cell = SparseCell(
+            environment=environment_labels[code],
+            label=classes[label],
+            n_rows=int(counts[label, code]),
+        )
+        cells.append(cell)
+    return tuple(cells)
 
 
 def _compute_power(counts: IntArray, share: float, alpha: float) -> LeafPower:
-    """Compute what is detectable in a leaf with this share of each cell."""
-    leaf = np.floor(counts * share).astype(np.int64)
-    (difference,) = _compute_detectable_differences(leaf[np.newaxis], alpha)
-    return LeafPower(share=share, n_rows=int(leaf.sum()), difference=difference)
+    """Compute what is detectable in a leaf with this share of each cell.
+
+    A rule is judged by the rows of its leaf, so the power in the whole table says too much.
+    """
+    leaf_counts = np.floor(counts * share).astype(np.int64)
+    differences = _compute_detectable_differences(leaf_counts[np.newaxis], alpha)
+    return LeafPower(share=share, n_rows=int(leaf_counts.sum()), difference=differences[0])
 
 
 def _compute_detectable_differences(tables: IntArray, alpha: float) -> list[float | None]:
     """Compute the minimum detectable difference of each table; None if there is none."""
     differences = compute_minimum_detectable_difference(tables, alpha)
-    return [float(each) if np.isfinite(each) else None for each in differences]
+    return [float(difference) if np.isfinite(difference) else None for difference in differences]
 
 
 def _cross_tabulate(
-    row_codes: IntArray, column_codes: IntArray, n_rows: int, n_columns: int
+    first_codes: IntArray, second_codes: IntArray, *, shape: tuple[int, int]
 ) -> IntArray:
-    """Count each pair of codes, in a table of so many rows and columns."""
-    pairs = np.bincount(row_codes * n_columns + column_codes, minlength=n_rows * n_columns)
-    return pairs.astype(np.int64).reshape(n_rows, n_columns)
+    """Count the rows that have each pair of codes, (first, second)."""
+    n_first, n_second = shape
+    pair_codes = first_codes * n_second + second_codes
+    counts = np.bincount(pair_codes, minlength=n_first * n_second)
+    return counts.astype(np.int64).reshape(shape)
 
 
 def _associate(
-    name: str | int, values: FloatArray, environment_codes: IntArray, outcome_codes: IntArray
+    name: str | int,
+    values: FloatArray,
+    *,
+    environment_codes: IntArray,
+    outcome_codes: IntArray,
 ) -> Association:
     """Measure the association of a column with the environment, and what it decides."""
     bins = _bin_values(values)
+    n_bins = N_BINS + 1  # with that of missing values, the last
     n_environments = int(environment_codes.max()) + 1
-    counts = _cross_tabulate(bins, environment_codes, N_BINS + 1, n_environments)
-    association = compute_association(name, counts[:-1])
-    is_missing = np.isnan(values)
+
+    counts_by_environment = _cross_tabulate(bins, environment_codes, shape=(n_bins, n_environments))
+    counts_by_outcome = _cross_tabulate(bins, outcome_codes, shape=(n_bins, 2))
+    association = compute_association(name, counts_by_environment[:-1])
+
     missingness = None
+    is_missing = np.isnan(values)
     if is_missing.any():
-        missing_counts = _cross_tabulate(is_missing * 1, environment_codes, 2, n_environments)
+        missing_codes = is_missing.astype(np.int64)
+        missing_counts = _cross_tabulate(
+            missing_codes, environment_codes, shape=(2, n_environments)
+        )
         missingness = compute_cramers_v(missing_counts)
     return replace(
         association,
-        decided=_compute_decided_share(_cross_tabulate(bins, outcome_codes, N_BINS + 1, 2)),
+        decided=_compute_decided_share(counts_by_outcome),
         missingness=missingness,
     )
 
 
 def _bin_values(values: FloatArray) -> IntArray:
-    """Return the bin of each value, between quantiles if there are many; the last is missing."""
+    """Return the bin of each value, between quantiles if there are many.
+
+    The bin `N_BINS`, after all others, holds missing values.
+    """
     is_present = ~np.isnan(values)
     present = values[is_present]
     edges = np.unique(present)
@@ -475,24 +545,25 @@ def _compute_decided_share(counts: IntArray) -> float:
     """
     n_rows = counts.sum()
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n_rows
-    is_absent = (expected >= _constants.DECIDED_ROWS) & (100 * counts <= expected)
-    return float(counts[is_absent.any(axis=1)].sum() / n_rows)
+    is_expected = expected >= _constants.DECIDED_ROWS
+    is_nearly_absent = is_expected & (100 * counts <= expected)
+    is_decided = is_nearly_absent.any(axis=1)
+    return float(counts[is_decided].sum() / n_rows)
 
 
 def compute_association(name: str | int, counts: IntArray) -> Association:
-    """Compute the association of a column from its counts of (value, environment)."""
-    n_environments_of_values = (counts > 0).sum(axis=1)
-    n_values_of_environments = (counts > 0).sum(axis=0)
-    is_copy = (
-        (n_environments_of_values <= 1).all()
-        and (n_values_of_environments == 1).all()
-        and n_environments_of_values.sum() == counts.shape[1]
-    )
+    """Compute the association of a column from its counts of (value, environment).
+
+    A copy of the environment, such as its name, has one value in each, different from all others.
+    """
+    occurs = counts > 0
+    each_value_in_one = (occurs.sum(axis=1) <= 1).all()
+    one_value_in_each = (occurs.sum(axis=0) == 1).all()
     return Association(
         column=name,
         values=compute_cramers_v(counts),
         missingness=None,
-        is_copy=bool(is_copy),
+        is_copy=bool(each_value_in_one and one_value_in_each),
     )
 
 
@@ -512,52 +583,68 @@ def compute_cramers_v(counts: IntArray) -> float:
     """
     table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
     n = int(table.sum())
-    if min(table.shape) < 2 or n < 2:
+    r, c = table.shape
+    if min(r, c) < 2 or n < 2:
         return 0.0
+
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
     phi_squared = float(((table - expected) ** 2 / expected).sum()) / n
-    n_table_rows, n_table_columns = table.shape
-    bias = (n_table_rows - 1) * (n_table_columns - 1) / (n - 1)
-    largest = min(size - (size - 1) ** 2 / (n - 1) for size in table.shape) - 1
+    corrected_phi_squared = max(phi_squared - (r - 1) * (c - 1) / (n - 1), 0.0)
+    corrected_r = r - (r - 1) ** 2 / (n - 1)
+    corrected_c = c - (c - 1) ** 2 / (n - 1)
+    largest = min(corrected_r, corrected_c) - 1
     if largest <= 0:
         return 0.0
-    return float(min(np.sqrt(max(phi_squared - bias, 0.0) / largest), 1.0))
+    return float(min(np.sqrt(corrected_phi_squared / largest), 1.0))
 
 
-def _advise(found: CheckUp, words: Words) -> tuple[str, ...]:
-    """Recommendations on environments, power and columns."""
-    sizes = {each.label: each.n_rows for each in found.environments}
-    many = describe_many([*sizes], [*sizes.values()], most=2)
+def _advise(checkup: CheckUp, words: Words) -> tuple[str, ...]:
+    """Recommend what to do about environments, power and columns."""
 
-    def option(*parameter: Any) -> str:
-        return words(Parameter(*parameter))
+    def name_option(name: str, value: Any = ...) -> str:
+        return words(Parameter(name, value))
 
-    largest_share = max(sizes.values()) / found.n_rows
-    sparse = dict.fromkeys(as_text(each.environment) for each in found.sparse)
-    strong = [each for each in found.associations if each.values >= _constants.STRONG]
-    deciding = [each for each in found.associations if each.decided >= _constants.DECIDED_SHARE]
-    absent = [each for each in found.associations if (each.missingness or 0.0) >= _constants.STRONG]
-    copies = [each for each in found.associations if each.is_copy]
+    labels = [environment.label for environment in checkup.environments]
+    sizes = [environment.n_rows for environment in checkup.environments]
+    sparse_environments = dict.fromkeys(as_text(cell.environment) for cell in checkup.sparse)
+    advice_on_many = describe_many(labels, sizes, most=2)
     advice = [
-        *wording.advise_on_sparse_environments([*sparse]),
-        *([many] if many else []),
-        *wording.advise_on_dominance(largest_share),
+        *wording.advise_on_sparse_environments(list(sparse_environments)),
+        *([advice_on_many] if advice_on_many else []),
+        *wording.advise_on_dominance(max(sizes) / checkup.n_rows),
         *wording.advise_on_power(
-            in_table=found.power[0].difference,
-            in_a_tenth=found.power[-1].difference,
-            name_option=option,
+            in_table=checkup.power[0].difference,
+            in_a_tenth=checkup.power[-1].difference,
+            name_option=name_option,
         ),
-        *wording.advise_on_equal_rates(found.p_value, found.alpha),
-        *wording.advise_on_columns(
-            copies=_name_columns(copies),
-            strong=_name_columns([each for each in strong if not each.is_copy]),
-            deciding=_name_columns(deciding),
-            missing=_name_columns(absent),
-            name_option=option,
-        ),
+        *wording.advise_on_equal_rates(checkup.p_value, checkup.alpha),
+        *_advise_on_columns(checkup.associations, name_option),
     ]
     return tuple(advice)
 
 
-def _name_columns(associations: Sequence[Association]) -> list[str]:
-    return [as_text(each.column) for each in associations]
+def _advise_on_columns(
+    associations: Sequence[Association], name_option: wording.NameOption
+) -> list[str]:
+    """Recommend which columns to look at, by what they tell of environment or outcome."""
+    copies: list[str] = []
+    strong: list[str] = []
+    deciding: list[str] = []
+    missing: list[str] = []
+    for association in associations:
+        name = as_text(association.column)
+        if association.is_copy:
+            copies.append(name)
+        elif association.values >= _constants.STRONG:
+            strong.append(name)
+        if association.decided >= _constants.DECIDED_SHARE:
+            deciding.append(name)
+        if association.missingness is not None and association.missingness >= _constants.STRONG:
+            missing.append(name)
+    return wording.advise_on_columns(
+        copies=copies,
+        strong=strong,
+        deciding=deciding,
+        missing=missing,
+        name_option=name_option,
+    )
