@@ -13,13 +13,13 @@ SPREAD = np.sort(np.random.default_rng(0).integers(2**64, size=40, dtype=np.uint
 
 def test_as_many_contents_as_the_limit_are_all_kept():
     """However they are cut: pieces that share contents look like more than there are."""
-    whole = tally_hashes(SPREAD, most=40)
+    whole = tally_hashes(SPREAD, max_hashes=40)
     assert (whole.n_zero_bits, len(whole.hashes)) == (0, 40)
-    merged = merge_hash_counts([tally_hashes(SPREAD, 40), tally_hashes(SPREAD, 40)], most=40)
+    merged = merge_hash_counts([tally_hashes(SPREAD, 40), tally_hashes(SPREAD, 40)], max_hashes=40)
     assert merged.n_zero_bits == 0
     np.testing.assert_array_equal(merged.hashes, SPREAD)
     assert set(merged.n_rows) == {2}
-    fewer = merge_hash_counts([whole, whole], most=39)
+    fewer = merge_hash_counts([whole, whole], max_hashes=39)
     assert fewer.n_zero_bits == 1
     np.testing.assert_array_equal(fewer.hashes, SPREAD[SPREAD < 2**63])
 

@@ -12,6 +12,7 @@ worker held. Without a client the same tasks run on Dask's local scheduler.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import groupby
 from operator import itemgetter
@@ -39,9 +40,10 @@ from icscm.engine.pieces import Block, Piece, RowsOfPaths, make_cubes
 from icscm.engine.stores import Rows
 from icscm.exceptions import IcscmError
 
+# What a task calls, with whatever arguments it has.
 Function = Callable[..., Any]
 
-# The sum of a list of counts.
+# Adds up a list of counts.
 ADD_COUNTS = partial(reduce, np.add)
 # Seconds to wait for a scheduler to answer.
 PATIENCE = 10
@@ -49,38 +51,46 @@ PATIENCE = 10
 FAN_IN = 8
 
 
-def map_tasks(what: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
-    """One task for each row of the columns, which calls `function` with its values.
+def map_tasks(name: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
+    """Make one task for each line of the columns, which calls `function` with its values.
 
-    The dashboard groups tasks by name. Common arguments are part of the function: as a separate
-    task they would attract all others, and their rows, to the worker that holds them.
+    The dashboard groups tasks by their name. Arguments that all tasks share are part of the
+    function: as a task of their own they would attract all others, and their rows, to the worker
+    that holds them.
     """
-    name, call = f"icscm-{what}-{uuid4().hex}", delayed(function, pure=False)
-    rows = zip(*columns, strict=True)
-    return [call(*row, dask_key_name=(name, i)) for i, row in enumerate(rows)]
+    group = f"icscm-{name}-{uuid4().hex}"
+    call = delayed(function, pure=False)
+    lines = zip(*columns, strict=True)
+    return [
+        call(*arguments, dask_key_name=(group, number)) for number, arguments in enumerate(lines)
+    ]
 
 
 def merge_tasks(
-    what: str, merge: Function, parts: list[Delayed], homes: list[str] | None = None
+    name: str, merge: Function, parts: list[Delayed], workers: list[str] | None = None
 ) -> Delayed:
     """Merge the results of many tasks into one, `FAN_IN` at a time, so that no task holds more.
 
-    Neighbours with the same home (worker) are merged first, so that one result leaves a worker
-    instead of many.
+    Neighbours on the same worker are merged first, so that one result leaves it instead of many.
     """
     level = parts
-    if homes is not None:
-        pairs = groupby(zip(homes, parts, strict=True), key=itemgetter(0))
-        level = [merge_tasks(what, merge, [part for _, part in pair]) for _, pair in pairs]
+    if workers is not None:
+        level = [merge_tasks(name, merge, local) for local in group_by_worker(parts, workers)]
     while len(level) > 1:
-        groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
-        level = map_tasks(what, merge, groups)
+        batches = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
+        level = map_tasks(name, merge, batches)
     return level[0]
 
 
+def group_by_worker(parts: list[Delayed], workers: list[str]) -> list[list[Delayed]]:
+    """Group neighbouring parts that are on the same worker."""
+    runs = groupby(zip(workers, parts, strict=True), key=itemgetter(0))
+    return [[part for _, part in run] for _, run in runs]
+
+
 NO_PACKAGE = "the Dask scheduler or a worker cannot import icscm; install the same version on all"
-# Messages for cluster errors by name of the error, which avoids importing it.
 _CANCELLED = "the Dask scheduler cancelled the work or stopped; check that it is running"
+# What to say of an error of the cluster, by the error's name: its class may not be installed.
 _FAILURES = {
     "KilledWorker": "workers failed repeatedly on the same task; make the partitions smaller",
     "ClosedClientError": "the Dask client was closed; check that its scheduler is running",
@@ -97,11 +107,17 @@ def explain_failures() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "icscm":
+        if isinstance(error, ImportError) and is_part_of_icscm(error.name):
             raise IcscmError(f"{NO_PACKAGE} ({error})") from error
-        if type(error).__name__ not in _FAILURES:
+        name = type(error).__name__
+        if name not in _FAILURES:
             raise
-        raise IcscmError(_FAILURES[type(error).__name__]) from error
+        raise IcscmError(_FAILURES[name]) from error
+
+
+def is_part_of_icscm(module: str | None) -> bool:
+    """Return whether a module, as an error names it, belongs to this package."""
+    return (module or "").split(".")[0] == "icscm"
 
 
 @explain_failures()
@@ -117,7 +133,10 @@ def compute(tasks: Sequence[Delayed]) -> list[Any]:
 
 
 def find_client() -> Any:
-    """The client that tasks would run on; None where Dask's local scheduler would run them."""
+    """Find the client that tasks would run on; None where Dask's local scheduler runs them.
+
+    Dask's schedulers are functions, and that of a cluster is a method of its client.
+    """
     client = getattr(get_scheduler(), "__self__", None)
     return client if hasattr(client, "who_has") else None
 
@@ -129,22 +148,26 @@ def check_cluster() -> None:
         return
     if client.status != "running":
         raise IcscmError(f"the Dask client is {client.status}; connect to a running scheduler")
+
     # resolve_name is part of Python: it also runs where this package is not installed
-    question = (resolve_name, "icscm:__version__")
+    name_of_version = "icscm:__version__"
     with explain_failures():
-        found = {"scheduler": client.run_on_scheduler(*question)}
-        found |= client.run(*question, on_error="return")
-    for address, version in found.items():
+        versions = {"scheduler": client.run_on_scheduler(resolve_name, name_of_version)}
+        versions |= client.run(resolve_name, name_of_version, on_error="return")
+
+    for address, version in versions.items():
         if isinstance(version, Exception):
             raise IcscmError(f"{NO_PACKAGE} ({address}: {version})") from version
         if version != __version__:
-            where = f"{version} at the Dask {address}, and {__version__} here"
-            raise IcscmError(f"icscm is {where}; install the same version everywhere")
+            raise IcscmError(
+                f"icscm is {version} at the Dask {address}, and {__version__} here; "
+                "install the same version everywhere"
+            )
 
 
 @contextmanager
 def open_client(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
-    """A client of the scheduler at an address, or of some workers on this machine.
+    """Open a client of the scheduler at an address, or of some workers on this machine.
 
     It is the current client until the end of the `with` block.
 
@@ -169,19 +192,26 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
         from distributed import Client, LocalCluster
     except ImportError:
         raise IcscmError("this needs dask.distributed: pip install 'icscm[dask]'") from None
-    local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**local) if address is None else nullcontext(address) as cluster:
+
+    if address is None:
+        started = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+    else:
+        started = nullcontext(address)
+    with started as cluster:
         try:
             client = Client(cluster, timeout=PATIENCE)
         except (OSError, ValueError) as error:
-            what = f"no Dask scheduler answers at {address}; check the address ({error})"
-            raise IcscmError(what) from error
+            message = f"no Dask scheduler answers at {address}; check the address ({error})"
+            raise IcscmError(message) from error
         with client:
             yield client
 
 
 class DaskSource:
     """Counts rows in pieces that live on workers.
+
+    Every question is a function of a piece, which runs where the piece is, and a way to merge the
+    answers; see `_merge_answers`.
 
     Parameters
     ----------
@@ -204,9 +234,15 @@ class DaskSource:
         self.environments = info.environments
         self.notes = info.notes
         self._blocks = blocks
-        self._pieces, self._homes = persist(pieces), [""] * len(pieces)
-        self._totals: CountArray = self._ask("sum", ADD_COUNTS, "total", count_all_rows)
-        self._pieces, self._homes = order_by_worker(self._pieces)
+
+        # Where pieces are is known only once they are computed, which counting them waits for.
+        self._pieces = persist(pieces)
+        self._workers = [""] * len(pieces)
+        self._totals: CountArray = self._add_answers(count_all_rows)
+        located = sort_by_worker(self._pieces)
+        self._pieces = located.pieces
+        self._workers = located.workers
+
         all_rows = persist(map_tasks("rows", get_rows, self._pieces))
         self._rows_of_paths = RowsOfPaths(all_rows, self._split)
 
@@ -214,66 +250,95 @@ class DaskSource:
         """Count the rows of a path by (outcome, environment)."""
         if not path:
             return self._totals.copy()
-        counts: CountArray = self._ask(
-            "sum", ADD_COUNTS, "total", Piece.count_rows, self._rows_of_paths.find(path)
-        )
-        return counts
+        return self._add_answers(Piece.count_rows, self._rows_of_paths.find(path))
 
     def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
         """Count the rows of a path by (column, bin, outcome, environment)."""
-        return make_cubes(
-            self._blocks, self._count(Piece.count_block, self._rows_of_paths.find(path))
-        )
+        rows = self._rows_of_paths.find(path)
+        return make_cubes(self._blocks, self._count_blocks(rows))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
         """Count all rows by the truth of each rule."""
-        count = partial(Piece.count_patterns, rules=list(rules))
-        table: PatternTable = self._ask("sum", add_patterns, "pattern", count)
+        merged = self._merge_answers(
+            "pattern",
+            partial(Piece.count_patterns, rules=list(rules)),
+            merge=add_patterns,
+            merge_name="sum",
+        )
+        table: PatternTable = compute([merged])[0]
         return table
 
     def find_same_coverage(
         self, path: RulePath, rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
         """Find which of the other rules cover exactly the rows of a path that `rule` covers."""
-        compare = partial(Piece.find_same_coverage, rule=rule, others=list(others))
-        rows = self._rows_of_paths.find(path)
-        return np.asarray(self._ask("all", np.logical_and.reduce, "compare", compare, rows))
+        merged = self._merge_answers(
+            "compare",
+            partial(Piece.find_same_coverage, rule=rule, others=list(others)),
+            self._rows_of_paths.find(path),
+            merge=np.logical_and.reduce,
+            merge_name="all",
+        )
+        return np.asarray(compute([merged])[0])
 
     def _split(self, rows: list[Delayed], rule: BinnedRule) -> tuple[list[Delayed], list[Delayed]]:
         """Split rows on the workers: those of which a rule is true, and the others.
 
         Dask keeps the graph of how rows came about for as long as it may need it.
         """
-        halves = map_tasks("split", partial(Piece.split, rule=rule), self._pieces, rows)
-        true_rows = map_tasks("true", itemgetter(0), halves)
-        false_rows = map_tasks("false", itemgetter(1), halves)
+        splits = map_tasks("split", partial(Piece.split, rule=rule), self._pieces, rows)
+        true_rows = map_tasks("true", itemgetter(0), splits)
+        false_rows = map_tasks("false", itemgetter(1), splits)
         persisted = persist([*true_rows, *false_rows])
         return persisted[: len(rows)], persisted[len(rows) :]
 
+    def _count_blocks(self, rows: list[Delayed]) -> Iterator[CountArray]:
+        """Count the cube of each block over all pieces: all blocks at once if they are small."""
+        numbers = range(len(self._blocks))
+        batches = [numbers] if self._is_cube_small() else [[number] for number in numbers]
+        for batch in batches:
+            yield from compute(
+                [
+                    self._merge_answers(
+                        "count",
+                        partial(Piece.count_block, block=number),
+                        rows,
+                        merge=ADD_COUNTS,
+                        merge_name="sum",
+                    )
+                    for number in batch
+                ]
+            )
+
     def _is_cube_small(self) -> bool:
+        """Return whether the counts of all blocks together may be held at once."""
         n_cells = sum(block.count_cells(len(self.environments)) for block in self._blocks)
         return n_cells * np.dtype(COUNT_DTYPE).itemsize <= MAX_KEPT_CUBE_BYTES
 
-    def _count(self, function: Function, *columns: list[Delayed]) -> Iterator[CountArray]:
-        """The cube of each block, over all pieces; all at once if they are small."""
-        numbers, count = range(len(self._blocks)), partial(self._merge, "sum", ADD_COUNTS, "count")
-        for some in [numbers] if self._is_cube_small() else [[number] for number in numbers]:
-            yield from compute([count(partial(function, block=n), *columns) for n in some])
+    def _add_answers(self, count: Function, *arguments: list[Delayed]) -> CountArray:
+        """Let a function count every piece, and add up the counts by (outcome, environment)."""
+        total = self._merge_answers("total", count, *arguments, merge=ADD_COUNTS, merge_name="sum")
+        counts: CountArray = compute([total])[0]
+        return counts
 
-    def _ask(self, *query: Any) -> Any:
-        """The result of `_merge`."""
-        return compute([self._merge(*query)])[0]
-
-    def _merge(
-        self, how: str, merge: Function, what: str, function: Function, *columns: list[Delayed]
+    def _merge_answers(
+        self,
+        name: str,
+        ask: Function,
+        *arguments: list[Delayed],
+        merge: Function,
+        merge_name: str,
     ) -> Delayed:
-        """A task that calls a function on every piece, and merges the results."""
-        answers = map_tasks(what, function, self._pieces, *columns)
-        return merge_tasks(how, merge, answers, self._homes)
+        """Make a task that asks every piece, and merges the answers.
+
+        `arguments` hold a value for each piece, with which `ask` is called besides the piece.
+        """
+        answers = map_tasks(name, ask, self._pieces, *arguments)
+        return merge_tasks(merge_name, merge, answers, self._workers)
 
 
 def get_rows(piece: Piece) -> Rows:
-    """All rows of a piece."""
+    """Return all rows of a piece."""
     return piece.rows
 
 
@@ -282,16 +347,29 @@ def count_all_rows(piece: Piece) -> CountArray:
     return piece.count_rows(piece.rows)
 
 
-def order_by_worker(pieces: list[Delayed]) -> tuple[list[Delayed], list[str]]:
-    """The pieces sorted by worker, and the worker of each, or "" without a cluster.
+@dataclass(frozen=True)
+class LocatedPieces:
+    """Pieces, and the address of the worker that holds each of them, "" without a cluster."""
+
+    pieces: list[Delayed]
+    workers: list[str]
+
+
+def sort_by_worker(pieces: list[Delayed]) -> LocatedPieces:
+    """Sort pieces by the worker that holds them, so that those of a worker are neighbours.
 
     Each step then moves one cube per worker, not per piece. The order of the pieces does not affect
     results.
     """
     client = find_client()
     if client is None:
-        return pieces, [""] * len(pieces)
-    holders = client.who_has([future for piece in pieces for future in client.futures_of(piece)])
-    homes = [min(holders.get(piece.key, ()), default="") for piece in pieces]
-    order = sorted(range(len(pieces)), key=homes.__getitem__)
-    return [pieces[i] for i in order], [homes[i] for i in order]
+        return LocatedPieces(pieces, workers=[""] * len(pieces))
+
+    futures = [future for piece in pieces for future in client.futures_of(piece)]
+    holders = client.who_has(futures)
+    workers = [min(holders.get(piece.key, ()), default="") for piece in pieces]
+    order = sorted(range(len(pieces)), key=workers.__getitem__)
+    return LocatedPieces(
+        pieces=[pieces[number] for number in order],
+        workers=[workers[number] for number in order],
+    )

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icscm._changes import data_by_name
-from icscm._types import Hashes, IntArray
+from icscm._types import Array, Hashes, IntArray
 from icscm.engine import sampling
 from icscm.engine.binning import Binning, find_sampled, plan_from_survey
 from icscm.engine.coding import PieceCoder
@@ -35,7 +35,8 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
 from icscm.sources.dask.client import DaskSource, check_cluster, compute, map_tasks, merge_tasks
-from icscm.sources.dask.frames import align_partitions
+from icscm.sources.dask.frames import Partitions, align_partitions
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, find_names, open_frame, read_array, read_series
 from icscm.tables.environments import ALL_SAMPLES, encode_environments, take_environments
 from icscm.tables.errors import make_missing_error
@@ -98,205 +99,396 @@ def open_dask(
     >>> print(ICSCMClassifier().fit_counts(countable).model_)
     A1 > 0 and A2 > 0
     """
-    import pandas
-
     config = preparation or BinningConfig()
+    reject_unsupported(sample_weight, groups=groups, config=config)
+    X, environments = take_environments(X, environments)
+    partitions = align_partitions(X, y, environments)
+    check_cluster()
+
+    # Columns of an array have neither names nor types of their own.
+    has_types = not hasattr(X, "chunks")
+    names = find_names(X._meta) if has_types else None
+    reader = PartitionReader(
+        columns=tuple(X.columns) if has_types else None,
+        names=names,
+        max_thresholds=config.max_thresholds,
+    )
+    surveyed = survey_partitions(reader, partitions)
+    survey = surveyed.survey
+    classes = find_classes(survey, y)
+    environment_names = encode_environments([*survey.environments], len(survey.environments))[1]
+    table = describe_columns(survey, names, config, has_types=has_types)
+    binning = choose_binning(surveyed, table, reader=reader, partitions=partitions)
+
+    is_kept = [column not in table.dropped for column in range(table.n_columns)]
+    kept_columns = np.flatnonzero(is_kept).astype(np.int64)
+    blocks = plan_blocks(binning, kept_columns, len(environment_names))
+    info = SourceInfo(
+        columns=binning,
+        classes=classes.tolist(),
+        environments=environment_names,
+        notes=list_notes(binning, surveyed.sample),
+    )
+    pieces = map_tasks(
+        "bin",
+        partial(reader.code, blocks, info),
+        partitions.X,
+        partitions.y,
+        partitions.environments,
+        partitions.numbers,
+    )
+    return Countable(
+        DaskSource(pieces, blocks, info),
+        table=table,
+        names=names,
+        classes=classes,
+        n_features=table.n_columns,
+        has_environments=environments is not None,
+        config=config,
+    )
+
+
+def reject_unsupported(sample_weight: Any, *, groups: Any, config: BinningConfig) -> None:
+    """Raise if anything is asked for that Dask collections cannot give.
+
+    Weights and groups would need rows of several partitions at a time.
+    """
     if sample_weight is not None:
         raise IcscmError("weights cannot be used with Dask collections; learn in memory instead")
     if groups is not None:
         raise IcscmError("groups cannot be used with Dask collections; use files and fit_dataset")
     if config.device == "cuda":
-        here, there = (Parameter("device", each) for each in ("cpu", "cuda"))
         reason = " is for data on this machine, and Dask collections are counted where they are"
-        raise IcscmError(there, reason, "; leave ", here)
-    X, environments = take_environments(X, environments)
-    parts = align_partitions(X, y, environments)
-    check_cluster()
-    has_types = not hasattr(X, "chunks")
-    columns, names = (tuple(X.columns), find_names(X._meta)) if has_types else (None, None)
-    reader = Reader(columns, names, config.max_thresholds)
-    survey, sample = survey_partitions(reader, parts)
+        raise IcscmError(
+            Parameter("device", "cuda"), reason, "; leave ", Parameter("device", "cpu")
+        )
+
+
+def find_classes(survey: Survey, y: Any) -> Array:
+    """Find the two classes among the labels of all partitions, in the type that y has."""
+    import pandas
+
     labels = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
     dtype = find_plain_dtype(y)
-    labels = labels.astype(dtype) if dtype is not None and dtype.kind in "biuf" else labels
-    classes = check_labels(labels, len(labels))[1]
-    places = encode_environments([*survey.environments], len(survey.environments))[1]
-    table = describe_columns(survey, names, config, has_types=has_types)
-    sampled = tuple(find_sampled(survey, table))
-    if sampled:
-        rows = map_tasks("sample", partial(reader.take, sample, sampled), parts[0], parts[3])
-        merged = merge_tasks("merge", sampling.merge_sampled, rows)
-        # on a worker, so that the sampled rows stay on the cluster
-        values = map_tasks("choose", sample.repeat, [merged])
-        (binning,) = compute(map_tasks("choose", partial(plan_from_survey, survey, table), values))
-    else:
-        binning = plan_from_survey(survey, table, {})
-    features = np.array([j for j in range(table.n_columns) if j not in table.dropped])
-    blocks = plan_blocks(binning, features.astype(np.int64), len(places))
-    notes = [SAMPLED] * binning.sampled
-    if binning.sampled and sample.n_zero_bits:
-        notes.append(THINNED.format(sample.n_zero_bits))
-    info = SourceInfo(binning, classes.tolist(), places, notes)
-    pieces = map_tasks("bin", partial(reader.code, blocks, info), *parts)
-    source, size = DaskSource(pieces, blocks, info), (table.n_columns, environments is not None)
-    return Countable(source, table, names, classes, *size, config=config)
+    if dtype is not None and dtype.kind in "biuf":
+        labels = labels.astype(dtype)
+    return check_labels(labels, len(labels))[1]
 
 
-def survey_partitions(reader: "Reader", parts: Any) -> tuple[Survey, Sample]:
-    """Pass one."""
-    scans = map_tasks("survey", reader.scan, *parts)
+@dataclass(frozen=True)
+class SurveyedPartitions:
+    """All partitions after pass one: their survey, and the rows that place the quantiles."""
+
+    survey: Survey
+    sample: Sample
+
+
+def survey_partitions(reader: "PartitionReader", partitions: Partitions) -> SurveyedPartitions:
+    """Survey all partitions: pass one. The client receives the survey and the sample only."""
+    scans = map_tasks(
+        "survey",
+        reader.scan,
+        partitions.X,
+        partitions.y,
+        partitions.environments,
+        partitions.numbers,
+    )
     merged = merge_tasks("merge", partial(merge_scans, names=reader.names), scans)
-    survey, n_missing, sample = compute(map_tasks("choose", keep_sampled, [merged]))[0]
-    for what, n_rows in zip(("y", "environments"), n_missing.tolist(), strict=True):
-        if n_rows:
-            raise make_missing_error(what, f"{n_rows:,} rows", is_label=what == "y")
-    if survey.n_rows == 0 or not survey.columns:
-        what = "feature" if survey.n_rows else "sample"
-        raise IcscmError(f"Found array with 0 {what}(s): X needs at least 1 {what}")
-    return survey, sample
+    scan: SampledScan = compute(map_tasks("choose", keep_sampled, [merged]))[0]
+
+    if scan.n_without_label:
+        raise make_missing_error("y", f"{scan.n_without_label:,} rows", is_label=True)
+    if scan.n_without_environment:
+        n_rows = f"{scan.n_without_environment:,} rows"
+        raise make_missing_error("environments", n_rows, is_label=False)
+    assert scan.survey is not None, "nothing is missing"
+    if scan.survey.n_rows == 0:
+        raise IcscmError("Found array with 0 sample(s): X needs at least 1 sample")
+    if not scan.survey.columns:
+        raise IcscmError("Found array with 0 feature(s): X needs at least 1 feature")
+    return SurveyedPartitions(scan.survey, scan.sample)
+
+
+def choose_binning(
+    surveyed: SurveyedPartitions,
+    table: CodedTable,
+    *,
+    reader: "PartitionReader",
+    partitions: Partitions,
+) -> Binning:
+    """Choose the thresholds; pass two reads the sampled rows' values where a column needs them.
+
+    They are chosen on a worker, so that the sampled rows stay on the cluster.
+    """
+    survey = surveyed.survey
+    sample = surveyed.sample
+    sampled_columns = tuple(find_sampled(survey, table))
+    if not sampled_columns:
+        return plan_from_survey(survey, table, {})
+
+    take = partial(reader.take, sample, sampled_columns)
+    rows = map_tasks("sample", take, partitions.X, partitions.numbers)
+    merged = merge_tasks("merge", sampling.merge_sampled, rows)
+    values = map_tasks("choose", sample.repeat, [merged])
+    plans = map_tasks("choose", partial(plan_from_survey, survey, table), values)
+    binning: Binning = compute(plans)[0]
+    return binning
+
+
+def list_notes(binning: Binning, sample: Sample) -> list[str]:
+    """List the remarks on how the rows were sampled that place the quantiles."""
+    if not binning.sampled:
+        return []
+    if not sample.n_zero_bits:
+        return [SAMPLED]
+    return [SAMPLED, THINNED.format(sample.n_zero_bits)]
 
 
 class HashCounts(NamedTuple):
-    """How many rows have each hash, ascending; only hashes that begin with so many zero bits."""
+    """How many rows have each hash, ascending; only hashes that begin with so many zero bits.
+
+    Like everything that workers send, it is a tuple, whose bytes Dask weighs before moving it.
+    """
 
     hashes: Hashes
     n_rows: IntArray
     n_zero_bits: int = 0
 
     def thin(self, n_zero_bits: int) -> "HashCounts":
-        """Those that begin with at least so many zero bits."""
-        last = np.searchsorted(self.hashes, np.uint64(2 ** (64 - n_zero_bits) - 1), side="right")
-        return HashCounts(self.hashes[:last], self.n_rows[:last], n_zero_bits)
+        """Keep the hashes that begin with at least so many zero bits."""
+        largest_hash = np.uint64(2 ** (64 - n_zero_bits) - 1)
+        n_kept = np.searchsorted(self.hashes, largest_hash, side="right")
+        return HashCounts(self.hashes[:n_kept], self.n_rows[:n_kept], n_zero_bits)
 
 
-def tally_hashes(hashes: Hashes, most: int = MAX_HASHES) -> "HashCounts":
-    """How often each hash occurs in a piece."""
-    found, n_rows = np.unique(hashes, return_counts=True)
-    return merge_hash_counts([HashCounts(found, n_rows.astype(np.int64))], most)
+def tally_hashes(hashes: Hashes, max_hashes: int = MAX_HASHES) -> HashCounts:
+    """Count how often each hash occurs in a partition."""
+    distinct_hashes, n_rows = np.unique(hashes, return_counts=True)
+    counts = HashCounts(distinct_hashes, n_rows.astype(np.int64))
+    return merge_hash_counts([counts], max_hashes)
 
 
-def merge_hash_counts(parts: "Sequence[HashCounts]", most: int = MAX_HASHES) -> "HashCounts":
-    """How often each hash occurs in several pieces: at most so many, with the fewest zero bits.
+def merge_hash_counts(parts: Sequence[HashCounts], max_hashes: int = MAX_HASHES) -> HashCounts:
+    """Count how often each hash occurs in several partitions, with as few zero bits as will do.
 
     That number of bits is the same however the rows are cut: it depends on the different hashes
-    of the whole. Pieces are added one at a time, so that few hashes are sorted.
+    of the whole. Partitions are added one at a time, so that few hashes are sorted.
     """
     merged = HashCounts(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
     for part in parts:
         n_zero_bits = max(merged.n_zero_bits, part.n_zero_bits)
-        both = merged.thin(n_zero_bits), part.thin(n_zero_bits)
-        hashes, n_rows = (np.concatenate([each[k] for each in both]) for k in (0, 1))
-        order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
-        starts = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order[:1]]))
-        n_rows = np.add.reduceat(n_rows[order], starts)
-        merged = HashCounts(hashes[order[starts]], n_rows, n_zero_bits)
-        while len(merged.hashes) > most:
+        merged = add_hash_counts(merged.thin(n_zero_bits), part.thin(n_zero_bits))
+        while len(merged.hashes) > max_hashes:
             merged = merged.thin(merged.n_zero_bits + 1)
     return merged
 
 
-def choose_rows(counts: "HashCounts") -> Sample:
-    """The rows of the sample."""
-    rows = np.repeat(counts.hashes, counts.n_rows)
-    return Sample.make(rows[sampling.choose_sample(rows)], counts.n_zero_bits)
+def add_hash_counts(a: HashCounts, b: HashCounts) -> HashCounts:
+    """Add up the rows of each hash; both have the same number of zero bits."""
+    hashes = np.concatenate((a.hashes, b.hashes))
+    n_rows = np.concatenate((a.n_rows, b.n_rows))
+
+    order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
+    hashes = hashes[order]
+    # What precedes the first hash is made to differ from it.
+    starts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
+    return HashCounts(
+        hashes=hashes[starts],
+        n_rows=np.add.reduceat(n_rows[order], starts),
+        n_zero_bits=a.n_zero_bits,
+    )
+
+
+def choose_rows(counts: HashCounts) -> Sample:
+    """Choose the rows of the sample, by the hashes of all rows."""
+    hash_of_row = np.repeat(counts.hashes, counts.n_rows)
+    sampled = sampling.choose_sample(hash_of_row)
+    return Sample.make(hash_of_row[sampled], counts.n_zero_bits)
 
 
 # Different labels, or environments, that one partition may hold: far more than can be compared.
 MAX_GROUPS = 2**12
 
 
-# Pass one over some partitions: the survey (None where labels are missing), the numbers of rows in
-# which labels and environments are missing, and the hashes.
-Scan = tuple[Survey | None, IntArray, HashCounts]
+class Scan(NamedTuple):
+    """Pass one over some partitions; there is no survey of rows that lack a label."""
+
+    survey: Survey | None
+    n_without_label: int
+    n_without_environment: int
+    hashes: HashCounts
+
+
+class SampledScan(NamedTuple):
+    """Pass one over all partitions, with the sampled rows instead of the hashes of all."""
+
+    survey: Survey | None
+    n_without_label: int
+    n_without_environment: int
+    sample: Sample
+
+
+class ReadRows(NamedTuple):
+    """The columns of one partition."""
+
+    columns: list[Column]
+    n_rows: int
+
+
+class ReadGroups(NamedTuple):
+    """The label, or the environment, of each row of one partition."""
+
+    groups: Groups
+    n_missing: int
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Reads partitions: `columns` are those of a frame, `names` their names in rules."""
+class PartitionReader:
+    """Reads partitions: `columns` are those of a frame, `names` their names in rules.
+
+    Both are None for an array. Partitions are numbered for the messages.
+    """
 
     columns: tuple[Any, ...] | None
     names: tuple[str, ...] | None
     max_thresholds: int | None
 
     def scan(self, X: Any, y: Any, environments: Any, number: int) -> Scan:
-        """Pass one over one partition."""
-        columns, n_rows = self.read(X, number)
-        labels, n_no_label = read_groups(y, n_rows, "y", number)
-        places, n_no_place = read_groups(environments, n_rows, "environments", number)
-        survey, most = None, self.max_thresholds
-        if n_no_label == n_no_place == 0:
-            own = columns, n_rows, labels, places
-            survey = survey_piece(*own, max_thresholds=most, names=self.names)
-        hashes = tally_hashes(hash_piece(columns, n_rows))
-        return survey, np.array([n_no_label, n_no_place]), hashes
+        """Survey one partition: pass one."""
+        rows = self.read(X, number)
+        labels = read_groups(y, rows.n_rows, what="y", number=number)
+        environment_of_row = read_groups(
+            environments, rows.n_rows, what="environments", number=number
+        )
+        survey = None
+        if labels.n_missing == environment_of_row.n_missing == 0:
+            survey = survey_piece(
+                rows.columns,
+                rows.n_rows,
+                labels.groups,
+                environment_of_row.groups,
+                max_thresholds=self.max_thresholds,
+                names=self.names,
+            )
+        return Scan(
+            survey=survey,
+            n_without_label=labels.n_missing,
+            n_without_environment=environment_of_row.n_missing,
+            hashes=tally_hashes(hash_piece(rows.columns, rows.n_rows)),
+        )
 
-    def read(self, X: Any, number: int) -> tuple[list[Column], int]:
-        """The columns of one partition."""
+    def read(self, X: Any, number: int) -> ReadRows:
+        """Read the columns of one partition."""
         if self.columns is None:
             array = np.asfortranarray(X)
-            return [read_array(array[:, j], f"column {j}") for j in range(X.shape[1])], len(X)
+            columns = [read_array(array[:, j], f"column {j}") for j in range(X.shape[1])]
+            return ReadRows(columns, len(X))
+
         if tuple(X.columns) != self.columns:
-            found, wanted = [repr(name) for name in X.columns], [repr(n) for n in self.columns]
-            why = f"partition {number} of X has the columns {shorten_list(found)}"
-            expected = f"{shorten_list(wanted)} were expected; all partitions must have the same"
-            raise IcscmError(f"{why}, but {expected}")
+            names = shorten_list([repr(name) for name in X.columns])
+            expected = shorten_list([repr(name) for name in self.columns])
+            raise IcscmError(
+                f"partition {number} of X has the columns {names}, but {expected} were expected; "
+                "all partitions must have the same"
+            )
         frame = open_frame(X)
-        return [read_series(frame[:, j]) for j in range(len(self.columns))], len(X)
+        columns = [read_series(frame[:, j]) for j in range(len(self.columns))]
+        return ReadRows(columns, len(X))
 
-    def take(self, sample: Sample, wanted: Sequence[int], X: Any, number: int) -> SampledRows:
-        """Pass two over one partition: the sampled rows' values of some columns."""
-        columns, n_rows = self.read(X, number)
-        hashes = hash_piece(columns, n_rows)
-        return sampling.take_rows(columns, wanted, hashes, sample.find_rows(hashes))
+    def take(
+        self, sample: Sample, sampled_columns: Sequence[int], X: Any, number: int
+    ) -> SampledRows:
+        """Take the sampled rows' values of some columns from one partition: pass two."""
+        rows = self.read(X, number)
+        hashes = hash_piece(rows.columns, rows.n_rows)
+        sampled_rows = sample.find_rows(hashes)
+        return sampling.take_rows(rows.columns, sampled_columns, hashes, sampled_rows)
 
-    def code(self, blocks: Sequence[Block], info: SourceInfo, *part: Any) -> Piece:
-        """Pass three over one partition: X, y, environments and number."""
-        X, y, environments, number = part
-        columns, n_rows = self.read(X, number)
-        labels = _number(read_groups(y, n_rows, "y", number)[0], info.classes)
-        groups, _ = read_groups(environments, n_rows, "environments", number)
-        places = _number(groups, info.environments)
-        features = sorted(int(j) for block in blocks for j in block.features)
-        found: Any = [np.empty(0, dtype=np.uint8)] * len(features)
-        if n_rows:  # of a partition without rows the kinds of columns are unknown
-            assert isinstance(info.columns, Binning)
-            found = PieceCoder(info.columns, features).code(columns)
-        codes = dict(zip(features, found, strict=True))
-        return make_piece(codes, labels, places, len(info.environments), blocks)
+    def code(
+        self,
+        blocks: Sequence[Block],
+        info: SourceInfo,
+        X: Any,
+        y: Any,
+        environments: Any,
+        number: int,
+    ) -> Piece:
+        """Code one partition: pass three."""
+        rows = self.read(X, number)
+        labels = read_groups(y, rows.n_rows, what="y", number=number)
+        environment_of_row = read_groups(
+            environments, rows.n_rows, what="environments", number=number
+        )
+        return make_piece(
+            code_columns(rows, blocks, info),
+            _number_rows(labels.groups, info.classes),
+            _number_rows(environment_of_row.groups, info.environments),
+            len(info.environments),
+            blocks,
+        )
 
 
-def read_groups(values: Any, n_rows: int, what: str, number: int) -> tuple[Groups, int]:
-    """The labels of one partition's rows, and in how many rows they are missing."""
+def code_columns(rows: ReadRows, blocks: Sequence[Block], info: SourceInfo) -> dict[int, Array]:
+    """Code the columns of some blocks: the bin of each row, by column."""
+    columns = sorted(int(column) for block in blocks for column in block.features)
+    if rows.n_rows == 0:  # the kinds of columns are unknown
+        return dict.fromkeys(columns, np.empty(0, dtype=np.uint8))
+    assert isinstance(info.columns, Binning)
+    codes = PieceCoder(info.columns, columns).code(rows.columns)
+    return dict(zip(columns, codes, strict=True))
+
+
+def read_groups(values: Any, n_rows: int, *, what: str, number: int) -> ReadGroups:
+    """Read the labels, or the environments, of one partition's rows."""
     import pandas
 
     if values is None:
-        return Groups(np.zeros(n_rows, dtype=np.int64), [ALL_SAMPLES]), 0
+        return ReadGroups(Groups(np.zeros(n_rows, dtype=np.int64), [ALL_SAMPLES]), n_missing=0)
+
     is_extension = isinstance(getattr(values, "dtype", None), pandas.api.extensions.ExtensionDtype)
     # else missing values would turn whole numbers into others
     array = np.asarray(values, dtype=object) if is_extension else np.asarray(values)
     if len(array) != n_rows:
-        why = f"{what} has {len(array):,} rows in partition {number}, but X has {n_rows:,}"
-        raise IcscmError(f"{why}; they must be partitioned at the same rows")
-    codes, found = factorize(array, what)
-    if len(found) > MAX_GROUPS:
-        why = f"{what} holds {len(found):,} different labels in partition {number}"
-        raise IcscmError(f"{why}; at most {MAX_GROUPS:,} are supported")
-    return Groups(codes, pandas.Index(found).tolist()), int((codes < 0).sum())
+        raise IcscmError(
+            f"{what} has {len(array):,} rows in partition {number}, but X has {n_rows:,}; "
+            "they must be partitioned at the same rows"
+        )
+    codes, distinct_values = factorize(array, what)
+    if len(distinct_values) > MAX_GROUPS:
+        raise IcscmError(
+            f"{what} holds {len(distinct_values):,} different labels in partition {number}; "
+            f"at most {MAX_GROUPS:,} are supported"
+        )
+    groups = Groups(codes, pandas.Index(distinct_values).tolist())
+    return ReadGroups(groups, n_missing=int((codes < 0).sum()))
 
 
 def merge_scans(scans: Sequence[Scan], names: Sequence[str] | None) -> Scan:
-    """Pass one over several partitions."""
-    found, n_missing, hashes = zip(*scans, strict=True)
-    survey = None if None in found else reduce(partial(merge_surveys, names=names), found)
-    return survey, np.sum(n_missing, axis=0), merge_hash_counts(hashes)
+    """Merge the scans of several partitions."""
+    surveys = [scan.survey for scan in scans if scan.survey is not None]
+    survey = None
+    if len(surveys) == len(scans):
+        survey = reduce(partial(merge_surveys, names=names), surveys)
+    return Scan(
+        survey=survey,
+        n_without_label=sum(scan.n_without_label for scan in scans),
+        n_without_environment=sum(scan.n_without_environment for scan in scans),
+        hashes=merge_hash_counts([scan.hashes for scan in scans]),
+    )
 
 
-def keep_sampled(scan: Scan) -> tuple[Survey | None, IntArray, Sample]:
-    """The scan with the hashes of the sample only, which are all that the client needs."""
-    return *scan[:2], choose_rows(scan[2])
+def keep_sampled(scan: Scan) -> SampledScan:
+    """Replace the hashes of all rows by those of the sample, which the client needs."""
+    return SampledScan(
+        survey=scan.survey,
+        n_without_label=scan.n_without_label,
+        n_without_environment=scan.n_without_environment,
+        sample=choose_rows(scan.hashes),
+    )
 
 
-def _number(groups: Groups, labels: Sequence[Any]) -> IntArray:
-    """The place of each row's label among all labels."""
-    place = {label: i for i, label in enumerate(labels)}
-    return np.array([place[value] for value in groups.values], dtype=np.int64).take(groups.codes)
+def _number_rows(groups: Groups, values: Sequence[Any]) -> IntArray:
+    """Number each row's group by its position among the groups of all partitions."""
+    positions = {value: position for position, value in enumerate(values)}
+    position_of_group = np.array([positions[value] for value in groups.values], dtype=np.int64)
+    return position_of_group.take(groups.codes)
