@@ -55,7 +55,7 @@ SEARCH_FACTS = (
     "verdicts",
     "screening",
 )
-SCAN_FACTS = ("path", "n_candidates", "n_rejected", "cutoff", "end")
+SCAN_FACTS = ("path", "n_candidates", "n_rejected", "end")
 TRACE_TABLES = ("steps", "rejected", "columns", "pruning", "sets", "tried")
 # Some models in each language; `tests/export` runs the exports of many more.
 EXPORTS = {

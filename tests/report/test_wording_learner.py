@@ -186,7 +186,6 @@ def test_a_rejected_rule_is_explained_by_its_numbers():
         "40 correctly, no better than chance among so many candidates"
     )
     assert explain(RULE, "unreplicated").endswith("its effect (replication 0.12)")
-    assert explain(RULE, "small") == "it would cover, or leave uncovered, too few samples"
 
 
 def test_a_rule_whose_rate_differs_names_the_environments():
@@ -220,12 +219,14 @@ def test_an_effect_reverses_where_its_extremes_lie_on_both_sides_of_one():
 
 
 def test_rejected_candidates_are_counted_by_reason():
-    assert describe_rejections(ScanSize(n_candidates=9, n_rejected={"small": 0})) == ""
-    size = ScanSize(n_candidates=1500, n_rejected={"small": 2, "dependent": 0, "unhelpful": 1200})
+    assert describe_rejections(ScanSize(n_candidates=9, n_rejected={"dependent": 0})) == ""
+    size = ScanSize(
+        n_candidates=1500, n_rejected={"unreplicated": 2, "dependent": 0, "unhelpful": 1200}
+    )
     assert describe_rejections(size) == (
-        "1,202 of 1,500 candidates were rejected: 2 because it would cover, or leave uncovered, "
-        "too few samples; 1,200 because it would cover too many samples wrongly, or is no better "
-        "than chance."
+        "1,202 of 1,500 candidates were rejected: 2 because it is informative in too few of the "
+        "environments that could show its effect; 1,200 because it would cover too many samples "
+        "wrongly, or is no better than chance."
     )
 
 
@@ -350,7 +351,7 @@ def test_intervals_are_explained_or_their_absence_is():
 
 @pytest.mark.parametrize(("p_value", "helps"), [(0.0001, True), (0.00009, False)])
 def test_a_nearest_miss_says_whether_a_smaller_level_helps(p_value, helps):
-    text = describe_nearest_miss(p_value, cutoff=0.05, are_sets=True, alpha_name="--alpha")
+    text = describe_nearest_miss(p_value, alpha=0.05, are_sets=True, alpha_name="--alpha")
     assert "sets are rejected up to 0.05" in text
     assert ("choose it beforehand" in text) == helps
     assert ("would not help" in text) != helps

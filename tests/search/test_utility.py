@@ -12,7 +12,7 @@ LEAVES = np.array([[[a], [b]] for a in range(1, 30) for b in range(30)])
 
 def rank(p, n_rows=1000):
     """The comparable utilities of all leaves."""
-    return make_utility(p, n_rows=n_rows).measure(LEAVES, n_rows=n_rows, min_rows=1).utilities
+    return make_utility(p, n_rows=n_rows).measure(LEAVES, n_rows=n_rows).utilities
 
 
 def compute_exactly(p):
@@ -63,10 +63,9 @@ def test_ratio(p, n_samples, ratio):
     assert abs(found.p - Fraction(str(p))) < Fraction(1, 10**9)
 
 
-def test_what_is_a_candidate_and_what_is_small():
+def test_what_is_a_candidate():
     tables = np.array([[[0], [5]], [[1], [0]], [[3], [2]], [[5], [4]], [[6], [4]]])
-    found = make_utility(2.5, n_rows=10).measure(tables, n_rows=10, min_rows=2)
+    found = make_utility(2.5, n_rows=10).measure(tables, n_rows=10)
     assert found.is_candidate.tolist() == [False, True, True, True, False]
-    assert found.is_small.tolist() == [False, True, False, True, False]
     assert found.excess_negatives.tolist() == [-5, 1, 1, 1, 2]
     assert found.utilities.tolist() == [-25, 2, -4, -10, -8]

@@ -133,7 +133,7 @@ def test_other_layouts_are_packed_alike(form, folder, table):
 
 SETTINGS = [
     Settings(),
-    Settings(test=ChiSquaredTest(), stop="coverage", pruning=True, min_samples_leaf=3),
+    Settings(test=ChiSquaredTest(), stop="coverage", pruning=True),
     Settings(test=GTest(), model_type="disjunction"),
     Settings(test=ChiSquaredTest(), alpha=0.5),
 ]

@@ -64,7 +64,6 @@ def draw_settings(rng):
         test=test,
         stop=str(rng.choice(["coverage", "independence"])),
         pruning=bool(rng.integers(2)),
-        min_samples_leaf=int(rng.choice([1, 1, 3])),
         min_replication=float(rng.choice([0.0, 0.25, 0.9])),
         min_utility=rng.choice([None, 0.0, 1.0, 2.5]),
         min_evidence=float(rng.choice([0.0, 1e-12, 0.5, 2.0, 6.0])),

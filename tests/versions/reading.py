@@ -175,10 +175,9 @@ def read_scan(scan: Any) -> Facts:
     facts = {
         "path": [str(rule) for rule in scan.path],
         "n_candidates": scan.n_candidates,
-        "n_rejected": scan.n_rejected,
+        "n_rejected": {reason: n for reason, n in scan.n_rejected.items() if n},
         "rejected": [[each.reason, read_candidate(each.candidate)] for each in scan.best_rejected],
         "nearest": [[each.reason, read_candidate(each.candidate)] for each in scan.nearest],
-        "largest_rejected_p_value": scan.cutoff,
         "ended_because": scan.end,
     }
     chosen = getattr(scan, "chosen", None)

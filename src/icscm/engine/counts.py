@@ -165,8 +165,6 @@ class CandidateCriteria:
         Whether negatives and positives are swapped, as for a disjunction.
     p_numerator, p_denominator : int
         The cost of a positive in the leaf, as a ratio.
-    min_rows : int
-        The fewest rows that a rule covers, and leaves uncovered.
     statistic : {"pearson", "yates", "g", "none"}
         The statistic of the test of dependence; `"none"` for no test.
     passes_below, fails_from : array of float, (degrees of freedom)
@@ -188,7 +186,6 @@ class CandidateCriteria:
     is_inverted: bool
     p_numerator: int
     p_denominator: int
-    min_rows: int
     statistic: str
     passes_below: FloatArray
     fails_from: FloatArray

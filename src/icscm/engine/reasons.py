@@ -12,9 +12,8 @@ class Reason(IntEnum):
     """Why a candidate is rejected; where several reasons hold, the first of them is recorded."""
 
     DEPENDENT = 0  # the outcome in its leaf depends on the environment: criterion (i)
-    SMALL = 1  # it covers, or leaves uncovered, too few rows to be tested
-    UNREPLICATED = 2  # too few environments have information on it
-    UNHELPFUL = 3  # its utility is too low, or may be due to chance
+    UNREPLICATED = 1  # too few environments have information on it
+    UNHELPFUL = 2  # its utility is too low, or may be due to chance
 
 
 # The reasons as traces and reports name them, by number.

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from icscm.formatting import clip, count
+from icscm.report.content.nodes import CriterionName
 from icscm.report.drawing import (
     Limits,
     choose_largest,
@@ -34,7 +35,7 @@ from icscm.report.selection import (
     list_rejecting,
     list_spans,
 )
-from icscm.report.wording.requirement import describe_conclusion
+from icscm.report.wording.requirement import SHARED_BY_SETS
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 # Nodes of a tree from which on it scrolls within the page.
@@ -234,7 +235,7 @@ def lay_out_search(summary: Plain, limits: Limits) -> Plain:
     numbers = [">utility", ">p"] if is_rule else [">deviance", ">differs"]
     steps = "Rules added"
     if nodes["sets"]:
-        steps = f"Rules of the model: {describe_conclusion(nodes['stop_reason'])}"
+        steps = f"Rules of the model: {SHARED_BY_SETS}"
     tried, n_tried = "Trees tried", len(nodes["tried"])
     if n_tried > limits.sets:
         tried += f", the first {limits.sets} of {n_tried}"
@@ -246,13 +247,15 @@ def lay_out_search(summary: Plain, limits: Limits) -> Plain:
             *tests,
             ">rejected",
         ],
-        "scans": [{**scan, "cutoff_text": describe_cutoff(scan["cutoff"])} for scan in scans],
+        "scans": scans,
+        "level_text": describe_level(nodes),
         "has_rejected": bool(scans) and not nodes["sets"],
         "rejected_titles": ["rejected candidate, and why", *numbers],
         "shown_columns": [
             {**each, "share_text": format_known_share(each["heterogeneity_share"])}
             for each in nodes["rejected_columns"][: limits.environments]
         ],
+        "sets_text": SHARED_BY_SETS,
         "shown_sets": nodes["sets"][: limits.sets],
         "n_more_sets": max(len(nodes["sets"]) - limits.sets, 0),
         "tried_caption": tried,
@@ -267,9 +270,11 @@ def lay_out_search(summary: Plain, limits: Limits) -> Plain:
     }
 
 
-def describe_cutoff(cutoff: float | None) -> str:
-    """Return the p-value up to which a scan rejected; empty where p-values did not decide."""
-    return "" if cutoff is None else f", p up to {format_p(cutoff)}"
+def describe_level(nodes: Plain) -> str:
+    """Return the p-value up to which scans rejected; empty where p-values did not decide."""
+    if nodes["criterion"] != CriterionName.P_VALUES:
+        return ""
+    return f", p up to {format_p(nodes['alpha'])}"
 
 
 def format_known_share(share: float | None) -> str:

@@ -9,7 +9,6 @@ from icscm.formatting import clip, count, shorten_list
 from icscm.report import formatting
 from icscm.report.blocks import make_columns
 from icscm.report.layout import MARKS
-from icscm.report.wording.requirement import describe_conclusion
 
 
 @lru_cache(maxsize=8)
@@ -26,7 +25,6 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
     functions = vars(formatting).items()
     environment.filters |= {
         **{name.removeprefix("format_"): each for name, each in functions if "format_" in name},
-        "conclusion": describe_conclusion,
         "columns": make_columns,
         "mark": MARKS.__getitem__,
         "shorten": shorten_list,

@@ -375,7 +375,6 @@ def summarize_scan(scan: ScanContent, content: LearnerContent) -> Plain:
         "title": scan.title,
         "node": scan.node,
         **summarize_size(scan.size),
-        "cutoff": scan.cutoff,
         "rejected": [summarize_rejected(each, content) for each in scan.rejected],
         "end": scan.end,
         "end_text": scan.end and STOP_REASONS[scan.end],

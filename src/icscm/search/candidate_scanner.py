@@ -5,7 +5,7 @@ that it would cover. *Criterion (i)* rejects it if the outcome depends on the en
 leaf. A *block* holds all candidates on some columns, and goes the same way in every scan:
 
     counts of the uncovered rows, as a `CountCube`  ->  leaves and utilities, `make_block`
-        ->  rejected for too few rows and so on, `reject_by_counts`
+        ->  rejected for too few environments and so on, `reject_by_counts`
         ->  rejected by criterion (i), `find_dependent`
         ->  added to the result of the scan, `ScanSummary`
 """
@@ -98,9 +98,7 @@ class CandidateScanner:
         A cube holds the counts of some columns, by (column, bin, label, environment).
         """
         for leaves in self.view.iterate_leaf_tables(cubes, uncovered):
-            yield make_block(
-                leaves, utility=self.utility, uncovered=uncovered, settings=self.settings
-            )
+            yield make_block(leaves, utility=self.utility, uncovered=uncovered)
 
     def _reject(
         self,

@@ -41,8 +41,6 @@ class CandidateBlock:
     excess_negatives: IntArray
     # rules that are no candidates (they cover no negative, or every row) are ignored everywhere
     is_candidate: BoolArray
-    # candidates that cover, or leave uncovered, fewer rows than `min_samples_leaf`
-    is_small: BoolArray
     # the `Reason` for which a candidate is rejected, or `NOT_REJECTED`
     rejections: NDArray[np.int8]
 
@@ -50,11 +48,6 @@ class CandidateBlock:
     def leaf_counts(self) -> CountArray:
         """The rows in the leaf of each rule, by (rule, label, environment)."""
         return self.leaves.tables
-
-    @property
-    def is_tested(self) -> BoolArray:
-        """Whether criterion (i) is tested; on too few rows a test would say nothing."""
-        return self.is_candidate & ~self.is_small
 
     @property
     def is_allowed(self) -> BoolArray:
@@ -98,19 +91,14 @@ class CandidateBlock:
         return best
 
 
-def make_block(
-    leaves: LeafTables, *, utility: Utility, uncovered: Node, settings: Settings
-) -> CandidateBlock:
+def make_block(leaves: LeafTables, *, utility: Utility, uncovered: Node) -> CandidateBlock:
     """Make a block from the leaves of its rules; none of them is rejected yet."""
-    measured = utility.measure(
-        leaves.tables, n_rows=uncovered.n_rows, min_rows=settings.min_samples_leaf
-    )
+    measured = utility.measure(leaves.tables, n_rows=uncovered.n_rows)
     return CandidateBlock(
         leaves=leaves,
         utilities=measured.utilities,
         excess_negatives=measured.excess_negatives,
         is_candidate=measured.is_candidate,
-        is_small=measured.is_small,
         rejections=np.full(len(leaves.tables), NOT_REJECTED, dtype=np.int8),
     )
 
@@ -131,8 +119,8 @@ def reject_by_counts(
 
     # `np.select` takes the first condition that holds, as `Reason` demands.
     rejections = np.select(
-        [block.is_small, block.is_candidate & is_unreplicated, block.is_candidate & is_unhelpful],
-        [np.int8(Reason.SMALL), np.int8(Reason.UNREPLICATED), np.int8(Reason.UNHELPFUL)],
+        [block.is_candidate & is_unreplicated, block.is_candidate & is_unhelpful],
+        [np.int8(Reason.UNREPLICATED), np.int8(Reason.UNHELPFUL)],
         default=np.int8(NOT_REJECTED),
     )
     return replace(block, rejections=rejections)
@@ -174,13 +162,13 @@ def find_dependent(block: CandidateBlock, criterion: Criterion) -> BoolArray:
     By the paper's theorem, a rule of the true conjunction has a leaf in which the rate of positives
     is the same in every environment. Rows are taken for independent of each other here.
     """
-    is_tested = block.is_tested
-    if is_tested.all():
+    is_candidate = block.is_candidate
+    if is_candidate.all():
         # This is the usual case, in which the leaves need not be copied.
         return ~criterion.find_accepted(block.leaf_counts)
 
-    is_dependent = np.zeros_like(is_tested)
-    is_dependent[is_tested] = ~criterion.find_accepted(block.leaf_counts[is_tested])
+    is_dependent = np.zeros_like(is_candidate)
+    is_dependent[is_candidate] = ~criterion.find_accepted(block.leaf_counts[is_candidate])
     return is_dependent
 
 

@@ -54,7 +54,7 @@ def correct_for_clusters(
     Without a summary of the scan so far, all candidates are tested exactly.
     """
     corrected = is_dependent.copy()
-    by_descending_utility = block.sort_by_merit(np.flatnonzero(block.is_tested))
+    by_descending_utility = block.sort_by_merit(np.flatnonzero(block.is_candidate))
     best_utility = -np.inf if summary_so_far is None else summary_so_far.best.merit.utility
     n_rejected = 0
 

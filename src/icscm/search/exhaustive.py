@@ -213,8 +213,8 @@ def _associate(view: ConjunctionView, leaves: LeafTables, root: Node) -> FloatAr
     n_inside = inside.sum(axis=1)
     n_outside = outside.sum(axis=1)
 
-    points_right = outside[:, 1] * n_inside > inside[:, 1] * n_outside
-    is_allowed = points_right & (np.minimum(n_inside, n_outside) >= settings.min_samples_leaf)
+    # neither side of such a rule is empty
+    is_allowed = outside[:, 1] * n_inside > inside[:, 1] * n_outside
     if settings.min_replication:
         is_allowed &= find_replicated(leaves.tables, root.counts, settings.min_replication)
     statistics, _ = PEARSON.compute_statistics(np.stack((inside, outside), axis=2))

@@ -23,7 +23,6 @@ from icscm.search.summary import RejectedCandidates, ScanSummary, TiedGroup
 from icscm.search.trace import Scan, Step
 from icscm.search.utility import Utility
 from icscm.search.view import ConjunctionView
-from icscm.stats.criteria import Criterion, PValueCriterion
 
 
 class TraceRecorder:
@@ -32,7 +31,6 @@ class TraceRecorder:
     def __init__(self, view: ConjunctionView, *, utility: Utility) -> None:
         self._view = view
         self._utility = utility
-        self._level = get_level(view.settings.make_criterion())
 
     def make_step(self, summary: ScanSummary, *, chosen: TiedGroup, remaining: Node) -> Step:
         """Record a scan that adds the first rule of the chosen group to the model.
@@ -48,7 +46,6 @@ class TraceRecorder:
             n_candidates=summary.n_candidates,
             n_rejected=summary.n_rejected,
             best_rejected=self._make_rejections(summary.rejected, uncovered=uncovered),
-            cutoff=self._level,
             chosen=self._make_candidate(chosen.first_cut, chosen.leaf, uncovered=uncovered),
             uncovered=self._view.freeze(remaining.counts),
             effect_uncovered=self._view.measure_design_effect_of_all(remaining),
@@ -69,7 +66,6 @@ class TraceRecorder:
             n_candidates=summary.n_candidates,
             n_rejected=summary.n_rejected,
             best_rejected=self._make_rejections(summary.rejected, uncovered=uncovered),
-            cutoff=self._level,
             nearest=self._make_rejections(nearest, uncovered=uncovered),
             end=stop_reason,
         )
@@ -107,10 +103,3 @@ class TraceRecorder:
     def _make_rules(self, cuts: Sequence[Cut]) -> tuple[Rule, ...]:
         """Make the rules of cuts, as the model prints them."""
         return tuple(self._view.make_rule(cut) for cut in cuts)
-
-
-def get_level(criterion: Criterion | None) -> float | None:
-    """Return the p-value up to which candidates were rejected; None if p-values did not decide."""
-    if isinstance(criterion, PValueCriterion):
-        return criterion.alpha
-    return None

@@ -16,9 +16,6 @@ STOP_REASONS = {
     "no_candidate": "no acceptable candidate rule was left",
     "intersection": "all sets were tested, and the accepted sets share these rules",
     "empty_intersection": "all sets were tested, and the accepted sets share no rule",
-    "best": "all sets were tested, and these rules are the accepted set of lowest BIC, without a "
-    "guarantee (which only the rules shared by all accepted sets have)",
-    "empty_best": "all sets were tested, and the accepted set of lowest BIC has no rule",
     "all_rejected": "all sets were tested, and every one was rejected",
     "nothing_associated": "no feature is significantly associated with the label",
     "max_leaves": "the largest allowed number of leaves was reached",
@@ -89,8 +86,8 @@ class Rejection:
     Parameters
     ----------
     candidate, reason : Candidate, str
-        The candidate, and why: `"dependent"`, `"small"`, `"unreplicated"` or `"unhelpful"` of a
-        rule, `"heterogeneous"`, `"unreplicated"`, `"banned"` or `"idle"` of a split.
+        The candidate, and why: `"dependent"`, `"unreplicated"` or `"unhelpful"` of a rule,
+        `"heterogeneous"`, `"unreplicated"`, `"banned"` or `"idle"` of a split.
     """
 
     candidate: Candidate

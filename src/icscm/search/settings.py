@@ -33,8 +33,6 @@ class Settings:
         Whether criterion (ii) may end the search.
     pruning : bool or "always"
         Whether Proposition 3.2 is applied: where it holds, or for whatever reason the search ended.
-    min_samples_leaf : int
-        The fewest rows that a rule covers, and leaves uncovered.
     min_replication : float
         Of a rule: see `icscm.stats.replication`.
     min_utility : float, optional
@@ -55,7 +53,6 @@ class Settings:
     test: IndependenceTest | None = None
     stop: str = "coverage"
     pruning: bool | str = False
-    min_samples_leaf: int = 1
     min_replication: float = 0.0
     min_utility: float | None = None
     min_evidence: float = 0.0

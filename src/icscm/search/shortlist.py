@@ -119,8 +119,6 @@ def make_criteria(
         statistic=statistic,
         passes_below=critical.lower,
         fails_from=critical.upper,
-        # Reason.SMALL: too few rows
-        min_rows=settings.min_samples_leaf,
         # Reason.UNREPLICATED: too few environments with information
         replication_factors=compute_factors(counts),
         unreplicated_below=unreplicated_below,

@@ -45,8 +45,6 @@ class Scan:
     best_rejected : tuple of Rejection
         For rule sets, those of largest utility; for trees, for each feature the one that explains
         most deviance.
-    cutoff : float or None
-        The p-value up to which candidates were rejected, alpha; None where p-values did not decide.
     end : str or None
         Why no candidate was chosen: a key of `STOP_REASONS`.
     nearest : tuple of Rejection
@@ -57,7 +55,6 @@ class Scan:
     n_candidates: int
     n_rejected: dict[str, int]
     best_rejected: tuple[Rejection, ...] = ()
-    cutoff: float | None = None
     end: str | None = None
     nearest: tuple[Rejection, ...] = ()
 

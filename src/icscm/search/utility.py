@@ -32,14 +32,11 @@ class LeafUtilities:
         |A| - |B|, which decides between equal utilities.
     is_candidate : array of bool
         Whether a rule covers a negative, and leaves some row uncovered.
-    is_small : array of bool
-        Whether a candidate covers, or leaves uncovered, too few rows.
     """
 
     utilities: IntArray
     excess_negatives: IntArray
     is_candidate: BoolArray
-    is_small: BoolArray
 
 
 @dataclass(frozen=True)
@@ -57,22 +54,15 @@ class Utility:
     p: Fraction
     ratio: Fraction
 
-    def measure(self, leaves: CountArray, *, n_rows: int, min_rows: int) -> LeafUtilities:
-        """Measure the utilities of leaves (rule, label, environment).
-
-        `n_rows` is the number of uncovered rows; of these a rule should cover, and leave uncovered,
-        at least `min_rows`.
-        """
+    def measure(self, leaves: CountArray, *, n_rows: int) -> LeafUtilities:
+        """Measure the utilities of leaves (rule, label, environment) of `n_rows` uncovered rows."""
         negatives, positives = np.einsum("ijk->ji", leaves)  # a quarter of the time of sum
         p_numerator, p_denominator = self.ratio.as_integer_ratio()
         n_covered = negatives + positives
-        n_smaller_side = np.minimum(n_covered, n_rows - n_covered)
-        is_candidate = (negatives > 0) & (n_covered < n_rows)
         return LeafUtilities(
             utilities=p_denominator * negatives - p_numerator * positives,
             excess_negatives=negatives - positives,
-            is_candidate=is_candidate,
-            is_small=is_candidate & (n_smaller_side < min_rows),
+            is_candidate=(negatives > 0) & (n_covered < n_rows),
         )
 
     def find_bound(self, min_utility: float | None) -> int:

@@ -95,7 +95,6 @@ def _judge(leaves, in_play, query, utility, found, dof):
     is_tested = (dof > 0) & (criteria.statistic != "none")
     conditions = [
         (NONE, (negatives == 0) | (size >= n_in_play)),
-        (CODES.index("small"), np.minimum(size, n_in_play - size) < criteria.min_rows),
         (DEPENDENT, is_tested & (found >= query.fails_from[dof])),
         (OPEN, is_tested & ~(found < query.passes_below[dof])),
         (CODES.index("unreplicated"), is_unreplicated),

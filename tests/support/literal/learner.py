@@ -240,7 +240,6 @@ def learn_slowly(
     max_thresholds=50,
     stop="independence",
     pruning=True,
-    min_samples_leaf=1,
     min_replication=0.15,
     min_utility="auto",
     feature_weights=None,
@@ -289,10 +288,6 @@ def learn_slowly(
         leaf = make_leaf(rule)
         return leaf & negatives and leaf != positives | negatives and weights[rule[0]] != 0
 
-    def is_small(rule):
-        leaf = make_leaf(rule)
-        return min(len(leaf), len(positives | negatives) - len(leaf)) < min_samples_leaf
-
     def compute_utility(rule):
         leaf = make_leaf(rule)
         # equal utilities are equal: no rounding
@@ -329,7 +324,7 @@ def learn_slowly(
 
     def find_refused():
         """The candidates that are not allowed for depending on the environment, and the level."""
-        tested = [rule for rule in candidates if may_be_added(rule) and not is_small(rule)]
+        tested = [rule for rule in candidates if may_be_added(rule)]
         if margin is not None or correction is None:
             refused = {rule for rule in tested if test and not is_invariant(make_leaf(rule))}
             return refused, alpha
@@ -363,16 +358,13 @@ def learn_slowly(
             reason = "max_rules"
             break
         best, best_key, n_candidates = None, None, 0
-        n_refused = {"dependent": 0, "small": 0, "unreplicated": 0, "unhelpful": 0}
+        n_refused = {"dependent": 0, "unreplicated": 0, "unhelpful": 0}
         equal = []
         refused, cutoff = find_refused()
         for rule in candidates:
             if not may_be_added(rule):
                 continue
             n_candidates += 1
-            if is_small(rule):
-                n_refused["small"] += 1
-                continue
             if rule in refused:
                 n_refused["dependent"] += 1
                 continue

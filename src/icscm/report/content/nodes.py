@@ -36,7 +36,7 @@ N_OUTLYING: Final = 3
 
 
 class CriterionName(StrEnum):
-    """What decided that a candidate was rejected; a correction of p-values has its own name."""
+    """What decided that a candidate was rejected."""
 
     SETS = "sets"
     MARGIN = "margin"
@@ -217,15 +217,14 @@ class RejectedCandidate:
 class ScanContent:
     """A scan of all candidates at a node.
 
-    `title` names it, `node` is the condition of its rows, `cutoff` the p-value up to which
-    candidates were rejected, and `end` why none was chosen.
+    `title` names it, `node` is the condition of its rows, and `end` says why no candidate was
+    chosen.
     """
 
     number: int
     title: str
     node: str
     size: ScanSize
-    cutoff: float | None
     end: str | None
     rejected: list[RejectedCandidate]
 
@@ -328,7 +327,7 @@ class Nodes:
     walk : list of Node
         From the root down; empty for a forest.
     criterion : str or None
-        What decided on rejections: a `CriterionName`, a correction; of trees "rate" or "effect".
+        What decided on rejections: a `CriterionName`; of trees "rate" or "effect".
     is_tested : bool
         Whether anything could be rejected.
     alpha, invariance, tolerance, stop_reason : float, str, float, str, each or None
@@ -481,7 +480,6 @@ def make_scan(number: int, learner: Learner, names: Names) -> ScanContent:
         title=name_scan(number, scan, learner),
         node=node,
         size=make_scan_size(scan),
-        cutoff=scan.cutoff,
         end=scan.end,
         rejected=[make_rejected(each, node, names, learner) for each in scan.best_rejected],
     )

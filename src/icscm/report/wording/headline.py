@@ -36,7 +36,7 @@ from icscm.report.wording.model import (
 from icscm.report.wording.ranges import describe_range, describe_variation, reverses
 from icscm.report.wording.rejections import explain_rejection
 from icscm.report.wording.requirement import (
-    describe_conclusion,
+    SHARED_BY_SETS,
     describe_margin,
     describe_requirement,
 )
@@ -505,7 +505,7 @@ def judge_rejected(content: LearnerContent) -> tuple[str, str]:
         n_rejected = sum(not each.accepted for each in nodes.sets)
         return f"{n_rejected:,} of {count(len(nodes.sets), 'set')} of rules", (
             "In the leaves of a rejected set the label still depends on the environment. The model "
-            f"is {describe_conclusion(nodes.stop_reason)}."
+            f"is {SHARED_BY_SETS}."
         )
     if model.noun == "score":
         columns = [each.feature for each in nodes.rejected_columns]

@@ -20,7 +20,6 @@ REASONS: Final = {
     "dependent": (
         "the label depends on the environment in its leaf, or its independence was not shown"
     ),
-    "small": "it would cover, or leave uncovered, too few samples",
     "unreplicated": ("it is informative in too few of the environments that could show its effect"),
     "unhelpful": "it would cover too many samples wrongly, or is no better than chance",
     "heterogeneous": (

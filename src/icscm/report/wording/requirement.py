@@ -6,7 +6,8 @@ from icscm.report.content.leaves import Leaf, Requirement
 from icscm.report.content.nodes import CriterionName, Nodes
 from icscm.report.formatting import Names, format_detectable, format_points, format_value
 
-BEST_SET = "the accepted set of lowest BIC, without a guarantee"
+# The model that the exhaustive search makes of the accepted sets.
+SHARED_BY_SETS = "what all accepted sets share"
 # A largest possible difference of this much or more says nothing.
 VACUOUS = 0.9995
 
@@ -49,11 +50,6 @@ def describe_null_hypothesis(names: Names) -> str:
     )
 
 
-def describe_conclusion(stop_reason: str | None) -> str:
-    """Return what the exhaustive search makes of the accepted sets."""
-    return BEST_SET if "best" in (stop_reason or "") else "what all accepted sets share"
-
-
 def describe_tests(nodes: Nodes, margin: str) -> str:
     """Return what the p-values of a rule set's search test, and when a rule is rejected."""
     alpha = f"{nodes.alpha:g}"
@@ -61,22 +57,15 @@ def describe_tests(nodes: Nodes, margin: str) -> str:
         "p covered: test that the label is independent of the environment among the samples that "
         "the rule covers; p uncovered: the same among the uncovered samples."
     )
-    cutoffs = [scan.cutoff for scan in nodes.scans if scan.cutoff is not None]
     if nodes.criterion == CriterionName.SETS:
         return (
             f"{text} p of a set: in all leaves of its rules together; accepted if above {alpha}. "
-            f"The model is {describe_conclusion(nodes.stop_reason)}."
+            f"The model is {SHARED_BY_SETS}."
         )
     if nodes.criterion == CriterionName.MARGIN:
         return (
             f"{text} A rule is rejected unless shown, at level {alpha}, to differ by at most "
             f"{margin} between environments; p-values do not decide."
-        )
-    if nodes.criterion != CriterionName.P_VALUES and cutoffs:
-        ends = " to ".join(dict.fromkeys([f"{min(cutoffs):.2g}", f"{max(cutoffs):.2g}"]))
-        return (
-            f"{text} Rejected unless p covered is above {ends}: {alpha}, corrected "
-            f"({nodes.criterion})."
         )
     return f"{text} Rejected unless p covered is above {alpha}."
 

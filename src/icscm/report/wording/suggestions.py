@@ -208,31 +208,24 @@ def suggest_levels(content: LearnerContent, name_option: NameOption) -> list[str
     nearest = find_nearest_p_value(content.nodes)
     if nearest is None or content.nodes.criterion == CriterionName.MARGIN:
         return inverse
+    assert content.nodes.alpha is not None
     miss = describe_nearest_miss(
         nearest,
-        cutoff=find_cutoff(content.nodes),
+        alpha=content.nodes.alpha,
         are_sets=False,
         alpha_name=name_option("alpha"),
     )
     return [*inverse, miss] if nearest < HOPELESS else [miss, *inverse]
 
 
-def find_cutoff(nodes: Nodes) -> float:
-    """Return the p-value up to which the last scan rejected."""
-    scan = nodes.last_scan
-    cutoff = (None if scan is None else scan.cutoff) or nodes.alpha
-    assert cutoff is not None
-    return cutoff
-
-
-def describe_nearest_miss(p_value: float, *, cutoff: float, are_sets: bool, alpha_name: str) -> str:
+def describe_nearest_miss(p_value: float, *, alpha: float, are_sets: bool, alpha_name: str) -> str:
     """Return how near a set or rule came to passing, and whether a smaller alpha would help.
 
-    >>> describe_nearest_miss(1e-9, cutoff=0.05, are_sets=False, alpha_name="alpha")
+    >>> describe_nearest_miss(1e-9, alpha=0.05, are_sets=False, alpha_name="alpha")
     'The nearest miss has p = 1e-09; rules are rejected up to 0.05: a smaller alpha would not help.'
     """
     what = "sets" if are_sets else "rules"
-    text = f"The nearest miss has p = {format_p(p_value)}; {what} are rejected up to {cutoff:.3g}"
+    text = f"The nearest miss has p = {format_p(p_value)}; {what} are rejected up to {alpha:.3g}"
     if p_value < HOPELESS:
         return f"{text}: a smaller {alpha_name} would not help."
     return (
@@ -246,8 +239,6 @@ def suggest_for_rejected(content: LearnerContent, name_option: NameOption) -> li
     scan, settings = content.nodes.last_scan, content.settings
     n_rejected = {} if scan is None else scan.size.n_rejected
     suggestions = []
-    if n_small := n_rejected.get("small", 0):
-        suggestions.append(f"{count(n_small, 'candidate')} had too few samples: add data.")
     if n_unreplicated := n_rejected.get("unreplicated", 0):
         verb = "was" if n_unreplicated == 1 else "were"
         suggestions.append(
@@ -300,21 +291,16 @@ def suggest_for_sets(content: LearnerContent, name_option: NameOption) -> list[s
     if nodes.stop_reason == "all_rejected":
         nearest = find_nearest_p_value(nodes)
         assert nearest is not None
+        assert nodes.alpha is not None
         return [
             describe_nearest_miss(
                 nearest,
-                cutoff=find_cutoff(nodes),
+                alpha=nodes.alpha,
                 are_sets=True,
                 alpha_name=name_option("alpha"),
             ),
             "Every set of the screened rules was rejected: a cause is not among the columns, or "
             "the environments act on the label itself. Try other environments or more columns.",
-        ]
-    if nodes.stop_reason == "empty_best":
-        return [
-            "The set without rules is accepted and has the lowest BIC: the rules explain too "
-            "little for their number, or those that explain more depend on the environment. Add "
-            "samples, or environments."
         ]
     if nodes.stop_reason == "empty_intersection":
         return [

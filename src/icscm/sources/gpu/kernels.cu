@@ -24,7 +24,7 @@ typedef long long i64;
 #define TILE (32 * ROUNDS)  // chunks that a warp holds at a time
 
 // What became of a candidate: a code of four bits, that of the rule settling the zeros lower.
-enum { NONE, ALLOWED, DEPENDENT, SMALL, UNREPLICATED, UNHELPFUL, OPEN, N_CODES };
+enum { NONE, ALLOWED, DEPENDENT, UNREPLICATED, UNHELPFUL, OPEN, N_CODES };
 enum { NO_TEST, PEARSON, YATES, LIKELIHOOD };
 
 // --- counting ---------------------------------------------------------------
@@ -172,7 +172,7 @@ struct Criteria {
   i64 p_numerator, p_denominator, min_utility;
   double unreplicated_below, replicated_from, min_evidence, evidence_slack;
   const double *passes_below, *fails_from;  // statistics, by degrees of freedom
-  int min_rows, statistic, is_inverted, n_negative, n_positive;
+  int statistic, is_inverted, n_negative, n_positive;
 };
 
 // Of one leaf: negatives, positives, environments that have samples, the squares of their sizes,
@@ -258,7 +258,6 @@ __device__ __forceinline__ int judge(
     const Criteria &s, const Leaf &leaf, double statistic, int dof) {
   int size = leaf.negatives + leaf.positives, n_all = s.n_negative + s.n_positive;
   if (leaf.negatives == 0 || size >= n_all) return NONE;
-  if (min(size, n_all - size) < s.min_rows) return SMALL;
   if (s.statistic != NO_TEST && dof > 0) {
     if (statistic >= s.fails_from[dof]) return DEPENDENT;
     if (!(statistic < s.passes_below[dof])) return OPEN;
@@ -273,7 +272,7 @@ __device__ __forceinline__ int judge(
 // The fields of `Segments` and `CandidateCriteria` in Python, and where the results go.
 #define CRITERIA_PARAMETERS                                                                     \
   int n_environments, const int *n_rows, int n_negative, int n_positive, int is_inverted,       \
-      i64 p_numerator, i64 p_denominator, int min_rows, int statistic,                          \
+      i64 p_numerator, i64 p_denominator, int statistic,                                        \
       const double *passes_below, const double *fails_from, const double *logarithms,           \
       int n_logarithms, const double *replication_factors, double unreplicated_below,           \
       double replicated_from, i64 min_utility, const double *positive_rates,                    \
@@ -281,7 +280,7 @@ __device__ __forceinline__ int judge(
       int *dofs
 #define CRITERIA_ARGUMENTS                                                                      \
   n_environments, n_rows, n_negative, n_positive, is_inverted, p_numerator, p_denominator,      \
-      min_rows, statistic, passes_below, fails_from, logarithms, n_logarithms,                  \
+      statistic, passes_below, fails_from, logarithms, n_logarithms,                            \
       replication_factors, unreplicated_below, replicated_from, min_utility, positive_rates,    \
       min_evidence, evidence_slack, totals, codes, statistics, dofs
 
@@ -290,8 +289,8 @@ template <bool IS_LIKELIHOOD, class Bring>
 __device__ __forceinline__ void judge_columns(i64 n, Bring bring, CRITERIA_PARAMETERS) {
   const Criteria criteria = {
       p_numerator,  p_denominator,  min_utility, unreplicated_below, replicated_from,
-      min_evidence, evidence_slack, passes_below, fails_from,        min_rows,
-      statistic,    is_inverted,    n_negative,  n_positive};
+      min_evidence, evidence_slack, passes_below, fails_from,
+      statistic,    is_inverted,    n_negative,   n_positive};
   const int n_all = n_negative + n_positive;
   __shared__ Leaf kept[256];
   const Logarithms logarithm = {logarithms, n_logarithms};

@@ -295,7 +295,6 @@ def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
         *outcomes,
         np.int32(criteria.is_inverted),
         *utility,
-        np.int32(criteria.min_rows),
         *test,
         *logarithms,
         query.replication_factors,
