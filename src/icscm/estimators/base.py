@@ -1,6 +1,13 @@
-"""The base of all learners: samples made countable, fitted state out, predictions from a model."""
+"""The base of all learners: a table is opened, a search learns from its counts, a model predicts.
 
-from collections.abc import Sequence
+    fit(X, y)           opens a table in memory, or a Dask collection
+    fit_dataset(data)   opens files                                      then all three do the same:
+    fit_counts(rows)    takes rows that are open                         search, keep, warn
+
+A subclass gives the parameters, `_make_settings` and `_learn`. What `fit` sets ends in `_`.
+"""
+
+from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -13,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm._changes import REMOVED_METHODS, data_by_name
 from icscm.estimators.describing import DescribingMixin
+from icscm.estimators.fitted import find_feature_names
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning, warn
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
@@ -30,14 +38,25 @@ if TYPE_CHECKING:
     from icscm.io.formats import TextFormat
 
 
-def warn_of_environments(countable: Countable[Any], lost: str) -> None:
-    """Warn of environments that are missing or sparse."""
+def warn_of_environments(countable: Countable[Any], consequence: str) -> None:
+    """Warn of environments that are sparse, or of the consequence if there are none."""
     source = countable.source
     if countable.has_environments:
         warn_of_sparse(source.count_rows(), source.environments, source.classes)
         return
-    why = f"No environments were given, so {lost}."
-    warn(f"{why} Pass fit(X, y, environments=...).", NoEnvironmentsWarning)
+    warn(
+        f"No environments were given, so {consequence}. Pass fit(X, y, environments=...).",
+        NoEnvironmentsWarning,
+    )
+
+
+def find_opener(X: Any) -> Callable[..., Countable[Any]]:
+    """Return the function that opens a table; the rows of a Dask collection stay where they are."""
+    if not is_dask(X):
+        return open_memory
+    from icscm.sources.dask.opening import open_dask  # dask is an extra
+
+    return open_dask
 
 
 class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,7 +70,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
 
         def __getattr__(self, name: str) -> Any:
             """Raise NotFittedError, an AttributeError, for what `fit` sets."""
-            if name.endswith("_") and not name.endswith("__"):
+            is_fitted_state = name.endswith("_") and not name.endswith("__")
+            if is_fitted_state:
                 check_is_fitted(self)
             if name in REMOVED_METHODS:
                 raise AttributeError(
@@ -98,10 +118,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             If the data or the parameters cannot be used; the message says what to do.
         """
         config = self.prepare()
-        open_table: Any = open_memory
-        if is_dask(X):
-            from icscm.sources.dask.opening import open_dask as open_table  # dask is an extra
-
+        open_table = find_opener(X)
         countable = open_table(
             X,
             y,
@@ -111,7 +128,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             preparation=config,
         )
         with countable:
-            return self._fit(countable, config, y, environments)
+            return self._fit(countable, config, outcome=y, environments=environments)
 
     @data_by_name
     def fit_dataset(
@@ -163,13 +180,20 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         from icscm.sources.files.opening import open_files  # pyarrow is slow to import
 
         config = self.prepare()
-        named: Any = {"groups": groups, "columns": columns, "positive": positive}
-        limits: Any = {"max_memory": max_memory, "temp_dir": temp_dir, "text": text}
         countable = open_files(
-            data, target, environments=environments, **named, **limits, preparation=config
+            data,
+            target,
+            environments=environments,
+            groups=groups,
+            columns=columns,
+            positive=positive,
+            max_memory=max_memory,
+            temp_dir=temp_dir,
+            text=text,
+            preparation=config,
         )
         with countable:
-            return self._fit(countable, config, target, environments)
+            return self._fit(countable, config, outcome=target, environments=environments)
 
     def fit_counts(self, countable: Countable[Any]) -> Self:
         """Learn from rows that were opened before, and stay open for other learners.
@@ -192,12 +216,19 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         return self._fit(countable, self.prepare())
 
     @whole_or_nothing
-    def _fit(self, countable: Countable[Any], config: BinningConfig, *named: Any) -> Self:
-        """Learn; `named` are the label and the environments, where these may have names."""
+    def _fit(
+        self,
+        countable: Countable[Any],
+        config: BinningConfig,
+        *,
+        outcome: Any = None,
+        environments: Any = None,
+    ) -> Self:
+        """Learn from open rows; the last two are only asked for their names, for reports."""
         countable.check_config(type(self).__name__, config)
         self._keep_table(countable)
         self._learn(countable)
-        self._series_names_ = find_series_names(*named)
+        self._series_names_ = find_series_names(outcome, environments)
         self._warn_of_findings()
         return self
 
@@ -227,22 +258,27 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         """Raise for parameters that contradict each other."""
 
     def _keep_table(self, countable: Countable[Any]) -> None:
-        """Keep what is known of the table."""
+        """Keep what is known of the table in public attributes."""
         self.classes_ = countable.classes
         #: training samples by label and environment
         self.class_counts_: LeafCounts = freeze_counts(countable.source.count_rows())
         self.n_features_in_ = countable.n_features
-        places = tuple(countable.source.environments)
-        self.environments_ = places if countable.has_environments else None
+        self.environments_: tuple[Any, ...] | None = None
+        if countable.has_environments:
+            self.environments_ = tuple(countable.source.environments)
         if countable.names is not None:
             self.feature_names_in_ = np.array(countable.names, dtype=object)
         self.dropped_columns_: dict[str | int, str] = {}
+
         table = countable.table
-        if table is not None:
-            names = table.names or range(table.n_columns)
-            self.feature_types_ = table.list_types()
-            self.levels_ = {names[j]: (*b.levels, *b.pool) for j, b in table.levels.items()}
-            self.dropped_columns_ = {names[j]: why for j, why in table.dropped.items()}
+        if table is None:  # a packed store has too many columns to describe each
+            return
+        names = table.names or range(table.n_columns)
+        self.feature_types_ = table.list_types()
+        self.levels_ = {
+            names[column]: (*bins.levels, *bins.pool) for column, bins in table.levels.items()
+        }
+        self.dropped_columns_ = {names[column]: why for column, why in table.dropped.items()}
 
     def make_settings(self, countable: Countable[Any]) -> Any:
         """The settings of the search.
@@ -303,7 +339,9 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             from icscm.sources.dask.frames import predict_lazily
 
             return predict_lazily(self.predict, X, self.classes_[:0])
-        return self.classes_[self.model_.predict(self._check_rows(X)).astype(np.intp)]
+        rows = self._check_rows(X)
+        is_positive = self.model_.predict(rows)
+        return self.classes_[is_positive.astype(np.intp)]
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of each class, from the training samples in the row's leaf.
@@ -346,20 +384,25 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         float
             Between 0 and 1; labels that did not occur at fitting raise an error.
         """
-        labels, found = (code_known(each, self.classes_) for each in (y, self.predict(X)))
-        n = len(found)
-        if len(labels) != n:
-            raise IcscmError(f"y has {len(labels)} entries but X has {n} rows; give one per row")
-        given = sample_weight is not None
-        weights = read_weights(sample_weight, n, "sample_weight") if given else None
-        return float(np.average(labels == found, weights=weights))
+        labels = code_known(y, self.classes_)
+        predicted = code_known(self.predict(X), self.classes_)
+        n_rows = len(predicted)
+        if len(labels) != n_rows:
+            raise IcscmError(
+                f"y has {len(labels)} entries but X has {n_rows} rows; give one per row"
+            )
+        weights = None
+        if sample_weight is not None:
+            weights = read_weights(sample_weight, n_rows, "sample_weight")
+        return float(np.average(labels == predicted, weights=weights))
 
     def _check_rows(self, X: Any) -> Any:
+        """Check rows to predict; columns that no rule uses may be missing from a frame."""
         return check_rows(
             X,
             self.rules_,
             partial(validate_data, self, reset=False),
-            getattr(self, "feature_names_in_", None),
+            find_feature_names(self),
             allow_missing=True,
         )
 
@@ -407,6 +450,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        accepted = tags.input_tags
-        accepted.allow_nan = accepted.categorical = accepted.string = accepted.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags

@@ -1,7 +1,12 @@
-"""The learners of conjunctions and disjunctions."""
+"""The learners of conjunctions and disjunctions.
+
+A rule *covers* the rows whose prediction it decides; these are its *leaf*. `SCMClassifier` searches
+for rules of large utility, `ICSCMClassifier` only among those in whose leaf the outcome does not
+depend on the environment. Both translate their parameters into `icscm.search.settings.Settings`.
+"""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +15,7 @@ from icscm._changes import reject_removed_options
 from icscm._constants import BLIND_DIFFERENCE
 from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
+from icscm.estimators.fitted import is_set
 from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count, shorten_list
 from icscm.model.rules import Rule
@@ -28,9 +34,6 @@ from icscm.stats.criteria import find_least_evidence
 from icscm.stats.independence import IndependenceTest, make_test
 from icscm.stats.verdicts import TOO_LITTLE_DATA, Verdicts, compute_minimum_detectable_difference
 from icscm.tables.environments import check_several
-
-if TYPE_CHECKING:
-    pass
 
 
 @document_parameters
@@ -87,17 +90,17 @@ class SCMClassifier(BaseRuleClassifier):
     def _make_settings(self, countable: Countable[Any]) -> Settings:
         if self.model_type != "auto":
             return self._make_shaped(countable, self.model_type)
-
-        known_shape = vars(self).get("shape_")
-        if known_shape is not None:
-            return self._make_shaped(countable, known_shape.chosen)
+        if is_set(self, "shape_"):
+            return self._make_shaped(countable, self.shape_.chosen)
         if countable.source.rows is None:
-            auto = Parameter("model_type", "auto")
-            raise IcscmError(auto, " holds out rows, which is not possible here; choose a shape")
+            raise IcscmError(
+                Parameter("model_type", "auto"),
+                " holds out rows, which is not possible here; choose a shape",
+            )
         return self._make_shaped(countable, "conjunction")
 
     def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
-        """The settings of a conjunction or a disjunction."""
+        """Make the settings of the search for a conjunction or a disjunction."""
         return Settings(
             p=self._compute_cost_ratio(countable, shape),
             model_type=shape,
@@ -105,9 +108,9 @@ class SCMClassifier(BaseRuleClassifier):
         )
 
     def _compute_cost_ratio(self, countable: Countable[Any], shape: str) -> float:
-        """The number p; "balanced" gives both classes the same total weight.
+        """Compute the number p; "balanced" gives both classes the same total weight.
 
-        A disjunction is learned as a conjunction on the inverted outcome, so that its ratio is the
+        A disjunction is learned as a conjunction on the inverted outcome, so its ratio is the
         inverse.
         """
         if not isinstance(self.p, str):
@@ -129,21 +132,27 @@ class SCMClassifier(BaseRuleClassifier):
         """A hook that is called before the search."""
 
     def _warn_of_findings(self) -> None:
-        model, trace = self.model_, self.trace_
-        if not model.rules:
-            why = f"No rule was found because {STOP_REASONS[trace.stop_reason or 'no_candidate']}"
-            if (rules := trace.discarded) is not None:
-                why = f"The rules found ({rules}) do worse than the majority-class baseline"
+        if not self.model_.rules:
             warn(
-                f"{why}: the model is: {model}. trace_ lists the rejected candidates.",
+                f"{self._explain_no_rule()}: the model is: {self.model_}. trace_ lists the "
+                "rejected candidates.",
                 exceptions.NothingFoundWarning,
             )
-        if n_contrary := sum(model.count_contrary()):
+        n_contrary = sum(self.model_.count_contrary())
+        if n_contrary > 0:
             warn(
                 f"predict and predict_proba disagree for {count(n_contrary, 'training sample')}: "
                 "most samples of their leaf are of the other class; see model_.leaves.",
                 exceptions.ContraryLeafWarning,
             )
+
+    def _explain_no_rule(self) -> str:
+        """Say why the model has no rule."""
+        if self.trace_.discarded is not None:
+            rules = self.trace_.discarded
+            return f"The rules found ({rules}) do worse than the majority-class baseline"
+        stop_reason = self.trace_.stop_reason or "no_candidate"
+        return f"No rule was found because {STOP_REASONS[stop_reason]}"
 
     @property
     def rule_importances_(self) -> FloatArray:
@@ -153,8 +162,8 @@ class SCMClassifier(BaseRuleClassifier):
     @property
     def equivalent_rules_(self) -> list[tuple[Rule, ...]]:
         """For each rule, the others that would have covered exactly the same samples."""
-        equivalent = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
-        return [equivalent[rule] for rule in self.rules_]
+        equivalent_by_rule = {step.chosen.rule: step.equivalent for step in self.trace_.steps}
+        return [equivalent_by_rule[rule] for rule in self.rules_]
 
 
 @document_parameters
@@ -221,53 +230,56 @@ class ICSCMClassifier(SCMClassifier):
         make_test(self.test)
 
     def _make_shaped(self, countable: Countable[Any], shape: str) -> Settings:
-        plain = super()._make_shaped(countable, shape)
+        plain_settings = super()._make_shaped(countable, shape)
         if not countable.has_environments:
-            return plain
+            return plain_settings
         check_several(countable.source.environments)
 
-        # rows that are repeated for their weights stand for fewer rows of the table
-        clusters = countable.source.clusters
-        rows_of_unit = 1.0 if clusters is None else clusters.unit
-        min_utility, min_evidence = self._bound_utility(countable, rows_of_unit)
         return replace(
-            plain,
-            alpha=self._choose_alpha(countable, rows_of_unit),
+            plain_settings,
+            alpha=self._choose_alpha(countable),
             test=make_test(self.test),
             stop=self.stop,
             pruning=self.pruning,
             min_replication=self.min_replication,
-            min_utility=min_utility,
-            min_evidence=min_evidence,
+            min_utility=self._find_min_utility(countable),
+            min_evidence=self._find_min_evidence(countable),
             search=self.search,
             margin=None if self.margin is None else float(self.margin),
         )
 
-    def _choose_alpha(self, countable: Countable[Any], rows_of_unit: float) -> float:
-        """The level; "auto" is chosen by the number of rows."""
+    def _choose_alpha(self, countable: Countable[Any]) -> float:
+        """Return the level of the tests; "auto" is chosen by the number of rows."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
-        return choose_alpha(int(countable.source.count_rows().sum() / rows_of_unit))
+        n_rows = int(countable.source.count_rows().sum() / count_units(countable))
+        return choose_alpha(n_rows)
 
-    def _bound_utility(
-        self, countable: Countable[Any], rows_of_unit: float
-    ) -> tuple[float | None, float]:
-        """The least utility of a rule, and the least evidence that it beats chance.
-
-        With "auto" a rule must be better than the best of all candidates would be by chance: two
-        rules for each threshold of each column.
-        """
+    def _find_min_utility(self, countable: Countable[Any]) -> float | None:
+        """Return the least utility of a rule, in counts; "auto" requires evidence instead."""
         if self.min_utility is None:
-            return None, 0.0
+            return None
+        if isinstance(self.min_utility, str):
+            return 0.0
+        return count_units(countable) * self.min_utility
+
+    def _find_min_evidence(self, countable: Countable[Any]) -> float:
+        """Return the least evidence that a rule is better than chance.
+
+        With "auto" it must be better than the best of all candidates would be by chance: two rules
+        for each threshold of each column. Rows that are alike give less evidence.
+        """
         if not isinstance(self.min_utility, str):
-            return rows_of_unit * self.min_utility, 0.0
-        n_bins = countable.source.columns.count_bins(np.arange(countable.n_features))
+            return 0.0
+        columns = np.arange(countable.n_features)
+        n_bins = countable.source.columns.count_bins(columns)
         n_candidates = 2 * int((n_bins - 1).sum())
-        return 0.0, average_design_effect(countable.source) * find_least_evidence(n_candidates)
+        return average_design_effect(countable.source) * find_least_evidence(n_candidates)
 
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
-        lost = "nothing can be tested for invariance: this is a plain set covering machine"
-        warn_of_environments(countable, lost)
+        warn_of_environments(
+            countable, "nothing can be tested for invariance: this is a plain set covering machine"
+        )
         if countable.has_environments:
             self.alpha_ = settings.alpha
 
@@ -292,42 +304,74 @@ class ICSCMClassifier(SCMClassifier):
         Of the exhaustive search: a feature is in all accepted sets when this is not above alpha
         (and some set was accepted).
         """
-        sets = self.trace_.sets
-        return {
-            each.rule.feature: max(t.p_value for t in sets if each.rule.feature not in t.features)
-            for each in self.trace_.screening
-        }
-
-    def _may_be_blind(self) -> bool:
-        """Whether a leaf may be too small for a verdict; much faster than the verdicts."""
-        level = self.trace_.alpha
-        if level is None or "verdicts" in vars(self.trace_):
-            return level is not None
-        found = compute_minimum_detectable_difference(np.array(self.model_.leaves), level)
-        return not (found <= BLIND_DIFFERENCE).all()
+        p_values: dict[str | int, float] = {}
+        for screened in self.trace_.screening:
+            column = screened.rule.feature
+            without_column = [test for test in self.trace_.sets if column not in test.features]
+            p_values[column] = max(test.p_value for test in without_column)
+        return p_values
 
     def _warn_of_findings(self) -> None:
         """Warn, too, of leaves in which even a large difference would likely be missed."""
         super()._warn_of_findings()
-        if self.min_replication and (lone := self.trace_.describe_lone()) is not None:
-            warn(lone, exceptions.FewEnvironmentsWarning)
+        if self.min_replication:
+            lone_environment = self.trace_.describe_lone()
+            if lone_environment is not None:
+                warn(lone_environment, exceptions.FewEnvironmentsWarning)
+
         if self.trace_.untested is not None:
-            limits = f"{N_CANDIDATES} candidates and ", Parameter("max_rules"), " set the limits"
-            warn((self.trace_.untested, " ", *limits, "."), exceptions.UntestedSetsWarning)
-        if not self.rules_ or not self._may_be_blind():
-            return
-        names = [f"{str(rule)!r}" for rule in self.rules_] + ["the uncovered samples"]
-        blind = []
-        for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_)):
-            detectable = verdict.minimum_detectable_difference
-            is_blind = detectable is None or detectable > BLIND_DIFFERENCE
-            if verdict.conclusion == TOO_LITTLE_DATA and is_blind:
-                blind.append(name)
-        if blind:
+            message = (
+                self.trace_.untested,
+                f" {N_CANDIDATES} candidates and ",
+                Parameter("max_rules"),
+                " set the limits.",
+            )
+            warn(message, exceptions.UntestedSetsWarning)
+
+        undecided = self._find_undecided_leaves()
+        if undecided:
             warn(
                 "Too little data to tell whether the label is invariant in the leaf of "
-                f"{shorten_list(blind)}: even a difference of {BLIND_DIFFERENCE:.0%} "
+                f"{shorten_list(undecided)}: even a difference of {BLIND_DIFFERENCE:.0%} "
                 "between rates would likely not be detected. See verdicts_; a margin rejects such "
                 "rules.",
                 exceptions.TooLittleDataWarning,
             )
+
+    def _find_undecided_leaves(self) -> list[str]:
+        """Find the leaves without a verdict in which a large difference would likely be missed."""
+        if not self.rules_ or not self._may_miss_differences():
+            return []
+        names = [f"{str(rule)!r}" for rule in self.rules_]
+        names.append("the uncovered samples")
+
+        undecided: list[str] = []
+        # without a test there are no verdicts
+        for name, verdict in zip(names, self.verdicts_, strict=bool(self.verdicts_)):
+            detectable = verdict.minimum_detectable_difference
+            is_missed = detectable is None or detectable > BLIND_DIFFERENCE
+            if verdict.conclusion == TOO_LITTLE_DATA and is_missed:
+                undecided.append(name)
+        return undecided
+
+    def _may_miss_differences(self) -> bool:
+        """Tell whether a large difference in some leaf may be missed.
+
+        This is much faster than the verdicts, which the trace computes when they are first read.
+        """
+        if self.trace_.alpha is None:
+            return False
+        if is_set(self.trace_, "verdicts"):
+            return True
+        leaves = np.array(self.model_.leaves)
+        detectable = compute_minimum_detectable_difference(leaves, self.trace_.alpha)
+        return not (detectable <= BLIND_DIFFERENCE).all()
+
+
+def count_units(countable: Countable[Any]) -> float:
+    """Return how many counted rows stand for one row of the table.
+
+    More than one where rows have weights: they are counted as often as their weight says.
+    """
+    clusters = countable.source.clusters
+    return 1.0 if clusters is None else clusters.unit

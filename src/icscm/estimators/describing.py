@@ -1,4 +1,8 @@
-"""A fitted model as a frame, a figure or a report."""
+"""A fitted model as a frame, a figure or a report.
+
+Everything here is computed from fitted attributes: the model with its counts, and the trace of the
+search. Nothing is fitted again.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from icscm._changes import results_by_name
-from icscm._types import FloatArray
+from icscm._types import CountArray, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.model.forest import Forest
+from icscm.model.tree import Tree
 from icscm.report.content.leaves import AFTERWARDS_ALPHA
 from icscm.stats.independence import make_test
 from icscm.stats.new_environments import make_expectations
@@ -50,10 +55,10 @@ class DescribingMixin:
         importances = np.zeros(self.n_features_in_)
         trees = self.model_.trees if isinstance(self.model_, Forest) else (self.model_,)
         for tree in trees:
-            for rule, node, half in zip(tree.rules, *tree.count_splits(), strict=True):
-                explained = measure_effects(half[np.newaxis], node, 0).deviance_explained
-                importances[rule.column] += max(explained.item(), 0.0)
-        return importances / (importances.sum() or 1.0)
+            for rule, deviance in zip(tree.rules, explain_splits(tree), strict=True):
+                importances[rule.column] += deviance
+        total = importances.sum()
+        return importances / total if total > 0 else importances
 
     def describe_leaves(self, *, prevalence: float | None = None) -> pandas.DataFrame:
         """The leaves, their heterogeneity, and 95% prediction intervals for a new environment.
@@ -97,34 +102,14 @@ class DescribingMixin:
         1     2  not met: A2 > 0   4061  invariant
         2     3    all rules met   2021  invariant
         """
-        import pandas  # slow to import
-
         if isinstance(self.model_, Forest):
             raise IcscmError("each tree of a forest has leaves of its own, in model_.trees")
-        tables = np.array(self.model_.leaves, dtype=np.int64)
+        leaves = np.array(self.model_.leaves, dtype=np.int64)
         verdicts: Sequence[Verdict] = self.trace_.verdicts
         if not verdicts and self.environments_:
-            verdicts = make_verdicts(tables, make_test("chi2"), AFTERWARDS_ALPHA)
-        conclusions: list[Any] = [e.conclusion for e in verdicts] or [None] * len(tables)
-        sizes, nothing = tables.sum(axis=(1, 2)), (None, None)
-        found = make_expectations(deflate_alike(tables, verdicts), prevalence)
-        numbers = [
-            (each.tau, *(each.tau_interval or nothing), each.i2)
-            + (each.interval or nothing)
-            + (each.known_interval or nothing)
-            for each in found
-        ]
-        names = "tau", "tau_low", "tau_high", "i2", "new_low", "new_high", "known_low", "known_high"
-        return pandas.DataFrame(
-            {
-                "leaf": np.arange(1, len(tables) + 1),
-                "rule": list(self.model_.leaf_texts),
-                "n": sizes,
-                "rate": np.where(sizes, tables[:, 1].sum(axis=1) / np.maximum(sizes, 1), np.nan),
-                **dict(zip(names, np.array(numbers, dtype=np.float64).T, strict=True)),
-                "verdict": pandas.Series(conclusions, dtype=object),
-                "note": pandas.Series([each.reason for each in found], dtype=object),
-            }
+            verdicts = make_verdicts(leaves, make_test("chi2"), AFTERWARDS_ALPHA)
+        return make_leaf_table(
+            leaves, names=self.model_.leaf_texts, verdicts=verdicts, prevalence=prevalence
         )
 
     def plot(self, *, order: str = "name") -> Figure:
@@ -142,7 +127,12 @@ class DescribingMixin:
         """
         from icscm.report.figures import draw_model
 
-        return draw_model(self, order, **self._series_names_)
+        return draw_model(
+            self,
+            order,
+            target=self._series_names_["target"],
+            environment=self._series_names_["environment"],
+        )
 
     @results_by_name
     def report(
@@ -194,18 +184,82 @@ class DescribingMixin:
                 "path is of other data or settings, which give a different model; compute it with "
                 "the settings and the data of fit"
             )
-        names = dict(self._series_names_)
-        if target is not None:
-            names["target"] = target
-        if environment is not None:
-            names["environment"] = environment
         return make_report(
             self,
             data_name=data_name,
+            target=self._series_names_["target"] if target is None else target,
+            environment=self._series_names_["environment"] if environment is None else environment,
             dropped=self.dropped_columns_,
             path=path,
             validation=validation,
             stability=stability,
             importances=importances,
-            **names,
         )
+
+
+def explain_splits(tree: Tree) -> list[float]:
+    """Return the deviance that the effect of each split of a tree explains, at least 0."""
+    counts, counts_if_true = tree.count_splits()
+    deviances: list[float] = []
+    for split_counts, true_counts in zip(counts, counts_if_true, strict=True):
+        effects = measure_effects(true_counts[np.newaxis], split_counts, 0)
+        deviances.append(max(effects.deviance_explained.item(), 0.0))
+    return deviances
+
+
+def make_leaf_table(
+    leaves: CountArray,
+    *,
+    names: Sequence[str],
+    verdicts: Sequence[Verdict],
+    prevalence: float | None,
+) -> pandas.DataFrame:
+    """Make the table of `describe_leaves` from counts by leaf, outcome and environment.
+
+    Expectations are made of effective counts: rows of a group are alike, so they tell less.
+    """
+    import pandas  # slow to import
+
+    expectations = make_expectations(deflate_alike(leaves, verdicts), prevalence)
+    tau_low, tau_high = split_intervals([leaf.tau_interval for leaf in expectations])
+    new_low, new_high = split_intervals([leaf.interval for leaf in expectations])
+    known_low, known_high = split_intervals([leaf.known_interval for leaf in expectations])
+
+    n_rows = leaves.sum(axis=(1, 2))
+    n_positives = leaves[:, 1].sum(axis=1)
+    rates = np.where(n_rows > 0, n_positives / np.maximum(n_rows, 1), np.nan)
+    conclusions: list[str | None] = [verdict.conclusion for verdict in verdicts]
+    if not verdicts:
+        conclusions = [None] * len(leaves)
+    return pandas.DataFrame(
+        {
+            "leaf": np.arange(1, len(leaves) + 1),
+            "rule": list(names),
+            "n": n_rows,
+            "rate": rates,
+            "tau": fill_unknown([leaf.tau for leaf in expectations]),
+            "tau_low": tau_low,
+            "tau_high": tau_high,
+            "i2": fill_unknown([leaf.i2 for leaf in expectations]),
+            "new_low": new_low,
+            "new_high": new_high,
+            "known_low": known_low,
+            "known_high": known_high,
+            "verdict": pandas.Series(conclusions, dtype=object),
+            "note": pandas.Series([leaf.reason for leaf in expectations], dtype=object),
+        }
+    )
+
+
+def split_intervals(
+    intervals: Sequence[tuple[float, float] | None],
+) -> tuple[FloatArray, FloatArray]:
+    """Split intervals into their lower and their upper ends; NaN where there is no interval."""
+    lows = [None if interval is None else interval[0] for interval in intervals]
+    highs = [None if interval is None else interval[1] for interval in intervals]
+    return fill_unknown(lows), fill_unknown(highs)
+
+
+def fill_unknown(values: Sequence[float | None]) -> FloatArray:
+    """Return numbers as an array, with NaN for those that are unknown."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -6,17 +6,15 @@ where X had no names. So these attributes have no default, and code that needs o
 
 from sklearn.base import BaseEstimator
 
-from icscm._types import Array
+
+def is_set(owner: object, attribute: str) -> bool:
+    """Tell whether an attribute was set: of an estimator by `fit`, of a trace when it was read."""
+    return attribute in vars(owner)
 
 
-def is_set(estimator: BaseEstimator, attribute: str) -> bool:
-    """Tell whether `fit` has set an attribute of an estimator."""
-    return attribute in vars(estimator)
-
-
-def find_feature_names(estimator: BaseEstimator) -> Array | None:
+def find_feature_names(estimator: BaseEstimator) -> list[str] | None:
     """Return the names of the columns at fitting, or None where these had no names."""
     if not is_set(estimator, "feature_names_in_"):
         return None
-    names: Array = estimator.feature_names_in_
+    names: list[str] = estimator.feature_names_in_.tolist()
     return names

@@ -1,7 +1,12 @@
-"""Forests of trees whose columns have homogeneous effects across environments."""
+"""Forests of trees whose columns have homogeneous effects across environments.
+
+A tree's *out-of-bag* rows are those that it was not grown on. The mean vote of the trees on their
+out-of-bag rows is as good as on new rows, so it serves to calibrate the forest and to score it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +14,7 @@ import numpy as np
 
 from icscm._changes import reject_removed_options
 from icscm._lazy import special
+from icscm._types import Array, FloatArray
 from icscm.engine.threads import count_threads
 from icscm.estimators.tree import BaseTreeClassifier
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
@@ -92,29 +98,32 @@ class InvariantForestClassifier(BaseTreeClassifier):
                 "a forest draws rows, which is not possible with these samples; fit it on a table "
                 "in memory or with fit_dataset, or use InvariantTreeClassifier"
             )
-        tree = self._make_settings(countable)
+        tree_settings = self._make_settings(countable)
         self._warn_of_environments(countable)
-        self.tolerance_ = tree.tolerance
+        self.tolerance_ = tree_settings.tolerance
         settings = ForestSettings(
-            tree,
+            tree=tree_settings,
             n_trees=self.n_estimators,
             max_features=float(self.max_features),
             seed=draw_seed(self.random_state),
             n_threads=count_threads(self.n_jobs),
         )
-        forest, self.trace_, held_out = find_forest(source, settings)
+        forest, self.trace_, out_of_bag = find_forest(source, settings)
+
         line = fit_calibration_line(
-            held_out.labels,
-            held_out.environments,
-            log_odds=special.logit(held_out.votes),
+            out_of_bag.labels,
+            out_of_bag.environments,
+            log_odds=special.logit(out_of_bag.votes),
             n_environments=len(source.environments),
         )
-        self.calibration_ = line if line is not None and line.is_usable else None
-        if self.calibration_ is not None:
-            forest = replace(forest, calibration=self.calibration_.calibration)
+        self.calibration_ = None
+        if line is not None and line.is_usable:
+            self.calibration_ = line
+            forest = replace(forest, calibration=line.calibration)
         self.model_ = forest
-        calibrated = replace(held_out, votes=forest.calibrate(held_out.votes))
-        self.out_of_bag_ = _score(calibrated, source.environments)
+
+        calibrated = replace(out_of_bag, votes=forest.calibrate(out_of_bag.votes))
+        self.out_of_bag_ = score_out_of_bag(calibrated, source.environments)
 
     def _warn_of_findings(self) -> None:
         super()._warn_of_findings()
@@ -126,22 +135,32 @@ class InvariantForestClassifier(BaseTreeClassifier):
             )
 
 
-def _score(held_out: OutOfBag, environments: Any) -> pandas.DataFrame:
-    """Out-of-bag scores, of all rows and of each environment."""
-    import pandas
+def score_out_of_bag(out_of_bag: OutOfBag, environments: Sequence[Any]) -> pandas.DataFrame:
+    """Score the calibrated votes on all rows and, after these, on the rows of each environment.
 
-    rows = []
-    is_known = ~np.isnan(held_out.votes)
-    for k in range(-1, len(environments)):  # all rows first; an environment may have the same name
-        own = is_known if k < 0 else is_known & (held_out.environments == k)
-        labels, votes = held_out.labels[own], held_out.votes[own]
-        auc = compute_auc(labels == 1, votes)
-        row = {
-            "n": len(labels),
-            "accuracy": float(((votes > 0.5) == labels).mean()) if len(labels) else np.nan,
-            "auc": np.nan if auc is None else auc,
-            "brier": float(((votes - labels) ** 2).mean()) if len(labels) else np.nan,
-        }
-        rows.append(row)
+    A row on which all trees were grown has no vote, NaN, and is not scored.
+    """
+    import pandas  # slow to import
+
+    is_voted = ~np.isnan(out_of_bag.votes)
+    scores = [score_votes(out_of_bag.labels[is_voted], out_of_bag.votes[is_voted])]
+    for environment in range(len(environments)):
+        is_scored = is_voted & (out_of_bag.environments == environment)
+        scores.append(score_votes(out_of_bag.labels[is_scored], out_of_bag.votes[is_scored]))
+
+    # an environment may also have the name "all", or a tuple as its name
     index = pandas.Index(["all", *environments], dtype=object, tupleize_cols=False)
-    return pandas.DataFrame(rows, index=index)
+    return pandas.DataFrame(scores, index=index)
+
+
+def score_votes(outcomes: Array, votes: FloatArray) -> dict[str, float]:
+    """Score votes by accuracy, AUC and Brier score; NaN where there is nothing to score."""
+    if len(outcomes) == 0:
+        return {"n": 0, "accuracy": np.nan, "auc": np.nan, "brier": np.nan}
+    auc = compute_auc(outcomes == 1, votes)
+    return {
+        "n": len(outcomes),
+        "accuracy": float(((votes > 0.5) == outcomes).mean()),
+        "auc": np.nan if auc is None else auc,
+        "brier": float(((votes - outcomes) ** 2).mean()),
+    }

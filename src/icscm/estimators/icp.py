@@ -14,6 +14,7 @@ from icscm import exceptions
 from icscm._changes import data_by_name
 from icscm._types import Array
 from icscm.engine.levels import make_level_counts
+from icscm.estimators.fitted import find_feature_names
 from icscm.exceptions import IcscmError, Parameter, warn
 from icscm.formatting import count
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
@@ -165,7 +166,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             tested; the message says what to do.
         """
         check_parameters(self)
-        X, environments = take_environments(X, environments)
+        X, environments = take_environments(X, environments)  # the column that holds them
         table = check_table(self, X)
         outcomes, _ = check_labels(y, len(table))
         if environments is None:
@@ -173,11 +174,13 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
                 "environments are missing, so invariance cannot be tested; pass fit(X, y, "
                 "environments=...), one label per row (in a pipeline, route them)"
             )
-        numbers, self.environments_ = encode_environments(environments, len(table))
+        environment_codes, self.environments_ = encode_environments(environments, len(table))
         check_several(self.environments_)
 
-        make_candidates = self._make_tables if self.model == "table" else self._make_trees
-        candidates = make_candidates(table, outcomes, numbers)
+        if self.model == "table":
+            candidates = self._make_tables(table, outcomes, environment_codes)
+        else:
+            candidates = self._make_trees(table, outcomes, environment_codes)
         sets = find_invariant_sets(
             candidates.tester, max_size=candidates.max_size, alpha=float(self.alpha)
         )
@@ -246,25 +249,28 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     def _warn(self, candidates: _Candidates) -> None:
         """Warn of sets that were not tested, and if no set was accepted."""
         if candidates.n_beyond:
-            what = f"Sets with any of {count(candidates.n_beyond, 'weaker feature')} beyond "
-            untested = what, Parameter("max_features"), " were not tested."
-            warn(untested, exceptions.UntestedSetsWarning)
+            message = (
+                f"Sets with any of {count(candidates.n_beyond, 'weaker feature')} beyond ",
+                Parameter("max_features"),
+                " were not tested.",
+            )
+            warn(message, exceptions.UntestedSetsWarning)
         if self.parents_ is None:
-            finer = "max_levels" if self.model == "table" else "max_thresholds"
+            bins_parameter = "max_levels" if self.model == "table" else "max_thresholds"
             warn(
                 f"All {self.n_sets_tested_} sets of features were rejected at alpha={self.alpha}: "
                 "given any set, the label still depends on the environment. parents_ is None, "
                 "which is not the empty set. Possible reasons are a cause that is hidden, binned "
                 "too coarsely or excluded by max_set_size, and an environment that acts on the "
                 "label directly. Try a smaller alpha, more features (screened if they are many), "
-                f"a larger {finer}, or other and more environments.",
+                f"a larger {bins_parameter}, or other and more environments.",
                 exceptions.NothingAcceptedWarning,
             )
 
     def _get_names(self) -> list[str | int]:
         """Names where X had names, positions otherwise."""
-        names = getattr(self, "feature_names_in_", None)
-        return list(range(self.n_features_in_)) if names is None else names.tolist()
+        names = find_feature_names(self)
+        return list(range(self.n_features_in_)) if names is None else list(names)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "parents_")

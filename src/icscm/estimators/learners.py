@@ -1,23 +1,32 @@
-"""Learners for the screen that take frames as they are: categories, text, missing values."""
+"""Learners for the screen that take frames as they are: categories, text, missing values.
 
-from typing import Any, Self
+The screen cross-fits a learner many times, on any table that a user may have. `TableClassifier`
+encodes what is no number and is fast on small tables; `make_estimator` makes it, or a learner of
+the user, from a name on the command line.
+"""
+
+from importlib import import_module
+from inspect import isclass
+from typing import Any, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from threadpoolctl import threadpool_limits
 
-from icscm._types import Array, FloatArray
+from icscm._types import Array, BoolArray, FloatArray
+from icscm.exceptions import IcscmError
 from icscm.tables.columns import is_frame, open_frame, take_columns
 
 # Boosting takes at most 255 levels of a category; rarer ones are pooled.
-_MAX_LEVELS = 249
+MAX_LEVELS: Final = 249
 # Cells of a table from which on threads save time.
-_MIN_THREADED = 1_000_000
+MIN_THREADED_CELLS: Final = 1_000_000
 
 
 def limit_threads(n_cells: int) -> Any:
-    """One OpenMP thread for small tables: more are slower, in particular on busy cores."""
-    return threadpool_limits(1 if n_cells < _MIN_THREADED else None, "openmp")
+    """Use one OpenMP thread for a small table: more are slower, in particular on busy cores."""
+    n_threads = 1 if n_cells < MIN_THREADED_CELLS else None
+    return threadpool_limits(n_threads, "openmp")
 
 
 class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -34,134 +43,159 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.columns = columns
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Encode and fit."""
-        X = self._bring(X)
-        self._is_text = _find_text(X)
-        with limit_threads(X.size):
-            self.pipeline_ = self._make_pipeline().fit(X, y)
-        if self.kind == "hgb":  # its own codes are the same, and take as long as predicting
+        """Encode the columns and fit the learner."""
+        table = self._select(X)
+        self._is_text = find_text(table)
+        with limit_threads(table.size):
+            self.pipeline_ = self._make_pipeline().fit(table, y)
+        if self.kind == "hgb":
+            # It would encode the categories again: to the same numbers, and for as long as it takes
+            # to predict.
             self.pipeline_[-1]._preprocessor = None
         self.classes_ = self.pipeline_.classes_
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class."""
-        X = self._bring(X)
-        with limit_threads(X.size):
-            chance: FloatArray = self.pipeline_.predict_proba(X)
-        return chance
+        """Predict the probability of each class."""
+        table = self._select(X)
+        with limit_threads(table.size):
+            probabilities: FloatArray = self.pipeline_.predict_proba(table)
+        return probabilities
 
     def predict(self, X: Any) -> Array:
-        """The likelier class."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        """Predict the likelier class."""
+        likelier = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likelier])
 
-    def _bring(self, X: Any) -> Any:
-        """The columns used, a pandas frame of any frame."""
-        if self.columns is not None:
-            X = take_columns(X, self.columns)
-        return open_frame(X).to_pandas() if is_frame(X) else X
+    def _select(self, X: Any) -> Any:
+        """Select the columns used, as an array or, of any kind of frame, a pandas frame."""
+        selected = X if self.columns is None else take_columns(X, self.columns)
+        return open_frame(selected).to_pandas() if is_frame(selected) else selected
 
     def _make_pipeline(self) -> Any:
-        from sklearn.compose import ColumnTransformer
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.impute import SimpleImputer
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import OneHotEncoder, StandardScaler
-        from sklearn.tree import DecisionTreeClassifier
-
-        seed, text, numbers = self.random_state, self._is_text, np.flatnonzero(~self._is_text)
+        """Make the learner of this kind, behind the encoding that it needs."""
         if self.kind == "logistic":
-            known = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-            encoders = [
-                ("text", OneHotEncoder(handle_unknown="ignore", min_frequency=10), text),
-                ("numbers", make_pipeline(known, StandardScaler()), numbers),
-            ]
-            encode = ColumnTransformer(encoders)
-            return make_pipeline(encode, LogisticRegression(max_iter=300, random_state=seed))
-        encode = LevelEncoder(text)
+            return make_logistic(self._is_text, self.random_state)
         if self.kind == "tree":
-            tree = DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=20, random_state=seed)
-            return make_pipeline(encode, tree)
-        first = np.arange(int(text.sum()))
-        boosting = HistGradientBoostingClassifier(
-            max_iter=80, categorical_features=first, early_stopping=False, random_state=seed
-        )
-        return make_pipeline(encode, boosting)
+            return make_tree(self._is_text, self.random_state)
+        return make_boosting(self._is_text, self.random_state)
+
+
+def make_logistic(is_text: BoolArray, random_state: Any) -> Any:
+    """Make a logistic regression: levels of 10 rows or more one-hot, numbers scaled."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    scale_numbers = make_pipeline(impute, StandardScaler())
+    encode_text = OneHotEncoder(handle_unknown="ignore", min_frequency=10)
+    encode = ColumnTransformer(
+        [
+            ("text", encode_text, is_text),
+            ("numbers", scale_numbers, np.flatnonzero(~is_text)),
+        ]
+    )
+    return make_pipeline(encode, LogisticRegression(max_iter=300, random_state=random_state))
+
+
+def make_tree(is_text: BoolArray, random_state: Any) -> Any:
+    """Make a tree of 64 leaves, in which a level counts as its number."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=20, random_state=random_state)
+    return make_pipeline(LevelEncoder(is_text), tree)
+
+
+def make_boosting(is_text: BoolArray, random_state: Any) -> Any:
+    """Make histogram gradient boosting, in which levels are categories."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.pipeline import make_pipeline
+
+    n_text = int(is_text.sum())
+    boosting = HistGradientBoostingClassifier(
+        max_iter=80,
+        categorical_features=np.arange(n_text),  # the encoder puts them first
+        early_stopping=False,
+        random_state=random_state,
+    )
+    return make_pipeline(LevelEncoder(is_text), boosting)
 
 
 class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Numbers of the levels of text columns, which come first, and the other columns as they are.
+    """Replaces levels of text columns by numbers; these columns come first, then all others.
 
-    What scikit-learn's `OrdinalEncoder` gives, in a fraction of the time for categories of pandas.
+    scikit-learn's `OrdinalEncoder` gives the same numbers, in many times the time for categories of
+    pandas.
     """
 
     def __init__(self, is_text: Array) -> None:
         self.is_text = is_text
 
     def fit(self, X: Any, _y: Any = None) -> Self:
-        """Number the levels in their order; rare ones, where there are many, share the last."""
+        """Number the levels in their order; where they are many, the rare ones share the last."""
         import pandas
 
-        self.levels_, self.numbers_ = [], []
-        for j in np.flatnonzero(self.is_text):
-            counts = pandas.DataFrame(X).iloc[:, j].astype(object).value_counts().sort_index()
+        frame = pandas.DataFrame(X)
+        self.levels_ = []
+        self.numbers_ = []
+        for column in np.flatnonzero(self.is_text):
+            counts = frame.iloc[:, column].astype(object).value_counts().sort_index()
+            by_count = np.argsort(counts.to_numpy(), kind="stable")
             is_rare = np.ones(len(counts), dtype=np.bool_)
-            is_rare[np.argsort(counts.to_numpy(), kind="stable")[-_MAX_LEVELS:]] = False
-            numbers = np.where(is_rare, _MAX_LEVELS, np.cumsum(~is_rare) - 1)
+            is_rare[by_count[-MAX_LEVELS:]] = False
+
+            numbers = np.where(is_rare, MAX_LEVELS, np.cumsum(~is_rare) - 1)
             self.levels_.append(counts.index)
-            self.numbers_.append(np.append(numbers, np.nan))  # -1: missing, or not seen in fit
+            # pandas gives missing values, and levels that it does not know, the code -1: the last
+            self.numbers_.append(np.append(numbers, np.nan))
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Numbers of shape (row, column)."""
+        """Return the table as numbers (row, column)."""
         import pandas
 
-        frame, text = pandas.DataFrame(X), np.flatnonzero(self.is_text)
+        frame = pandas.DataFrame(X)
+        text_columns = np.flatnonzero(self.is_text)
+        number_columns = np.flatnonzero(~self.is_text)
+
         table: FloatArray = np.empty(frame.shape)
-        for place, j in enumerate(text):
-            codes = pandas.Categorical(frame.iloc[:, j], categories=self.levels_[place]).codes
-            table[:, place] = self.numbers_[place][codes]
-        others = frame.iloc[:, np.flatnonzero(~self.is_text)]
-        table[:, len(text) :] = others.to_numpy(dtype=float, na_value=np.nan)
+        for position, column in enumerate(text_columns):
+            categories = self.levels_[position]
+            codes = pandas.Categorical(frame.iloc[:, column], categories=categories).codes
+            table[:, position] = self.numbers_[position][codes]
+        numbers = frame.iloc[:, number_columns].to_numpy(dtype=float, na_value=np.nan)
+        table[:, len(text_columns) :] = numbers
         return table
 
 
-def _find_text(X: Any) -> Array:
-    """Which columns hold no numbers."""
-    if not is_frame(X):
-        is_text = isinstance(X, np.ndarray) and X.dtype.kind in "OUS"
-        return np.full(np.shape(X)[1], is_text)
-    from pandas.api.types import is_numeric_dtype
+def find_text(X: Any) -> BoolArray:
+    """Return which columns hold something else than numbers."""
+    if is_frame(X):
+        from pandas.api.types import is_numeric_dtype
 
-    return np.array([not is_numeric_dtype(each) for each in X.dtypes], dtype=np.bool_)
+        return np.array([not is_numeric_dtype(dtype) for dtype in X.dtypes], dtype=np.bool_)
+    is_text = isinstance(X, np.ndarray) and X.dtype.kind in "OUS"
+    return np.full(np.shape(X)[1], is_text)
+
+
+# --- learners by name -----------------------------------------------------------------------------
 
 
 def make_estimator(name: str, random_state: Any = None) -> Any:
-    """A learner by name: hgb, logistic, tree, or the user's `module:Class`.
+    """Make a learner by name: hgb, logistic, tree, or the user's `module:Class`.
 
     A class gets numbers for categories, since most classifiers take no text; what a function
     returns gets the table as it is.
     """
-    from importlib import import_module
-    from inspect import isclass
-
-    from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OrdinalEncoder
-
-    from icscm.exceptions import IcscmError
-
     if name in ("hgb", "logistic", "tree"):
         return TableClassifier(name, random_state)
-    module, _, attribute = name.partition(":")
-    if not attribute:
-        raise IcscmError(
-            f"{name!r} is not an estimator: give hgb, logistic, tree, or module:Class, "
-            "such as lightgbm:LGBMClassifier"
-        )
+
+    maker = import_maker(name)
     try:
-        maker = getattr(import_module(module), attribute)
         learner = maker()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise IcscmError(f"{name!r} cannot be imported or constructed: {error}") from None
@@ -169,10 +203,35 @@ def make_estimator(name: str, random_state: Any = None) -> Any:
         raise IcscmError(f"{name!r} is not a classifier with predict_proba or decision_function")
     if not isclass(maker):
         return learner
+
     if "random_state" in learner.get_params():
         learner.set_params(random_state=random_state)
-    codes = OrdinalEncoder(
+    return encode_categories(learner)
+
+
+def import_maker(name: str) -> Any:
+    """Import the class or function that `module:Class` names."""
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        raise IcscmError(
+            f"{name!r} is not an estimator: give hgb, logistic, tree, or module:Class, "
+            "such as lightgbm:LGBMClassifier"
+        )
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise IcscmError(f"{name!r} cannot be imported or constructed: {error}") from None
+
+
+def encode_categories(learner: Any) -> Any:
+    """Put a learner behind an encoding of categories as numbers; -1 is unknown or missing."""
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder
+
+    encode_text = OrdinalEncoder(
         handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
     )
-    text = make_column_selector(dtype_exclude=["number", "bool"])
-    return make_pipeline(make_column_transformer((codes, text), remainder="passthrough"), learner)
+    text_columns = make_column_selector(dtype_exclude=["number", "bool"])
+    encode = make_column_transformer((encode_text, text_columns), remainder="passthrough")
+    return make_pipeline(encode, learner)

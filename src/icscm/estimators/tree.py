@@ -1,10 +1,14 @@
-"""Trees whose splits, or leaves, are homogeneous across environments; the base of forests."""
+"""Trees whose splits, or leaves, are homogeneous across environments; the base of forests.
+
+The *heterogeneity* of a column or tree is compared with the *tolerance*: columns above it are
+rejected before the tree is grown. Without environments there is no tolerance, and a plain tree.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from icscm import exceptions
 from icscm._changes import reject_removed_options
@@ -20,9 +24,6 @@ from icscm.sources.countable import Countable
 from icscm.stats.verdicts import Verdicts
 from icscm.tables.environments import check_several, warn_of_two
 
-if TYPE_CHECKING:
-    pass
-
 
 class BaseTreeClassifier(BaseRuleClassifier):
     """Base of the learners of trees and forests."""
@@ -34,21 +35,28 @@ class BaseTreeClassifier(BaseRuleClassifier):
     trace_: Trace
 
     def _make_settings(self, countable: Countable[Any]) -> TreeSettings:
-        tolerance = TOLERANCES[self.invariance] if self.tolerance == "auto" else self.tolerance
-        if not countable.has_environments:
-            tolerance = None
+        tolerance = self._find_tolerance(countable)
         if tolerance is not None:
             check_several(countable.source.environments)
-        n_samples = int(countable.source.count_rows().sum())
+
+        n_rows = int(countable.source.count_rows().sum())
         return TreeSettings(
             invariance=self.invariance,
-            tolerance=None if tolerance is None else float(tolerance),
+            tolerance=tolerance,
             max_leaves=self.max_leaves,
-            min_leaf_rows=max(1, ceil(self.min_samples_leaf * n_samples)),
+            min_leaf_rows=max(1, ceil(self.min_samples_leaf * n_rows)),
             balanced=self.probabilities == "balanced",
             min_replication=float(self.min_replication),
             design=average_design_effect(countable.source),
         )
+
+    def _find_tolerance(self, countable: Countable[Any]) -> float | None:
+        """Return the tolerance; None if nothing is compared."""
+        if self.tolerance is None or not countable.has_environments:
+            return None
+        if isinstance(self.tolerance, str):  # "auto"
+            return TOLERANCES[self.invariance]
+        return float(self.tolerance)
 
     def _warn_of_environments(self, countable: Countable[Any]) -> None:
         """Warn of environments that are missing, sparse or few."""
@@ -58,8 +66,11 @@ class BaseTreeClassifier(BaseRuleClassifier):
 
     def _warn_of_findings(self) -> None:
         """Warn where one environment has nearly all information on the effects that are used."""
-        if self.min_replication and (lone := self.trace_.describe_lone()) is not None:
-            warn(lone, exceptions.FewEnvironmentsWarning)
+        if not self.min_replication:
+            return
+        lone_environment = self.trace_.describe_lone()
+        if lone_environment is not None:
+            warn(lone_environment, exceptions.FewEnvironmentsWarning)
 
 
 @document_parameters
@@ -148,8 +159,9 @@ class InvariantTreeClassifier(BaseTreeClassifier):
                 "and rejected.",
                 NothingFoundWarning,
             )
-        if (beyond := self.trace_.describe_excess()) is not None:
-            warn(beyond, exceptions.NotInvariantWarning)
+        excess = self.trace_.describe_excess()
+        if excess is not None:
+            warn(excess, exceptions.NotInvariantWarning)
 
     @property
     def verdicts_(self) -> Verdicts:
