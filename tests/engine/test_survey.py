@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from icscm import _constants
 from icscm._constants import IDENTIFIER_ROWS
-from icscm.engine import binning, sampling
+from icscm.engine import sampling, survey_binning
 from icscm.engine import survey as survey_module
-from icscm.engine.binning import (
+from icscm.engine.coding import PieceCoder
+from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
+from icscm.engine.survey import Groups, merge_surveys, survey_piece
+from icscm.engine.survey_binning import (
     describe_survey,
     find_sampled,
     find_suspicious_surveyed,
     plan_from_survey,
 )
-from icscm.engine.coding import PieceCoder
-from icscm.engine.sampling import choose_sample, hash_piece, hash_rows
-from icscm.engine.survey import Groups, merge_surveys, survey_piece
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
 from icscm.tables.coded import CodedTable
@@ -100,7 +100,8 @@ def as_plain(survey):
     """The survey with lists for arrays, which can be compared."""
     plain = []
     for column in survey.columns:
-        parts = () if column.samples is None else column.samples
+        samples = column.samples
+        parts = () if samples is None else (samples.hashes, samples.n_rows)
         plain.append(replace(column, samples=[part.tolist() for part in parts]))
     return replace(survey, columns=plain)
 
@@ -212,7 +213,7 @@ def test_identifiers_are_told_from_some_values():
 
 
 def test_levels_too_many_to_keep(monkeypatch):
-    for module in (survey_module, binning):
+    for module in (survey_module, survey_binning):
         monkeypatch.setattr(module, "MAX_SURVEYED_LEVELS", 100)
     codes = np.arange(1000, dtype=np.int32)
     for n_levels in (1000, 500):

@@ -1,12 +1,23 @@
-"""Tables of zeros and ones, dense or sparse, straight to bits: nothing to plan, nothing to bin."""
+"""Tables of zeros and ones, dense or sparse, straight to bits: nothing to plan, nothing to bin.
 
-from collections.abc import Sequence
+Columns of such tables are often identical, all over a genome, say. Identical columns share one
+place in the store, that of the first of them, and every candidate rule stands for one on each of
+its *copies*.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from icscm._constants import BINARY_LOOK_ROWS, MIN_LANES, MIN_THREADED_CELLS, WORD_DTYPE
+from icscm._constants import (
+    BINARY_LOOK_ROWS,
+    MIN_LANES,
+    MIN_THREADED_CELLS,
+    WORD_BITS,
+    WORD_DTYPE,
+)
 from icscm._lazy import is_sparse
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
@@ -20,41 +31,53 @@ from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import as_plain_numbers
 
+# Size of an empty table of patterns; a power of two.
 _FEWEST_SLOTS = 2**10
+# Parts of the columns for each thread: some columns have more ones than others.
+_PARTS_PER_THREAD = 4
+
+
+# --- identical columns ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Groups of identical features, in the order of their first members.
+    """Groups of identical columns, in the order of their first members.
 
-    Group k holds `members[offsets[k]:offsets[k + 1]]`, ascending; feature f is in group
-    `numbers[f]`.
+    Group k holds `members[offsets[k]:offsets[k + 1]]`, ascending; column j is in group
+    `numbers[j]`.
     """
 
     numbers: Array
     offsets: Array
     members: Array
 
-    def is_whole(self) -> bool:
-        """Whether the parts go together, whatever they hold; no group is empty."""
-        n_groups = len(self.offsets) - 1
-        if n_groups < 1 or len(self.numbers) == 0 or self.numbers.max() >= n_groups:
-            return False
-        made = make_copies(self.numbers, n_groups)
-        parts = (self.offsets, made.offsets), (self.members, made.members)
-        if not all(np.array_equal(*pair) for pair in parts) or not np.diff(made.offsets).all():
-            return False
-        first = made.members[made.offsets[:-1]]
-        return bool((first[1:] > first[:-1]).all())
-
-    def find_first(self, feature: int) -> int:
-        """The feature that stands for its group."""
-        return int(self.members[self.offsets[self.numbers[feature]]])
-
     @property
     def n_groups(self) -> int:
         """The number of groups."""
         return len(self.offsets) - 1
+
+    def is_whole(self) -> bool:
+        """Check that the arrays, which may come from a file, describe the same groups."""
+        n_groups = self.n_groups
+        if n_groups < 1 or len(self.numbers) == 0 or self.numbers.max() >= n_groups:
+            return False
+
+        expected = make_copies(self.numbers, n_groups)
+        if not np.array_equal(self.offsets, expected.offsets):
+            return False
+        if not np.array_equal(self.members, expected.members):
+            return False
+
+        is_any_empty = not np.diff(expected.offsets).all()
+        if is_any_empty:
+            return False
+        first_members = expected.members[expected.offsets[:-1]]
+        return bool((first_members[1:] > first_members[:-1]).all())
+
+    def find_first(self, feature: int) -> int:
+        """Find the column that stands for the group of one."""
+        return int(self.members[self.offsets[self.numbers[feature]]])
 
     def list_first(self, groups: slice | None = None) -> IntArray:
         """List the first column of each group, or of some groups."""
@@ -62,21 +85,24 @@ class Copies:
         return self.members[starts].astype(np.int64)
 
     def list_members(self, first: IntArray) -> IntArray:
-        """The features of some groups, given by their first ones: a group after the other."""
+        """List the columns of some groups, given by their first ones: a group after the other."""
         groups = self.numbers[first].astype(np.intp)
-        starts, sizes = self.offsets[groups], self.offsets[groups + 1] - self.offsets[groups]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        members: IntArray = self.members[np.repeat(starts, sizes) + within]
+        starts = self.offsets[groups]
+        sizes = self.offsets[groups + 1] - starts
+        ends_in_list = np.cumsum(sizes)
+        starts_in_list = ends_in_list - sizes
+        number_in_group = np.arange(sizes.sum()) - np.repeat(starts_in_list, sizes)
+        members: IntArray = self.members[np.repeat(starts, sizes) + number_in_group]
         return members.astype(np.int64)
 
     def count_members(self, features: IntArray) -> IntArray:
-        """The size of the group of each of some features."""
+        """Return the size of the group of each of some columns."""
         groups = self.numbers[features].astype(np.intp)
         return self.offsets[groups + 1] - self.offsets[groups]
 
 
 def make_copies(numbers: Array, n_groups: int) -> Copies:
-    """The groups, from the group of each feature."""
+    """Make the groups, from the group of each column."""
     offsets = np.zeros(n_groups + 1, dtype=np.int64)
     np.cumsum(np.bincount(numbers, minlength=n_groups), out=offsets[1:])
     members = np.empty(len(numbers), dtype=np.uint32)
@@ -86,10 +112,10 @@ def make_copies(numbers: Array, n_groups: int) -> Copies:
 
 @dataclass(frozen=True)
 class CollapsedMap(BinnedColumns):
-    """A candidate map over a source that stores the first of identical features only.
+    """What bins mean, over a source that stores only the first of identical columns.
 
-    A rule on a copy is, on bins, the rule on the first. `single` is the map of the features,
-    each by itself.
+    A rule on a copy is, on bins, the rule on the first. `single` says what the bins of each column
+    by itself mean.
     """
 
     single: BinnedColumns
@@ -116,48 +142,75 @@ class CollapsedMap(BinnedColumns):
         return members
 
 
-def expand(cube: CountCube, candidates: BinnedColumns) -> CountCube:
-    """The cube with each feature in its place, copies included."""
-    if not isinstance(candidates, CollapsedMap):
+def expand(cube: CountCube, columns: BinnedColumns) -> CountCube:
+    """Return the cube with each column in its place, copies included."""
+    if not isinstance(columns, CollapsedMap):
         return cube
-    members = candidates.copies.list_members(cube.features)
+    members = columns.copies.list_members(cube.features)
+    counts = np.repeat(cube.counts, columns.count_copies(cube.features), axis=0)
     order = np.argsort(members)
-    counts = np.repeat(cube.counts, candidates.count_copies(cube.features), axis=0)
     return CountCube(members[order], counts[order], cube.layout)
 
 
-class PatternNumbers:
-    """Numbers distinct patterns as they come, in batches; exact, since words are compared.
+def find_copies(words: Array, n_threads: int) -> Copies | None:
+    """Find which columns, given as rows of words, are identical; None if no two are."""
+    no_patterns = np.empty((0, words.shape[1]), dtype=WORD_DTYPE)
+    numbers, first_rows = PatternNumbers().add(words, no_patterns, n_threads)
+    n_patterns = len(first_rows)
+    return None if n_patterns == len(words) else make_copies(numbers, n_patterns)
 
-    Takes some twenty bytes for each pattern.
+
+# --- patterns ------------------------------------------------------------------------------------
+
+
+class PatternNumbers:
+    """Numbers distinct patterns, which are rows of words, as they come in batches.
+
+    It is exact, since words are compared and not only their hashes. It takes some twenty bytes for
+    each pattern, in a hash table of open addressing that is at most half full.
     """
 
     def __init__(self) -> None:
         self.n_patterns = 0
+        # a pattern's number plus one, 0 where a slot is free
         self._slots = np.zeros(_FEWEST_SLOTS, dtype=np.uint32)
-        self._known = np.zeros(_FEWEST_SLOTS // 2, dtype=np.uint64)
+        self._hash_of_pattern = np.zeros(_FEWEST_SLOTS // 2, dtype=np.uint64)
 
     def add(self, words: Array, stored: Array, n_threads: int = 1) -> tuple[Array, IntArray]:
-        """The number of each row's pattern, and which rows hold new ones.
+        """Return the number of each row's pattern, and the rows that hold new ones.
 
         `stored` are the words of all patterns numbered so far.
         """
-        wanted = 2 * (self.n_patterns + len(words))  # the table stays at most half full
-        if wanted > len(self._slots):
-            n_slots = 1 << (wanted - 1).bit_length()
-            before, self._known = self._known, np.zeros(n_slots // 2, dtype=np.uint64)
-            self._known[: self.n_patterns] = before[: self.n_patterns]
-            self._slots = np.zeros(n_slots, dtype=np.uint32)
-            _kernels.fill_slots(self._known[: self.n_patterns], self._slots)
-        hashes, known = hash_patterns(words, n_threads), (self._slots, self._known)
-        numbers, first = np.empty(len(words), np.uint32), np.empty(len(words), np.int64)
-        n_new = _kernels.number_patterns(words, hashes, stored, *known, first, numbers)
+        self._make_room(len(words))
+        numbers = np.empty(len(words), dtype=np.uint32)
+        rows_of_new = np.empty(len(words), dtype=np.int64)
+        n_new = _kernels.number_patterns(
+            words,
+            hash_patterns(words, n_threads),
+            stored,
+            self._slots,
+            self._hash_of_pattern,
+            rows_of_new,
+            numbers,
+        )
         self.n_patterns += n_new
-        return numbers, first[:n_new]
+        return numbers, rows_of_new[:n_new]
+
+    def _make_room(self, n_more: int) -> None:
+        """Make a larger table if so many more patterns could fill more than half of it."""
+        n_needed = 2 * (self.n_patterns + n_more)
+        if n_needed <= len(self._slots):
+            return
+        n_slots = 1 << (n_needed - 1).bit_length()
+        hash_of_pattern = np.zeros(n_slots // 2, dtype=np.uint64)
+        hash_of_pattern[: self.n_patterns] = self._hash_of_pattern[: self.n_patterns]
+        self._hash_of_pattern = hash_of_pattern
+        self._slots = np.zeros(n_slots, dtype=np.uint32)
+        _kernels.fill_slots(self._hash_of_pattern[: self.n_patterns], self._slots)
 
 
 def hash_patterns(words: Array, n_threads: int) -> Array:
-    """A hash of each row."""
+    """Return a hash of each row of words."""
     hashes = np.empty(len(words), dtype=np.uint64)
 
     def hash_part(part: slice) -> None:
@@ -167,11 +220,7 @@ def hash_patterns(words: Array, n_threads: int) -> Array:
     return hashes
 
 
-def find_copies(words: Array, n_threads: int) -> Copies | None:
-    """Which rows are identical; None if no two are."""
-    none_yet = np.empty((0, words.shape[1]), dtype=WORD_DTYPE)
-    numbers, first = PatternNumbers().add(words, none_yet, n_threads)
-    return None if len(first) == len(words) else make_copies(numbers, len(first))
+# --- tables --------------------------------------------------------------------------------------
 
 
 class NotBinaryError(IcscmError):
@@ -179,7 +228,7 @@ class NotBinaryError(IcscmError):
 
 
 class PresenceMap(BinnedColumns):
-    """The candidates of features that are present or absent: two bins, absent first."""
+    """Columns of what is present or absent: two bins, absent first."""
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
         self._names = names
@@ -201,53 +250,103 @@ class PresenceMap(BinnedColumns):
 def pack_binary(
     table: CodedTable, position: Array, rows: Rows, n_threads: int
 ) -> tuple[BinnedColumns, BitStore] | None:
-    """Candidates and store of a table of zeros and ones; None if it holds anything else.
-
-    Identical columns share one place in the store.
-    """
+    """Store a table of zeros and ones as bits, and say what they mean; None for other tables."""
     if not is_sparse(table.values):  # a quick check of the first rows, which most tables fail
-        first = table.values[:BINARY_LOOK_ROWS]
-        if table.levels or table.dropped or not ((first == 0) | (first == 1)).all():
+        first_rows = table.values[:BINARY_LOOK_ROWS]
+        is_binary_so_far = ((first_rows == 0) | (first_rows == 1)).all()
+        if table.levels or table.dropped or not is_binary_so_far:
             return None
-    n_cells = table.values.shape[0] * table.values.shape[1]
-    n_threads = n_threads if n_cells >= MIN_THREADED_CELLS else 1
-    store = BitStore(np.arange(table.n_columns), rows, n_threads, ORDERED)
+
+    n_rows, n_columns = table.values.shape
+    n_threads = n_threads if n_rows * n_columns >= MIN_THREADED_CELLS else 1
+    store = BitStore(np.arange(n_columns), rows, n_threads, ORDERED)
     if not set_bits(table.values, store.bits[position], store.words, n_threads):
         return None
-    candidates: BinnedColumns = PresenceMap(table.names)
-    if not table.is_presence:  # then `x > 0` and `x <= 0`; neither where all are the same
-        edges = np.zeros(table.n_columns, dtype=table.values.dtype)
-        offsets, missing = np.arange(table.n_columns + 1), table.find_missing()
-        candidates = Binning(table.names, edges, offsets, False, missing, table.levels)
+
+    columns: BinnedColumns = PresenceMap(table.names)
+    if not table.is_presence:
+        columns = _make_binary_binning(table)
     copies = find_copies(store.words, n_threads)
-    if copies is not None:
-        store.keep_first(copies.list_first())
-        candidates = CollapsedMap(candidates, copies)
-    return candidates, store
+    if copies is None:
+        return columns, store
+    store.keep_first(copies.list_first())
+    return CollapsedMap(columns, copies), store
+
+
+def _make_binary_binning(table: CodedTable) -> Binning:
+    """Make the binning at 0: `x > 0` and `x <= 0`, neither a candidate where all are the same."""
+    n_columns = table.n_columns
+    return Binning(
+        names=table.names,
+        edges=np.zeros(n_columns, dtype=table.values.dtype),
+        offsets=np.arange(n_columns + 1),
+        sampled=False,
+        has_missing=table.find_missing(),
+        levels=table.levels,
+    )
 
 
 def set_bits(X: Any, bit_position: Array, words: Array, n_threads: int) -> bool:
     """Set the bits of the ones of X, row i at `bit_position[i]` of each column's words.
 
-    False if X holds other values than 0 and 1.
+    Returns False if X holds other values than 0 and 1.
     """
-    inputs: tuple[Any, ...]
     if is_sparse(X):
-        if not X.has_canonical_format:  # entries may be listed twice, and are added up
-            X = X.copy()
-            X.sum_duplicates()
-        is_by_column = X.format == "csc"
-        pack = _kernels.pack_sparse_columns if is_by_column else _kernels.pack_sparse_rows
-        inputs = (as_plain_numbers(X.data), X.indices, X.indptr, bit_position)
+        pack_part = _make_sparse_packer(X, bit_position, words)
     elif X.flags.c_contiguous and X.shape[1] >= MIN_LANES:
-        row_of_bit = np.full(words.shape[1] * 64, -1, dtype=np.int64)
-        row_of_bit[bit_position] = np.arange(X.shape[0])
-        pack, inputs = _kernels.pack_rows, (X, row_of_bit)
+        pack_part = _make_row_packer(X, bit_position, words)
     else:
-        n = X.shape[1]
-        known, highest = np.ones(n, dtype=np.bool_), np.ones(n, dtype=X.dtype)
-        plan = ColumnPlan(np.arange(n), [np.zeros(1, dtype=X.dtype)] * n, known, highest)
-        return not pack_columns(X, bit_position, plan, n_threads, words).any()
-    parts = split_columns(X.shape[1], 4 * n_threads if n_threads > 1 else 1)
-    done = run_tasks(lambda part: pack(*inputs, part.start, part.stop, words), parts, n_threads)
-    return all(done)
+        return _set_bits_by_column(X, bit_position, words, n_threads)
+
+    n_parts = _PARTS_PER_THREAD * n_threads if n_threads > 1 else 1
+    are_binary = run_tasks(pack_part, split_columns(X.shape[1], n_parts), n_threads)
+    return all(are_binary)
+
+
+# Packs some columns; False if they hold other values than 0 and 1.
+_PackPart = Callable[[slice], bool]
+
+
+def _make_sparse_packer(X: Any, bit_position: Array, words: Array) -> _PackPart:
+    """Make the function that packs some columns of a sparse matrix."""
+    if not X.has_canonical_format:  # entries may be listed twice, and are added up
+        X = X.copy()
+        X.sum_duplicates()
+    is_by_column = X.format == "csc"
+    kernel = _kernels.pack_sparse_columns if is_by_column else _kernels.pack_sparse_rows
+    values = as_plain_numbers(X.data)
+
+    def pack_part(part: slice) -> bool:
+        is_binary: bool = kernel(
+            values, X.indices, X.indptr, bit_position, part.start, part.stop, words
+        )
+        return is_binary
+
+    return pack_part
+
+
+def _make_row_packer(X: Array, bit_position: Array, words: Array) -> _PackPart:
+    """Make the function that packs some columns of a table that is stored row by row."""
+    row_of_bit = np.full(words.shape[1] * WORD_BITS, -1, dtype=np.int64)
+    row_of_bit[bit_position] = np.arange(X.shape[0])
+
+    def pack_part(part: slice) -> bool:
+        is_binary: bool = _kernels.pack_rows(X, row_of_bit, part.start, part.stop, words)
+        return is_binary
+
+    return pack_part
+
+
+def _set_bits_by_column(X: Array, bit_position: Array, words: Array, n_threads: int) -> bool:
+    """Set the bits of a table as columns that are planned to hold 0, their one edge, and 1."""
+    n_columns = X.shape[1]
+    plan = ColumnPlan(
+        columns=np.arange(n_columns),
+        edges=[np.zeros(1, dtype=X.dtype)] * n_columns,
+        is_complete=np.ones(n_columns, dtype=np.bool_),
+        highest=np.ones(n_columns, dtype=X.dtype),
+    )
+    is_unexpected = pack_columns(
+        X, plan, bit_position=bit_position, words=words, n_threads=n_threads
+    )
+    return not is_unexpected.any()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 # Columns whose guesses are made together: they stay in the second-level cache.
 _GUESSED_TOGETHER = 2**8
+# With fewer edges, halving finds a bin as quickly as a guess does.
+_MIN_GUESSED_EDGES = 4
+# If every so many rows make a first look, all rows are nearly as quick to scan.
+_MIN_FIRST_LOOK_STEP = 8
+
+
+# --- a whole table -------------------------------------------------------------------------------
 
 
 def encode(
@@ -40,242 +47,461 @@ def encode(
     Missing and infinite values are looked for in all rows only if columns remain after the first
     scan: where its rows hold none, others are not as planned.
     """
-    X, has_missing = table.values, table.find_missing().copy()
-    if table.levels and table.has_missing is None:  # categories are not planned from any rows
-        has_missing = find_missing(X, table.names)
-    n_threads = n_threads if X.size >= limits.MIN_THREADED_CELLS else 1
-    edges = [np.empty(0, X.dtype)] * X.shape[1]
-    stores: list[Store] = []
-
-    def code(plan: ColumnPlan) -> IntArray:
-        """Store the columns; returns those with values that the plan does not contain."""
-        for column, found in zip(plan.columns, plan.edges, strict=True):
-            edges[column] = found
-        layouts = [ORDERED] * len(plan.columns)  # there may be millions
-        if table.levels or has_missing.any():
-            every = plan.columns.tolist()
-            layouts = [binning.find_layout(j, table.levels, has_missing) for j in every]
-        more, surprises = _make_stores(X, plan, layouts, position, rows, n_threads)
-        stores.extend(store for store in more if len(store.features))
-        return surprises
-
-    categories = np.array(sorted({*table.levels} - {*table.dropped}), dtype=np.int64)
-    code(binning.plan_levels(table, categories, has_missing))
-    sample: ColumnPlan | None = None
-    any_sampled = False
-    is_left = np.ones(X.shape[1], dtype=np.bool_)
-    is_left[[*table.levels, *table.dropped]] = False
-    scans = _list_scans(table, has_missing, max_thresholds, n_threads) if is_left.any() else ()
-    for kind, scanned, most in scans:
-        left = np.flatnonzero(is_left)
-        plan = binning.plan_columns(X, left, has_missing, scanned, most, n_threads)
-        if kind == "sample":
-            sample = plan
-        elif sample is not None:
-            plan = plan.cut_unknown_as(sample, max_thresholds)
-        ready = plan.select(np.flatnonzero(plan.known)) if kind == "first" else plan
-        any_sampled |= sample is not None and not plan.known.all()
-        is_left[ready.columns] = False
-        is_left[code(ready)] = True
-        if not is_left.any():
-            break  # before the next scan takes any time
-    if table.has_missing is None and not are_finite(X[:, [*table.dropped]]):
-        has_missing |= find_missing(X, table.names)
-    # without the thresholds below which values are missing
-    own = [part[int(gap) :] for part, gap in zip(edges, has_missing, strict=True)]
-    found = replace(table, has_missing=has_missing)
-    return binning.make_binning(own, found, any_sampled), stores
+    encoder = _TableEncoder(table, position, rows, n_threads)
+    encoder.code_categories()
+    sample_plan: ColumnPlan | None = None
+    if encoder.has_columns_left:
+        encoder.code_after_first_look(max_thresholds)
+    if encoder.has_columns_left:
+        encoder.find_missing_in_all_rows()
+        # more thresholds than a byte can number need all rows
+        is_narrow = (max_thresholds or limits.MAX_NARROW_BINS) < limits.MAX_NARROW_BINS
+        if is_sampled(len(table.values)) and is_narrow:
+            sample_plan = encoder.code_after_sample(max_thresholds)
+    if encoder.has_columns_left:
+        encoder.code_after_all_rows(max_thresholds, sample_plan)
+    return encoder.make_binning(), encoder.stores
 
 
-def _list_scans(
-    table: CodedTable, has_missing: BoolArray, max_thresholds: int | None, n_threads: int
-) -> Iterator[tuple[str, Array | slice, int | None]]:
-    """Some rows to plan columns from: "first" ones, which finish columns of few values, a "sample"
-    or "all"; and the most thresholds. Sets `has_missing` of columns with missing values, if the
-    table does not know them: in the first rows, then in all.
+class _TableEncoder:
+    """A table on its way into stores: which columns are left, and what is known of the others.
+
+    Row i of the table goes to `position[i]` of the sorted `rows`.
     """
-    X, is_unknown = table.values, table.has_missing is None
-    step = len(X) // limits.FIRST_LOOK_ROWS
-    if step >= 8:  # else all rows are nearly as quick to scan
+
+    def __init__(self, table: CodedTable, position: Array, rows: Rows, n_threads: int) -> None:
+        self._table = table
+        self._X = table.values
+        self._position = position
+        self._rows = rows
+        self._n_threads = n_threads if self._X.size >= limits.MIN_THREADED_CELLS else 1
+
+        self.stores: list[Store] = []
+        self._edges = [np.empty(0, self._X.dtype)] * table.n_columns
+        self._any_sampled = False
+        self._is_left = np.ones(table.n_columns, dtype=np.bool_)
+        self._is_left[[*table.levels, *table.dropped]] = False
+
+        # grows with the rows that were looked at, if the table does not know
+        self._has_missing = table.find_missing().copy()
+        if table.levels and table.has_missing is None:  # categories are not planned from any rows
+            self._has_missing = find_missing(self._X, table.names)
+
+    @property
+    def has_columns_left(self) -> bool:
+        return bool(self._is_left.any())
+
+    def code_categories(self) -> None:
+        """Code the categories, which have a bin for each level."""
+        categories = np.array(
+            sorted({*self._table.levels} - {*self._table.dropped}), dtype=np.int64
+        )
+        self._code(binning.plan_levels(self._table, categories, self._has_missing))
+
+    def code_after_first_look(self, max_thresholds: int | None) -> None:
+        """Code the columns of few values, as far as a part of the rows shows them."""
+        step = len(self._X) // limits.FIRST_LOOK_ROWS
+        if step < _MIN_FIRST_LOOK_STEP:
+            return
+        if self._table.has_missing is None:
+            self._has_missing |= find_missing(self._X[::step], self._table.names)
         few = min(max_thresholds or limits.MAX_NARROW_BINS, limits.MAX_NARROW_BINS) - 1
-        if is_unknown:
-            has_missing |= find_missing(X[::step], table.names)
-        yield "first", slice(None, None, step), few
-    if is_unknown:
-        parts = split_rows(len(X), n_threads)
-        found = run_tasks(lambda part: find_missing(X, table.names, part), parts, n_threads)
-        has_missing |= np.logical_or.reduce(found)
-    # more thresholds than a byte can number need all rows
-    if is_sampled(len(X)) and (max_thresholds or limits.MAX_NARROW_BINS) < limits.MAX_NARROW_BINS:
-        hashes = hash_rows(X, table.find_numbers(), n_threads)
-        yield "sample", choose_sample(hashes), max_thresholds
-    yield "all", slice(None), max_thresholds
+        plan = self._plan(slice(None, None, step), max_thresholds=few)
+        self._finish(plan.select(np.flatnonzero(plan.is_complete)))
 
+    def find_missing_in_all_rows(self) -> None:
+        """Find which columns have missing values, unless the table knows."""
+        if self._table.has_missing is not None:
+            return
 
-def _make_stores(
-    X: Array, plan: ColumnPlan, layouts: list[Layout], position: Array, rows: Rows, n_threads: int
-) -> tuple[list[Store], IntArray]:
-    """Stores of the columns that are as planned, those of one layout and width together, and the
-    columns that are not. Constant ones are not stored.
-    """
-    groups: dict[tuple[Layout, int], list[int]] = {}
-    for k, (layout, edges) in enumerate(zip(layouts, plan.edges, strict=True)):
-        # bits, bytes, and wider ones each by itself
-        width = 0 if len(edges) < 2 else 1 if len(edges) < limits.MAX_NARROW_BINS else 2 + k
-        groups.setdefault((layout, width), []).append(k)
-    stores: list[Store] = []
-    surprises = [plan.columns[:0]]
-    for (layout, width), own in sorted(groups.items()):
-        some, most = plan.select(own), max(len(plan.edges[k]) for k in own)
-        if width == 0:
-            bits = BitStore(some.columns, rows, n_threads, layout)
-            surprised = pack_columns(X, bits.bits[position], some, n_threads, bits.words)
-            kept = ~surprised & np.array([len(edges) > 0 for edges in some.edges])
-            if not kept.all():
-                bits.features, bits.words = some.columns[kept], bits.words[kept]
-            stores.append(bits)
+        def find_in_part(part: slice) -> BoolArray:
+            return find_missing(self._X, self._table.names, part)
+
+        parts = split_rows(len(self._X), self._n_threads)
+        in_parts = run_tasks(find_in_part, parts, self._n_threads)
+        self._has_missing |= np.logical_or.reduce(in_parts)
+
+    def code_after_sample(self, max_thresholds: int | None) -> ColumnPlan:
+        """Code the columns that are left by a plan from the sampled rows, and return the plan."""
+        hashes = hash_rows(self._X, self._table.find_numbers(), self._n_threads)
+        plan = self._plan(choose_sample(hashes), max_thresholds=max_thresholds)
+        self._any_sampled |= not plan.is_complete.all()
+        self._finish(plan)
+        return plan
+
+    def code_after_all_rows(
+        self, max_thresholds: int | None, sample_plan: ColumnPlan | None
+    ) -> None:
+        """Code the columns that are left by a plan from all rows.
+
+        If there is a sample, these have few values in it, but more in all rows.
+        """
+        plan = self._plan(slice(None), max_thresholds=max_thresholds)
+        if sample_plan is not None:
+            plan = plan.use_sample(sample_plan, max_thresholds)
+            self._any_sampled |= not plan.is_complete.all()
+        self._finish(plan)
+
+    def make_binning(self) -> Binning:
+        """Make the binning of all columns, with the thresholds chosen for them."""
+        dropped_values = self._X[:, [*self._table.dropped]]
+        if self._table.has_missing is None and not are_finite(dropped_values):
+            self._has_missing |= find_missing(self._X, self._table.names)
+        thresholds = [
+            # without the edge below which values are missing
+            edges[int(has_missing) :]
+            for edges, has_missing in zip(self._edges, self._has_missing, strict=True)
+        ]
+        table = replace(self._table, has_missing=self._has_missing)
+        return binning.make_binning(thresholds, table, sampled=self._any_sampled)
+
+    def _plan(self, rows: Array | slice, *, max_thresholds: int | None) -> ColumnPlan:
+        """Plan the columns that are left from some rows."""
+        return binning.plan_columns(
+            self._X,
+            np.flatnonzero(self._is_left),
+            has_missing=self._has_missing,
+            rows=rows,
+            max_thresholds=max_thresholds,
+            n_threads=self._n_threads,
+        )
+
+    def _finish(self, plan: ColumnPlan) -> None:
+        """Code the columns of a plan; those that are not as planned are left."""
+        unexpected = self._code(plan)
+        self._is_left[plan.columns] = False
+        self._is_left[unexpected] = True
+
+    def _code(self, plan: ColumnPlan) -> IntArray:
+        """Store the columns of a plan; return those with values that it does not contain."""
+        for column, edges in zip(plan.columns, plan.edges, strict=True):
+            self._edges[column] = edges
+        groups = _group_columns(plan, self._find_layouts(plan))
+
+        unexpected_columns = [plan.columns[:0]]
+        for kind, positions in sorted(groups.items()):
+            plan_of_group = plan.select(positions)
+            if kind.width == _BITS:
+                store, is_unexpected = self._make_bit_store(plan_of_group, kind.layout)
+            else:
+                store, is_unexpected = self._make_code_store(plan_of_group, kind)
+            if len(store.features):
+                self.stores.append(store)
+            unexpected_columns.append(plan_of_group.columns[is_unexpected])
+        return np.concatenate(unexpected_columns)
+
+    def _find_layouts(self, plan: ColumnPlan) -> list[Layout]:
+        if not self._table.levels and not self._has_missing.any():
+            return [ORDERED] * len(plan.columns)  # there may be millions
+        return [
+            binning.find_layout(column, self._table.levels, self._has_missing)
+            for column in plan.columns.tolist()
+        ]
+
+    def _make_bit_store(self, plan: ColumnPlan, layout: Layout) -> tuple[Store, BoolArray]:
+        """Store columns of two bins that are as planned; return also which are not.
+
+        Constant columns are not stored.
+        """
+        store = BitStore(plan.columns, self._rows, self._n_threads, layout)
+        is_unexpected = pack_columns(
+            self._X,
+            plan,
+            bit_position=store.bits[self._position],
+            words=store.words,
+            n_threads=self._n_threads,
+        )
+        has_edges = np.array([len(edges) > 0 for edges in plan.edges])
+        is_kept = ~is_unexpected & has_edges
+        if not is_kept.all():
+            store.features = plan.columns[is_kept]
+            store.words = store.words[is_kept]
+        return store, is_unexpected
+
+    def _make_code_store(self, plan: ColumnPlan, kind: _StoreKind) -> tuple[Store, BoolArray]:
+        """Store columns of more than two bins that are as planned; return also which are not."""
+        max_edges = max(len(edges) for edges in plan.edges)
+        shape = len(plan.columns), len(self._X)
+        codes = np.empty(shape, dtype=np.min_scalar_type(max_edges))
+        if kind.width == _BYTES:
+            is_unexpected = _code_columns(
+                self._X, plan, position=self._position, codes=codes, n_threads=self._n_threads
+            )
         else:
-            codes = np.empty((len(own), len(X)), dtype=np.min_scalar_type(most))
-            code = _code_columns if width == 1 else _search_column
-            surprised = code(X, position, some, n_threads, codes)
-            codes = codes[~surprised] if surprised.any() else codes
-            features = some.columns[~surprised]
-            stores.append(CodeStore(features, codes, most + 1, n_threads, layout))
-        surprises.append(some.columns[surprised])
-    return stores, np.concatenate(surprises)
+            is_unexpected = _code_wide_column(self._X, plan, position=self._position, codes=codes)
+        if is_unexpected.any():
+            codes = codes[~is_unexpected]
+        columns = plan.columns[~is_unexpected]
+        n_bins = max_edges + 1
+        return CodeStore(columns, codes, n_bins, self._n_threads, kind.layout), is_unexpected
+
+
+# How a column is stored: a bit a cell, a byte, or more; in the order of the stores.
+_BITS = 0
+_BYTES = 1
+_WIDE = 2
+
+
+class _StoreKind(NamedTuple):
+    """What the columns of one store have in common.
+
+    A wide column has a store of its own, so `number` tells it from others; else it is 0.
+    """
+
+    layout: Layout
+    width: int
+    number: int
+
+
+def _group_columns(plan: ColumnPlan, layouts: Sequence[Layout]) -> dict[_StoreKind, list[int]]:
+    """Group the positions in a plan of the columns that will share a store."""
+    groups: dict[_StoreKind, list[int]] = {}
+    for number, (layout, edges) in enumerate(zip(layouts, plan.edges, strict=True)):
+        if len(edges) < 2:
+            kind = _StoreKind(layout, _BITS, 0)
+        elif len(edges) < limits.MAX_NARROW_BINS:
+            kind = _StoreKind(layout, _BYTES, 0)
+        else:
+            kind = _StoreKind(layout, _WIDE, number)
+        groups.setdefault(kind, []).append(number)
+    return groups
+
+
+# --- columns of a plan ---------------------------------------------------------------------------
 
 
 def pack_columns(
-    X: Array, position: Array, plan: ColumnPlan, n_threads: int, words: Array
+    X: Array, plan: ColumnPlan, *, bit_position: Array, words: Array, n_threads: int
 ) -> BoolArray:
-    """Columns of two bins, row i at bit `position[i]`; returns which are not as planned."""
-    surprised = np.zeros(len(words), dtype=np.bool_)
-    edge = plan.highest.copy()  # of a constant column, which has no edge
-    edge[[len(part) > 0 for part in plan.edges]] = np.concatenate([edge[:0], *plan.edges])
+    """Pack columns of two bins, row i at bit `bit_position[i]`; return which are not as planned."""
+    is_unexpected = np.zeros(len(words), dtype=np.bool_)
+    has_edge = [len(edges) > 0 for edges in plan.edges]
+    edge = plan.highest.copy()  # where there is none, as of a constant column
+    edge[has_edge] = np.concatenate([edge[:0], *plan.edges])
 
     def pack_part(part: slice) -> None:
-        known = plan.columns[part], edge[part], plan.known[part], plan.highest[part]
-        _kernels.pack_columns(X, position, *known, words[part], surprised[part])
+        _kernels.pack_columns(
+            X,
+            bit_position,
+            plan.columns[part],
+            edge[part],
+            plan.is_complete[part],
+            plan.highest[part],
+            words[part],
+            is_unexpected[part],
+        )
 
     run_tasks(pack_part, split_columns(len(words), n_threads), n_threads)
-    return surprised
+    return is_unexpected
 
 
 def _code_columns(
-    X: Array, position: Array, plan: ColumnPlan, n_threads: int, codes: Array
+    X: Array, plan: ColumnPlan, *, position: Array, codes: Array, n_threads: int
 ) -> BoolArray:
-    """Columns of up to 256 bins, a byte a cell."""
-    known = plan.columns, make_search_table(plan.edges, X.dtype), plan.known, plan.highest
-    surprised = np.zeros(len(codes), dtype=np.bool_)
+    """Code columns of up to 256 bins, a byte a cell; return which are not as planned."""
+    search_table = make_search_table(plan.edges, X.dtype)
+    is_unexpected = np.zeros(len(codes), dtype=np.bool_)
 
-    def code_part(part: slice) -> None:
-        _kernels.code_columns(X, position, *known, part.start, part.stop, codes, surprised)
+    def code_rows(part: slice) -> None:
+        _kernels.code_columns(
+            X,
+            position,
+            plan.columns,
+            search_table,
+            plan.is_complete,
+            plan.highest,
+            part.start,
+            part.stop,
+            codes,
+            is_unexpected,
+        )
 
-    run_tasks(code_part, split_rows(len(X), n_threads), n_threads)
-    return surprised
-
-
-def _search_column(X: Array, position: Array, plan: ColumnPlan, _: int, codes: Array) -> BoolArray:
-    """A column of any number of bins."""
-    (edges,), values = plan.edges, X[:, plan.columns[0]]
-    found = _search(edges, values)
-    codes[0, position] = found
-    is_other = (np.append(edges, plan.highest)[found] != values) & (values == values)
-    return np.asarray(plan.known & is_other.any())
-
-
-def _search(edges: Array, values: Array) -> Array:
-    """The bins of values among any number of edges; 0 where a value is missing."""
-    return np.where(values != values, 0, np.searchsorted(edges, values, side="left"))
+    run_tasks(code_rows, split_rows(len(X), n_threads), n_threads)
+    return is_unexpected
 
 
-def make_search_table(edges: list[Array], dtype: np.dtype[Any]) -> SearchTable:
-    """The edges of some columns in the form that the coding kernel reads."""
-    n_edges = np.array([len(part) for part in edges])
+def _code_wide_column(X: Array, plan: ColumnPlan, *, position: Array, codes: Array) -> BoolArray:
+    """Code one column of any number of bins; return whether it is not as planned."""
+    (edges,) = plan.edges
+    values = X[:, plan.columns[0]]
+    bins = _find_bins(values, edges)
+    codes[0, position] = bins
+    # if the plan is complete, each bin holds one value
+    value_of_bin = np.append(edges, plan.highest)
+    is_present = values == values
+    is_other = (value_of_bin[bins] != values) & is_present
+    return np.asarray(plan.is_complete & is_other.any())
+
+
+def _find_bins(values: Array, edges: Array) -> Array:
+    """Find the bins of values among any number of edges; 0 where a value is missing."""
+    is_missing = values != values
+    return np.where(is_missing, 0, np.searchsorted(edges, values, side="left"))
+
+
+# --- guesses of bins -----------------------------------------------------------------------------
+
+
+def make_search_table(edges: Sequence[Array], dtype: np.dtype[Any]) -> SearchTable:
+    """Bring the edges of some columns into the form that the coding kernel reads."""
+    n_columns = len(edges)
+    n_edges = np.array([len(edges_of_column) for edges_of_column in edges])
     width = 2 ** int(n_edges.max()).bit_length() + 1
     greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-    padded = np.full((len(edges), width), greatest, dtype=dtype)
-    guess = np.zeros((len(edges), limits.GUESS_PLACES), dtype=limits.CODE_DTYPE)
+    padded = np.full((n_columns, width), greatest, dtype=dtype)
+
     line_dtype = np.float32 if dtype == np.float32 else np.float64
-    low, scale = np.zeros((2, len(edges)), dtype=line_dtype)
-    n_shared = np.ones(len(edges), dtype=np.int64)
+    guess = np.zeros((n_columns, limits.GUESS_PLACES), dtype=limits.CODE_DTYPE)
+    low = np.zeros(n_columns, dtype=line_dtype)
+    scale = np.zeros(n_columns, dtype=line_dtype)
+    n_shared = np.ones(n_columns, dtype=np.int64)
     for n in np.unique(n_edges).tolist():  # columns of as many edges together
         alike = np.flatnonzero(n_edges == n)
         for part in np.split(alike, range(_GUESSED_TOGETHER, len(alike), _GUESSED_TOGETHER)):
-            own = np.stack([edges[k] for k in part.tolist()])
-            padded[part, :n] = own
-            if n >= 4:  # else halving is as quick
-                line = _make_guesses(own.astype(line_dtype))
-                low[part], scale[part], guess[part], n_shared[part] = line
-    table: SearchTable = _kernels.SearchTable(padded, n_edges, guess, low, scale, n_shared)
+            edges_of_part = np.stack([edges[column] for column in part.tolist()])
+            padded[part, :n] = edges_of_part
+            if n < _MIN_GUESSED_EDGES:
+                continue
+            guesses = _make_guesses(edges_of_part.astype(line_dtype))
+            low[part] = guesses.low
+            scale[part] = guesses.scale
+            guess[part] = guesses.n_edges_before
+            n_shared[part] = guesses.n_shared
+    table: SearchTable = _kernels.SearchTable(
+        edges=padded, n_edges=n_edges, guess=guess, low=low, scale=scale, n_shared=n_shared
+    )
     return table
 
 
-def _make_guesses(edges: FloatArray) -> tuple[FloatArray, FloatArray, Array, IntArray]:
-    """Line the edges of each row up on places; scale 0 where more than two would share one."""
-    last, n_rows = limits.GUESS_PLACES - 1, len(edges)
-    with np.errstate(all="ignore"):
-        scale = last / (edges[:, -1] - edges[:, 0])
-        places = np.clip((edges - edges[:, :1]) * scale[:, np.newaxis], 0, last)
+@dataclass(frozen=True, eq=False)
+class _Guesses:
+    """Lines that send the edges of some columns to slots, see `_kernels.SearchTable`."""
+
+    low: FloatArray
+    scale: FloatArray
+    n_edges_before: Array
+    n_shared: IntArray
+
+
+def _make_guesses(edges: FloatArray) -> _Guesses:
+    """Send the edges (column, edge) to slots by a line through the first and the last of each.
+
+        slot(x) = (x - low) * scale,    low = first edge,    scale = last slot / (last - first edge)
+
+    The scale is 0 where more than two edges would share a slot.
+    """
+    n_columns = len(edges)
+    n_slots = limits.GUESS_PLACES
+    last_slot = n_slots - 1
+    with np.errstate(all="ignore"):  # edges may be infinite, or all but equal
+        scale = last_slot / (edges[:, -1] - edges[:, 0])
+        slots = np.clip((edges - edges[:, :1]) * scale[:, np.newaxis], 0, last_slot)
     is_good = (scale > 0) & (scale < np.inf)
-    places = np.where(is_good[:, np.newaxis], places, 0).astype(np.intp)
-    is_good &= ~(places[:, 2:] == places[:, :-2]).any(axis=1)
-    flat = places + limits.GUESS_PLACES * np.arange(n_rows)[:, np.newaxis]
-    here = np.bincount(flat.ravel(), minlength=n_rows * limits.GUESS_PLACES).reshape(n_rows, -1)
-    before = (np.cumsum(here, axis=1) - here) * is_good[:, np.newaxis]  # edges at lower places
-    low, scale = np.where(is_good, edges[:, 0], 0.0), np.where(is_good, scale, 0.0)
-    return low, scale, before.astype(limits.CODE_DTYPE), here.max(axis=1)
+    slots = np.where(is_good[:, np.newaxis], slots, 0).astype(np.intp)
+    do_three_share = (slots[:, 2:] == slots[:, :-2]).any(axis=1)
+    is_good &= ~do_three_share
+
+    slots_of_all = slots + n_slots * np.arange(n_columns)[:, np.newaxis]
+    counts = np.bincount(slots_of_all.ravel(), minlength=n_columns * n_slots)
+    n_edges_in_slot = counts.reshape(n_columns, -1)
+    n_edges_before = np.cumsum(n_edges_in_slot, axis=1) - n_edges_in_slot
+    n_edges_before *= is_good[:, np.newaxis]
+    return _Guesses(
+        low=np.where(is_good, edges[:, 0], 0.0),
+        scale=np.where(is_good, scale, 0.0),
+        n_edges_before=n_edges_before.astype(limits.CODE_DTYPE),
+        n_shared=n_edges_in_slot.max(axis=1),
+    )
+
+
+# --- a piece -------------------------------------------------------------------------------------
 
 
 class PieceCoder:
-    """Turns pieces into bin numbers, for some features of a binning, as `encode` would."""
+    """Turns pieces into bin numbers, for some columns of a binning, as `encode` would."""
 
     def __init__(self, binned: Binning, features: Sequence[int]) -> None:
         self.features = features
         n_bins = binned.count_bins(np.array(features, dtype=np.int64))
-        # one byte where that is enough for all features, else two or four
-        self._dtype = np.min_scalar_type(max(1, *n_bins.tolist(), limits.MAX_NARROW_BINS) - 1)
+        # one byte where that is enough for all columns, else two or four
+        max_bins = max(1, *n_bins.tolist(), limits.MAX_NARROW_BINS)
+        self._dtype = np.min_scalar_type(max_bins - 1)
+
+        # by column: of a category the bin of each level, by its `sort_key`
+        self._bin_of_level: dict[int, dict[tuple[str, Level], int]] = {}
+        # ... of numbers the edges, and where it is the quickest the table to search them by
         self._edges: dict[int, Array] = {}
-        self._tables: dict[int, SearchTable] = {}
-        self._bins: dict[int, dict[tuple[str, Level], int]] = {}
-        for j in features:
-            bins, edges = binned.levels.get(j), binned.find_edges(j)
-            if bins is not None:
-                levels, first = [*bins.levels, *bins.pool], int(binned.has_missing[j])
-                last = first + len(bins.levels)
-                self._bins[j] = {sort_key(e): min(first + k, last) for k, e in enumerate(levels)}
+        self._search_tables: dict[int, SearchTable] = {}
+        for column in features:
+            if column in binned.levels:
+                self._bin_of_level[column] = _number_levels(binned, column)
                 continue
-            self._edges[j] = binning.put_missing_first(edges) if binned.has_missing[j] else edges
-            if 1 < len(self._edges[j]) < limits.MAX_NARROW_BINS:  # else NumPy is as quick
-                self._tables[j] = make_search_table([self._edges[j]], edges.dtype)
+            edges = binned.find_edges(column)
+            if binned.has_missing[column]:
+                edges = binning.put_missing_first(edges)
+            self._edges[column] = edges
+            if 1 < len(edges) < limits.MAX_NARROW_BINS:  # else NumPy is as quick
+                self._search_tables[column] = make_search_table([edges], edges.dtype)
 
     def code(self, columns: Columns, out: Array | None = None, n_threads: int = 1) -> Array:
-        """Bin numbers (feature, row), written to `out` if given.
+        """Return bin numbers (column, row), written to `out` if given.
 
-        `columns` are the columns of the piece by position; only the features' own are needed.
+        `columns` are the columns of the piece by position; only those of the coder are needed.
         """
         if out is None:
             n_rows = len(columns[self.features[0]]) if self.features else 0
             out = np.empty((len(self.features), n_rows), dtype=self._dtype)
 
-        def code_feature(k: int) -> None:
-            self._code(self.features[k], columns[self.features[k]], out[k])
+        def code_column(number: int) -> None:
+            position = self.features[number]
+            self._code_into(out[number], position, columns[position])
 
-        run_in_parts(code_feature, range(len(self.features)), n_threads)
+        run_in_parts(code_column, range(len(self.features)), n_threads)
         return out
 
-    def _code(self, feature: int, column: Column, out: Array) -> None:
+    def _code_into(self, out: Array, position: int, column: Column) -> None:
         if isinstance(column, Levels):
-            found = [self._bins[feature][sort_key(level)] for level in column.levels]
-            out[:] = np.array([*found, 0], dtype=out.dtype)[column.codes]  # the last is for missing
+            bin_of_level = self._bin_of_level[position]
+            bins = [bin_of_level[sort_key(level)] for level in column.levels]
+            bin_if_missing = 0  # the last one, which code -1 takes
+            out[:] = np.array([*bins, bin_if_missing], dtype=out.dtype)[column.codes]
             return
+
         assert isinstance(column, Numbers)
-        edges, table = self._edges[feature], self._tables.get(feature)
+        edges = self._edges[position]
         values = read_numbers(column, is_exact=edges.dtype.kind in "iu")
         values = values.astype(edges.dtype, copy=False)
-        if table is None or out.dtype != limits.CODE_DTYPE:
-            out[:] = _search(edges, values)
-            return
-        in_place, first = np.arange(len(values), dtype=limits.ROW_DTYPE), np.zeros(1, np.int64)
-        no, one, bins = np.zeros(1, dtype=np.bool_), values[:, np.newaxis], out[np.newaxis]
-        _kernels.code_columns(one, in_place, first, table, no, edges[:1], 0, len(values), bins, no)
+        search_table = self._search_tables.get(position)
+        if search_table is None or out.dtype != limits.CODE_DTYPE:
+            out[:] = _find_bins(values, edges)
+        else:
+            _code_values_into(out, values, search_table)
+
+
+def _number_levels(binned: Binning, column: int) -> dict[tuple[str, Level], int]:
+    """Return the bin of each level of a category; those of the pool share the last."""
+    bins = binned.levels[column]
+    first_bin = int(binned.has_missing[column])
+    last_bin = first_bin + len(bins.levels)
+    levels = [*bins.levels, *bins.pool]
+    return {
+        sort_key(level): min(first_bin + number, last_bin) for number, level in enumerate(levels)
+    }
+
+
+def _code_values_into(out: Array, values: Array, search_table: SearchTable) -> None:
+    """Code the values of one column, as a table of one column whose rows stay in their order."""
+    is_complete = np.zeros(1, dtype=np.bool_)  # so that no value is unexpected
+    is_unexpected = np.zeros(1, dtype=np.bool_)
+    _kernels.code_columns(
+        values[:, np.newaxis],
+        np.arange(len(values), dtype=limits.ROW_DTYPE),
+        np.zeros(1, dtype=np.int64),
+        search_table,
+        is_complete,
+        search_table.edges[0, :1],
+        0,
+        len(values),
+        out[np.newaxis],
+        is_unexpected,
+    )

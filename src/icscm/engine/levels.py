@@ -57,7 +57,7 @@ def make_level_counts(
     table: Array, outcomes: IntArray, environments: IntArray, n_environments: int, max_levels: int
 ) -> LevelCounts:
     """Replace values by levels: one for each value if these are few, else cut at quantiles."""
-    edges_of_columns, *_ = choose_edges(np.sort(table.T), max_levels - 1)
+    edges_of_columns = choose_edges(np.sort(table.T), max_levels - 1).edges
     codes = [
         np.searchsorted(edges, values).astype(np.min_scalar_type(len(edges)))
         for edges, values in zip(edges_of_columns, table.T, strict=True)

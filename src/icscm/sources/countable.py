@@ -6,9 +6,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
-from icscm.engine.binning import describe_survey, find_suspicious_surveyed
 from icscm.engine.counts import RowSource
 from icscm.engine.survey import Survey
+from icscm.engine.survey_binning import describe_survey, find_suspicious_surveyed
 from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.coded import CodedTable
 from icscm.tables.suspicion import drop_columns

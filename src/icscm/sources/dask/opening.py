@@ -25,12 +25,13 @@ import numpy as np
 from icscm._changes import data_by_name
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine import sampling
-from icscm.engine.binning import Binning, find_sampled, plan_from_survey
+from icscm.engine.binning import Binning
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
 from icscm.engine.sampling import Sample, SampledRows, hash_piece
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
+from icscm.engine.survey_binning import find_sampled, plan_from_survey
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns

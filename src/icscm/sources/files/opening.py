@@ -25,13 +25,14 @@ from pyarrow import types
 from icscm._changes import data_by_name
 from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
-from icscm.engine.binning import Binning, find_sampled, plan_from_survey
+from icscm.engine.binning import Binning
 from icscm.engine.clusters import number_clusters
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.sampling import SampledRows, hash_piece, is_sampled, merge_sampled, take_rows
 from icscm.engine.stores import sort_rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
+from icscm.engine.survey_binning import find_sampled, plan_from_survey
 from icscm.engine.threads import count_threads, read_ahead, run_in_parts
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list

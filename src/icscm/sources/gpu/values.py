@@ -56,16 +56,25 @@ class CardValues:
         source[self.card.send(position)] = self.card.xp.arange(len(position), dtype=np.uint32)
         plan = self._plan_sample(max_thresholds)
         stores, surprised = self._code(plan, source, rows)
-        edges, any_sampled = list(plan.edges), is_sampled(self.n_rows) and not plan.known.all()
+        edges, any_sampled = (
+            list(plan.edges),
+            is_sampled(self.n_rows) and not plan.is_complete.all(),
+        )
         if len(surprised):  # few values in the sample, more in all rows
             X = self.card.bring(self.card.take(self.values, surprised)).T
-            own = np.arange(len(surprised)), self.has_missing[surprised]
-            again = binning.plan_columns(X, *own, slice(None), max_thresholds, n_threads)
+            again = binning.plan_columns(
+                X,
+                np.arange(len(surprised)),
+                has_missing=self.has_missing[surprised],
+                rows=slice(None),
+                max_thresholds=max_thresholds,
+                n_threads=n_threads,
+            )
             again = replace(again, columns=surprised)
-            again = again.cut_unknown_as(plan.select(surprised), max_thresholds)
+            again = again.use_sample(plan.select(surprised), max_thresholds)
             more, _ = self._code(again, source, rows)
             stores += more
-            any_sampled |= not again.known.all()
+            any_sampled |= not again.is_complete.all()
             for column, found in zip(again.columns.tolist(), again.edges, strict=True):
                 edges[column] = found
         edges = [part[int(gap) :] for part, gap in zip(edges, self.has_missing, strict=True)]
@@ -84,11 +93,13 @@ class CardValues:
         ordered = card.xp.sort(values, axis=1)  # missing ones last
         parts = split_evenly(len(ordered), -(-ordered.size // _PLANNED_CELLS))
         found = [binning.choose_edges(card.bring(ordered[part]), max_thresholds) for part in parts]
-        edges = [own for cut, *_ in found for own in cut]
-        for k in np.flatnonzero(self.has_missing):
-            edges[k] = binning.put_missing_first(edges[k])
-        known, highest = (np.concatenate(each) for each in [*zip(*found, strict=True)][1:])
-        return ColumnPlan(np.arange(len(edges)), edges, known, highest)
+        edges = [edges for chosen in found for edges in chosen.edges]
+        return ColumnPlan(
+            columns=np.arange(len(edges)),
+            edges=binning.add_missing_edges(edges, self.has_missing),
+            is_complete=np.concatenate([chosen.is_complete for chosen in found]),
+            highest=np.concatenate([chosen.highest for chosen in found]),
+        )
 
     def _code(self, plan: ColumnPlan, source: Any, rows: Rows) -> tuple[list[Store], IntArray]:
         """Stores of the columns that are as planned, and the columns that are not."""
@@ -103,7 +114,7 @@ class CardValues:
             for row, edges in zip(padded, own.edges, strict=True):
                 row[: len(edges)] = edges
             codes = card.xp.empty((len(n_edges), self.n_rows), dtype=CODE_DTYPE)
-            places = own.columns, padded, n_edges, own.known.astype(np.uint8), own.highest
+            places = own.columns, padded, n_edges, own.is_complete.astype(np.uint8), own.highest
             given = map(card.send, places)
             is_new = card.kernels.code_values(self.values, source, *given, codes)
             kept = ~is_new & (n_edges > 0)  # constant columns make no rules
