@@ -130,7 +130,7 @@ def _make_selector(options: Options) -> InvariantFeatureSelector:
 
 def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:
     """Whether other tolerances need a new screen: some may reject more, or they are validated."""
-    from icscm.report.screen import SCREEN_TOLERANCES, find_known_tolerance
+    from icscm.report.screen_path import SCREEN_TOLERANCES, find_known_tolerance
 
     if options["no_path"]:
         return False

@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from icscm.report import screen as reports
+from icscm.report.content.screen import ScreenValidationRecord
+from icscm.report.forests import draw_forest_figure
+from icscm.report.screen import ScreenReport, make_screen_report
+from icscm.report.screen_path import ScreenPath
 
 if TYPE_CHECKING:
     from icscm.drawing import Figure
@@ -21,12 +24,12 @@ class SelectorViews:
     def report(
         self,
         *,
-        path: reports.ScreenPath | None = None,
-        validation: Any = None,
+        path: ScreenPath | None = None,
+        validation: ScreenValidationRecord | None = None,
         data_name: str | None = None,
         target: str | None = None,
         environment: str | None = None,
-    ) -> reports.ScreenReport:
+    ) -> ScreenReport:
         """A report on the screen: a page, Markdown or JSON.
 
         Parameters
@@ -45,8 +48,14 @@ class SelectorViews:
             With `save`, `to_html`, `to_markdown`, `to_json` and `to_dict`; notebooks display it.
         """
         check_is_fitted(self)
-        names = {"data": data_name, "target": target, "environment": environment}
-        return reports.make_screen_report(self, path, validation, names)
+        return make_screen_report(
+            self,
+            path=path,
+            validation=validation,
+            data_name=data_name,
+            target=target,
+            environment=environment,
+        )
 
     def plot(self, column: Any = None) -> "Figure":
         """The effect of a column in each environment, as a forest plot.
@@ -68,4 +77,4 @@ class SelectorViews:
             If nothing is known of the column.
         """
         check_is_fitted(self)
-        return reports.draw_forests(self, column)
+        return draw_forest_figure(self, column)

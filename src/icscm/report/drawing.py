@@ -256,54 +256,6 @@ def _make_dots(split: Plain, limits: Limits) -> Sequence[EffectDot]:
     ]
 
 
-def draw_forest(columns: Sequence[Plain], limits: Limits) -> Plain:
-    """Draw forest plots on one axis: effects by environment, pooled, in a new environment.
-
-    Of very many environments those with the most precise effects are drawn.
-    """
-    known = [row for column in columns for row in column["environments"] if row["interval"]]
-    axis = make_ratio_axis(row["odds_ratio"] for row in known)
-    background = Background(guide=1.0)
-    drawn = []
-    for column in columns:
-        rows = choose_effects(column, limits.environments)
-        n_known = sum(row["interval"] is not None for row in column["environments"])
-        n_groups = sum(row.kind is RowKind.GROUP for row in rows)
-        cells = [
-            {
-                "name": row.name,
-                "kind": row.kind.name,
-                "odds_ratio": row.estimate,
-                "interval": row.interval,
-                "cell": draw_cell(row, axis, background),
-            }
-            for row in rows
-        ]
-        drawn.append({**column, "rows": cells, "n_left_out": n_known - n_groups})
-    return {"columns": drawn, "axis": draw_axis_cell(axis)}
-
-
-def choose_effects(column: Plain, limit: int) -> Sequence[IntervalRow]:
-    """Choose the most precise effects of a column, and add the pooled one and a new environment."""
-    known = [row for row in column["environments"] if row["interval"] is not None]
-    precise = sorted(known, key=lambda row: row["standard_error"])[:limit]
-    rows = [
-        IntervalRow(row["environment"], row["odds_ratio"], tuple(row["interval"]))
-        for row in known
-        if row in precise
-    ]
-    pooled = column["pooled"]
-    if pooled is None:
-        return rows
-    rows.append(
-        IntervalRow("pooled", pooled["odds_ratio"], tuple(pooled["interval"]), RowKind.POOLED)
-    )
-    if pooled["prediction_interval"] is not None:
-        interval = tuple(pooled["prediction_interval"])
-        rows.append(IntervalRow("new environment", None, interval, RowKind.PREDICTION))
-    return rows
-
-
 # --- curves ---------------------------------------------------------------------------------------
 
 

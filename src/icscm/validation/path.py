@@ -2,7 +2,7 @@
 
 The table is binned once, and each value costs one more search over the same counts. With
 `leave_one_out`, each value is also learned without each environment and scored on it.
-`icscm.report.path` and `icscm.report.screen` show the result.
+`icscm.report.path` and `icscm.report.screen_path` show the result.
 """
 
 import warnings
@@ -24,7 +24,7 @@ from icscm.model.tree import Tree
 from icscm.parameters import allow, check_value
 from icscm.progress import track
 from icscm.report.path import Path, PathPoint
-from icscm.report.screen import SCREEN_TOLERANCES, ScreenPath, make_screen_path
+from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, make_screen_path
 from icscm.search.columns import ColumnScreen
 from icscm.search.grow import TreeSettings
 from icscm.search.rules import find_model
@@ -226,7 +226,7 @@ def _follow_screen(
         strictest.rounds_,
         values,
         own=selector.tolerance,
-        kept_own=strictest.tolerance,
+        strictest=strictest.tolerance,
     )
     if not leave_one_out:
         return path

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from math import sqrt
 
 from icscm.formatting import count
-from icscm.report.formatting import Plain, format_heterogeneity, format_score, format_value
+from icscm.report.content.screen import RoundCost
+from icscm.report.formatting import format_heterogeneity, format_score, format_value
 
 # Shares of the model's information that a column may carry.
 INFORMATION = {1.0: "it carries all of it", 0.1: "a tenth", 0.01: "1 percent"}
@@ -101,17 +102,17 @@ def describe_costs(estimator: str) -> str:
     )
 
 
-def judge_costs(costs: Sequence[Plain]) -> tuple[str, str]:
+def judge_costs(costs: Sequence[RoundCost]) -> tuple[str, str]:
     """Return the AUC at the training environments with and without the screen, and its meaning."""
     if not costs:
         return "Unknown", "Cross-validated."
     first, last = costs[0], costs[-1]
-    auc = f"AUC {format_score(first['auc'])}"
+    auc = f"AUC {format_score(first.auc)}"
     if len(costs) == 1:
-        text = f" without {first['without']}" if first["without"] else "; nothing was rejected"
+        text = f" without {first.without}" if first.without else "; nothing was rejected"
         return auc, f"Cross-validated{text}."
-    columns = f"without {first['without']}" if first["without"] else "with all columns"
-    screened = format_score(last["auc"]) if last["auc"] else "no model"
+    columns = f"without {first.without}" if first.without else "with all columns"
+    screened = format_score(last.auc) if last.auc else "no model"
     return (
         f"{auc} {columns}, {screened} screened",
         "Cross-validated. Shortcuts help here, so rejecting them lowers the AUC.",
