@@ -177,7 +177,7 @@ def small_pieces():
         patch.setattr(lines, "MIN_BLOCK", 1)
         patch.setattr(lines, "_ROWS_IN_BLOCK", 2)
         patch.setattr(frames, "_PARTITION_BYTES", 200)
-        patch.setattr("icscm.sources.files.source._MOST_BATCH_ROWS", 7)
+        patch.setattr("icscm.sources.files.source._MAX_BATCH_ROWS", 7)
         with dask.config.set(scheduler="synchronous"):
             yield
 

@@ -27,7 +27,7 @@ from icscm.engine import pieces, sampling
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.sources.files import opening
 from icscm.sources.files import source as mapped
-from icscm.sources.files.opening import _add_least, open_files
+from icscm.sources.files.opening import _add_lowest, open_files
 from icscm.sources.files.source import choose_rows, find_rows, map_file, parse_size
 from icscm.tables.columns import Numbers
 from support.processes import PATIENCE
@@ -221,7 +221,7 @@ def test_all_kinds_of_files_give_the_same(table, path, tmp_path):
 
 
 def test_many_blocks_of_columns(path, table, monkeypatch):
-    monkeypatch.setattr("icscm.sources.files.source._MOST_BATCH_ROWS", 128)
+    monkeypatch.setattr("icscm.sources.files.source._MAX_BATCH_ROWS", 128)
     monkeypatch.setattr("icscm.engine.pieces.ROW_CHUNK", 100)
     make = mapped.make_mapped_source
     monkeypatch.setattr(
@@ -275,11 +275,11 @@ def test_hashes_larger_than_memory_give_the_same_sample():
             rows = find_rows(parts, found)
             np.testing.assert_array_equal(np.repeat(found.hashes, found.n_copies), wanted)
             np.testing.assert_array_equal(hashes[rows], found.hashes)
-        least = None
+        lowest = None
         for part in np.array_split(hashes, 7):
-            least = _add_least(least, [Numbers(part.view(np.int64))], part)
-        np.testing.assert_array_equal(least.hashes, np.unique(hashes)[: sampling.QUANTILE_SAMPLE])
-        np.testing.assert_array_equal(least.values[0].view(np.uint64), least.hashes)
+            lowest = _add_lowest(lowest, [Numbers(part.view(np.int64))], part)
+        np.testing.assert_array_equal(lowest.hashes, np.unique(hashes)[: sampling.QUANTILE_SAMPLE])
+        np.testing.assert_array_equal(lowest.values[0].view(np.uint64), lowest.hashes)
 
 
 # --- errors -------------------------------------------------------------------

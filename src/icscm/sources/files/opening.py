@@ -50,76 +50,141 @@ from icscm.tables.environments import number_environments
 from icscm.tables.errors import make_missing_error, name_columns
 from icscm.tables.labels import check_labels
 
-# Most values of the columns of environments and labels.
-_MOST_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
+# How many values the columns of outcomes, environments and groups may have.
+_MAX_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
 
 
 class GroupReader:
-    """Numbers the values of the column of labels, or of environments, as they turn up."""
+    """Numbers the values of the column of labels, of environments, or of groups.
+
+    They are numbered as they turn up: a value has the same number in every batch.
+    """
 
     def __init__(self, name: str, role: str) -> None:
-        self.name, self._role, self._most = name, role.rstrip("s"), _MOST_VALUES[role]
-        self._parts: list[Array] = []
-        self.known: pyarrow.Array | None = None
+        self.name = name
+        self._role = role.rstrip("s")
+        self._max_values = _MAX_VALUES[role]
+        self._numbers_of_batches: list[Array] = []
+        #: the values that turned up so far; None before the first batch
+        self.values: pyarrow.Array | None = None
 
-    def read(self, array: pyarrow.Array) -> Groups:
-        """The next rows."""
-        what = f"column {self.name!r}, the {self._role},"
-        array = read_arrow_groups(array, what)
-        is_missing = array.is_null(nan_is_null=types.is_floating(array.type))
-        if is_missing.true_count:
-            where = f"row {is_missing.index(True).as_py() + sum(map(len, self._parts)):,}"
-            raise make_missing_error(what, where, is_label=self._role == "target")
-        known = array.slice(0, 0) if self.known is None else self.known
-        codes = pyarrow.compute.index_in(array, value_set=known)
-        if codes.null_count:
-            new = pyarrow.compute.unique(array.filter(codes.is_null()))
-            known = pyarrow.concat_arrays([known, new])
-            codes = pyarrow.compute.index_in(array, value_set=known)
-        self.known = known
-        if len(known) > self._most:
-            some = shorten_list([repr(value) for value in known[:3].to_pylist()])
-            advice = "environments; group them"
-            if self._role == "target":
-                advice = "classes; merge them into two, or fit one model per class"
-            raise IcscmError(f"{what} holds {some} and more: over {self._most:,} {advice}")
-        numbers = codes.to_numpy(zero_copy_only=False).astype(np.min_scalar_type(len(known)))
-        self._parts.append(numbers)
-        return Groups(numbers, known.to_pylist())
+    def read(self, cells: pyarrow.Array) -> Groups:
+        """Number the values of the next rows."""
+        cells = read_arrow_groups(cells, self._describe())
+        self._reject_missing(cells)
+
+        values = cells.slice(0, 0) if self.values is None else self.values
+        numbers = pyarrow.compute.index_in(cells, value_set=values)
+        if numbers.null_count:
+            new_values = pyarrow.compute.unique(cells.filter(numbers.is_null()))
+            values = pyarrow.concat_arrays([values, new_values])
+            numbers = pyarrow.compute.index_in(cells, value_set=values)
+        self.values = values
+        self._reject_too_many(values)
+
+        numbers_of_rows = numbers.to_numpy(zero_copy_only=False)
+        numbers_of_rows = numbers_of_rows.astype(np.min_scalar_type(len(values)))
+        self._numbers_of_batches.append(numbers_of_rows)
+        return Groups(numbers_of_rows, values.to_pylist())
 
     def list_numbers(self) -> Array:
-        """The number of each row's value."""
-        return np.concatenate(self._parts)
+        """List the number of each row's value."""
+        return np.concatenate(self._numbers_of_batches)
+
+    def _describe(self) -> str:
+        return f"column {self.name!r}, the {self._role},"
+
+    def _reject_missing(self, cells: pyarrow.Array) -> None:
+        """Raise if a row has no value; the message names the first such row."""
+        is_missing = cells.is_null(nan_is_null=types.is_floating(cells.type))
+        if not is_missing.true_count:
+            return
+        n_rows_before = sum(map(len, self._numbers_of_batches))
+        row = n_rows_before + is_missing.index(True).as_py()
+        raise make_missing_error(self._describe(), f"row {row:,}", is_label=self._role == "target")
+
+    def _reject_too_many(self, values: pyarrow.Array) -> None:
+        """Raise if there are more values than the role allows."""
+        if len(values) <= self._max_values:
+            return
+        examples = shorten_list([repr(value) for value in values[:3].to_pylist()])
+        advice = "environments; group them"
+        if self._role == "target":
+            advice = "classes; merge them into two, or fit one model per class"
+        raise IcscmError(
+            f"{self._describe()} holds {examples} and more: over {self._max_values:,} {advice}"
+        )
 
 
-def number_segments(ranks: IntArray, readers: Mapping[str, GroupReader]) -> tuple[Array, Any]:
-    """Each row's segment - label, then environment - as the files have them.
+@dataclass(frozen=True)
+class SegmentedRows:
+    """The segment of each row in the order of the files, numbered outcome * n + environment."""
 
-    Environments are numbered as `fit` does; their labels come last.
+    segments: Array
+    environments: Sequence[Any]
+
+    @property
+    def n_environments(self) -> int:
+        """How many environments there are."""
+        return len(self.environments)
+
+    def list_outcomes(self) -> Array:
+        """List the outcome of each row, 0 or 1."""
+        outcomes: Array = self.segments // self.n_environments
+        return outcomes
+
+    def list_environments(self) -> Array:
+        """List the number of each row's environment."""
+        environments: Array = self.segments % self.n_environments
+        return environments
+
+
+def number_segments(
+    outcome_of_label: IntArray, readers: Mapping[str, GroupReader]
+) -> SegmentedRows:
+    """Number each row's segment, with the environments numbered as `fit` numbers them.
+
+    A row takes a byte or two, also on the way.
     """
-    places = readers.get("environments")
-    known = None if places is None else pyarrow.chunked_array([places.known])
-    place_ranks, found = number_environments(known, 1 if known is None else len(known))
-    kind = np.min_scalar_type(2 * len(found))  # a byte or two for each row, also on the way
-    segments = (ranks * len(found)).astype(kind)[readers["target"].list_numbers()]
-    if places is not None:
-        segments += place_ranks.astype(kind)[places.list_numbers()]
-    return segments, found
+    environment_reader = readers.get("environments")
+    values = None
+    n_values = 1
+    if environment_reader is not None:
+        values = pyarrow.chunked_array([environment_reader.values])
+        n_values = len(values)
+    number_of_value, environments = number_environments(values, n_values)
+
+    dtype = np.min_scalar_type(2 * len(environments))
+    first_segment_of_label = (outcome_of_label * len(environments)).astype(dtype)
+    segments = first_segment_of_label[readers["target"].list_numbers()]
+    if environment_reader is not None:
+        segments += number_of_value.astype(dtype)[environment_reader.list_numbers()]
+    return SegmentedRows(segments, environments)
 
 
-def rank_labels(labels: GroupReader, positive: Any) -> tuple[IntArray, Array]:
-    """0 or 1 for each value of the label, and the two classes in this order."""
-    assert labels.known is not None
-    found = labels.known.to_pylist()
-    if len(found) == 1:
-        raise IcscmError(f"the target holds one class only, {found[0]!r}; learning needs two")
-    ranks, classes = check_labels(labels.known.to_numpy(zero_copy_only=False), len(found))
+@dataclass(frozen=True)
+class RankedLabels:
+    """The outcome, 0 or 1, of each label as the reader numbers it, and the two classes in order."""
+
+    outcome_of_label: IntArray
+    classes: Array
+
+
+def rank_labels(reader: GroupReader, positive: Any) -> RankedLabels:
+    """Find out which of the two labels is the positive one: `positive`, or the second in order."""
+    assert reader.values is not None
+    labels = reader.values.to_pylist()
+    if len(labels) == 1:
+        raise IcscmError(f"the target holds one class only, {labels[0]!r}; learning needs two")
+    outcome_of_label, classes = check_labels(
+        reader.values.to_numpy(zero_copy_only=False), len(labels)
+    )
     if positive is None or positive == classes[1]:
-        return ranks, classes
-    if positive != classes[0]:
-        listed = " and ".join(map(repr, found))
-        raise IcscmError(f"positive={positive!r} is not one of the classes, {listed}")
-    return 1 - ranks, classes[::-1]
+        return RankedLabels(outcome_of_label, classes)
+    if positive == classes[0]:
+        return RankedLabels(1 - outcome_of_label, classes[::-1])
+    listed = " and ".join(map(repr, labels))
+    raise IcscmError(f"positive={positive!r} is not one of the classes, {listed}")
 
 
 @data_by_name
@@ -187,41 +252,53 @@ def open_files(
     A1 > 0 and A2 > 0
     """
     config = preparation or BinningConfig()
-    if config.max_thresholds is None or config.max_thresholds >= MAX_NARROW_BINS:
-        why = f" must be at most {MAX_NARROW_BINS - 1} here; got {config.max_thresholds!r}"
-        name = Parameter("max_thresholds")
-        raise IcscmError("files are binned to one byte per value: ", name, why)
-    reader, n_threads = open_table(data, text), count_threads(config.n_jobs)
-    special = {"target": target, "environments": environments, "groups": groups}
-    names = _choose_features(reader.schema.names, special, columns)
+    max_thresholds = _check_max_thresholds(config)
+    reader = open_table(data, text)
+    n_threads = count_threads(config.n_jobs)
+    roles = {"target": target, "environments": environments, "groups": groups}
+    names = _choose_columns(reader.schema.names, roles, columns)
     budget = Budget.make(max_memory, reader, len(names))
     file = TableFile(reader, names, budget, n_threads)
     mapped.map_file(0, temp_dir).close()  # so that an unusable folder is found before pass one
-    readers, survey, hashes, least = _survey(file, special, config.max_thresholds)
-    ranks, classes = rank_labels(readers["target"], positive)
-    segments, places = number_segments(ranks, readers)
-    budget = budget.divide(len(segments), has_groups=groups is not None)
+
+    surveyed = _survey(file, roles, max_thresholds)
+    survey = surveyed.survey
+    readers = surveyed.readers
+    labels = rank_labels(readers["target"], positive)
+    rows = number_segments(labels.outcome_of_label, readers)
+    budget = budget.divide(survey.n_rows, has_groups=groups is not None)
     file = replace(file, budget=budget)
+
     table = countable.describe_columns(survey, names, config)
-    sampled = find_sampled(survey, table)
-    values = _read_sample(file, sampled, hashes, least) if sampled else {}
-    binned = plan_from_survey(survey, table, values)
-    del hashes, least
-    n = len(places)
-    position, rows = sort_rows(segments // n, segments % n, n)
-    features = _choose_stored(binned, table)
-    codes = CodeFile(len(features), rows, temp_dir, n_threads)
+    sampled_columns = find_sampled(survey, table)
+    values = _read_sample(file, sampled_columns, surveyed) if sampled_columns else {}
+    binning = plan_from_survey(survey, table, values)
+    del surveyed  # 8 bytes a row for its hash, which pass two needs
+
+    position, sorted_rows = sort_rows(
+        rows.list_outcomes(), rows.list_environments(), rows.n_environments
+    )
+    stored_columns = _choose_stored(binning, table)
+    codes = CodeFile(len(stored_columns), sorted_rows, temp_dir, n_threads)
     with ExitStack() as stack:
-        stack.callback(codes.close)
-        _write_codes(file, codes, PieceCoder(binned, features), segments)
-        info = SourceInfo(binned, classes.tolist(), places, [countable.SAMPLED] * binned.sampled)
+        stack.callback(codes.close)  # if anything below fails
+        _write_codes(file, codes, PieceCoder(binning, stored_columns), rows.segments)
         clusters = None
         if groups is not None:
-            numbers = readers["groups"].list_numbers()
-            clusters = number_clusters(numbers, segments % n, n, position)
+            clusters = number_clusters(
+                readers["groups"].list_numbers(),
+                rows.list_environments(),
+                rows.n_environments,
+                position,
+            )
         source = mapped.make_mapped_source(
-            info,
-            features,
+            SourceInfo(
+                columns=binning,
+                classes=labels.classes.tolist(),
+                environments=rows.environments,
+                notes=[countable.SAMPLED] if binning.sampled else [],
+            ),
+            stored_columns,
             codes,
             position,
             block_bytes=budget.share,
@@ -229,22 +306,46 @@ def open_files(
             clusters=clusters,
         )
         stack.pop_all()
-    close, has_environments = partial(mapped.close_source, source, codes), environments is not None
-    return Countable(source, table, names, classes, len(names), has_environments, close, config)
+    return Countable(
+        source,
+        table=table,
+        names=names,
+        classes=labels.classes,
+        n_features=len(names),
+        has_environments=environments is not None,
+        close=partial(mapped.close_source, source, codes),
+        config=config,
+    )
 
 
-def _choose_features(
-    found: Sequence[str], roles: Mapping[str, str | None], columns: Sequence[str] | None
+def _check_max_thresholds(config: BinningConfig) -> int:
+    """Return the number of thresholds; raise if bins could need more than a byte."""
+    max_thresholds = config.max_thresholds
+    if max_thresholds is None or max_thresholds >= MAX_NARROW_BINS:
+        why = f" must be at most {MAX_NARROW_BINS - 1} here; got {max_thresholds!r}"
+        name = Parameter("max_thresholds")
+        raise IcscmError("files are binned to one byte per value: ", name, why)
+    return max_thresholds
+
+
+def _choose_columns(
+    names: Sequence[str], roles: Mapping[str, str | None], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """The names of the columns to make rules of, among those found."""
-    special = [name for name in roles.values() if name is not None]
-    chosen = [name for name in found if name not in special and not is_index(name)]
-    chosen = chosen if columns is None else list(columns)
-    check_columns([*special, *chosen], found, "the data")
-    twice = [repr(name) for name, n in Counter([*special, *chosen]).items() if n > 1]
-    if twice:
-        why = f"{shorten_list(twice)} is named twice among target, environments, groups and columns"
-        raise IcscmError(f"{why}; a column can have one role only")
+    """Choose the columns to make rules of among those of the files, by name."""
+    names_of_roles = [name for name in roles.values() if name is not None]
+    if columns is None:
+        chosen = [name for name in names if name not in names_of_roles and not is_index(name)]
+    else:
+        chosen = list(columns)
+
+    named = [*names_of_roles, *chosen]
+    check_columns(named, names, "the data")
+    repeated = [repr(name) for name, n_times in Counter(named).items() if n_times > 1]
+    if repeated:
+        raise IcscmError(
+            f"{shorten_list(repeated)} is named twice among target, environments, groups and "
+            "columns; a column can have one role only"
+        )
     if not chosen:
         raise IcscmError("the data has no column besides the target, environments and groups")
     return tuple(chosen)
@@ -252,7 +353,7 @@ def _choose_features(
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table in files, the features to be read from it, and with what."""
+    """A table in files: how it is read, and the names of the columns to make rules of."""
 
     reader: TableReader
     names: tuple[str, ...]
@@ -260,106 +361,177 @@ class TableFile:
     n_threads: int
 
     def read(self, names: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        """All rows of some columns, some rows at a time."""
+        """Read all rows of some columns, a batch at a time."""
         return read_ahead(self.reader.read(names, self.budget.batch_rows), self.n_threads)
 
     def read_columns(self, batch: pyarrow.RecordBatch, names: Sequence[str]) -> list[Column]:
-        return run_in_parts(lambda n: read_arrow(batch.column(n), n), names, self.n_threads)
+        """Turn some columns of a batch into numbers and levels."""
+        return run_in_parts(
+            lambda name: read_arrow(batch.column(name), name), names, self.n_threads
+        )
 
 
-def _survey(
-    file: TableFile, roles: Mapping[str, str | None], most: int
-) -> tuple[dict[str, GroupReader], Survey, list[Hashes], SampledRows | None]:
-    """Pass one: survey the columns, number labels and environments, hash the rows.
+@dataclass(frozen=True, eq=False)
+class SurveyedFile:
+    """All rows after pass one.
 
-    The rows of least hash come last: they are the sample, unless rows have copies.
+    `hashes` are those of the rows, by batch. `lowest` are the rows of lowest hash with their
+    values, which are the sample unless rows have copies; None where they take too much memory.
     """
+
+    readers: Mapping[str, GroupReader]
+    survey: Survey
+    hashes: list[Hashes]
+    lowest: SampledRows | None
+
+
+def _survey(file: TableFile, roles: Mapping[str, str | None], max_thresholds: int) -> SurveyedFile:
+    """Survey the columns, number labels, environments and groups, and hash the rows: pass one."""
     readers = {role: GroupReader(name, role) for role, name in roles.items() if name is not None}
+    names_of_roles = [reader.name for reader in readers.values()]
     survey: Survey | None = None
     hashes: list[Hashes] = []
-    least: SampledRows | None = None
-    keeps_least = 8 * len(file.names) * 4 * QUANTILE_SAMPLE <= file.budget.share
-    for batch in file.read([*file.names, *(each.name for each in readers.values())]):
+    lowest: SampledRows | None = None
+    # the sample so far, rows of a batch, and what merging the two takes
+    bytes_of_lowest = 4 * QUANTILE_SAMPLE * len(file.names) * 8
+    keeps_lowest = bytes_of_lowest <= file.budget.share
+
+    for batch in file.read([*file.names, *names_of_roles]):
         if not len(batch):
             continue
-        columns, n_rows = file.read_columns(batch, file.names), len(batch)
-        read = {role: each.read(batch.column(each.name)) for role, each in readers.items()}
-        labels, places = read["target"], read.get("environments")
-        how: dict[str, Any] = {"max_thresholds": most, "names": file.names}
-        found = survey_piece(columns, n_rows, labels, places, n_threads=file.n_threads, **how)
-        survey = found if survey is None else merge_surveys(survey, found, file.names)
+        columns = file.read_columns(batch, file.names)
+        groups = {role: reader.read(batch.column(reader.name)) for role, reader in readers.items()}
+        survey_of_batch = survey_piece(
+            columns,
+            len(batch),
+            groups["target"],
+            groups.get("environments"),
+            max_thresholds=max_thresholds,
+            names=file.names,
+            n_threads=file.n_threads,
+        )
+        if survey is None:
+            survey = survey_of_batch
+        else:
+            survey = merge_surveys(survey, survey_of_batch, file.names)
+        # raises as soon as there are too many rows
         file.budget.divide(survey.n_rows, has_groups="groups" in readers)
-        hashes.append(hash_piece(columns, n_rows, file.n_threads))
-        if keeps_least:
-            least = _add_least(least, columns, hashes[-1])
+
+        hashes_of_batch = hash_piece(columns, len(batch), file.n_threads)
+        hashes.append(hashes_of_batch)
+        if keeps_lowest:
+            lowest = _add_lowest(lowest, columns, hashes_of_batch)
+
     if survey is None:
         raise IcscmError("the data has no rows")
-    return readers, survey, hashes, least
+    return SurveyedFile(readers=readers, survey=survey, hashes=hashes, lowest=lowest)
 
 
-def _add_least(least: SampledRows | None, columns: Sequence[Column], hashes: Hashes) -> SampledRows:
-    """The rows of least hash so far, with their values: the sample, unless rows have copies.
+def _add_lowest(
+    lowest: SampledRows | None, columns: Sequence[Column], hashes: Hashes
+) -> SampledRows:
+    """Add the rows of a batch to those of lowest hash so far, and keep the lowest of both.
 
-    Which copies of a row are in the sample depends on their number, known only at the end.
+    They are the sample, unless rows have copies: which copies are in it depends on their number,
+    known only at the end.
     """
-    rows = np.arange(len(hashes))
-    if least is not None and is_sampled(len(least.hashes) + 1):  # it is full
-        rows = np.flatnonzero(hashes < least.hashes[-1])
-        if len(rows) == 0:
-            return least
-    found = take_rows(columns, range(len(columns)), hashes, rows)
-    return merge_sampled([found] if least is None else [least, found])
+    candidates = np.arange(len(hashes))
+    is_full = lowest is not None and is_sampled(len(lowest.hashes) + 1)
+    if lowest is not None and is_full:
+        highest_kept = lowest.hashes[-1]
+        candidates = np.flatnonzero(hashes < highest_kept)
+        if len(candidates) == 0:
+            return lowest
+
+    rows_of_batch = take_rows(columns, range(len(columns)), hashes, candidates)
+    if lowest is None:
+        return merge_sampled([rows_of_batch])
+    return merge_sampled([lowest, rows_of_batch])
 
 
 def _read_sample(
-    file: TableFile, columns: Sequence[int], hashes: Sequence[Hashes], least: SampledRows | None
+    file: TableFile, columns: Sequence[int], surveyed: SurveyedFile
 ) -> dict[int, Array]:
-    """The values of some columns in the sample's rows, read again unless pass one kept them."""
-    sample = mapped.choose_rows(hashes, file.budget.share)
-    if least is not None and np.array_equal(least.hashes, sample.hashes):
-        return sample.repeat(least)
-    names, rows = [file.names[j] for j in columns], mapped.find_rows(hashes, sample)
-    order, start = np.argsort(rows), 0
-    found: list[SampledRows] = []
+    """Read the sampled rows' values of some columns, unless pass one kept them."""
+    sample = mapped.choose_rows(surveyed.hashes, file.budget.share)
+    lowest = surveyed.lowest
+    if lowest is not None and np.array_equal(lowest.hashes, sample.hashes):
+        return sample.repeat(lowest)
+
+    names = [file.names[column] for column in columns]
+    sampled_rows = mapped.find_rows(surveyed.hashes, sample)
+    # The sample is in the order of hashes, and the files are read in the order of rows.
+    order = np.argsort(sampled_rows)
+    rows_in_order = sampled_rows[order]
+
+    parts: list[SampledRows] = []
+    start = 0
     for batch in file.read(names):
-        first, last = np.searchsorted(rows[order], (start, start + len(batch)))
-        here = order[first:last]
-        taken = file.read_columns(batch.take(pyarrow.array(rows[here] - start)), names)
-        by_number = dict(zip(columns, taken, strict=True))
-        found.append(take_rows(by_number, columns, sample.hashes[here], np.arange(len(here))))
-        start += len(batch)
-    return sample.repeat(merge_sampled(found))
+        stop = start + len(batch)
+        first, last = np.searchsorted(rows_in_order, (start, stop))
+        rows_of_batch = pyarrow.array(rows_in_order[first:last] - start)
+        columns_read = file.read_columns(batch.take(rows_of_batch), names)
+        part = take_rows(
+            dict(zip(columns, columns_read, strict=True)),
+            columns,
+            sample.hashes[order[first:last]],
+            np.arange(len(rows_of_batch)),
+        )
+        parts.append(part)
+        start = stop
+    return sample.repeat(merge_sampled(parts))
 
 
-def _choose_stored(binned: Binning, table: CodedTable) -> list[int]:
-    """The features that have anything to count, neighbours of one layout."""
-    n_bins = binned.count_bins(np.arange(binned.n_features))
-    usable = [j for j in range(binned.n_features) if j not in table.dropped and n_bins[j] > 1]
-    wide = [j for j in usable if n_bins[j] > MAX_NARROW_BINS]
-    if wide:
-        why = f"files are binned to one byte a value, but {name_columns(wide, table.names)} would "
-        advice = f"need {n_bins[wide].max()} bins; use a smaller ", Parameter("max_thresholds")
-        raise IcscmError(why, *advice)
-    return sorted(usable, key=lambda j: (binned.find_layout(j), j))
+def _choose_stored(binning: Binning, table: CodedTable) -> list[int]:
+    """Choose the columns that have anything to count, those of one layout next to each other."""
+    n_bins = binning.count_bins(np.arange(binning.n_features))
+    usable = [
+        column
+        for column in range(binning.n_features)
+        if column not in table.dropped and n_bins[column] > 1
+    ]
+    too_wide = [column for column in usable if n_bins[column] > MAX_NARROW_BINS]
+    if too_wide:
+        why = (
+            f"files are binned to one byte a value, but {name_columns(too_wide, table.names)} "
+            f"would need {n_bins[too_wide].max()} bins; use a smaller "
+        )
+        raise IcscmError(why, Parameter("max_thresholds"))
+    return sorted(usable, key=lambda column: (binning.find_layout(column), column))
+
+
+# Memory of a row in the buffer of codes besides its codes: what sorting it takes.
+_BYTES_TO_SORT = 16
 
 
 def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: Array) -> None:
-    """Pass two. Codes are buffered: long runs of each segment are quicker to write."""
-    wanted = {table.names[j]: j for j in coder.features}
-    # 16 bytes of each row for sorting it
-    most = max(table.budget.batch_rows, table.budget.share // (len(wanted) + 16))
-    buffer, first, start = np.empty((len(wanted), most), dtype=np.uint8), 0, 0
-    for batch in table.read([*wanted]) if wanted else ():
+    """Bin every value and write its code: pass two.
+
+    Codes are buffered: long runs of each segment are quicker to write.
+    """
+    column_of_name = {table.names[column]: column for column in coder.features}
+    names = list(column_of_name)
+    if not names:
+        pyarrow.default_memory_pool().release_unused()
+        return
+
+    row_bytes = len(names) + _BYTES_TO_SORT
+    buffer_rows = max(table.budget.batch_rows, table.budget.share // row_bytes)
+    buffer = np.empty((len(names), buffer_rows), dtype=np.uint8)
+    first_buffered = 0
+    start = 0
+    for batch in table.read(names):
         stop = start + len(batch)
         if stop > len(segments):
-            break
-        if stop - first > most:
-            file.write(buffer[:, : start - first], segments[first:start])
-            first = start
-        columns = dict(zip(wanted.values(), table.read_columns(batch, [*wanted]), strict=True))
-        coder.code(columns, buffer[:, start - first : stop - first], table.n_threads)
+            break  # there are more rows than before
+        if stop - first_buffered > buffer_rows:
+            file.write(buffer[:, : start - first_buffered], segments[first_buffered:start])
+            first_buffered = start
+        columns = dict(zip(coder.features, table.read_columns(batch, names), strict=True))
+        codes_of_batch = buffer[:, start - first_buffered : stop - first_buffered]
+        coder.code(columns, codes_of_batch, table.n_threads)
         start = stop
-    file.write(buffer[:, : start - first], segments[first:start])
-    if wanted and start != len(segments):
+    file.write(buffer[:, : start - first_buffered], segments[first_buffered:start])
+    if start != len(segments):
         raise IcscmError("the files changed while they were read; nothing was learned")
     pyarrow.default_memory_pool().release_unused()

@@ -26,6 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import methodcaller
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -52,23 +53,30 @@ _USUAL_RESIDENT = 2**28
 # Memory for counts and for arithmetic on a block of candidates.
 _SEARCH_BYTES = 2**26
 # Rows read at a time: enough to keep threads busy, few enough to stay near the cache.
-_MOST_BATCH_ROWS = 2**16
-_LEAST_BATCH_ROWS = 2**8
-# Least size of a buffer where rows take nearly all memory: less would be slow and save little.
-_LEAST_SHARE = 2**20
+_MAX_BATCH_ROWS = 2**16
+_MIN_BATCH_ROWS = 2**8
+# The rows for which the advised memory has room, where not even the fewest fit.
+_ADVISED_BATCH_ROWS = 2**10
+# Smallest buffer, where rows take nearly all memory: less would be slow and save little.
+_MIN_SHARE = 2**20
+# Parts of the memory that are held at the same time: see `Budget`.
+_N_BUFFERS = 4
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 def parse_size(size: int | str) -> int:
-    """A size in bytes: a whole number, or a number with a unit.
+    """Return a size in bytes, given as a whole number, or as a number with a unit.
 
     >>> parse_size("2GiB"), parse_size("500 MB"), parse_size(1000)
     (2147483648, 500000000, 1000)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(size))
-    n_bytes = int(float(found[1]) * _UNITS.get(found[2].upper(), 0)) if found else 0
+    n_bytes = 0
+    match = re.fullmatch(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)\s*", str(size))
+    if match:
+        bytes_per_unit = _UNITS.get(match["unit"].upper(), 0)
+        n_bytes = int(float(match["number"]) * bytes_per_unit)
     if n_bytes == 0:
         why = f" must be a number of bytes, or a size such as '2GiB' or '500MB'; got {size!r}"
         raise IcscmError(Parameter("max_memory"), why)
@@ -77,7 +85,19 @@ def parse_size(size: int | str) -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """How the memory is divided: `share` bytes for each of four buffers held at the same time."""
+    """How the memory of the process is divided, in bytes.
+
+    Attributes
+    ----------
+    limit : int
+        What it may take in all.
+    used : int
+        What it takes before it reads anything.
+    batch_rows : int
+        Rows that are read at a time.
+    share : int
+        For each of the `_N_BUFFERS` buffers that are held at the same time.
+    """
 
     limit: int
     used: int
@@ -86,44 +106,57 @@ class Budget:
 
     @classmethod
     def make(cls, max_memory: int | str, reader: TableReader, n_columns: int) -> "Budget":
-        limit, used = parse_size(max_memory), _measure_resident()
-        share = (limit - used - reader.estimate_bytes() - _SEARCH_BYTES) // 4
+        """Divide the memory before anything is read; raise if so many columns need more."""
+        limit = parse_size(max_memory)
+        used = _measure_resident()
+        fixed = used + reader.estimate_bytes() + _SEARCH_BYTES
+        share = (limit - fixed) // _N_BUFFERS
+
         # as read, as numbers, once more while they are surveyed, and the next batch as read
         row_bytes = 4 * 8 * n_columns
-        if share < _LEAST_BATCH_ROWS * row_bytes:
-            least = used + reader.estimate_bytes() + _SEARCH_BYTES + 2**10 * row_bytes
-            why = f" is too little: the process takes {used / 1e6:,.0f} MB before it reads anything"
-            why += f", and {n_columns:,} columns need more; allow at least "
-            raise IcscmError(Parameter("max_memory", max_memory), why, f"{least / 1e6:,.0f} MB")
-        return cls(limit, used, min(_MOST_BATCH_ROWS, share // row_bytes), share)
+        if share < _MIN_BATCH_ROWS * row_bytes:
+            advised = fixed + _ADVISED_BATCH_ROWS * row_bytes
+            why = (
+                f" is too little: the process takes {used / 1e6:,.0f} MB before it reads anything, "
+                f"and {n_columns:,} columns need more; allow at least {advised / 1e6:,.0f} MB"
+            )
+            raise IcscmError(Parameter("max_memory", max_memory), why)
+        batch_rows = min(_MAX_BATCH_ROWS, share // row_bytes)
+        return cls(limit=limit, used=used, batch_rows=batch_rows, share=share)
 
     def divide(self, n_rows: int, *, has_groups: bool = False) -> "Budget":
-        """How memory is divided, given the number of rows; raise if they do not fit the limit."""
-        row_bytes = _BYTES_PER_ROW + _BYTES_PER_GROUPED * has_groups
-        least = self.used + _SEARCH_BYTES + n_rows * row_bytes
-        if least > self.limit:
-            too_little = f" is too little for {n_rows:,} rows: allow at least {least / 1e6:,.0f} MB"
-            raise IcscmError(Parameter("max_memory"), too_little)
-        most = np.iinfo(ROW_DTYPE).max
-        if n_rows > most:
-            raise IcscmError(f"{n_rows:,} rows are too many; the most is {most:,}")
-        return replace(self, share=min(self.share, max((self.limit - least) // 4, _LEAST_SHARE)))
+        """Divide the memory once the number of rows is known; raise if they do not fit."""
+        row_bytes = _BYTES_PER_ROW
+        if has_groups:
+            row_bytes += _BYTES_PER_GROUPED
+        needed = self.used + _SEARCH_BYTES + n_rows * row_bytes
+        if needed > self.limit:
+            why = f" is too little for {n_rows:,} rows: allow at least {needed / 1e6:,.0f} MB"
+            raise IcscmError(Parameter("max_memory"), why)
+        max_rows = np.iinfo(ROW_DTYPE).max
+        if n_rows > max_rows:
+            raise IcscmError(f"{n_rows:,} rows are too many; the most is {max_rows:,}")
+
+        share_of_rest = max((self.limit - needed) // _N_BUFFERS, _MIN_SHARE)
+        return replace(self, share=min(self.share, share_of_rest))
 
 
 def _measure_resident() -> int:
-    """Bytes of memory that this process takes now."""
+    """Measure the bytes of memory that this process takes now."""
     try:
-        n_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return n_pages * os.sysconf("SC_PAGE_SIZE")
+        sizes_in_pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
+        n_resident_pages = int(sizes_in_pages[1])
+        return n_resident_pages * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return _USUAL_RESIDENT  # other systems do not report it
 
 
+# Errors of a disk without room.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def map_file(n_bytes: int, folder: str | Path | None = None) -> mmap.mmap:
-    """A temporary file of so many bytes, mapped into memory: the system may drop its pages.
+    """Map a temporary file of so many bytes into memory: the system may drop its pages.
 
     It is in `folder`, or where the system has such files. All its bytes are reserved, so that a
     disk that is too small is found here and not later. With 0 bytes, only the folder is tested.
@@ -132,106 +165,143 @@ def map_file(n_bytes: int, folder: str | Path | None = None) -> mmap.mmap:
     if not place.is_dir():
         why = " is not a folder; create it, or name another"
         raise IcscmError(Parameter("temp_dir", str(folder)), why)
-    free = shutil.disk_usage(place).free
+
+    n_free_bytes = shutil.disk_usage(place).free
     try:
         with tempfile.TemporaryFile(dir=place) as file:
             if n_bytes == 0:
                 return mmap.mmap(-1, 1)  # an empty map cannot be made
-            if n_bytes > free:
+            if n_bytes > n_free_bytes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, n_bytes)
-            else:
-                for start in range(0, n_bytes, _CHUNK):
-                    file.write(bytes(min(_CHUNK, n_bytes - start)))
-                file.flush()
+            _reserve(file, n_bytes)
             return mmap.mmap(file.fileno(), n_bytes)
     except OSError as error:
-        what = f"the temporary store in {place} cannot be written: {error.strerror}"
         if error.errno in _FULL:
-            what = f"the disk is full: the temporary store needs {format_size(n_bytes)} in {place}"
-            what += f", which has {format_size(free)} left"
+            why = (
+                f"the disk is full: the temporary store needs {format_size(n_bytes)} in {place}, "
+                f"which has {format_size(n_free_bytes)} left"
+            )
+        else:
+            why = f"the temporary store in {place} cannot be written: {error.strerror}"
         advice = "; name a folder on another disk with "
-        raise IcscmError(what + advice, Parameter("temp_dir")) from error
+        raise IcscmError(why + advice, Parameter("temp_dir")) from error
 
 
-# Bytes of arithmetic on one hash while copies are numbered.
-_BYTES_PER_HASH = 64
 # Bytes written at a time where the system cannot reserve them.
 _CHUNK = 2**20
 
 
-def read_ranges(hashes: Sequence[Hashes], max_bytes: int) -> Iterator[Hashes]:
-    """All hashes in ascending order, in parts for which there is room.
+def _reserve(file: IO[bytes], n_bytes: int) -> None:
+    """Reserve the bytes of an empty file on the disk; where the system cannot, write zeros."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, n_bytes)
+        return
+    for start in range(0, n_bytes, _CHUNK):
+        file.write(bytes(min(_CHUNK, n_bytes - start)))
+    file.flush()
 
-    Equal ones are in the same part, so each part can be processed alone.
+
+# Bytes of arithmetic on one hash while copies are numbered.
+_BYTES_PER_HASH = 64
+
+
+def read_ranges(hashes: Sequence[Hashes], max_bytes: int) -> Iterator[Hashes]:
+    """Yield all hashes in ascending order, in ranges for which there is room.
+
+    Equal ones are in the same range, so each range can be processed alone.
     """
-    n_ranges = -(-sum(map(len, hashes)) * _BYTES_PER_HASH // max(1, max_bytes))
+    n_hashes = sum(map(len, hashes))
+    n_ranges = -(-n_hashes * _BYTES_PER_HASH // max(1, max_bytes))
     for number in range(n_ranges):
         lowest = np.uint64(number * 2**64 // n_ranges)
         highest = np.uint64((number + 1) * 2**64 // n_ranges - 1)
-        found = [each[(each >= lowest) & (each <= highest)] for each in hashes]
-        yield np.sort(np.concatenate(found))
+        in_range = [batch[(batch >= lowest) & (batch <= highest)] for batch in hashes]
+        yield np.sort(np.concatenate(in_range))
 
 
 def choose_rows(hashes: Sequence[Hashes], max_bytes: int) -> Sample:
-    """The sample, from the hashes of all rows, which are taken by ranges of their values."""
-    any_copies, size = False, sampling.QUANTILE_SAMPLE
-    least: Hashes = np.empty(0, dtype=np.uint64)
+    """Choose the sample from the hashes of all rows, which are taken by ranges of their values.
+
+    Without copies it is the rows of lowest hash. Copies of a row have one hash, so where there are
+    any, each is mixed with the number of its copy, and the lowest of the mixed hashes are taken.
+    """
+    n_rows = sum(map(len, hashes))
+    has_any_copies = False
+    lowest: Hashes = np.empty(0, dtype=np.uint64)
     for ordered in read_ranges(hashes, max_bytes):
-        any_copies |= has_copies(ordered)
-        least = np.append(least, ordered[:size])[:size]
-    if not any_copies or not is_sampled(sum(map(len, hashes))):
-        return Sample.make(least)
-    mixed = of_mixed = least[:0]
+        has_any_copies |= has_copies(ordered)
+        lowest = np.append(lowest, ordered[: sampling.QUANTILE_SAMPLE])[: sampling.QUANTILE_SAMPLE]
+    if not has_any_copies or not is_sampled(n_rows):
+        return Sample.make(lowest)
+
+    mixed: Hashes = np.empty(0, dtype=np.uint64)
+    hash_of_mixed: Hashes = np.empty(0, dtype=np.uint64)
     for ordered in read_ranges(hashes, max_bytes):
         mixed = np.append(mixed, mix_copies(ordered))
-        of_mixed = np.append(of_mixed, ordered)
-        kept = np.argpartition(mixed, min(size, len(mixed)) - 1)[:size]
-        mixed, of_mixed = mixed[kept], of_mixed[kept]
-    return Sample.make(of_mixed)
+        hash_of_mixed = np.append(hash_of_mixed, ordered)
+        n_kept = min(sampling.QUANTILE_SAMPLE, len(mixed))
+        kept = np.argpartition(mixed, n_kept - 1)[:n_kept]
+        mixed = mixed[kept]
+        hash_of_mixed = hash_of_mixed[kept]
+    return Sample.make(hash_of_mixed)
 
 
 def find_rows(hashes: Sequence[Hashes], sample: Sample) -> IntArray:
-    """A row for each content of the sample, in the order of their hashes."""
-    found = np.full(len(sample.hashes), -1, dtype=np.int64)
-    start = 0
-    for part in hashes:
-        rows = sample.find_rows(part)
-        found[np.searchsorted(sample.hashes, part[rows])] = rows + start
-        start += len(part)
-    return found
+    """Find a row for each content of the sample, in the order of the sample's hashes."""
+    row_of_content = np.full(len(sample.hashes), -1, dtype=np.int64)
+    n_rows_before = 0
+    for batch in hashes:
+        sampled_rows = sample.find_rows(batch)
+        contents = np.searchsorted(sample.hashes, batch[sampled_rows])
+        row_of_content[contents] = n_rows_before + sampled_rows
+        n_rows_before += len(batch)
+    return row_of_content
 
 
 class CodeFile:
-    """Codes (feature, row) in a temporary file, filled a batch of rows at a time, then read."""
+    """Codes (column, row) in a temporary file, filled a batch of rows at a time, then read."""
 
     def __init__(
-        self, n_features: int, rows: Rows, folder: str | Path | None = None, n_threads: int = 1
+        self, n_columns: int, rows: Rows, folder: str | Path | None = None, n_threads: int = 1
     ) -> None:
-        self.rows, self.n_threads = rows, n_threads
+        self.rows = rows
+        self.n_threads = n_threads
         #: where the next row of each segment goes
-        self._next = rows.bounds[:-1].copy()
-        n_cells = n_features * len(rows)
+        self._next_of_segment = rows.bounds[:-1].copy()
+        n_cells = n_columns * len(rows)
         self._map = map_file(n_cells, folder)
         codes = np.frombuffer(self._map, CODE_DTYPE, n_cells)
-        self.codes: Array = codes.reshape(n_features, len(rows))
+        self.codes: Array = codes.reshape(n_columns, len(rows))
 
     def write(self, codes: Array, segments: Array) -> None:
-        """Some rows: their codes (feature, row) and the segment of each."""
+        """Write some rows: their codes (column, row), and the segment of each row.
+
+        The rows are sorted, so that a segment's are written together.
+        """
         order = np.argsort(segments, kind="stable")
-        sizes = np.bincount(segments, minlength=len(self._next))
-        ends = np.cumsum(sizes)
-        # of each segment where its rows are among the sorted ones, and where they go
-        spans = np.stack((ends - sizes, ends, self._next, self._next + sizes), axis=1)
-        present = spans[sizes > 0].tolist()
-        for feature, ordered in enumerate(
-            run_ahead(methodcaller("take", order), codes, self.n_threads)
-        ):
-            for start, stop, first, last in present:
-                self.codes[feature, first:last] = ordered[start:stop]
-            self.release()  # else the pages of all features would be resident
-        self._next += sizes
+        n_rows_of_segment = np.bincount(segments, minlength=len(self._next_of_segment))
+        runs = self._find_runs(n_rows_of_segment)
+
+        sorted_columns = run_ahead(methodcaller("take", order), codes, self.n_threads)
+        for column, sorted_codes in enumerate(sorted_columns):
+            for run in runs:
+                self.codes[column, run.in_file] = sorted_codes[run.in_batch]
+            self.release()  # else the pages of all columns would be resident
+        self._next_of_segment += n_rows_of_segment
+
+    def _find_runs(self, n_rows_of_segment: IntArray) -> "list[_Run]":
+        """Find where the sorted rows of each segment are, and where they go."""
+        present = np.flatnonzero(n_rows_of_segment)
+        starts = np.cumsum(n_rows_of_segment) - n_rows_of_segment
+        return [
+            _Run(in_batch=slice(start, start + n_rows), in_file=slice(first, first + n_rows))
+            for start, first, n_rows in zip(
+                starts[present].tolist(),
+                self._next_of_segment[present].tolist(),
+                n_rows_of_segment[present].tolist(),
+                strict=True,
+            )
+        ]
 
     def release(self) -> None:
         """Release all pages."""
@@ -245,6 +315,14 @@ class CodeFile:
             self._map.close()
 
 
+@dataclass(frozen=True)
+class _Run:
+    """The rows of one segment: in a batch whose rows are sorted, and in the file."""
+
+    in_batch: slice
+    in_file: slice
+
+
 @dataclass(eq=False)
 class MappedStore(CodeStore):
     """Columns of one layout in a code file; `block_columns` of them are resident at a time."""
@@ -253,10 +331,13 @@ class MappedStore(CodeStore):
     block_columns: int
 
     def release(self) -> None:
+        """Release the pages of all columns."""
         self.file.release()
 
     def _count_into(self, counts: CountArray, block: slice, rows: Rows) -> None:
-        for part in split_evenly(len(counts), -(-len(counts) // self.block_columns)):
+        """Count a block of columns in parts, and release the pages of each when it is counted."""
+        n_parts = -(-len(counts) // self.block_columns)
+        for part in split_evenly(len(counts), n_parts):
             columns = slice(block.start + part.start, block.start + part.stop)
             super()._count_into(counts[part], columns, rows)
             self.release()
