@@ -10,9 +10,10 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,9 @@ CHUNK_BYTES = 2**24
 _BATCH = 2**16
 # Bytes of names copied at a time.
 _COPIED = 2**24
-_NO_NAMES, _NO_ENDS = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
+# Of features without names.
+_NO_NAMES = np.empty(0, dtype=np.uint8)
+_NO_ENDS = np.empty(0, dtype=np.int64)
 
 
 def pack_table(
@@ -93,22 +96,22 @@ def pack_table(
     path, out = Path(path), Path(out)
     check_free(out, force=force)
     with _clear_errors(path), open(path, "rb") as raw, ExitStack() as stack:
-        is_zipped = path.suffix.lower() == ".gz"
-        file: Any = stack.enter_context(gzip.open(raw)) if is_zipped else raw
-        samples, cut = _read_header(path, file, delimiter)
+        file: Any = raw
+        if path.suffix.lower() == ".gz":
+            file = stack.enter_context(gzip.open(raw))
+        header = _read_header(path, file, delimiter)
 
         def fill(writer: "BitWriter") -> None:
-            n_read, any_lines = 1, False  # lines of the file so far: the header
+            parser = LineParser(path, header.samples, writer)
             while chunk := file.read(CHUNK_BYTES):
                 chunk += file.readline()
-                text = cut(chunk if chunk.endswith(b"\n") else chunk + b"\n")
-                any_lines |= _add_lines(text, samples, writer, path, n_read)
-                n_read += text.count(b"\n")
+                whole_lines = chunk if chunk.endswith(b"\n") else chunk + b"\n"
+                parser.add(header.put_tabs(whole_lines))
                 on_chunk(raw.tell() if raw.seekable() else 0)
-            if not any_lines:
+            if not parser.has_features:
                 raise IcscmError(f"{path} has a header and no other line; there is nothing to pack")
 
-        write_bits(out, samples, fill)
+        write_bits(out, header.samples, fill)
 
 
 def pack_matrix(
@@ -156,36 +159,54 @@ def pack_matrix(
     check_free(out, force=force)
     n_samples, n_features = X.shape
     samples = range(n_samples) if samples is None else samples
-    for what, named, n in (("names", names, n_features), ("samples", samples, n_samples)):
-        if named is not None and len(named) != n:
-            raise IcscmError(f"{what} must be {n:,}, as in the matrix; got {len(named):,}")
-    if is_sparse(X):
-        matrix = X if X.format in ("csr", "csc") else X.tocsr()
-    else:
-        matrix = np.asarray(X)
-        matrix = matrix.view(np.uint8) if matrix.dtype == np.bool_ else matrix
-    words = np.zeros((n_features, count_words(n_samples)), dtype=WORD_DTYPE)
-    if not set_bits(matrix, np.arange(n_samples, dtype=ROW_DTYPE), words, count_threads(-1)):
-        raise IcscmError("the matrix holds values other than 0 and 1; binarize it")
+    _check_length(names, n_features, what="names")
+    _check_length(samples, n_samples, what="samples")
+
+    words = _pack_words(X)
 
     def fill(writer: "BitWriter") -> None:
         for start in range(0, n_features, _BATCH):
             part = slice(start, start + _BATCH)
             encoded = [name.encode() for name in names[part]] if names is not None else []
-            ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
-            writer.add(words[part], np.frombuffer(b"".join(encoded), dtype=np.uint8), ends)
+            name_bytes = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+            name_ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+            writer.add(words[part], name_bytes, name_ends)
 
     with _clear_errors(out):
-        write_bits(out, list(map(str, samples)), fill)
+        write_bits(out, [str(sample) for sample in samples], fill)
+
+
+def _check_length(names: Sequence[object] | None, n: int, *, what: str) -> None:
+    """Raise if names are given, and not as many as the matrix has."""
+    if names is not None and len(names) != n:
+        raise IcscmError(f"{what} must be {n:,}, as in the matrix; got {len(names):,}")
+
+
+def _pack_words(X: Any) -> Array:
+    """Pack the columns of a matrix into words, a bit for each row."""
+    n_samples, n_features = X.shape
+    if is_sparse(X):
+        matrix = X if X.format in ("csr", "csc") else X.tocsr()
+    else:
+        matrix = np.asarray(X)
+        if matrix.dtype == np.bool_:
+            matrix = matrix.view(np.uint8)
+
+    words = np.zeros((n_features, count_words(n_samples)), dtype=WORD_DTYPE)
+    bit_of_sample = np.arange(n_samples, dtype=ROW_DTYPE)
+    is_binary = set_bits(matrix, bit_of_sample, words, count_threads(-1))
+    if not is_binary:
+        raise IcscmError("the matrix holds values other than 0 and 1; binarize it")
+    return words
 
 
 @contextmanager
 def open_packed(path: Path, delimiter: str | None = None) -> Iterator[BitFile]:
-    """A packed store, or that of a table of genomes, which is packed to a temporary file."""
+    """Open a packed store, or a table of genomes, which is packed to a temporary file."""
     with TemporaryDirectory() as folder:
-        is_packed = path.suffix.lower() == ".bits"
-        packed = path if is_packed else Path(folder, "packed.bits")
-        if not is_packed:
+        packed = path
+        if path.suffix.lower() != ".bits":
+            packed = Path(folder, "packed.bits")
             pack_table(path, packed, delimiter=delimiter)
         store = open_store(packed)
         store.path = path  # for errors
@@ -205,68 +226,116 @@ def _clear_errors(path: Path) -> Iterator[None]:
         raise IcscmError(f"{path} is damaged: its compressed data are truncated") from None
 
 
-def _read_header(
-    path: Path, file: IO[bytes], delimiter: str | None
-) -> tuple[list[str], Callable[[bytes], bytes]]:
-    """The genomes, and the function that puts tabs between the cells of the lines below."""
+@dataclass(frozen=True)
+class Header:
+    """What the first line of a table shows: its genomes, and how the lines below are cut.
+
+    `put_tabs` puts tabs between the cells of whole lines, and removes quotes.
+    """
+
+    samples: list[str]
+    put_tabs: Callable[[bytes], bytes]
+
+
+def _read_header(path: Path, file: IO[bytes], delimiter: str | None) -> Header:
+    """Read the first line of a table, and find the delimiter, if it is not given."""
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise IcscmError(f"the delimiter must be one ASCII character; got {delimiter!r}")
     line = file.readline()
-    shown = next((each for each in (b"\t", b",", b";") if each in line), b" ")
-    cut = _choose_cut(delimiter.encode() if delimiter else shown)
+    put_tabs = _choose_cutting(delimiter.encode() if delimiter else _find_delimiter(line))
     try:
-        header = cut(line).decode("utf-8-sig").rstrip("\r\n").split("\t")
+        text = put_tabs(line).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise IcscmError(f"{path} is not a text file in UTF-8") from None
-    samples = header[1:]
+
+    samples = text.rstrip("\r\n").split("\t")[1:]
     if not samples:
-        why = f"the first line of {path} does not name genomes, separated by tabs"
-        raise IcscmError(f"{why}; give a presence/absence table, or its --delimiter")
+        raise IcscmError(
+            f"the first line of {path} does not name genomes, separated by tabs; "
+            "give a presence/absence table, or its --delimiter"
+        )
     if "" in samples:
-        raise IcscmError(f"{path}: column {samples.index('') + 2} of the header has no name")
-    return samples, cut
+        column = samples.index("") + 2  # numbered from 1, after that of the features' names
+        raise IcscmError(f"{path}: column {column} of the header has no name")
+    return Header(samples, put_tabs)
 
 
-def _choose_cut(delimiter: bytes) -> Callable[[bytes], bytes]:
-    """A function that puts tabs between the cells of whole lines, and removes quotes."""
+def _find_delimiter(line: bytes) -> bytes:
+    """Find the delimiter that a line shows; a blank if it shows no other."""
+    for delimiter in (b"\t", b",", b";"):
+        if delimiter in line:
+            return delimiter
+    return b" "
+
+
+def _choose_cutting(delimiter: bytes) -> Callable[[bytes], bytes]:
+    """Choose the function that puts tabs between the cells of whole lines, and removes quotes."""
     if delimiter == b"\t":
         return lambda text: text
     if delimiter == b" ":
-        ends, blanks = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)"), re.compile(rb"[ \t]+")
-        return lambda text: blanks.sub(b"\t", ends.sub(b"", text))
+        blanks_at_ends = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)")
+        blanks = re.compile(rb"[ \t]+")
+        return lambda text: blanks.sub(b"\t", blanks_at_ends.sub(b"", text))
     tabs = bytes.maketrans(delimiter, b"\t")
     return lambda text: text.translate(tabs, b'"')
 
 
-def _add_lines(
-    chunk: bytes, samples: Sequence[str], writer: "BitWriter", path: Path, n_read: int
-) -> bool:
-    """Parse some lines and write their features; False if all lines are empty."""
-    text = np.frombuffer(chunk, dtype=np.uint8)
-    most = len(text) // (2 * len(samples)) + 1
-    words = np.zeros((most, count_words(len(samples))), dtype=WORD_DTYPE)
-    names, ends = np.empty_like(text), np.empty(most, dtype=np.int64)
-    n_lines, stop = _kernels.parse_lines(text, len(samples), words, names, ends)
-    if stop < len(text):
-        number = n_read + chunk.count(b"\n", 0, stop) + 1
-        where = f"{path}, line {number}"
-        line = chunk[stop : chunk.index(b"\n", stop)].rstrip(b"\r")
-        cells, n = [cell.decode(errors="replace") for cell in line.split(b"\t")][1:], len(samples)
-        if len(cells) != n:
-            raise IcscmError(f"{where} has {len(cells)} values, but the header names {n} genomes")
-        column = next(j for j, cell in enumerate(cells) if cell not in ("0", "1"))
-        why = f"{where}, column {column + 2} ({samples[column]!r}) holds {cells[column]!r}"
-        raise IcscmError(f"{why}; a presence/absence table holds 0 and 1 only")
-    if n_lines:
-        names = names[: ends[n_lines - 1]]
+class LineParser:
+    """Parses the lines of a table below its header, and writes a feature for each."""
+
+    def __init__(self, path: Path, samples: Sequence[str], writer: "BitWriter") -> None:
+        self.has_features = False
+        self._path = path
+        self._samples = samples
+        self._writer = writer
+        #: lines of the file so far: the header
+        self._n_lines_read = 1
+
+    def add(self, lines: bytes) -> None:
+        """Parse some whole lines, with tabs between cells; empty ones are skipped."""
+        n_samples = len(self._samples)
+        text = np.frombuffer(lines, dtype=np.uint8)
+        max_features = len(text) // (2 * n_samples) + 1
+        words = np.zeros((max_features, count_words(n_samples)), dtype=WORD_DTYPE)
+        names = np.empty_like(text)
+        name_ends = np.empty(max_features, dtype=np.int64)
+        n_features, stop = _kernels.parse_lines(text, n_samples, words, names, name_ends)
+        if stop < len(text):
+            self._reject_line(lines, stop)
+        if n_features:
+            names = names[: name_ends[n_features - 1]]
+            self._check_names(names, lines)
+            self._writer.add(words[:n_features], names, name_ends[:n_features])
+            self.has_features = True
+        self._n_lines_read += lines.count(b"\n")
+
+    def _reject_line(self, lines: bytes, start: int) -> NoReturn:
+        """Raise for the line that starts here, which could not be parsed; the message says why."""
+        number = self._n_lines_read + lines.count(b"\n", 0, start) + 1
+        place = f"{self._path}, line {number}"
+        line = lines[start : lines.index(b"\n", start)].rstrip(b"\r")
+        values = [cell.decode(errors="replace") for cell in line.split(b"\t")[1:]]
+        n_samples = len(self._samples)
+        if len(values) != n_samples:
+            raise IcscmError(
+                f"{place} has {len(values)} values, but the header names {n_samples} genomes"
+            )
+        is_wrong = [value not in ("0", "1") for value in values]
+        column = is_wrong.index(True)
+        raise IcscmError(
+            f"{place}, column {column + 2} ({self._samples[column]!r}) holds {values[column]!r}; "
+            "a presence/absence table holds 0 and 1 only"
+        )
+
+    def _check_names(self, names: Array, lines: bytes) -> None:
+        """Raise if names of features are not UTF-8."""
         try:
             names.tobytes().decode()
         except UnicodeDecodeError:
-            line_number = n_read + chunk.count(b"\n") + 1
-            where = f"before line {line_number}"
-            raise IcscmError(f"{path} holds names that are not UTF-8, {where}") from None
-        writer.add(words[:n_lines], names, ends[:n_lines])
-    return bool(n_lines)
+            next_line = self._n_lines_read + lines.count(b"\n") + 1
+            raise IcscmError(
+                f"{self._path} holds names that are not UTF-8, before line {next_line}"
+            ) from None
 
 
 class BitWriter:
@@ -276,36 +345,34 @@ class BitWriter:
     """
 
     def __init__(self, file: IO[bytes], samples: Sequence[str], names: IO[bytes]) -> None:
-        self._file, self._samples, self._names = file, samples, names
+        self._file = file
+        self._samples = samples
+        self._names = names
         self._n_words = count_words(len(samples))
         self._patterns = PatternNumbers()
+        # by batch of features, but the checksums, which are by block of patterns
         self._numbers: list[NDArray[np.uint32]] = []
-        self._hashes: list[NDArray[np.uint64]] = []
+        self._name_hashes: list[NDArray[np.uint64]] = []
         self._name_ends: list[IntArray] = []
-        self._block_sums: list[NDArray[np.uint64]] = []
-        self._sums: dict[str, list[int]] = {}
+        self._sums_of_blocks: list[NDArray[np.uint64]] = []
+        #: checksums of the sections that are written after the words
+        self._section_sums: dict[str, list[int]] = {}
         self._file.write(bitfile.HEADER)
 
     def add(self, words: Array, names: Array = _NO_NAMES, ends: Array = _NO_ENDS) -> None:
         """Add features: their words, and their names, if any, as `parse_lines` returns them."""
-        first = self._patterns.n_patterns
-        stored = np.empty((0, self._n_words), dtype=WORD_DTYPE)
-        if first:  # the patterns written so far
-            shape = first, self._n_words
-            stored = np.memmap(self._file, "<u8", mode="r", offset=bitfile.ALIGNMENT, shape=shape)
-        numbers, new = self._patterns.add(words, np.asarray(stored))
+        n_patterns_before = self._patterns.n_patterns
+        numbers, new_rows = self._patterns.add(words, self._map_written())
         self._numbers.append(numbers)
-        fresh = words if len(new) == len(words) else words[new]
-        for start in range(-(first % BLOCK_PATTERNS), len(fresh), BLOCK_PATTERNS):
-            if start >= 0:  # else the last block is continued
-                self._block_sums.append(np.zeros(2, dtype=np.uint64))
-            own = fresh[max(0, start) : start + BLOCK_PATTERNS]
-            _kernels.sum_words(own.ravel(), self._block_sums[-1])
-        self._file.write(np.ascontiguousarray(fresh, dtype="<u8").data)
+
+        new_words = words if len(new_rows) == len(words) else words[new_rows]
+        self._add_sums(new_words, n_patterns_before)
+        self._file.write(np.ascontiguousarray(new_words, dtype="<u8").data)
         self._file.flush()
+
         hashes = np.empty(len(ends), dtype=np.uint64)
         _kernels.hash_names(names, ends, hashes)
-        self._hashes.append(hashes)
+        self._name_hashes.append(hashes)
         self._name_ends.append(ends + self._names.tell())
         self._names.write(names.data)
 
@@ -313,54 +380,96 @@ class BitWriter:
         """Write what follows the words."""
         if not self._numbers:
             raise IcscmError("there is no feature to pack")
+        n_patterns = self._patterns.n_patterns
         numbers = np.concatenate(self._numbers)
-        copies = make_copies(numbers, self._patterns.n_patterns)
+        copies = make_copies(numbers, n_patterns)
         name_ends = np.concatenate(self._name_ends)
         if len(name_ends):
             self._check_distinct(name_ends)
-        self._file.seek(bitfile.ALIGNMENT + self._patterns.n_patterns * self._n_words * 8)
-        sections: dict[str, Array] = {"sums": np.concatenate(self._block_sums), "numbers": numbers}
-        sections |= {"offsets": copies.offsets, "members": copies.members, "name_ends": name_ends}
-        for name, array in sections.items():
-            self._write(name, [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data])
+
+        self._file.seek(bitfile.ALIGNMENT + n_patterns * self._n_words * 8)
+        self._write_array("sums", np.concatenate(self._sums_of_blocks))
+        self._write_array("numbers", numbers)
+        self._write_array("offsets", copies.offsets)
+        self._write_array("members", copies.members)
+        self._write_array("name_ends", name_ends)
         self._names.seek(0)
         self._write("names", iter(lambda: self._names.read(_COPIED), b""))
-        n_name_bytes = int(name_ends[-1]) if len(name_ends) else None
-        sizes = len(numbers), self._patterns.n_patterns, n_name_bytes
-        self._write_footer((list(self._samples), *sizes, self._sums))
+        footer = bitfile.Footer(
+            samples=list(self._samples),
+            n_features=len(numbers),
+            n_patterns=n_patterns,
+            n_name_bytes=int(name_ends[-1]) if len(name_ends) else None,
+            sums=self._section_sums,
+        )
+        self._write_footer(footer)
         self._file.flush()
 
+    def _map_written(self) -> Array:
+        """Map the words of the patterns that are written so far."""
+        n_patterns = self._patterns.n_patterns
+        if n_patterns == 0:  # nothing cannot be mapped
+            return np.empty((0, self._n_words), dtype=WORD_DTYPE)
+        shape = n_patterns, self._n_words
+        words = np.memmap(self._file, "<u8", mode="r", offset=bitfile.ALIGNMENT, shape=shape)
+        return np.asarray(words)
+
+    def _add_sums(self, new_words: Array, n_patterns_before: int) -> None:
+        """Add new patterns to the checksums of their blocks, the first of which may be begun."""
+        n_in_last_block = n_patterns_before % BLOCK_PATTERNS
+        for start in range(-n_in_last_block, len(new_words), BLOCK_PATTERNS):
+            if start >= 0:  # else the last block is continued
+                self._sums_of_blocks.append(np.zeros(2, dtype=np.uint64))
+            words_of_block = new_words[max(0, start) : start + BLOCK_PATTERNS]
+            _kernels.sum_words(words_of_block.ravel(), self._sums_of_blocks[-1])
+
+    def _write_array(self, name: str, array: Array) -> None:
+        """Write a section that is an array."""
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        self._write(name, [content])
+
     def _write(self, name: str, parts: Iterable[Any]) -> None:
-        sums, length = np.zeros(2, dtype=np.uint64), 0
+        """Write a section with padding, and note its checksums."""
+        sums = np.zeros(2, dtype=np.uint64)
+        n_bytes = 0
         for part in parts:
             add_to_sums(part, sums)
             self._file.write(part)
-            length += len(part)
-        self._file.write(bytes(-length % bitfile.ALIGNMENT))
-        self._sums[name] = sums.tolist()
+            n_bytes += len(part)
+        self._file.write(bytes(-n_bytes % bitfile.ALIGNMENT))
+        self._section_sums[name] = sums.tolist()
 
     def _write_footer(self, footer: bitfile.Footer) -> None:
-        text, offset = bitfile.format_footer(footer), self._file.tell()
-        trailer = offset, len(text), zlib.crc32(text), bitfile.MAGIC
-        self._file.write(text + bitfile.TRAILER.pack(*trailer))
+        """Write the footer and, after it, the trailer by which it is found."""
+        offset = self._file.tell()
+        text = bitfile.format_footer(footer)
+        trailer = bitfile.TRAILER.pack(offset, len(text), zlib.crc32(text), bitfile.MAGIC)
+        self._file.write(text + trailer)
 
     def _check_distinct(self, ends: IntArray) -> None:
         """Raise if two features share a name, by which rules refer to them."""
-        hashes = np.concatenate(self._hashes)
+        hashes = np.concatenate(self._name_hashes)
         order = np.argsort(hashes, kind="stable")
-        again = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
-        for pair in zip(order[again].tolist(), order[again + 1].tolist(), strict=True):
-            names = []
-            for feature in pair:
-                start = int(ends[feature - 1]) if feature else 0
-                self._names.seek(start)
-                names.append(self._names.read(int(ends[feature]) - start))
-            if names[0] == names[1]:
-                why = f"{names[0].decode(errors='replace')!r} names more than one feature"
-                raise IcscmError(f"{why}; names must differ, since rules refer to features by name")
+        ordered_hashes = hashes[order]
+        repeated = np.flatnonzero(ordered_hashes[1:] == ordered_hashes[:-1])
+        for first, second in zip(
+            order[repeated].tolist(), order[repeated + 1].tolist(), strict=True
+        ):
+            name = self._read_name(first, ends)
+            if name == self._read_name(second, ends):
+                raise IcscmError(
+                    f"{name.decode(errors='replace')!r} names more than one feature; "
+                    "names must differ, since rules refer to features by name"
+                )
+
+    def _read_name(self, feature: int, ends: IntArray) -> bytes:
+        """Read the name of a feature, as it is encoded."""
+        start = int(ends[feature - 1]) if feature else 0
+        self._names.seek(start)
+        return self._names.read(int(ends[feature]) - start)
 
 
-def write_bits(out: Path, samples: Sequence[str], fill: "Callable[[BitWriter], None]") -> None:
+def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], None]) -> None:
     """Let `fill` add features to a new store, which is written completely or not at all.
 
     The names of the samples must differ.

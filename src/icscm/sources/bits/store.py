@@ -23,6 +23,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,6 +37,7 @@ from icscm.exceptions import IcscmError
 
 ALIGNMENT = 64
 SCHEMA = 1
+# The first bytes of every store.
 HEADER = b"icscm bits: samples by pattern, a bit each\n".ljust(ALIGNMENT, b"\0")
 # Patterns that share a checksum: verified when they are first read.
 BLOCK_PATTERNS = 2**14
@@ -48,22 +50,29 @@ MAGIC = b"icscmbit"
 _SEARCHED = 2**16
 
 
+def round_up(n: int, multiple: int) -> int:
+    """Return the next multiple from n on."""
+    return -(-n // multiple) * multiple
+
+
 def count_words(n_samples: int) -> int:
-    """Words of a pattern: an even number, since two are counted at a time."""
+    """Count the words of a pattern: an even number, since two are counted at a time."""
     return 2 * -(-n_samples // (2 * WORD_BITS))
 
 
 def add_to_sums(content: Any, sums: Array) -> None:
-    """Update checksums with some bytes; only the last ones may end within a word."""
+    """Add some bytes into checksums; only the last ones may end within a word."""
     raw = np.frombuffer(content, np.uint8)
-    whole, rest = np.split(raw, [len(raw) // 8 * 8])
-    for part in (whole, np.pad(rest, (0, -len(rest) % 8))):
-        _kernels.sum_words(part.view("<u8"), sums)
+    n_whole_bytes = len(raw) // 8 * 8
+    rest = raw[n_whole_bytes:]
+    _kernels.sum_words(raw[:n_whole_bytes].view("<u8"), sums)
+    _kernels.sum_words(np.pad(rest, (0, -len(rest) % 8)).view("<u8"), sums)
 
 
 def unpack(words: Array, n_samples: int) -> BoolArray:
-    """The bit of each sample."""
-    return np.unpackbits(words.view(np.uint8), bitorder="little")[:n_samples].astype(np.bool_)
+    """Return the bit of each sample."""
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return bits[:n_samples].astype(np.bool_)
 
 
 def check_samples(samples: Sequence[str]) -> None:
@@ -75,75 +84,124 @@ def check_samples(samples: Sequence[str]) -> None:
         raise IcscmError(f"{name!r} names more than one sample; names must differ")
 
 
-# Samples, numbers of features and of patterns, bytes of all names (None where features have none),
-# and the checksums of all sections but the words, which have a section of their own for them.
-Footer = tuple[list[str], int, int, int | None, Mapping[str, list[int]]]
+@dataclass(frozen=True)
+class Footer:
+    """What a store's footer says, from which the position of every section follows.
+
+    Attributes
+    ----------
+    samples : list of str
+        The names of the samples.
+    n_features, n_patterns : int
+        The sizes of the table.
+    n_name_bytes : int, optional
+        How long all names of features are together; None where features have no names.
+    sums : dict of str to list of int
+        The checksums of all sections but the words, which have a section of their own for them.
+    """
+
+    samples: list[str]
+    n_features: int
+    n_patterns: int
+    n_name_bytes: int | None
+    sums: Mapping[str, list[int]]
 
 
 def place_sections(footer: Footer) -> dict[str, range]:
-    """The bytes of each section, and where the footer begins."""
-    samples, n_features, n_patterns, n_name_bytes, _ = footer
+    """Return the bytes of each section, and where the footer begins."""
+    n_names = 0 if footer.n_name_bytes is None else footer.n_features
+    n_blocks = -(-footer.n_patterns // BLOCK_PATTERNS)
     lengths = {
-        "words": 8 * n_patterns * count_words(len(samples)),
-        "sums": 16 * -(-n_patterns // BLOCK_PATTERNS),
-        "numbers": 4 * n_features,
-        "offsets": 8 * (n_patterns + 1),
-        "members": 4 * n_features,
-        "name_ends": 0 if n_name_bytes is None else 8 * n_features,
-        "names": n_name_bytes or 0,
+        "words": 8 * footer.n_patterns * count_words(len(footer.samples)),
+        "sums": 16 * n_blocks,
+        "numbers": 4 * footer.n_features,
+        "offsets": 8 * (footer.n_patterns + 1),
+        "members": 4 * footer.n_features,
+        "name_ends": 8 * n_names,
+        "names": footer.n_name_bytes or 0,
         "footer": 0,
     }
-    places, start = {}, ALIGNMENT
+    places = {}
+    start = ALIGNMENT
     for name, length in lengths.items():
         places[name] = range(start, start + length)
-        start += length if name == "words" else -(-length // ALIGNMENT) * ALIGNMENT
+        start += length if name == "words" else round_up(length, ALIGNMENT)
     return places
 
 
 def format_footer(footer: Footer) -> bytes:
-    """The footer's text."""
-    samples, n_features, n_patterns, _, sums = footer
+    """Format a footer as JSON, always in the same bytes."""
     places = place_sections(footer)
     del places["footer"]
     sections: dict[str, dict[str, Any]] = {
         name: {"offset": place.start, "length": len(place)} for name, place in places.items()
     }
-    for name, found in sums.items():
-        sections[name]["sums"] = found
-    content: dict[str, Any] = {"schema": SCHEMA, "n_features": n_features, "n_patterns": n_patterns}
-    content |= {"n_words": count_words(len(samples)), "samples": samples, "sections": sections}
+    for name, sums in footer.sums.items():
+        sections[name]["sums"] = sums
+    content = {
+        "schema": SCHEMA,
+        "n_features": footer.n_features,
+        "n_patterns": footer.n_patterns,
+        "n_words": count_words(len(footer.samples)),
+        "samples": footer.samples,
+        "sections": sections,
+    }
     return json.dumps(content, ensure_ascii=False).encode()
 
 
 def parse_footer(text: bytes, offset: int) -> Footer | None:
-    """The footer at this offset; None if it has another schema, ValueError if it is damaged."""
+    """Parse the footer at this offset; None if it has another schema, ValueError if it is damaged.
+
+    It may hold anything, also values that were crafted to do harm. So these are checked before
+    anything is computed from them, and then the text must be what would be written for them.
+    """
     try:
         content = json.loads(text)
         if content["schema"] != SCHEMA:
             return None
-        sections, samples = content["sections"], content["samples"]
-        sums = {name: each["sums"] for name, each in sections.items() if name != "words"}
-        n_bytes = sections["names"]["length"] if sections["name_ends"]["length"] else None
-        sizes = n_features, n_patterns, _ = content["n_features"], content["n_patterns"], n_bytes
-        is_sound = {type(samples), *map(type, sizes)} - {type(None)} == {list, int}
-        is_sound = is_sound and 1 <= n_patterns <= n_features <= MAX_FEATURES
-        is_sound = is_sound and 0 <= (n_bytes or 0) <= offset and {*map(type, samples)} == {str}
-        check_samples(samples)
-        footer = samples, *sizes, sums
-        is_sound = is_sound and place_sections(footer)["footer"].start == offset
-        if is_sound and format_footer(footer) == text:
+        sections = content["sections"]
+        has_names = bool(sections["name_ends"]["length"])
+        footer = Footer(
+            samples=content["samples"],
+            n_features=content["n_features"],
+            n_patterns=content["n_patterns"],
+            n_name_bytes=sections["names"]["length"] if has_names else None,
+            sums={name: part["sums"] for name, part in sections.items() if name != "words"},
+        )
+        if _is_sound(footer, offset) and format_footer(footer) == text:
             return footer
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         pass
     raise ValueError
 
 
+def _is_sound(footer: Footer, offset: int) -> bool:
+    """Return whether the values have the right types, and sizes that can be those of a store."""
+    if type(footer.samples) is not list or {*map(type, footer.samples)} != {str}:
+        return False
+    check_samples(footer.samples)
+    # True and False are numbers to isinstance
+    if type(footer.n_features) is not int or type(footer.n_patterns) is not int:
+        return False
+    if not 1 <= footer.n_patterns <= footer.n_features <= MAX_FEATURES:
+        return False
+    if footer.n_name_bytes is not None:
+        if type(footer.n_name_bytes) is not int:
+            return False
+        if not 0 <= footer.n_name_bytes <= offset:
+            return False
+    return place_sections(footer)["footer"].start == offset
+
+
 class FeatureNames(Sequence[str]):
     """Names of features, read on demand; `reject` is called for damaged ones."""
 
     def __init__(self, names: Array, ends: Array, reject: Callable[[str], NoReturn]) -> None:
-        self._names, self._ends, self._reject = names, ends, reject
-        if ends[0] < 0 or ends[-1] != len(names) or not (ends[1:] >= ends[:-1]).all():
+        self._names = names
+        self._ends = ends
+        self._reject = reject
+        is_ascending = bool((ends[1:] >= ends[:-1]).all())
+        if ends[0] < 0 or ends[-1] != len(names) or not is_ascending:
             reject("its names are inconsistent")
 
     def __len__(self) -> int:
@@ -151,25 +209,36 @@ class FeatureNames(Sequence[str]):
 
     def __getitem__(self, feature: Any) -> Any:
         start = self._ends[feature - 1] if feature else 0
+        encoded = self._names[start : self._ends[feature]].tobytes()
         try:
-            return self._names[start : self._ends[feature]].tobytes().decode()
+            return encoded.decode()
         except UnicodeDecodeError:
             self._reject(f"the name of feature {feature:,} is not UTF-8")
 
     def find(self, name: str) -> int | None:
-        """The number of the feature with this name; None if there is none."""
-        wanted = np.frombuffer(name.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-        found: list[int] = []
+        """Find the number of the feature with this name; None if there is none."""
+        encoded = np.frombuffer(name.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+        features: list[int] = []
         for first in range(0, len(self), _SEARCHED):
-            ends = self._ends[first : first + _SEARCHED]
-            starts = np.append(self._ends[first - 1] if first else 0, ends[:-1])
-            near = np.flatnonzero(ends - starts == len(wanted))
-            for i in reversed(range(len(wanted))):  # names differ more often in their last letters
-                near = near[self._names[starts[near] + i] == wanted[i]]
-            found += (first + near).tolist()
-        if len(found) > 1:
-            self._reject(f"{name!r} names {len(found):,} features")
-        return found[0] if found else None
+            features += self._find_in_part(encoded, first)
+        if len(features) > 1:
+            self._reject(f"{name!r} names {len(features):,} features")
+        return features[0] if features else None
+
+    def _find_in_part(self, encoded: Array, first: int) -> list[int]:
+        """Find the features of an encoded name among `_SEARCHED` ones from the first on."""
+        ends = self._ends[first : first + _SEARCHED]
+        start_of_first = self._ends[first - 1] if first else 0
+        starts = np.append(start_of_first, ends[:-1])
+
+        candidates = np.flatnonzero(ends - starts == len(encoded))
+        for letter in reversed(
+            range(len(encoded))
+        ):  # names differ more often in their last letters
+            letters = self._names[starts[candidates] + letter]
+            candidates = candidates[letters == encoded[letter]]
+        matches: list[int] = (first + candidates).tolist()
+        return matches
 
 
 class BitFile:
@@ -179,22 +248,36 @@ class BitFile:
     """
 
     def __init__(self, path: Path, content: mmap.mmap) -> None:
-        self.path, self._content = path, content
+        self.path = path
+        self._content = content
+
         footer = self._read_footer()
-        self.samples, self.n_features, self.n_patterns, n_name_bytes, self._section_sums = footer
-        self._places, self.n_words = place_sections(footer), count_words(len(self.samples))
+        self.samples = footer.samples
+        self.n_features = footer.n_features
+        self.n_patterns = footer.n_patterns
+        self.n_words = count_words(len(footer.samples))
+        self._section_sums = footer.sums
+        self._places = place_sections(footer)
+
         self._words = self._map("words", "<u8").reshape(self.n_patterns, self.n_words)
-        self._sums = self._read("sums", "<u8").reshape(-1, 2)
-        self._is_checked = np.zeros(len(self._sums), dtype=np.bool_)
-        parts = (self._read("numbers", "<u4"), self._read("offsets", "<i8"))
-        self.copies = Copies(*parts, self._read("members", "<u4"))
+        self._sums_of_blocks = self._read("sums", "<u8").reshape(-1, 2)
+        self._is_block_checked = np.zeros(len(self._sums_of_blocks), dtype=np.bool_)
+        self.copies = Copies(
+            numbers=self._read("numbers", "<u4"),
+            offsets=self._read("offsets", "<i8"),
+            members=self._read("members", "<u4"),
+        )
         if not self.copies.is_whole():
             self._reject("its features and patterns are inconsistent")
-        names, ends = self._read("names", np.uint8), self._read("name_ends", "<i8")
-        has_names = n_name_bytes is not None
-        self.names = FeatureNames(names, ends, self._reject) if has_names else None
+
+        names = self._read("names", np.uint8)
+        name_ends = self._read("name_ends", "<i8")
+        self.names = None
+        if footer.n_name_bytes is not None:
+            self.names = FeatureNames(names, name_ends, self._reject)
 
     def _read_footer(self) -> Footer:
+        """Read the sizes of the table; reject the store if its ends are damaged."""
         if len(self._content) < len(HEADER) + TRAILER.size:
             self._reject("it is too short")
         if self._content[: len(HEADER)] != HEADER:
@@ -210,40 +293,55 @@ class BitFile:
         except ValueError:
             self._reject("its footer is invalid")
         if footer is None:
-            what = f"{self.path} does not have schema {SCHEMA}, the one that this version reads"
-            raise IcscmError(f"{what}; pack the table again")
+            raise IcscmError(
+                f"{self.path} does not have schema {SCHEMA}, the one that this version reads; "
+                "pack the table again"
+            )
         return footer
 
     def _map(self, name: str, dtype: Any) -> Array:
-        place, size = self._places[name], np.dtype(dtype).itemsize
-        return np.frombuffer(self._content, dtype, len(place) // size, place.start)
+        """Map a section as an array, which is not read yet."""
+        place = self._places[name]
+        n_values = len(place) // np.dtype(dtype).itemsize
+        return np.frombuffer(self._content, dtype, n_values, place.start)
 
     def _read(self, name: str, dtype: Any) -> Array:
-        found = self._map(name, dtype)
-        self._check(found, self._section_sums[name], f"its {name} have")
-        return found
+        """Read a section and verify it."""
+        section = self._map(name, dtype)
+        self._check_sums(section, self._section_sums[name], what=f"its {name} have")
+        return section
 
-    def _check(self, found: Array, expected: Any, what: str) -> None:
+    def _check_sums(self, content: Array, expected: Any, *, what: str) -> None:
+        """Reject the store if some content does not have the checksums that it should have."""
         sums = np.zeros(2, dtype=np.uint64)
-        add_to_sums(found, sums)
+        add_to_sums(content, sums)
         if sums.tolist() != expected:
             self._reject(f"{what} changed")
 
     def read_words(self, patterns: slice) -> Array:
-        """The words of some patterns, verified; all reading goes through this function."""
-        for block in range(patterns.start // BLOCK_PATTERNS, -(-patterns.stop // BLOCK_PATTERNS)):
-            if not self._is_checked[block]:
-                whole = self._words[block * BLOCK_PATTERNS : (block + 1) * BLOCK_PATTERNS]
-                self._check(whole, self._sums[block].tolist(), "its words have")
-                first, n_bits = divmod(len(self.samples), WORD_BITS)
-                shifts = np.array([n_bits, 0][: self.n_words - first], dtype=WORD_DTYPE)
-                if (whole[:, first:] >> shifts).any():
-                    self._reject("its words have more bits than samples")
-                self._is_checked[block] = True
+        """Return the words of some patterns, verified; all reading goes through this function."""
+        first_block = patterns.start // BLOCK_PATTERNS
+        end_of_blocks = -(-patterns.stop // BLOCK_PATTERNS)
+        for block in range(first_block, end_of_blocks):
+            if not self._is_block_checked[block]:
+                self._check_block(block)
+                self._is_block_checked[block] = True
         return self._words[patterns]
 
+    def _check_block(self, block: int) -> None:
+        """Reject the store if words of a block have changed, or have more bits than samples."""
+        words = self._words[block * BLOCK_PATTERNS : (block + 1) * BLOCK_PATTERNS]
+        self._check_sums(words, self._sums_of_blocks[block].tolist(), what="its words have")
+
+        # The samples end within this word; if it is not the last one, the last must be empty.
+        n_full_words, n_bits = divmod(len(self.samples), WORD_BITS)
+        last_words = words[:, n_full_words:]
+        used_bits = np.array([n_bits, 0], dtype=WORD_DTYPE)[: self.n_words - n_full_words]
+        if (last_words >> used_bits).any():
+            self._reject("its words have more bits than samples")
+
     def read_feature(self, feature: int) -> Array:
-        """The words of one feature, verified."""
+        """Return the words of one feature, verified."""
         number = int(self.copies.numbers[feature])
         return np.asarray(self.read_words(slice(number, number + 1))[0])
 
@@ -251,15 +349,18 @@ class BitFile:
         """Release the memory of some patterns; they are read again when needed."""
         if not hasattr(mmap, "MADV_DONTNEED"):
             return
-        width = self.n_words * 8
-        start = -(-(ALIGNMENT + patterns.start * width) // mmap.PAGESIZE) * mmap.PAGESIZE
-        stop = (ALIGNMENT + patterns.stop * width) // mmap.PAGESIZE * mmap.PAGESIZE
+        pattern_bytes = self.n_words * 8
+        # Only whole pages can be released: those that hold no other pattern.
+        start = round_up(ALIGNMENT + patterns.start * pattern_bytes, mmap.PAGESIZE)
+        stop = (ALIGNMENT + patterns.stop * pattern_bytes) // mmap.PAGESIZE * mmap.PAGESIZE
         if stop > start:
             self._content.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
     def _reject(self, why: str) -> NoReturn:
-        what = f"{self.path} is not a packed store, or is damaged: {why}"
-        raise IcscmError(f"{what}; pack the table again")
+        """Raise for a store that cannot be used."""
+        raise IcscmError(
+            f"{self.path} is not a packed store, or is damaged: {why}; pack the table again"
+        )
 
 
 def open_store(path: str | Path) -> BitFile:
