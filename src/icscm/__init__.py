@@ -19,8 +19,8 @@ __all__ = [*sorted(_HOMES), "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name in REMOVED_NAMES:
-        # an AttributeError would lose its message in `from icscm import name`
-        raise ImportError(f"icscm has no {name} any more: {REMOVED_NAMES[name]}", name=name)
+        # An ImportError would show in `from icscm import name`, too, but hasattr would raise it.
+        raise AttributeError(f"icscm has no {name} any more: {REMOVED_NAMES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module 'icscm' has no attribute {name!r}")
     if _HOMES[name] == "icscm":
