@@ -70,7 +70,8 @@ def test_learners_are_cloned_as_before():
 
 @pytest.mark.parametrize(("name", "home"), [("Tree", "model"), ("choose_threshold", "validation")])
 def test_names_that_moved(name, home):
-    with pytest.raises(AttributeError, match=f"icscm has no {name} any more: it is in icscm.{home}"):
+    message = f"icscm has no {name} any more: it is in icscm.{home}"
+    with pytest.raises(AttributeError, match=message):
         getattr(icscm, name)
     assert not hasattr(icscm, name)
     assert getattr(importlib.import_module(f"icscm.{home}"), name) is not None
