@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from icscm.engine.stores import BitStore, CodeStore, Rows, Store, sort_rows
 from icscm.engine.threads import split_evenly
 from icscm.model import splits as tree_splits
 
-# The bin numbers of each feature, by its number.
+# The bin of each row, by column.
 Codes = Sequence[Array] | Mapping[int, Array] | Array
 
 # Cells of a cube that a piece sends at a time, 32 MB: much more than a message costs to send, and
@@ -48,39 +48,61 @@ _OBJECT_BYTES = 500
 
 
 class Block(NamedTuple):
-    """Features that are counted and sent together: they are laid out alike."""
+    """Columns that are counted and sent together: they are laid out alike."""
 
     features: IntArray
     n_bins: int
     layout: Layout
 
     def count_cells(self, n_environments: int) -> int:
-        """The size of its cube."""
+        """Return the size of its cube."""
         return len(self.features) * self.n_bins * 2 * n_environments
 
 
 def plan_blocks(columns: BinnedColumns, features: IntArray, n_environments: int) -> list[Block]:
-    """Blocks of the features that can be cut at all, the same for every piece of a table."""
+    """Plan blocks of the columns that can be cut at all, the same for every piece of a table."""
     n_bins = columns.count_bins(features)
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for k in np.flatnonzero(n_bins > 1).tolist():
-        feature = int(features[k])
-        is_narrow = 2 < n_bins[k] <= MAX_NARROW_BINS
-        # a wide feature shares a block with none: its bins would be empty ones of the others
-        width = -1 if is_narrow else 2 if n_bins[k] == 2 else -2 - feature
-        groups.setdefault((columns.find_layout(feature), width), []).append(k)
+    groups: dict[_BlockKind, list[int]] = {}
+    for position in np.flatnonzero(n_bins > 1).tolist():
+        column = int(features[position])
+        rank = _rank_width(int(n_bins[position]), column)
+        kind = _BlockKind(layout=columns.find_layout(column), rank_of_width=rank)
+        groups.setdefault(kind, []).append(position)
+
     blocks = []
-    for key in sorted(groups):
-        own, width = features[groups[key]], int(n_bins[groups[key]].max())
-        n_parts = -(-Block(own, width, key[0]).count_cells(n_environments) // SENT_CELLS)
-        blocks += [Block(own[part], width, key[0]) for part in split_evenly(len(own), n_parts)]
+    for kind in sorted(groups):
+        positions = groups[kind]
+        block = Block(features[positions], int(n_bins[positions].max()), kind.layout)
+        n_parts = -(-block.count_cells(n_environments) // SENT_CELLS)
+        parts = split_evenly(len(block.features), n_parts)
+        blocks += [block._replace(features=block.features[part]) for part in parts]
     return blocks
 
 
+class _BlockKind(NamedTuple):
+    """What the columns of a block have in common; blocks come in the order of their kinds."""
+
+    layout: Layout
+    rank_of_width: int
+
+
+def _rank_width(n_bins: int, column: int) -> int:
+    """Return what is the same for columns that may share a block: wide, then narrow, then bits.
+
+    A wide column shares a block with none: its bins would be empty ones of the others.
+    """
+    if n_bins == 2:
+        return 2
+    if n_bins <= MAX_NARROW_BINS:
+        return -1
+    return -2 - column
+
+
 def make_cubes(blocks: Sequence[Block], counted: Iterable[CountArray]) -> Iterator[CountCube]:
-    """The counts of each block, in parts that the search can work on in the cache."""
+    """Cut the counts of each block into parts that the search can work on in the cache."""
     for block, counts in zip(blocks, counted, strict=True):
-        for part in split_evenly(len(block.features), -(-counts.size // BLOCK_CELLS)):
+        n_parts = -(-counts.size // BLOCK_CELLS)
+        for part in split_evenly(len(block.features), n_parts):
             yield CountCube(block.features[part], counts[part], block.layout)
 
 
@@ -195,24 +217,35 @@ class Piece:
 def make_piece(
     codes: Codes, labels: Array, environments: Array, n_environments: int, blocks: Sequence[Block]
 ) -> Piece:
-    """A piece from the bin numbers, labels and environments of its rows, in any order."""
+    """Make a piece from the bin numbers, outcomes and environments of its rows, in any order."""
     position, rows = sort_rows(labels, environments, n_environments)
     stores: list[Store] = []
-    for features, n_bins, layout in blocks:
-        if n_bins == 2:  # as bits, 64 rows to a word
-            packed = BitStore(features, rows, 1, layout)
-            at = packed.bits[position]
-            bits = np.zeros(packed.words.shape[1] * WORD_BITS, dtype=np.uint8)
-            for words, feature in zip(packed.words, features.tolist(), strict=True):
-                bits[at] = codes[feature]
-                words[:] = np.packbits(bits, bitorder="little").view(WORD_DTYPE)
-            stores.append(packed)
-            continue
-        ordered = np.empty((len(features), len(rows)), dtype=np.min_scalar_type(n_bins - 1))
-        for row, feature in zip(ordered, features.tolist(), strict=True):
-            row[position] = codes[feature]
-        stores.append(CodeStore(features, ordered, n_bins, 1, layout))
+    for block in blocks:
+        if block.n_bins == 2:
+            stores.append(_make_bit_store(codes, block, position=position, rows=rows))
+        else:
+            stores.append(_make_code_store(codes, block, position=position))
     return Piece(stores, rows, n_environments)
+
+
+def _make_bit_store(codes: Codes, block: Block, *, position: Array, rows: Rows) -> BitStore:
+    """Store columns of two bins, row i at `position[i]` of the sorted rows."""
+    store = BitStore(block.features, rows, n_threads=1, layout=block.layout)
+    bit_of_row = store.bits[position]
+    bits = np.zeros(store.words.shape[1] * WORD_BITS, dtype=np.uint8)
+    for words, column in zip(store.words, block.features.tolist(), strict=True):
+        bits[bit_of_row] = codes[column]
+        words[:] = np.packbits(bits, bitorder="little").view(WORD_DTYPE)
+    return store
+
+
+def _make_code_store(codes: Codes, block: Block, *, position: Array) -> CodeStore:
+    """Store columns of more bins, row i at `position[i]` of the sorted rows."""
+    shape = len(block.features), len(position)
+    sorted_codes = np.empty(shape, dtype=np.min_scalar_type(block.n_bins - 1))
+    for codes_of_column, column in zip(sorted_codes, block.features.tolist(), strict=True):
+        codes_of_column[position] = codes[column]
+    return CodeStore(block.features, sorted_codes, block.n_bins, 1, block.layout)
 
 
 # What identifies a rule on bins: the column, and the bins that satisfy it.

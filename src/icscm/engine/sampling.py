@@ -1,10 +1,12 @@
-"""Which rows place the quantiles of a large table: a sample by a hash of their content.
+"""The rows whose quantiles are the thresholds of a large table: a sample, by a hash of content.
 
     rows -> hashes -> choose_sample                           where all rows are in memory
     rows -> hashes -> Sample, then the values of its rows     where they lie in pieces
 
-So the sample, and with it the model, depends neither on the order of the rows nor on how they are
-cut into pieces. Only columns of numbers count for it.
+The rows of least hash are sampled. So the sample, and with it the model, depends neither on the
+order of the rows nor on how they are cut into pieces. Only columns of numbers count for it.
+
+*Copies* are rows of equal content, which have equal hashes.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ def is_sampled(n_rows: int) -> bool:
 
 
 def hash_rows(X: Array, columns: IntArray, n_threads: int) -> Hashes:
-    """A hash of each row's values, the same for integers and for floats of equal value."""
-    salt, hashes = make_salt(X.shape[1]), np.empty(len(X), dtype=np.uint64)
+    """Hash each row's values, the same for integers and for floats of equal value."""
+    salt = make_salt(X.shape[1])
+    hashes = np.empty(len(X), dtype=np.uint64)
 
     def hash_part(rows: slice) -> None:
         _kernels.hash_rows(X, columns, salt, rows.start, rows.stop, hashes)
@@ -43,64 +46,79 @@ def hash_rows(X: Array, columns: IntArray, n_threads: int) -> Hashes:
 
 
 def hash_piece(columns: Sequence[Column], n_rows: int, n_threads: int = 1) -> Hashes:
-    """The hash of each row of a piece: as `hash_rows` of the whole table.
+    """Hash each row of a piece, as `hash_rows` does in the whole table.
 
     Whole numbers beyond 2**53 are hashed exactly where all columns of the piece are whole numbers,
     none missing, and as float64 holds them beside others.
     """
     is_exact = all(
-        isinstance(each, Numbers) and each.values.dtype.kind in "iub" and each.missing is None
-        for each in columns
+        isinstance(column, Numbers) and column.values.dtype.kind in "iub" and column.missing is None
+        for column in columns
     )
     salt = make_salt(len(columns))
 
-    def hash_some(part: range) -> Hashes:
-        hashes = np.zeros(n_rows, dtype=np.uint64)
-        for j in part:
-            column = columns[j]
+    def hash_columns(positions: range) -> Hashes:
+        sums = np.zeros(n_rows, dtype=np.uint64)
+        for position in positions:
+            column = columns[position]
             if isinstance(column, Dates):  # they are zeros in a table of numbers
-                _kernels.hash_column(np.zeros(n_rows), salt[j], hashes)
+                _kernels.hash_column(np.zeros(n_rows), salt[position], sums)
             elif isinstance(column, Numbers):
-                _kernels.hash_column(read_numbers(column, is_exact), salt[j], hashes)
-        return hashes
+                _kernels.hash_column(read_numbers(column, is_exact), salt[position], sums)
+        return sums
 
+    # a row's hash is the sum of those of its values, so each thread adds up some columns
     parts = [range(start, len(columns), n_threads) for start in range(n_threads)]
-    return np.asarray(np.sum(run_tasks(hash_some, parts, n_threads), axis=0, dtype=np.uint64))
+    sums_of_parts = run_tasks(hash_columns, parts, n_threads)
+    return np.asarray(np.sum(sums_of_parts, axis=0, dtype=np.uint64))
 
 
 def make_salt(n_columns: int) -> Array:
-    """What sets the hashes of equal values in different columns apart."""
+    """Make the numbers that set the hashes of equal values in different columns apart."""
     rng = np.random.default_rng((_SAMPLE_SEED, 0))
     return np.asarray(rng.integers(2**64, size=n_columns, dtype=np.uint64))
 
 
 def choose_sample(hashes: Hashes) -> Array:
-    """The rows of the sample, from the hash of each; all where there are no more than it holds."""
+    """Choose the rows of the sample, from the hash of each; all if there are no more than it holds.
+
+    Of copies the hashes are made different first, so that each is chosen by itself.
+    """
     if not is_sampled(len(hashes)):
         return np.arange(len(hashes))
+
     ordered = np.sort(hashes)
-    if has_copies(ordered):
-        apart = np.empty_like(hashes)
-        apart[np.argsort(hashes, kind="stable")] = mix_copies(ordered)
-        hashes, ordered = apart, np.sort(apart)
-    return np.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])[:QUANTILE_SAMPLE]
+    if not has_copies(ordered):
+        return _find_least(hashes, ordered)
+
+    mixed = np.empty_like(hashes)
+    mixed[np.argsort(hashes, kind="stable")] = mix_copies(ordered)
+    return _find_least(mixed, np.sort(mixed))
+
+
+def _find_least(hashes: Hashes, ordered: Hashes) -> Array:
+    """Find the rows of least hash, as many as the sample holds."""
+    largest_of_sample = ordered[QUANTILE_SAMPLE - 1]
+    return np.flatnonzero(hashes <= largest_of_sample)[:QUANTILE_SAMPLE]
 
 
 def has_copies(ordered: Hashes) -> bool:
-    """Whether any two of sorted hashes are equal."""
+    """Check whether any two of sorted hashes are equal."""
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
 def mix_copies(ordered: Hashes) -> Hashes:
-    """New hashes of sorted ones, from each and its number among its equals: 0, 1, ...
+    """Make new hashes of sorted ones, from each and its number among its equals: 0, 1, ...
 
     Else all copies of a row would enter the sample together or not at all, and a value that
     half of the rows have could fill it. Which copy gets which number makes no difference.
     """
-    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-    first = np.flatnonzero(is_first)
-    sizes = np.diff(np.append(first, len(ordered)))
-    number = np.arange(len(ordered)) - np.repeat(first, sizes)
+    n_rows = len(ordered)
+    is_first = np.append(True, ordered[1:] != ordered[:-1])[:n_rows]
+    first_rows = np.flatnonzero(is_first)
+    n_copies = np.diff(np.append(first_rows, n_rows))
+    number = np.arange(n_rows) - np.repeat(first_rows, n_copies)
+
     mixed = ordered ^ (number.astype(np.uint64) * _MULTIPLIERS[0])
     mixed *= _MULTIPLIERS[1]
     return np.asarray(mixed ^ (mixed >> np.uint64(32)))
@@ -108,36 +126,42 @@ def mix_copies(ordered: Hashes) -> Hashes:
 
 @dataclass(frozen=True)
 class SampledRows:
-    """Values by column of some rows, each content once, by ascending hash."""
+    """The values of some rows, by column; of copies one row, in ascending order of hashes."""
 
     hashes: Hashes
     values: Mapping[int, Array]
 
     def __sizeof__(self) -> int:
-        """Bytes, which a scheduler weighs before moving it."""
-        return int(self.hashes.nbytes + sum(each.nbytes for each in self.values.values()))
+        """Return the bytes, which a scheduler of tasks weighs before it moves them."""
+        n_bytes = self.hashes.nbytes + sum(values.nbytes for values in self.values.values())
+        return int(n_bytes)
 
 
 def take_rows(
     columns: Columns, features: Iterable[int], hashes: Hashes, rows: Array
 ) -> SampledRows:
-    """Some rows of a piece: the features that are numbers, NaN where missing."""
-    distinct, first = np.unique(hashes[rows], return_index=True)
+    """Take some rows of a piece: the columns that are numbers, NaN where missing."""
+    distinct_hashes, first = np.unique(hashes[rows], return_index=True)
+    rows_without_copies = rows[first]
     values = {}
-    for j in features:
-        column = columns[j]
+    for position in features:
+        column = columns[position]
         if isinstance(column, Numbers):  # of a piece without rows the kind is unknown
-            values[j] = read_numbers(column.take(rows[first]), is_exact=True)
-    return SampledRows(distinct, values)
+            values[position] = read_numbers(column.take(rows_without_copies), is_exact=True)
+    return SampledRows(distinct_hashes, values)
 
 
 def merge_sampled(parts: Sequence[SampledRows]) -> SampledRows:
-    """The rows of several pieces, those of equal content once; of least hash, as a sample holds."""
-    filled = [part for part in parts if len(part.hashes)] or parts[:1]
-    hashes, first = np.unique(np.concatenate([part.hashes for part in filled]), return_index=True)
-    every = {j: np.concatenate([part.values[j] for part in filled]) for j in filled[0].values}
+    """Merge the rows of several pieces, of copies one; as many of least hash as a sample holds."""
+    with_rows = [part for part in parts if len(part.hashes)] or parts[:1]
+    all_hashes = np.concatenate([part.hashes for part in with_rows])
+    hashes, first = np.unique(all_hashes, return_index=True)
     kept = first[:QUANTILE_SAMPLE]
-    return SampledRows(hashes[:QUANTILE_SAMPLE], {j: all_[kept] for j, all_ in every.items()})
+    values = {
+        column: np.concatenate([part.values[column] for part in with_rows])[kept]
+        for column in with_rows[0].values
+    }
+    return SampledRows(hashes[:QUANTILE_SAMPLE], values)
 
 
 @dataclass(frozen=True)
@@ -153,14 +177,16 @@ class Sample:
 
     @classmethod
     def make(cls, hashes: Hashes, n_zero_bits: int = 0) -> Sample:
-        """From a hash for each row of the sample."""
-        return cls(*np.unique(hashes, return_counts=True), n_zero_bits)
+        """Make it from a hash for each row of the sample."""
+        distinct_hashes, n_copies = np.unique(hashes, return_counts=True)
+        return cls(distinct_hashes, n_copies, n_zero_bits)
 
     def find_rows(self, hashes: Hashes) -> Array:
-        """Which of the rows with these hashes have the content of a sampled row."""
-        at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
-        return np.flatnonzero(self.hashes[at] == hashes)
+        """Find which of the rows with these hashes have the content of a sampled row."""
+        last = len(self.hashes) - 1
+        position = np.minimum(np.searchsorted(self.hashes, hashes), last)
+        return np.flatnonzero(self.hashes[position] == hashes)
 
     def repeat(self, rows: SampledRows) -> dict[int, Array]:
-        """The values of all rows of the sample, copies included."""
-        return {j: np.repeat(each, self.n_copies) for j, each in rows.values.items()}
+        """Return the values of all rows of the sample, copies included."""
+        return {column: np.repeat(values, self.n_copies) for column, values in rows.values.items()}

@@ -12,6 +12,8 @@ from icscm._constants import CODED_ROWS, COLUMN_GROUP
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_PARTS_PER_THREAD = 4
+
 
 def count_threads(n_jobs: int | None) -> int:
     """Return the number of threads to use, counted from that of all cores when negative.
@@ -23,19 +25,33 @@ def count_threads(n_jobs: int | None) -> int:
     (3, 1)
     """
     if n_jobs is None:
-        n_jobs = 1
-        parallel = sys.modules.get("joblib.parallel")
-        if parallel is not None:  # without joblib nothing can ask for more
-            backend, n_wanted = parallel.get_active_backend()
-            n_jobs = 1 if backend.nesting_level else n_wanted or 1
-    find_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return n_jobs if n_jobs > 0 else max(1, len(find_cores(0)) + 1 + n_jobs)
+        return count_threads(_find_jobs_of_joblib())
+    if n_jobs > 0:
+        return n_jobs
+    return max(1, _count_cores() + 1 + n_jobs)
+
+
+def _find_jobs_of_joblib() -> int:
+    """Return the `n_jobs` of a `joblib.parallel_config` around the call, by default 1."""
+    parallel = sys.modules.get("joblib.parallel")
+    if parallel is None:  # without joblib nothing can ask for more
+        return 1
+    backend, n_jobs = parallel.get_active_backend()
+    is_in_worker = backend.nesting_level
+    return 1 if is_in_worker else n_jobs or 1
+
+
+def _count_cores() -> int:
+    """Count the cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def run_tasks(
     function: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int
 ) -> list[Result]:
-    """`function` of each task, in the order of the tasks; the first error is raised."""
+    """Return `function` of each task, in the order of the tasks; the first error is raised."""
     tasks = list(tasks)
     if n_threads == 1 or len(tasks) < 2:
         return [function(task) for task in tasks]
@@ -46,16 +62,19 @@ def run_tasks(
 def run_in_parts(
     function: Callable[[Task], Result], tasks: Sequence[Task], n_threads: int
 ) -> list[Result]:
-    """As `run_tasks`, with one part of the tasks for each thread: for many small tasks."""
-    parts = [tasks[part] for part in split_evenly(len(tasks), n_threads)]
-    done = run_tasks(lambda part: [function(task) for task in part], parts, n_threads)
-    return [result for part in done for result in part]
+    """Do as `run_tasks`, with one part of the tasks for each thread: for many small tasks."""
+
+    def run_part(part: slice) -> list[Result]:
+        return [function(task) for task in tasks[part]]
+
+    results_of_parts = run_tasks(run_part, split_evenly(len(tasks), n_threads), n_threads)
+    return [result for results in results_of_parts for result in results]
 
 
 def run_ahead(
     function: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int
 ) -> Iterator[Result]:
-    """`function` of each task, in their order; the next ones while the caller is at the last."""
+    """Yield `function` of each task, in their order; the next ones run while the caller works."""
     tasks = list(tasks)
     if n_threads == 1 or len(tasks) < 2:
         yield from map(function, tasks)
@@ -66,11 +85,12 @@ def run_ahead(
             result = waiting.popleft().result()
             waiting.append(pool.submit(function, task))
             yield result
-        yield from (each.result() for each in waiting)
+        for future in waiting:
+            yield future.result()
 
 
 def read_ahead(items: Iterator[Result], n_threads: int) -> Iterator[Result]:
-    """The items; the next one is made while the caller is at the last, if there are threads."""
+    """Yield the items; the next one is made while the caller works, if there are threads."""
     if n_threads == 1:
         yield from items
         return
@@ -83,21 +103,23 @@ def read_ahead(items: Iterator[Result], n_threads: int) -> Iterator[Result]:
 
 
 def split_columns(n_columns: int, n_parts: int) -> list[slice]:
-    """Columns in parts that do not share cache lines, unless that leaves some without work."""
-    is_enough = n_columns >= 2 * n_parts * COLUMN_GROUP
-    return split_evenly(n_columns, n_parts, COLUMN_GROUP if is_enough else 1)
+    """Split columns into parts that do not share cache lines, unless some would have no work."""
+    has_enough = n_columns >= 2 * n_parts * COLUMN_GROUP
+    return split_evenly(n_columns, n_parts, multiple=COLUMN_GROUP if has_enough else 1)
 
 
 def split_rows(n_rows: int, n_threads: int) -> list[slice]:
-    """Rows in parts of whole blocks, several for each thread: some are held up by others' work."""
-    return split_evenly(n_rows, 4 * n_threads if n_threads > 1 else 1, CODED_ROWS)
+    """Split rows into whole blocks, several for each thread: some are held up by others' work."""
+    n_parts = _PARTS_PER_THREAD * n_threads if n_threads > 1 else 1
+    return split_evenly(n_rows, n_parts, multiple=CODED_ROWS)
 
 
 def split_evenly(n: int, n_parts: int, multiple: int = 1) -> list[slice]:
-    """`range(n)` in at most `n_parts` slices whose starts are multiples of `multiple`.
+    """Split `range(n)` into at most `n_parts` slices whose starts are multiples of `multiple`.
 
     >>> split_evenly(20, 2, multiple=8)
     [slice(0, 16, None), slice(16, 20, None)]
     """
-    size = max(multiple, -(-n // max(1, n_parts) // multiple) * multiple)
+    size_in_multiples = -(-n // max(1, n_parts) // multiple)
+    size = max(multiple, size_in_multiples * multiple)
     return [slice(start, min(n, start + size)) for start in range(0, n, size)]
