@@ -52,10 +52,10 @@ def open_memory(
         Labels of two classes.
     environments : array-like of shape (n_samples,), str or list of str, optional
         The environment of each row, or the column of a frame that holds it; several are joined.
-    sample_weight : array-like of shape (n_samples,), optional
-        Design weights, any numbers from 0 on; only their ratios matter.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as the visits of a patient; as `environments`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Design weights, any numbers from 0 on; only their ratios matter.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 

@@ -71,10 +71,10 @@ def open_dask(
         Labels of two classes, partitioned at the same rows as X.
     environments : Dask series or array, optional
         The environment of each row, partitioned in the same way.
-    sample_weight : None
-        Not supported: learn from a table in memory, or repeat rows.
     groups : None
         Not supported: learn from files (`fit_dataset`, `icscm fit`) instead.
+    sample_weight : None
+        Not supported: learn from a table in memory, or repeat rows.
     preparation : BinningConfig, optional
         How the table is read and binned; a learner's `prepare()`.
 
