@@ -100,12 +100,12 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         environments : array-like of shape (n_samples,), str or list of str, optional
             One hashable label per row, at least two of them distinct; or the name of the column of
             a frame that holds them, which is then no feature; several columns are joined.
-        sample_weight : array-like of shape (n_samples,), optional
-            Design weights, such as those of a survey: any numbers from 0 on, of which only the
-            ratios matter. Tests are for the effective number of samples.
         groups : array-like of shape (n_samples,), str or list of str, optional
             Rows that belong together, such as the visits of a patient or the genomes of a lineage:
             a label per row, or the name of a column. Tests are corrected for their similarity.
+        sample_weight : array-like of shape (n_samples,), optional
+            Design weights, such as those of a survey: any numbers from 0 on, of which only the
+            ratios matter. Tests are for the effective number of samples.
 
         Returns
         -------

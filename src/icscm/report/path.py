@@ -70,6 +70,18 @@ class PathPoint(ScoredPoint):
     aucs : tuple of float or None, optional
         The AUC in each environment of the model learned without it, in the order of the
         environments; None where one has a single class. None where they were not left out.
+
+    Examples
+    --------
+    >>> from icscm import InvariantTreeClassifier
+    >>> from icscm.datasets import make_hospitals
+    >>> from icscm.validation.path import tolerance_path
+    >>> data = make_hospitals(random_state=0)
+    >>> rows = {"X": data.X, "y": data.y, "environments": data.environments}
+    >>> tree = InvariantTreeClassifier()
+    >>> path = tolerance_path(tree, **rows, tolerances=[0.01], leave_one_out=False)
+    >>> path.points[0].value, path.points[0].features
+    (0.01, ('lactate', 'age'))
     """
 
     value: float | None
@@ -125,6 +137,19 @@ class Path(DisplayMixin):
         The value of the learner itself.
     environments : tuple
         In the order of `PathPoint.aucs`.
+
+    Examples
+    --------
+    >>> from icscm import InvariantTreeClassifier
+    >>> from icscm.datasets import make_hospitals
+    >>> from icscm.validation.path import tolerance_path
+    >>> data = make_hospitals(random_state=0)
+    >>> rows = {"X": data.X, "y": data.y, "environments": data.environments}
+    >>> tolerances = [0.01, 0.1]
+    >>> tree = InvariantTreeClassifier()
+    >>> path = tolerance_path(tree, **rows, tolerances=tolerances, leave_one_out=False)
+    >>> path.parameter, len(path.points)
+    ('tolerance', 2)
     """
 
     parameter: str
