@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import rankdata
 
 from icscm import InvariantFeatureSelector, InvariantForestClassifier
 from icscm.estimators.learners import TableClassifier
+from icscm.sources import open_memory
 
 if TYPE_CHECKING:
     import pandas
@@ -85,10 +87,14 @@ def screen(sample: Sample, learner: str) -> Chosen:
 
 def use_forest(sample: Sample, _: str) -> Chosen:
     """The columns that some tree of an invariant forest uses."""
-    forest = InvariantForestClassifier(
-        n_estimators=N_TREES, random_state=0, n_jobs=1, keep_columns="all"
+    forest = InvariantForestClassifier(n_estimators=N_TREES, random_state=0, n_jobs=1)
+    countable = open_memory(
+        sample.X,
+        sample.y,
+        environments=sample.environments,
+        preparation=replace(forest.prepare(), drop_suspicious=False),
     )
-    forest.fit(sample.X, sample.y, environments=sample.environments)
+    forest.fit_counts(countable)
     used = set(forest.features_used_)
     return Chosen([name for name in sample.X if name in used])
 

@@ -12,9 +12,16 @@ from typing import Any, Final, TypeVar, cast
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
 
+# What replaces `keep_columns` and `--keep-columns`.
+KEEP_AS_CATEGORY: Final = (
+    "a column that looks like an identifier is used if it is a category, by its type "
+    "(X.astype({'code': 'category'})) or, in files, by --categories code"
+)
+
 # Arguments of functions and methods that take data, with what replaces them.
 REMOVED_ARGUMENTS: Final = {
     "seed": "its name is random_state",
+    "keep_columns": KEEP_AS_CATEGORY,
     "frequency_weight": "repeat the rows instead, as in X.loc[X.index.repeat(n)]; weights that "
     "count no rows are sample_weight",
 }
@@ -27,6 +34,7 @@ REMOVED_OPTIONS: Final = {
     "criterion": "margin=0.05 requires equivalence within that margin, margin=None uses p-values",
     "evidence": "every step tests all candidates again",
     "feature_weights": "drop the columns that should not be used from X",
+    "keep_columns": KEEP_AS_CATEGORY,
     "margin_on": "a margin is a difference of rates",
     "min_samples_leaf": "min_utility and margin reject rules with too little data",
     "missing": "missing values are candidates; X.dropna() removes such rows",

@@ -7,7 +7,7 @@ options of the command line.
 import inspect
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -129,7 +129,6 @@ def _are_rates(value: Any) -> bool:
 # Values that parameters.toml cannot list, by their names there.
 _OTHERS: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: not isinstance(value, str | bool | Real | None),
-    "names": lambda v: isinstance(v, Iterable) and not isinstance(v, bytes | Mapping),
     "rates": _are_rates,
     "generator": lambda v: isinstance(v, np.random.RandomState | np.random.Generator),
 }

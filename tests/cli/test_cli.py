@@ -198,7 +198,7 @@ def test_every_option_of_fit(clinics):
         *FIT, *ONCE, "--model-type", "disjunction", "--p", "2", "--alpha", "auto",
         "--max-rules", "2",
         "--max-thresholds", "none", "--test", "g", "--stop", "coverage", "--pruning", "false",
-        "--keep-columns", "id", "--n-jobs", "1",
+        "--categories", "id", "--n-jobs", "1",
         "--only", "age,smoker", "--only", "id", "--out", "m.json", "--quiet",
     )  # fmt: skip
     assert done.stderr == ""

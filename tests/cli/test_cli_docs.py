@@ -98,7 +98,7 @@ def test_the_registry_names_the_models_of_each_parameter(model):
     signature = inspect.signature(getattr(icscm, MODELS[model].class_name)).parameters
     named = {name for name in list_model_parameters() if model in get_spec(name).models}
     assert named <= {*signature}
-    everywhere = {"keep_columns", "random_state"}  # options of their own, for other steps, too
+    everywhere = {"random_state"}  # an option of its own, for other steps, too
     in_python_only = {"feature_weights", "screen"}
     assert {*signature} - named <= everywhere | in_python_only
 

@@ -73,7 +73,11 @@ ERRORS = [
     (["fit", "data.csv", "--target", "y", "--environment", "y"], "are both 'y'"),
     ([*FIT, "--drop", "aa"], "data.csv has no column 'aa'"),
     ([*FIT, "--only", "y"], "'y' is the target"),
-    ([*FIT, "--keep-columns", "q"], "has no column 'q'"),
+    ([*FIT, "--categories", "q"], "has no column 'q'"),
+    (
+        [*FIT, "--keep-columns", "q"],
+        "there is no --keep-columns any more: a column that looks",
+    ),
     ([*FIT, "--positive", "2"], "the target 'y' has no value '2'"),
     ([*FIT, "--p", "0"], "Invalid value for '--p'"),
     ([*FIT, "--p", "-1"], "Invalid value for '--p'"),
@@ -349,10 +353,10 @@ def test_wrong_settings_fail_before_the_data_are_read(here, options):
 def test_messages_speak_of_options(here):
     """Errors on the command line advised Python parameters, such as keep_columns."""
     frame = pd.read_csv("data.csv")
-    frame.assign(a=1, b=2).to_csv("same.csv", index=False)
+    frame.assign(a=[f"row {k}" for k in range(len(frame))], b=2).to_csv("same.csv", index=False)
     done = run(["fit", "same.csv", *FIT[2:]])
-    assert "--keep-columns all" in done.stderr
-    assert "keep_columns" not in done.stderr
+    assert "should be used must be named in --categories" in done.stderr
+    assert "categorical column" not in done.stderr
     assert "(force=True)" not in run([*FIT, "--out", "exists.csv"]).stderr
 
 

@@ -288,18 +288,18 @@ def test_errors_are_one_line(words, message, folder, genomes, tmp_path, monkeypa
     assert places["bits"].read_bytes() == before
 
 
-def test_columns_to_keep_are_named_alike_for_a_folder(tmp_path):
-    """`fit FOLDER --keep all` looked for a column called all, `--only 'a,b'` for a and for b."""
+def test_columns_are_named_alike_for_a_folder(tmp_path):
+    """`fit FOLDER --only 'a,b'` looked for a and for b."""
     rng = np.random.default_rng(0)
     y, site = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
     x = np.where(rng.random(400) < 0.1, 1 - y, y)
     frame = pd.DataFrame(
-        {"a,b": x, "constant": 1, "z": rng.integers(0, 9, 400), "y": y, "site": site}
+        {"a,b": x, "id": np.arange(400), "z": rng.integers(0, 9, 400), "y": y, "site": site}
     )
     (tmp_path / "parts").mkdir()
     frame.to_csv(tmp_path / "parts" / "1.csv", index=False)
     roles = ("--target", "y", "--environment", "site", "-q", "--model", "tree")
-    done = run("fit", tmp_path / "parts", *roles, "--keep-columns", "all")
+    done = run("fit", tmp_path / "parts", *roles, "--categories", "id,a,b")
     assert done.exit_code == 0, done.stderr
     assert "3 columns to learn from" in done.stdout
     done = run("fit", tmp_path / "parts", *roles, "--only", "a,b")
@@ -315,7 +315,7 @@ def test_a_compressed_file_is_read_in_passes_where_its_table_would_not_fit(tmp_p
     given = dict.fromkeys(
         ("dask", "workers", "labels", "cv", "stability", "member", "only", "drop")
     )
-    given |= {"keep_columns": None, "group": None, "model": "icscm"}
+    given |= {"categories": None, "group": None, "model": "icscm"}
     for name, size, limit, route in (
         ("t.csv.gz", 20e6, "300MB", Route.PASSES),
         ("t.csv.gz", 20e6, "1GB", Route.MEMORY),

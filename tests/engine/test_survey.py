@@ -129,7 +129,10 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     large = {j: why for j, why in described.dropped.items() if isinstance(columns[j], Numbers)}
     in_memory = replace(in_memory, dropped={**in_memory.dropped, **large})
     left_out = find_suspicious_surveyed(survey, described)
-    assert left_out == find_suspicious(in_memory, labels, environments, whole)
+    declared = ParsedTable(None, columns, n_rows).declared
+    assert left_out == find_suspicious(
+        in_memory, labels, environments, whole=whole, declared=declared
+    )
     described, in_memory = (
         replace(described, dropped=left_out),
         replace(in_memory, dropped=left_out),

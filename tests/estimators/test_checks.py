@@ -13,6 +13,7 @@ from icscm import InvariantForestClassifier, InvariantTreeClassifier, SCMClassif
 from icscm.exceptions import IcscmError, IcscmWarning, warn
 from icscm.model.saved import make_saved_model
 from icscm.sources.memory import open_memory
+from support.fitting import fit_all_columns
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def make_infinite(X, kind):
 def test_infinity_is_rejected_wherever_it_is(kind):
     """`predict(array)` raised, as `fit` does, while frames and saved models were answered."""
     X, y = np.c_[np.arange(40.0), np.zeros(40)], np.arange(40) > 20
-    learner = SCMClassifier(keep_columns="all").fit(make_infinite(X, kind), y)
+    learner = fit_all_columns(SCMClassifier(), make_infinite(X, kind), y)
     saved = make_saved_model(learner)
     assert saved.predict(make_infinite(X, kind)).tolist() == y.tolist()
     X[3, 0] = -np.inf

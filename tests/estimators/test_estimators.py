@@ -240,7 +240,6 @@ def test_clone_keeps_every_parameter():
         "min_utility": None,
         "search": "exhaustive",
         "margin": 0.1,
-        "keep_columns": "all",
         "device": "auto",
     }
     learner = ICSCMClassifier(**changed)

@@ -5,7 +5,7 @@ import pytest
 
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, LeftOutWarning
 from icscm.sources import BinningConfig, open_files, open_memory
 from icscm.sources.bits.opening import open_bits
 from icscm.sources.bits.packing import pack_matrix
@@ -14,19 +14,17 @@ from icscm.sources.sites import LocalSite, make_agreement, open_sites
 DATA = make_conjunction(2000, random_state=1)
 
 
-@pytest.mark.parametrize("setting", [{"max_thresholds": 20}, {"keep_columns": ["A1"]}])
-def test_other_settings_than_those_of_the_source(setting):
+def test_other_settings_than_those_of_the_source():
     """`fit_counts` ignored these parameters of the learner without a word."""
     countable = open_memory(DATA.X, DATA.y, environments=DATA.environments)
-    [(name, value)] = setting.items()
-    expected = f"has {name}={value!r}, but these samples were opened with {name}=".replace(
-        "[", r"\["
-    )
+    learner = ICSCMClassifier(max_thresholds=20)
+    expected = "has max_thresholds=20, but these samples were opened with max_thresholds=50"
     with pytest.raises(IcscmError, match=expected):
-        ICSCMClassifier(**setting).fit_counts(countable)
-    config = ICSCMClassifier(**setting).prepare()
-    opened = open_memory(DATA.X, DATA.y, environments=DATA.environments, preparation=config)
-    assert ICSCMClassifier(**setting).fit_counts(opened).rules_
+        learner.fit_counts(countable)
+    opened = open_memory(
+        DATA.X, DATA.y, environments=DATA.environments, preparation=learner.prepare()
+    )
+    assert learner.fit_counts(opened).rules_
 
 
 def test_device_other_than_that_of_the_source():
@@ -36,10 +34,15 @@ def test_device_other_than_that_of_the_source():
     assert ICSCMClassifier(device="auto").fit_counts(countable).rules_
 
 
-def test_columns_to_keep_are_compared_as_names():
-    config = BinningConfig(keep_columns=("A1", "A2"))
-    countable = open_memory(DATA.X, DATA.y, environments=DATA.environments, preparation=config)
-    assert ICSCMClassifier(keep_columns=["A2", "A1"]).fit_counts(countable).rules_
+def test_rows_opened_with_all_columns_keep_a_copy_of_the_environment():
+    X = DATA.X.assign(site=DATA.environments)
+    with pytest.warns(LeftOutWarning, match="column 'site'"):
+        dropped = open_memory(X, DATA.y, environments=DATA.environments)
+    config = BinningConfig(drop_suspicious=False)
+    kept = open_memory(X, DATA.y, environments=DATA.environments, preparation=config)
+    assert {*dropped.table.dropped} == {X.columns.get_loc("site")}
+    assert not kept.table.dropped
+    assert ICSCMClassifier().fit_counts(kept).dropped_columns_ == {}
 
 
 def test_files_know_their_settings(tmp_path):

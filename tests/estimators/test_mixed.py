@@ -147,22 +147,18 @@ def test_suspicious_columns_are_left_out_with_a_warning(name):
 
 
 @quiet
-def test_copies_of_label_and_environment_are_left_out_unless_asked_for():
+def test_copies_of_label_and_environment_are_left_out():
+    """Whatever their type: a copy is no guess."""
     frame, ill, hospital = make_patients()
     frame["outcome"] = np.where(ill, "dead", "alive")
     frame["site"] = hospital * 10
     with pytest.warns(LeftOutWarning, match="exact copy of the label.*exact copy of the env"):
         fitted = SCMClassifier().fit(frame, ill, environments=hospital)
     assert not {"outcome", "site"} & {*fitted.features_used_}
-    with pytest.warns(LeftOutWarning, match="column 'site'"):
-        fitted = SCMClassifier(keep_columns=["outcome"]).fit(frame, ill, environments=hospital)
-    assert str(fitted.model_) == "outcome == dead"
-    assert (
-        SCMClassifier(keep_columns="all").fit(frame, ill, environments=hospital).dropped_columns_
-        == {}
-    )
-    with pytest.raises(IcscmError, match="keep_columns names columns that X does not have: 'no'"):
-        SCMClassifier(keep_columns=["no"]).fit(frame, ill)
+    categories = frame.astype({"outcome": "category", "site": "category"})
+    with pytest.warns(LeftOutWarning, match="exact copy of the label.*exact copy of the env"):
+        again = SCMClassifier().fit(categories, ill, environments=hospital)
+    assert again.dropped_columns_ == fitted.dropped_columns_
 
 
 def test_measurements_are_no_identifiers():
@@ -333,13 +329,28 @@ def test_booleans_are_not_text():
     assert len(rule.mask(pd.DataFrame({"a": [True]})[:0])) == 0
 
 
-@pytest.mark.parametrize("keep", ["id", ("id",), np.array(["id"]), pd.Index(["id"]), {"id"}])
+@pytest.mark.parametrize("values", [np.arange(N) * 7, [f"ward {i}" for i in range(N)]])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "polars Enum", "pyarrow"])
 @quiet
-def test_keep_columns_takes_any_names(keep):
+def test_a_category_is_no_identifier(kind, values):
+    """An identifier is a guess: who gives a column as a category knows better."""
     frame, ill, hospital = make_patients()
-    frame["id"] = np.arange(N)
-    fitted = SCMClassifier(keep_columns=keep).fit(frame, ill, environments=hospital)
-    assert fitted.dropped_columns_ == {}
+    frame["code"] = values
+    with pytest.warns(LeftOutWarning, match="must be a categorical column"):
+        fitted = SCMClassifier().fit(frame, ill, environments=hospital)
+    assert [*fitted.dropped_columns_] == ["code"]
+    texts = frame["code"].astype(str)
+    table = {
+        "pandas": lambda: frame.astype({"code": "category"}),
+        "polars": lambda: pl.from_pandas(frame.assign(code=texts.astype("category"))),
+        "polars Enum": lambda: pl.from_pandas(frame.assign(code=texts)).with_columns(
+            pl.col("code").cast(pl.Enum(sorted(texts)))
+        ),
+        "pyarrow": lambda: pa.Table.from_pandas(frame.astype({"code": "category"})),
+    }[kind]()
+    kept = SCMClassifier().fit(table, ill, environments=hospital)
+    assert kept.dropped_columns_ == {}
+    assert kept.feature_types_[-1] == "category"
 
 
 def test_a_report_needs_the_data_of_fit():

@@ -399,7 +399,7 @@ def test_sums_by_bin_are_those_of_the_rows():
     X, y, site = make_data(n=300)
     X.loc[::7, "age"] = np.nan
     source = open_memory(
-        X, y, environments=site, preparation=BinningConfig(keep_columns="all")
+        X, y, environments=site, preparation=BinningConfig(drop_suspicious=False)
     ).source
     table = BinnedTable(source)
     assert np.array_equal(table.outcomes, y)

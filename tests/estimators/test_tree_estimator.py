@@ -190,7 +190,6 @@ def test_nothing_found():
         ({"max_thresholds": 0}, "max_thresholds must be"),
         ({"probabilities": "mean"}, "probabilities must be one of 'pooled', 'balanced'"),
         ({"n_jobs": 0}, "n_jobs must be"),
-        ({"keep_columns": 3}, "keep_columns must be"),
         ({"min_replication": 2}, "min_replication must be"),
     ],
 )
@@ -249,7 +248,6 @@ def test_clone_keeps_every_parameter():
         "max_thresholds": None,
         "probabilities": "balanced",
         "n_jobs": 1,
-        "keep_columns": "all",
         "device": "auto",
         "min_replication": 0.5,
     }

@@ -82,9 +82,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
     roles = ["--target", spec["target"], "--environment", spec["environment"]]
     written = ["--out", "m.json", "--report", spec["report"], "--tripod", "t.html"]
     written += ["--no-path", "--stability", "0", "--no-validation"] if spec["brief"] else []
-    outcome = call(
-        folder, ["fit", "data.parquet", "--keep-columns", "all", *roles, *written, *options]
-    )
+    outcome = call(folder, ["fit", "data.parquet", *roles, *written, *options])
     faults = find_faults(outcome)
     if outcome.status != DONE:
         return faults + find_strays(folder, before)

@@ -9,18 +9,22 @@ import threading
 import warnings
 import zipfile
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icscm.exceptions import IcscmError, IcscmWarning
+from icscm import SCMClassifier
+from icscm.exceptions import IcscmError, IcscmWarning, LeftOutWarning
 from icscm.io import lines, locating, streams
-from icscm.io.formats import MISSING_TEXTS
+from icscm.io.formats import MISSING_TEXTS, TextFormat
 from icscm.io.naming import check_columns, suggest
-from icscm.io.streams import open_table, read_file
+from icscm.io.streams import load_table, open_table, read_file
 from icscm.io.writing_tables import write_table
 
 PLAIN = "age,site\n63,north\n41,south\n"
@@ -513,3 +517,49 @@ def test_a_pipe_can_be_read(tmp_path):
     writer.start()
     assert read_file(path).to_pydict() == EXPECTED
     writer.join()
+
+
+# --- columns that are declared categories ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_declared_categories(tmp_path, ending):
+    """Codes written as numbers are levels, whether a table is loaded or read in batches."""
+    table = pa.table({"code": [12, 7, None, 12], "a,b": ["x", "y", "x", "y"], "n": [1, 2, 3, 4]})
+    path = tmp_path / f"t.{ending}"
+    write_file = pa.csv.write_csv if ending == "csv" else pq.write_table
+    write_file(table, path)
+    form = TextFormat(categories=["code,a,b"])
+    loaded = load_table(path, form).table
+    reader = open_table(path, form)
+    (batch,) = reader.read(["n", "a,b", "code"], 10)
+    for name in ("code", "a,b"):
+        assert pa.types.is_dictionary(loaded.schema.field(name).type)
+        assert pa.types.is_dictionary(reader.schema.field(name).type)
+        assert batch.column(name).to_pylist() == loaded.column(name).to_pylist()
+    levels = ["12", "7", None, "12"] if ending == "csv" else [12, 7, None, 12]
+    assert loaded.column("code").to_pylist() == levels
+    assert loaded.schema.field("n").type == pa.int64()
+    misspelt = TextFormat(categories=["cod"])
+    for read in (load_table, lambda *source: open_table(*source).schema):
+        with pytest.raises(IcscmError, match="has no column 'cod'; did you mean 'code'"):
+            read(path, misspelt)
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.NoEnvironmentsWarning")
+def test_a_declared_category_is_learned_from_as_in_memory(tmp_path):
+    rng = np.random.default_rng(0)
+    code = 10**9 + np.arange(300)
+    frame = pd.DataFrame({"code": code, "x": rng.integers(0, 2, 300)})
+    frame["y"] = np.where(rng.random(300) < 0.1, 1 - frame["x"], frame["x"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    declared = SCMClassifier().fit_dataset(
+        tmp_path / "t.csv", "y", text=TextFormat(categories=["code"])
+    )
+    assert declared.feature_types_ == ("category", "number")
+    texts = frame.assign(code=frame["code"].astype(str).astype("category"))
+    in_memory = SCMClassifier().fit(texts[["code", "x"]], frame["y"])
+    assert declared.model_ == in_memory.model_
+    with pytest.warns(LeftOutWarning, match="column 'code'"):
+        plain = SCMClassifier().fit_dataset(tmp_path / "t.csv", "y")
+    assert [*plain.dropped_columns_] == ["code"]

@@ -21,6 +21,7 @@ from icscm.formatting import format_json
 from icscm.model.parsing import Feature, compute_fingerprint
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import load, make_saved_model
+from support.fitting import fit_all_columns
 from support.hostile import HOSTILE_NAMES
 from support.saved_models import make_grown_score, make_mixed_table, make_saved, make_saved_tree
 
@@ -241,7 +242,7 @@ def labelled_tables(draw):
 @given(labelled_tables(), st.sampled_from(["conjunction", "disjunction"]))
 def test_fit_save_load_predict_on_random_tables(tmp_path_factory, table, model_type):
     X, y = table
-    learner = SCMClassifier(model_type=model_type, keep_columns="all", n_jobs=1).fit(X, y)
+    learner = fit_all_columns(SCMClassifier(model_type=model_type, n_jobs=1), X, y)
     saved = reload(make_saved_model(learner), tmp_path_factory.mktemp("random"))
     assert saved.model == learner.model_
     assert_same_predictions(learner, saved, X)

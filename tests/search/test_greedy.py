@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icscm import ICSCMClassifier, SCMClassifier
-from support.fitting import assert_same, fit_quietly
+from support.fitting import assert_same, fit_all_columns, fit_quietly
 from support.literal.learner import is_true, learn_slowly
 
 
@@ -124,8 +124,7 @@ def test_mixed_data_equal_the_literal_learner(model_type, table, shared, invaria
     options = shared | invariant | {"test": test}
     if options["min_utility"] == "auto":  # the number of rules is counted on numbers only
         options["min_utility"] = 0.0
-    learner = ICSCMClassifier(**options, keep_columns="all")
-    fitted = fit_quietly(learner, frame, y, environments)
+    fitted = fit_all_columns(ICSCMClassifier(**options), frame, y, environments)
     expected = learn_slowly(rows, y.tolist(), environments.tolist(), **options)
     inverted = shared["model_type"] == "disjunction"
     positions = {f"f{j}": j for j in range(len(rows[0]))}

@@ -17,7 +17,7 @@ from icscm.search.rate_trees import N_TRIED_KEPT
 from icscm.sources import open_bits
 from icscm.sources.bits.packing import pack_matrix
 from icscm.stats.splits import measure_effects
-from support.fitting import as_tuple, assert_no_nan, fit_quietly
+from support.fitting import as_tuple, assert_no_nan, fit_all_columns, fit_quietly
 from support.literal.rate_tree import SlowRates, walk_splits
 
 KINDS = ["parent"] * 4 + ["child"] * 2 + ["proxy"] * 3 + ["noise", "marker", "copy", "constant"]
@@ -88,9 +88,9 @@ FOUND_WITH = [
 
 def find_both(columns, labels, place, weights, options):
     frame = pd.DataFrame({f"f{j}": pd.Series(values) for j, values in enumerate(columns)})
-    learner = InvariantTreeClassifier(invariance="rate", **options, keep_columns="all", n_jobs=1)
+    learner = InvariantTreeClassifier(invariance="rate", **options, n_jobs=1)
     rows = np.repeat(np.arange(len(labels)), 1 if weights is None else weights)
-    fitted = fit_quietly(learner, frame.iloc[rows], labels[rows], place[rows])
+    fitted = fit_all_columns(learner, frame.iloc[rows], labels[rows], place[rows])
     cells = [list(row) for row in zip(*columns, strict=True)]
     n_least = max(1, math.ceil(options["min_samples_leaf"] * len(rows)))
     slow = {**options, "n_least": n_least, "missing": "candidate"}
@@ -255,7 +255,7 @@ def test_no_tree_of_invariant_rates_is_said_aloud():
     place = rng.integers(0, 3, 3000)
     x = rng.random(3000) < 0.2 + 0.3 * place
     y = rng.random(3000) < 0.1 + 0.5 * x + 0.1 * place
-    learner = InvariantTreeClassifier(invariance="rate", keep_columns="all")
+    learner = InvariantTreeClassifier(invariance="rate")
     with pytest.warns(NotInvariantWarning, match=r"amount to .*% of .*tolerance is 0.5%"):
         learner.fit(x.reshape(-1, 1), y, environments=place)
     assert learner.trace_.notes == (learner.trace_.describe_excess(),)

@@ -9,7 +9,7 @@ import pytest
 
 from icscm import InvariantTreeClassifier
 from icscm.search.trace import Step
-from support.fitting import as_tuple, assert_no_nan, fit_quietly
+from support.fitting import as_tuple, assert_no_nan, fit_all_columns
 from support.literal.tree import REASONS, SlowTree, list_nodes
 
 KINDS = ["habit", "cause", "binary", "word", "holes", "habit", "local", "noise", "constant", "copy"]
@@ -82,9 +82,9 @@ def draw_options(rng):
 def grow_both(columns, labels, place, weights, options):
     frame = pd.DataFrame({f"f{j}": pd.Series(values) for j, values in enumerate(columns)})
     environments = place if place.max() else None
-    learner = InvariantTreeClassifier(**options, keep_columns="all", n_jobs=1)
+    learner = InvariantTreeClassifier(**options, n_jobs=1)
     rows = np.repeat(np.arange(len(labels)), 1 if weights is None else weights)
-    fitted = fit_quietly(
+    fitted = fit_all_columns(
         learner,
         frame.iloc[rows],
         labels[rows],

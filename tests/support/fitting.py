@@ -2,11 +2,13 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import pytest
 
 from icscm.exceptions import IcscmWarning
 from icscm.model.rules import CategoryRule, MissingRule
+from icscm.sources.memory import open_memory
 
 # What sets the paper's search apart from our defaults.
 PAPER = {"pruning": "always", "min_replication": 0, "min_utility": None}
@@ -16,6 +18,21 @@ def fit_quietly(estimator, X, y, environments, sample_weight=None, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IcscmWarning)
         return estimator.fit(X, y, environments=environments, sample_weight=sample_weight, **more)
+
+
+def fit_all_columns(learner, X, y, environments=None, sample_weight=None):
+    """Fit quietly, also on columns that look like identifiers, constants or copies."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IcscmWarning)
+        preparation = replace(learner.prepare(), drop_suspicious=False)
+        countable = open_memory(
+            X,
+            y,
+            environments=environments,
+            sample_weight=sample_weight,
+            preparation=preparation,
+        )
+        return learner.fit_counts(countable)
 
 
 def assert_same(fitted, expected, inverted, environments, positions=None):

@@ -64,6 +64,6 @@ def test_only_doubtful_columns_are_looked_at_one_by_one(monkeypatch):
     )
     whole = np.ones(X.shape[1], dtype=bool)
     labels, environments = np.arange(100) % 2, np.arange(100) // 50
-    found = suspicion.find_suspicious(table, labels, environments, whole)
+    found = suspicion.find_suspicious(table, labels, environments, whole=whole, declared=())
     assert found == {3000: IDENTIFIER, 3001: CONSTANT}
     assert looked_at == [3000, 3001]

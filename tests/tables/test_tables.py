@@ -48,6 +48,8 @@ N = 400
         (ColumnFacts(N, 0, 0), CONSTANT),
         (ColumnFacts(N, N, 1, copied=LABEL_COPY), LABEL_COPY),
         (ColumnFacts(N, N, N, is_category=True), IDENTIFIER),
+        (ColumnFacts(N, N, N, is_category=True, is_declared=True), None),
+        (ColumnFacts(N, N, 1, is_category=True, is_declared=True), CONSTANT),
         (ColumnFacts(N, N // 2, 191, is_category=True), IDENTIFIER),  # above 95 % of those present
         (ColumnFacts(N, N // 2, 190, is_category=True), None),
         (ColumnFacts(49, 49, 49, is_category=True), None),  # too few to tell
@@ -105,7 +107,8 @@ def test_a_table_in_memory_is_judged():
         5: LevelBins(("a",), ("b", "c")),
     }
     table = CodedTable(np.column_stack([*columns.values()]), levels=levels)
-    found = find_suspicious(table, labels, places, np.ones(len(columns), dtype=bool))
+    whole = np.ones(len(columns), dtype=bool)
+    found = find_suspicious(table, labels, places, whole=whole, declared=())
     assert found == {
         0: LABEL_COPY,
         1: ENVIRONMENT_COPY,
@@ -116,14 +119,14 @@ def test_a_table_in_memory_is_judged():
     }
 
 
-def test_what_is_left_out_cannot_be_kept():
+def test_dropping_columns():
     table = CodedTable(np.zeros((3, 2)), ("a", "b"), dropped={1: "a date"})
-    with pytest.raises(IcscmError, match="keep_columns names column 'b', which is a date"):
-        drop_columns(table, {}, ["b"])
     with pytest.raises(IcscmError, match="X has no column that rules can use: columns 'a', 'b'"):
-        drop_columns(table, {0: "odd", 1: "odd"}, None)
-    with pytest.warns(LeftOutWarning, match="column 'b'"):
-        assert drop_columns(table, {0: "odd", 1: "a date"}, "all").dropped == {1: "a date"}
+        drop_columns(table, {0: "odd", 1: "odd"})
+    with pytest.warns(LeftOutWarning, match=r"^Dropped: column 'b' \(a date\)\.$"):
+        assert drop_columns(table, {1: "a date"}).dropped == {1: "a date"}
+    with pytest.warns(LeftOutWarning, match="should be used must be a categorical column"):
+        drop_columns(table, {1: IDENTIFIER})
 
 
 def test_columns_of_frames_go_by_position_without_names():

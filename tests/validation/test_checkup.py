@@ -78,23 +78,19 @@ def test_dropped_columns_are_those_of_fit():
     found = check_environments(frame, y, environments=site)
     assert found.dropped == learner.dropped_columns_
     assert set(found.dropped) == {"code", "id", "const"}
-    kept = check_environments(frame, y, environments=site, keep_columns=["code"])
-    assert set(kept.dropped) == {"id", "const"}
-    (copy,) = [each for each in kept.associations if each.is_copy]
-    assert (copy.column, copy.values) == ("code", 1.0)
-    assert any("Drop copies of the environment: code" in text for text in kept.advice)
-    assert check_environments(frame, y, environments=site, keep_columns="all").dropped == {}
+    categories = frame.astype(dict.fromkeys(["code", "id", "const"], "category"))
+    kept = check_environments(categories, y, environments=site)
+    assert set(kept.dropped) == {"code", "const"}
 
 
-def test_a_kept_column_keeps_no_other():
-    """`keep_columns="id2"` kept `id`, too: it was looked for in the text."""
+def test_copies_in_arrays_are_told():
+    """Columns of arrays are never dropped."""
     frame, y, site = make_frame()
-    found = check_environments(
-        frame.assign(id2=frame["id"]), y, environments=site, keep_columns="id2"
-    )
-    assert {"id", "id2"} & {*found.dropped} == {"id"}
-    with pytest.raises(IcscmError, match="keep_columns names columns that X does not have: 'i'"):
-        check_environments(frame, y, environments=site, keep_columns="i")
+    X = np.column_stack((frame["noise"], np.unique(site, return_inverse=True)[1]))
+    found = check_environments(X, y, environments=site)
+    (copy,) = [each for each in found.associations if each.is_copy]
+    assert (copy.column, copy.values) == (1, 1.0)
+    assert any("Drop copies of the environment: 1" in text for text in found.advice)
 
 
 def test_columns_that_decide_the_label_are_told():
@@ -233,8 +229,9 @@ def test_cramers_v(shape):
 
 def test_the_column_with_everything_missing():
     frame, y, site = make_frame()
-    found = check_environments(frame.assign(empty=np.nan), y, environments=site, keep_columns="all")
-    (empty,) = [each for each in found.associations if each.column == "empty"]
+    X = np.column_stack((frame["noise"], np.full(len(frame), np.nan)))
+    found = check_environments(X, y, environments=site)
+    (empty,) = [each for each in found.associations if each.column == 1]
     assert (empty.values, empty.missingness, empty.is_copy) == (0.0, 0.0, False)
 
 
@@ -246,7 +243,7 @@ def test_sparse_matrices_and_dates():
     found = check_environments(sparse.csr_array(dense), y, environments=environments)
     assert found == check_environments(dense, y, environments=environments)
     dated = pd.DataFrame(dense, columns=list("abc")).assign(day=pd.Timestamp("2020-01-31"))
-    seen = check_environments(dated, y, environments=environments, keep_columns="all")
+    seen = check_environments(dated, y, environments=environments)
     assert (seen.n_columns, {each.column for each in seen.associations}) == (4, {"a", "b", "c"})
 
 

@@ -147,8 +147,8 @@ def test_scikit_learns_classifiers_read_mixed_tables(name):
 
 def test_candidates_are_what_their_names_say():
     """Each of ours differs from its default by what the name says, and by nothing else."""
-    candidates = make_candidates("all")
-    shared = {"keep_columns": "all", "n_jobs": -1}
+    candidates = make_candidates()
+    shared = {"n_jobs": -1}
     assert len(candidates) == 18
     assert {*DEFAULT} <= {*candidates}
     rules = {

@@ -23,6 +23,7 @@ from icscm.stats.criteria import adjust_holm
 from icscm.validation.leaf_calibration import calibrate_leaves
 from icscm.validation.scores import TITLES, compute_scores
 from support.drawings import find_curves, find_texts, parse
+from support.fitting import fit_all_columns
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +246,7 @@ def make_smokers(levels):
 def test_levels_of_rules_that_no_row_has_are_noted():
     """A site that writes Yes for yes: the model predicted one class for all rows, silently."""
     y = np.repeat([True, False], 20)
-    learner = SCMClassifier(keep_columns="all").fit(make_smokers(["yes", "no"]), y)
+    learner = fit_all_columns(SCMClassifier(), make_smokers(["yes", "no"]), y)
     found = evaluate(learner, make_smokers(["Yes", "No"]), y)
     (note,) = [each for each in found.notes if "does not contain" in each]
     assert (
@@ -256,7 +257,7 @@ def test_levels_of_rules_that_no_row_has_are_noted():
 
 def test_values_missing_as_never_before_are_a_note_and_no_warning():
     y = np.repeat([True, False], 20)
-    learner = SCMClassifier(keep_columns="all").fit(make_smokers(["yes", "no"]), y)
+    learner = fit_all_columns(SCMClassifier(), make_smokers(["yes", "no"]), y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = evaluate(learner, make_smokers(["yes", None]), y)

@@ -197,7 +197,7 @@ def test_only_usable_features_count_for_the_error_bound():
         for learner, X in (
             (SCMClassifier(), data.X),
             (SCMClassifier(), padded.to_numpy()),
-            (SCMClassifier(keep_columns="all"), padded),
+            (SCMClassifier(), padded),
         )
     ]
     assert found == [found[0]] * 3

@@ -66,7 +66,6 @@ def _check_table(
             samples.y,
             environments=samples.environments,
             alpha=alpha,
-            keep_columns=samples.asked_for or None,
             words=name_option,
         )
     return checkup, samples

@@ -69,7 +69,6 @@ def compare(
             n_folds=options["n_folds"],
             min_rows=options["min_rows"],
             min_positives=options["min_positives"],
-            keep_columns=samples.asked_for or None,
             random_state=options["random_state"],
         )
     _write(comparison, out, plot)

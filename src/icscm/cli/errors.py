@@ -20,6 +20,7 @@ _OPTION_NAMES = {
     "y": "the target",
     "n_causes": "--n-parents",
     "n_hospitals": "--n-environments",
+    "a categorical column": "named in --categories",
     "SCMClassifier": "--model scm",
     "InvariantTreeClassifier": "--model tree",
     "folds": "--cv-folds",
@@ -35,8 +36,8 @@ _STOPPED_BY_SIGNAL = 128
 def name_option(parameter: Parameter) -> str:
     """A parameter as the option that sets it.
 
-    >>> name_option(Parameter("search", "greedy")), name_option(Parameter("keep_columns"))
-    ('--search greedy', '--keep-columns')
+    >>> name_option(Parameter("search", "greedy")), name_option(Parameter("max_rules"))
+    ('--search greedy', '--max-rules')
     >>> name_option(Parameter("margin", None)), name_option(Parameter("force", True))
     ('--margin none', '--force')
     """

@@ -11,7 +11,7 @@ from icscm.cli.options import ROLES, Options
 from icscm.exceptions import IcscmError
 from icscm.io.formats import TextFormat
 from icscm.io.locating import describe_path
-from icscm.io.roles import Samples, read_samples, split_names
+from icscm.io.roles import Samples, read_samples
 from icscm.writing import STDOUT, check_free, is_stream
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def make_text_format(options: Options) -> TextFormat:
     """How text is read, by the options for reading."""
     return TextFormat(
         na=options["na"],
+        categories=options.get("categories", ()),  # to predict, a model knows its own
         default_na=not options["no_default_na"],
         delimiter=read_delimiter(options["delimiter"]),
         encoding=options["encoding"],
@@ -84,14 +85,6 @@ def read_labelled(path: Path, options: Options) -> Samples:
 def get_roles(options: Options) -> dict[str, Any]:
     """Arguments of `make_roles`; not every command has groups."""
     return {name: options[name] for name in ROLES} | {"group": options.get("group")}
-
-
-def find_kept(names: Sequence[str], options: Options, where: str) -> Any:
-    """The columns named by --only and --keep-columns, which are used even if suspicious."""
-    kept = options["keep_columns"]
-    if "all" in kept and "all" not in names:
-        return "all"
-    return split_names((*options["only"], *kept), names, where) or None
 
 
 # --- writing ----------------------------------------------------------------------

@@ -55,7 +55,7 @@ _MAX_LEVELS = 1_000
 @click.argument("data", type=FILE)
 @add_options(*COLUMNS, "group", "out", "report", "tripod", "force", "model", "threshold")
 @add_options("cv", "cv_scorer", "cv_folds")
-@add_options(*list_learner_options(), "keep_columns", "stability", "random_state")
+@add_options(*list_learner_options(), "stability", "random_state")
 @add_options("no_path", "validation", "no_validation")
 @add_options("max_memory", "temp_dir", "dask", "workers", *LABELS, *READING)
 @click.pass_context
@@ -299,8 +299,7 @@ def _list_facts(data: Path, learned: Learned) -> list[list[str]]:
         n_environments=len(learner.environments_ or ()),
     )
     if learner.dropped_columns_:
-        dropped = _describe_dropped(learner.dropped_columns_)
-        facts.append(["Dropped", f"{dropped} (--keep-columns keeps them)"])
+        facts.append(["Dropped", _describe_dropped(learner.dropped_columns_)])
     if isinstance(learner, BaseTreeClassifier):
         is_plain = learner.trace_.tolerance is None
         facts.append(["Purpose", _PLAIN_PURPOSE if is_plain else _PURPOSES[learner.invariance]])

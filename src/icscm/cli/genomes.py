@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from icscm.cli import files
 from icscm.cli.options import Options
+from icscm.exceptions import IcscmError
 from icscm.io import roles as io_roles
 from icscm.io.locating import describe_path
 from icscm.io.naming import check_columns
@@ -32,6 +33,7 @@ def open_genomes(data: Path, options: Options) -> Iterator[BitFile]:
 
 def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
     """The table of `--labels`, its rows by the options for columns, and what the labels mean."""
+    _reject_categories(options)
     path = options["labels"]
     loaded = files.load_table(path, options)
     roles = io_roles.make_roles(
@@ -41,12 +43,19 @@ def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
     return labelling.apply(loaded.table), labelling.keep_misread(loaded.misread, ())
 
 
+def _reject_categories(options: Options) -> None:
+    """Raise if columns are declared categories."""
+    if options["categories"]:
+        raise IcscmError("--categories does not go with genomes: a gene is present or absent")
+
+
 def read_any_samples(data: Path, options: Options) -> Samples:
     """A table with its labels or, of genomes, the genes of those that --labels names."""
     if not files.check_labels(data, options["labels"]):
         return files.read_labelled(data, options)
     from icscm.sources.bits.opening import read_patterns
 
+    _reject_categories(options)
     # --only and --drop name genes here, not columns of the table of labels
     samples = files.read_labelled(options["labels"], options | {"only": (), "drop": ()})
     column = options["sample_column"] or next(iter(samples.X.column_names), "")

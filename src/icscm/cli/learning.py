@@ -88,7 +88,7 @@ def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) 
     from icscm.io.streams import ChangedReader, get_misread, open_table
 
     reader = open_table(data, files.make_text_format(options), member=options["member"])
-    roles, columns = _choose_columns(learner, reader.names, data, options)
+    roles, columns = _choose_columns(reader.names, data, options)
     if not roles.is_plain:
         batches = reader.read(roles.columns, _TALLY_ROWS)
         tallies = (io_roles.tally_roles(batch, roles) for batch in batches)
@@ -112,7 +112,7 @@ def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) ->
 
     with open_client(options["dask"], options["workers"]), translate_errors(data):
         frame = read_folder(data, files.make_text_format(options))
-        roles, columns = _choose_columns(learner, list(frame.columns), data, options)
+        roles, columns = _choose_columns(list(frame.columns), data, options)
         (X, y, environments), labelling = take_apart(frame, roles, columns)
         countable = open_dask(X, y, environments=environments, preparation=learner.prepare())
         learner.fit_counts(countable)
@@ -144,13 +144,10 @@ _LEARNERS: dict[Route, Callable[[BaseRuleClassifier, Path, Options], Roles]] = {
 }
 
 
-def _choose_columns(
-    learner: BaseRuleClassifier, names: list[str], data: Path, options: Options
-) -> tuple[Roles, list[str]]:
+def _choose_columns(names: list[str], data: Path, options: Options) -> tuple[Roles, list[str]]:
     """The roles of columns, and the columns to learn from."""
     where = str(data)
     roles = io_roles.make_roles(names, **files.get_roles(options), where=where)
-    learner.keep_columns = files.find_kept(names, options, where)
     columns = io_roles.choose_features(
         names, roles, drop=options["drop"], only=options["only"], where=where
     )
@@ -166,7 +163,6 @@ def _learn_in_memory(
     """Read the table, choose parameters, fit, and measure what the report shows."""
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = files.read_labelled(data, options)
-    learner.keep_columns = files.find_kept(samples.X.column_names, options, "the table")
 
     fit = _MemoryFit(learner, samples=samples, options=options, progress=progress)
     choice = fit.choose_parameters(grid) if grid else None

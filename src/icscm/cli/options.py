@@ -33,7 +33,7 @@ ROLES = (
     "positive",
     "drop_missing",
 )
-COLUMNS = (*ROLES, "drop", "only")
+COLUMNS = (*ROLES, "drop", "only", "categories")
 LABELS = ("labels", "sample_column")
 READING = ("na", "no_default_na", "delimiter", "decimal", "encoding", "member", "quiet")
 

@@ -26,6 +26,7 @@ class Route(StrEnum):
 _SMALLER_TABLE = "prepare the files, or raise --max-memory"
 _WITHOUT_DASK = "omit --dask and --workers"
 _ALL_GENES = "a store is used with all its genes; take genes out of the table before it is packed"
+_NO_CATEGORIES = "a gene is present or absent"
 _SET_VALUES = "set the parameter itself, as in --p 2 or --max-leaves 8"
 _NO_SUBSAMPLES = "omit it, or take a subset of the genomes with a shorter table of --labels"
 _IN_ONE_PROCESS = "a store of bits is small and is read in this process; omit --dask and --workers"
@@ -45,7 +46,7 @@ _INSTEAD = {
         "stability": _NO_SUBSAMPLES,
         "only": _ALL_GENES,
         "drop": _ALL_GENES,
-        "keep_columns": _ALL_GENES,
+        "categories": _NO_CATEGORIES,
         "member": "name a .bits or .Rtab file",
         "dask": _IN_ONE_PROCESS,
         "workers": _IN_ONE_PROCESS,

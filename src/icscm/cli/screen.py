@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("data", type=FILE)
 @add_options(*COLUMNS, "group", "out", "report", "force", "estimator", "tolerance")
-@add_options("min_replication", "cv", "validate", "keep_columns", "n_jobs", "random_state")
+@add_options("min_replication", "cv", "validate", "n_jobs", "random_state")
 @add_options("no_path", *LABELS, *READING)
 def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Options:
     """Find shortcuts: columns whose effect differs by site.
@@ -58,12 +58,11 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_any_samples(data, options)
-    kept = files.find_kept(samples.X.column_names, options, "the table")
     cohort = make_cohort(samples.X.to_pandas(), samples.y, environments=samples.environments)
-    cohort, dropped = drop_columns(cohort, kept)
+    cohort, dropped = drop_columns(cohort)
     n_columns = cohort.X.shape[1]
     if n_columns == 0:
-        raise IcscmError("no column is left to screen; --keep-columns keeps dropped columns")
+        raise IcscmError("no column is left to screen; --categories keeps what is no identifier")
     table: dict[str, Any] = {
         "X": cohort.X,
         "y": samples.y,
@@ -104,7 +103,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     )
     if dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in dropped.items()]
-        facts.append(["Dropped", f"{shorten_list(reasons, '; ')} (--keep-columns keeps them)"])
+        facts.append(["Dropped", shorten_list(reasons, "; ")])
     # standard output is for the names of columns if --out says so
     console.print_all(console.make_console(stderr=out == STDOUT), render_screen(page, facts))
     console.print_written(out, report)

@@ -95,6 +95,8 @@ class ColumnSurvey:
         The extremes of numbers; None if all are missing.
     is_whole : bool
         Whether all numbers are whole, whatever their type.
+    is_declared : bool
+        Whether the type of the column says that it is a category.
     samples : ValueSample, optional
         Serves to recognise identifiers among whole numbers, and among levels, where there are too
         many values.
@@ -109,6 +111,7 @@ class ColumnSurvey:
     lowest: float | None = None
     highest: float | None = None
     is_whole: bool = False
+    is_declared: bool = False
     samples: ValueSample | None = None
     outcome_copy: ValueOfGroup | None = None
     environment_copy: ValueOfGroup | None = None
@@ -145,6 +148,7 @@ class ColumnSurvey:
             n_present=n_present,
             n_distinct=n_distinct,
             is_category=self.is_category,
+            is_declared=self.is_declared,
             is_whole=self.is_whole,
             lowest=float(self.lowest or 0),
             highest=float(self.highest or 0),
@@ -270,6 +274,7 @@ def _survey_levels(column: Levels) -> ColumnSurvey:
         kind=LEVEL_KINDS[type_names.pop()] if type_names else NO_LEVELS,
         n_missing=n_missing,
         values=dict(zip(column.levels, n_rows, strict=True)),
+        is_declared=column.is_declared,
     )
     return _limit_values(survey, max_thresholds=None)
 
@@ -373,6 +378,7 @@ def _merge_columns(
         lowest=min(all_lowest, default=None),
         highest=max(all_highest, default=None),
         is_whole=a.is_whole and b.is_whole,
+        is_declared=a.is_declared or b.is_declared,  # a piece without any level has no type
         outcome_copy=_merge_copies(a.outcome_copy, b.outcome_copy),
         environment_copy=_merge_copies(a.environment_copy, b.environment_copy),
     )

@@ -249,7 +249,6 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         self._check_together()
         return BinningConfig(
             max_thresholds=self.max_thresholds,
-            keep_columns=self.keep_columns,
             n_jobs=self.n_jobs,
             device=self.device,
         )

@@ -84,7 +84,6 @@ class SCMClassifier(BaseRuleClassifier):
     max_rules: int = 10
     max_thresholds: int | None = 50
     n_jobs: int | None = None
-    keep_columns: Any = None
     device: str = "cpu"
 
     def _make_settings(self, countable: Countable[Any]) -> Settings:

@@ -86,7 +86,6 @@ class InvariantForestClassifier(BaseTreeClassifier):
     max_thresholds: int | None = 50
     probabilities: str = "pooled"
     n_jobs: int | None = None
-    keep_columns: Any = None
     random_state: Any = None
     device: str = "cpu"
     min_replication: float = 0.15

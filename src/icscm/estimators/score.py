@@ -93,7 +93,6 @@ class InvariantScoreClassifier(BaseRuleClassifier):
     min_samples_leaf: float = 0.01
     max_thresholds: int | None = 30
     n_jobs: int | None = None
-    keep_columns: Any = None
     random_state: Any = None
 
     def _make_settings(self, countable: Countable[Any]) -> ScoreSettings:

@@ -42,7 +42,7 @@ from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, t
 from icscm.tables.environments import check_several, take_environments, warn_of_two
 
 # Columns are judged by cuts at up to 50 quantiles, and none is dropped beforehand.
-BINNING: Final = BinningConfig(keep_columns="all")
+BINNING: Final = BinningConfig(drop_suspicious=False)
 
 
 def offers(method: str) -> Callable[["InvariantFeatureSelector"], bool]:

@@ -141,7 +141,6 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     max_thresholds: int | None = 50
     probabilities: str = "pooled"
     n_jobs: int | None = None
-    keep_columns: Any = None
     device: str = "cpu"
     min_replication: float = 0.15
 

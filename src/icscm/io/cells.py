@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntFlag, auto
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow
@@ -178,6 +178,10 @@ def choose_type(kind: Kind, wanted: str | None = None) -> Any:
     return pyarrow.string()
 
 
+# The type of a column of text that is declared a category.
+DECLARED_CATEGORY: Final = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+
+
 def convert(table: pyarrow.Table, arrow_types: Sequence[Any], form: TextFormat) -> pyarrow.Table:
     """Clean cells converted to the types of their columns."""
     missing_numbers = find_numbers(form.na)
@@ -186,6 +190,8 @@ def convert(table: pyarrow.Table, arrow_types: Sequence[Any], form: TextFormat) 
         texts, arrow_type = task
         if types.is_string(arrow_type):
             return texts
+        if types.is_dictionary(arrow_type):
+            return texts.dictionary_encode()
         if types.is_boolean(arrow_type):
             return compute.equal(compute.utf8_lower(texts), "true")
         if types.is_temporal(arrow_type):

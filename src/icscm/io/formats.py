@@ -1,10 +1,11 @@
-"""How a text file is to be read: what means missing, delimiter, encoding, decimal mark."""
+"""How a file is to be read: what means missing, which columns are categories, the form of text."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from icscm.exceptions import IcscmError
+from icscm.io import naming
 
 # Texts that mean "missing", like an empty cell. "none" and "na" are not among them: in lower
 # case they are often levels ("none", "mild", "severe").
@@ -25,12 +26,15 @@ _MAX_DIGITS = 76
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a text file is to be read.
+    """How a file is to be read; `na` and `categories` apply to Parquet and Arrow files, too.
 
     Parameters
     ----------
     na : sequence of str
         Texts that mean missing, in addition to the empty one.
+    categories : sequence of str
+        Columns that are categories whatever they hold, such as codes written as numbers, or names
+        that differ in nearly every row and are no identifiers. A text may name several: `"A,B"`.
     default_na : bool
         Whether `MISSING_TEXTS` mean missing, too.
     delimiter : str, optional
@@ -42,6 +46,7 @@ class TextFormat:
     """
 
     na: Sequence[str] = ()
+    categories: Sequence[str] = ()
     default_na: bool = True
     delimiter: str | None = None
     encoding: str = "utf-8"
@@ -63,6 +68,14 @@ class TextFormat:
         """All texts that stand for missing."""
         declared = [text.strip() for text in self.na]
         return ["", *declared, *(MISSING_TEXTS if self.default_na else ())]
+
+    def find_categories(self, names: Sequence[str], where: object) -> frozenset[str]:
+        """The columns that are declared categories; raise for one that does not exist."""
+        declared = [
+            name for text in self.categories for name in naming.split_known(text, ",", names)
+        ]
+        naming.check_columns(declared, names, str(where))
+        return frozenset(declared)
 
 
 def find_numbers(texts: Iterable[str]) -> list[float]:

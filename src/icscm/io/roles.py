@@ -191,14 +191,12 @@ class Samples(Roles):
     X : the features.
     y : label of each row; with `positive` values chosen, whether the value is one of them.
     environments, groups : of each row; None if no column was named.
-    asked_for : columns that the user chose explicitly.
     """
 
     X: pyarrow.Table
     y: Array
     environments: Array | None
     groups: Array | None = None
-    asked_for: tuple[str, ...] = ()
 
 
 def read_samples(
@@ -230,7 +228,6 @@ def read_samples(
         y=np.array(table.column(target).to_pylist()),
         environments=environments,
         groups=groups,
-        asked_for=tuple(chosen) if only else (),
         **vars(roles),
     )
 

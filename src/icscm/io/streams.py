@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -101,7 +101,8 @@ def load_table(
     else:
         table = _open_binary(sources, Path(path)).load()
         check_names(table.column_names, path)
-        loaded = LoadedTable(drop_missing(table, form) if form.na else table, Misread())
+        categories = form.find_categories(table.column_names, describe_path(Path(path)))
+        loaded = LoadedTable(_change_typed(table, form, categories), Misread())
     if loaded.table.num_rows == 0:
         raise IcscmError(f"{describe_path(Path(path))} has a header but no rows")
     return loaded
@@ -139,7 +140,23 @@ def open_table(
         why = "data must be the path of a file or folder, or a pyarrow Dataset"
         raise IcscmError(f"{why}; got {type(data).__name__}")
     check_names(reader.names, data)
-    return ChangedReader(reader, partial(drop_missing, form=form)) if form.na else reader
+    categories = form.find_categories(reader.names, data)
+    if not (form.na or categories):
+        return reader
+    return ChangedReader(reader, partial(_change_typed, form=form, categories=categories))
+
+
+def _change_typed(
+    table: pyarrow.Table, form: TextFormat, categories: Container[str]
+) -> pyarrow.Table:
+    """A table whose cells have types, with what the user declared missing or a category."""
+    if form.na:
+        table = drop_missing(table, form)
+    for position, name in enumerate(table.column_names):
+        column = table.column(position)
+        if name in categories and not pyarrow.types.is_dictionary(column.type):
+            table = table.set_column(position, name, column.dictionary_encode())
+    return table
 
 
 def _open_binary(sources: Sequence[Source], path: Path) -> ParquetFiles | DatasetReader:
@@ -314,8 +331,12 @@ class TextFiles:
         self, names: Sequence[str], kinds: Sequence[Sequence[Kind]]
     ) -> pyarrow.Schema:
         """The types of columns; raise if one cannot have the type that a model needs."""
+        categories = self._form.find_categories(names, self._sources[0])
         types = {}
         for name, kind in zip(names, cells.join_kinds(kinds), strict=True):
+            if name in categories:
+                types[name] = cells.DECLARED_CATEGORY
+                continue
             types[name] = cells.choose_type(kind, self._types.get(name))
             if types[name] is None:
                 self._reject_column(name)

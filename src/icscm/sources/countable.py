@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
@@ -29,14 +29,14 @@ class BinningConfig:
     ----------
     max_thresholds : int, optional
         The most thresholds of a feature; None for every value.
-    missing : {"candidate", "separate", "error"}
-        How missing values are handled.
-    keep_columns : str or sequence of str, optional
-        Columns to keep although they are suspicious, or `"all"`.
     n_jobs : int, optional
         The number of threads.
     device : {"cpu", "cuda", "auto"}
         Where samples are counted.
+    drop_suspicious : bool
+        Whether columns that look like identifiers, constants, and copies of the label or the
+        environment are dropped. They are for every learner; `InvariantFeatureSelector`, which must
+        judge each column of X, keeps them.
 
     Examples
     --------
@@ -47,10 +47,9 @@ class BinningConfig:
     """
 
     max_thresholds: int | None = 50
-    missing: str = "candidate"
-    keep_columns: Any = None
     n_jobs: int | None = None
     device: str = "cpu"
+    drop_suspicious: bool = True
 
 
 def describe_columns(
@@ -61,22 +60,15 @@ def describe_columns(
     Arrays, whose columns have no types of their own, come from users who prepared them.
     """
     table = describe_survey(survey, names)
-    if config.missing == "error":
-        table.reject_missing()
     if not has_types:
         return table
-    return drop_columns(table, find_suspicious_surveyed(survey, table), config.keep_columns)
+    if not config.drop_suspicious:
+        return drop_columns(table, table.dropped)
+    return drop_columns(table, find_suspicious_surveyed(survey, table))
 
 
 # The settings that a learner and its source must share.
-_BINNING_SETTINGS = ("max_thresholds", "missing", "keep_columns", "device")
-
-
-def _are_same(name: str, opened: Any, wanted: Any) -> bool:
-    if name == "keep_columns":  # in any order
-        names = [[each] if isinstance(each, str) else each or () for each in (opened, wanted)]
-        return {*names[0]} == {*names[1]}
-    return bool(opened == wanted or (name == "device" and wanted == "auto"))
+_BINNING_SETTINGS = ("max_thresholds", "device")
 
 
 @dataclass(frozen=True)
@@ -149,8 +141,10 @@ class Countable(Generic[Source]):
             If they were; the message names the setting.
         """
         for name in _BINNING_SETTINGS if self.is_binned else ("device",):
-            opened, wanted = getattr(self.config, name), getattr(config, name)
-            if opened is not wanted and not _are_same(name, opened, wanted):
+            opened = getattr(self.config, name)
+            wanted = getattr(config, name)
+            may_differ = name == "device" and wanted == "auto"
+            if opened != wanted and not may_differ:
                 why = Parameter(name, wanted), ", but these samples were opened with "
                 advice = "; open them with preparation=learner.prepare(), or give it that value"
                 raise IcscmError(f"{learner} has ", *why, Parameter(name, opened), advice)

@@ -21,7 +21,7 @@ from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable
 from icscm.sources.stored import StoredSource, place
-from icscm.tables.coded import CodedTable, find_missing
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.environments import encode_environments, number_environments, take_environments
 from icscm.tables.labels import check_labels
@@ -99,8 +99,6 @@ def open_memory(
         assert isinstance(table, ParsedTable)
         dense_table = read_table(make_dense(table.content, labels.table_rows))
         source, columns = _bin(dense_table, labels, config)
-    if config.missing == "error":
-        columns.reject_missing()
     return Countable(
         source,
         table=columns,
@@ -175,12 +173,12 @@ def _bin(
     values: CodedTable | CardValues
     if isinstance(table, ParsedTable):
         columns = table.code(config.max_thresholds, labels.table_rows)
-        if config.missing == "error" and table.whole is not None:  # before columns are dropped
-            has_missing = find_missing(columns.values, columns.names)
-            columns = replace(columns, has_missing=has_missing)
-            columns.reject_missing()
-        columns = values = table.drop_suspicious(
-            columns, labels.outcomes, labels.environments, labels.table_rows, config.keep_columns
+        columns = values = table.drop_unusable(
+            columns,
+            labels=labels.outcomes,
+            environments=labels.environments,
+            rows=labels.table_rows,
+            drop_suspicious=config.drop_suspicious,
         )
     else:
         values = table if labels.table_rows is None else table.take(labels.table_rows)

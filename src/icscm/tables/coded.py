@@ -16,9 +16,8 @@ from typing import Final
 import numpy as np
 
 from icscm._types import Array, BoolArray, FloatArray, IntArray
-from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.columns import Level, Levels
-from icscm.tables.errors import name_columns, reject_infinity
+from icscm.tables.errors import reject_infinity
 
 # Cells searched for missing and infinite values at a time: as many as the cache holds.
 _CHECKED_CELLS: Final = 2**18
@@ -89,14 +88,6 @@ class CodedTable:
             "left_out" if j in self.dropped else "category" if j in self.levels else "number"
             for j in range(self.n_columns)
         )
-
-    def reject_missing(self) -> None:
-        """Raise if anything is missing (`missing="error"`)."""
-        columns = np.flatnonzero(self.find_missing()).tolist()
-        if columns:
-            why = f" contains NaN or other missing values in {name_columns(columns, self.names)}"
-            advice = "; fill them in, or let rules decide with ", Parameter("missing", "candidate")
-            raise IcscmError(Parameter("X"), why, *advice)
 
 
 def are_finite(values: Array) -> bool:

@@ -7,7 +7,7 @@ A column holds numbers, or levels of a category (text, booleans, categoricals). 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -47,12 +47,14 @@ class Numbers:
 class Levels:
     """A column of categories: the number of each row's level, -1 where it is missing.
 
-    Levels are sorted, or in the order that the table gives them, and each occurs.
+    Levels are sorted, or in the order that the table gives them, and each occurs. A category
+    `is_declared` by its type in the table (categorical, Enum, dictionary); plain text is not.
     """
 
     codes: NDArray[np.int32]
     levels: tuple[Level, ...]
     is_ordered: bool = False
+    is_declared: bool = False
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -65,7 +67,7 @@ class Levels:
 
     def take(self, rows: Array) -> Levels:
         """Some rows of it, and all levels."""
-        return Levels(self.codes[rows], self.levels, self.is_ordered)
+        return replace(self, codes=self.codes[rows])
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,8 @@ def read_arrow_groups(array: Any, what: str) -> Any:
 
 def _read_levels(array: pyarrow.Array) -> Levels:
     """Read a column of categories; levels that do not occur, or are missing, are left out."""
+    from pyarrow import types
+
     encoded = array.dictionary_encode()  # a dictionary as it is, else the distinct values
     values = encoded.dictionary.to_pylist()
     indices = encoded.indices.cast("int32")  # they may be unsigned
@@ -286,7 +290,12 @@ def _read_levels(array: pyarrow.Array) -> Levels:
     numbers = np.full(len(values) + 1, -1, dtype=np.int32)  # the last entry is found by -1: missing
     for number, key in enumerate(keys):
         numbers[places_of_level[key]] = number
-    return Levels(numbers[codes], tuple(level for _, level in keys), is_ordered)
+    return Levels(
+        codes=numbers[codes],
+        levels=tuple(level for _, level in keys),
+        is_ordered=is_ordered,
+        is_declared=types.is_dictionary(array.type),
+    )
 
 
 def sort_key(level: Level) -> tuple[str, Level]:

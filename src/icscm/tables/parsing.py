@@ -54,6 +54,17 @@ class ParsedTable:
     whole: BoolArray | None = None
     is_presence: bool = False
 
+    @property
+    def declared(self) -> frozenset[int]:
+        """The columns whose type says that they are categories."""
+        if not isinstance(self.content, list):
+            return frozenset()
+        return frozenset(
+            position
+            for position, column in enumerate(self.content)
+            if isinstance(column, Levels) and column.is_declared
+        )
+
     def code(self, max_levels: int | None, rows: Array | None) -> CodedTable:
         """Return numbers only; `rows` are those that count, None meaning each once."""
         if not isinstance(self.content, list):
@@ -74,10 +85,16 @@ class ParsedTable:
         has_missing = coded.find_missing(values, self.names)
         return CodedTable(values, self.names, levels, has_missing, dropped)
 
-    def drop_suspicious(
-        self, table: CodedTable, labels: IntArray, places: IntArray, rows: Array | None, keep: Any
+    def drop_unusable(
+        self,
+        table: CodedTable,
+        *,
+        labels: IntArray,
+        environments: IntArray,
+        rows: Array | None,
+        drop_suspicious: bool,
     ) -> CodedTable:
-        """Drop columns that no rule should be made of, with a warning, unless the user keeps them.
+        """Drop columns that rules cannot use, and suspicious ones if so wanted, with a warning.
 
         `table` is what `code` returned for these `rows`, of which the labels and environments are
         given. Rows that count several times are checked once.
@@ -86,10 +103,17 @@ class ParsedTable:
         without_rounded = replace(table, dropped={**table.dropped, **rounded})
         if self.whole is None:
             return without_rounded
+        if not drop_suspicious:
+            return suspicion.drop_columns(without_rounded, without_rounded.dropped)
         once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
-        checked = replace(without_rounded, values=table.values[once])
-        reasons = suspicion.find_suspicious(checked, labels[once], places[once], self.whole)
-        return suspicion.drop_columns(without_rounded, reasons, keep)
+        reasons = suspicion.find_suspicious(
+            replace(without_rounded, values=table.values[once]),
+            labels[once],
+            environments[once],
+            whole=self.whole,
+            declared=self.declared,
+        )
+        return suspicion.drop_columns(without_rounded, reasons)
 
     def _find_rounded_identifiers(self, table: CodedTable) -> Iterator[int]:
         """Find identifiers among the whole numbers that float64 would round.

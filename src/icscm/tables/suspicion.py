@@ -1,5 +1,8 @@
 """Columns that rules should not use: identifiers, constants, and copies of outcome or environment.
 
+That a column is an identifier is a guess from its values. A user who knows better gives the column
+as a category, by its type in the table; constants and copies are dropped whatever their type.
+
 rows in memory   -->  ColumnFacts of each column  --.
                                                      --> find_reasons: column -> reason
 a survey of rows -->  ColumnFacts of each column  --'
@@ -7,7 +10,7 @@ a survey of rows -->  ColumnFacts of each column  --'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,7 +18,7 @@ import numpy as np
 
 from icscm import _constants as limits
 from icscm._types import Array, BoolArray, IntArray
-from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, reject_unknown, warn
+from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
 from icscm.tables.coded import CodedTable
 from icscm.tables.errors import name_columns
 
@@ -25,6 +28,13 @@ CONSTANT: Final = "the same in every row"
 LABEL_COPY: Final = "an exact copy of the label"
 ENVIRONMENT_COPY: Final = "an exact copy of the environment"
 DATES: Final = "a date or time, which rules cannot use; convert it to numbers such as years"
+
+# Advice where a column is dropped as an identifier.
+_KEEP_IDENTIFIER: Final = (
+    " An identifier that should be used must be ",
+    Parameter("a categorical column"),
+    ".",
+)
 
 # Columns checked at a time: their first rows stay near the cache.
 _CHECKED_TOGETHER: Final = 2**10
@@ -37,14 +47,16 @@ class ColumnFacts:
     """The facts that decide whether a column is suspicious.
 
     `n_distinct` are the different values of the `n_present` rows that have one: an estimate, or
-    any larger number, where that cannot make it an identifier. `is_whole` are numbers that are all
-    whole; `copied` is why the column is a copy, if it is one.
+    any larger number, where that cannot make it an identifier. A category `is_declared` if its type
+    says that it is one. `is_whole` are numbers that are all whole; `copied` is why the column is a
+    copy, if it is one.
     """
 
     n_rows: int
     n_present: int
     n_distinct: float
     is_category: bool = False
+    is_declared: bool = False
     is_whole: bool = False
     lowest: float = 0.0
     highest: float = 0.0
@@ -57,7 +69,7 @@ class ColumnFacts:
         has_all = self.n_present == self.n_rows
         if self.n_distinct == 0 or (self.n_distinct == 1 and has_all):
             return CONSTANT
-        if self.n_rows < limits.IDENTIFIER_ROWS:
+        if self.is_declared or self.n_rows < limits.IDENTIFIER_ROWS:
             return None
         if self.is_category:
             is_identifier = self.n_distinct > limits.IDENTIFIER_SHARE * self.n_present
@@ -103,21 +115,16 @@ def find_reasons(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -
 # --- dropping ------------------------------------------------------------------------------------
 
 
-def drop_columns(table: CodedTable, reasons: Mapping[int, str], keep: Any) -> CodedTable:
-    """Drop columns for these reasons, with a warning, unless the user keeps them."""
-    kept = find_kept(table, keep)
-    for position in sorted(kept & {*table.dropped}):
-        name, reason = name_columns([position], table.names), table.dropped[position]
-        raise IcscmError(Parameter("keep_columns"), f" names {name}, which is {reason}")
-
-    dropped = {position: why for position, why in reasons.items() if position not in kept}
-    listed = _list_dropped(table, dropped)
-    if len(dropped) == table.n_columns:
-        advice = ". Give other columns, or keep these with ", Parameter("keep_columns", "all")
-        raise IcscmError(Parameter("X"), f" has no column that rules can use: {listed}", *advice)
+def drop_columns(table: CodedTable, reasons: Mapping[int, str]) -> CodedTable:
+    """Drop columns for these reasons, with a warning; raise if no column is left."""
+    listed = _list_dropped(table, reasons)
+    advice = _KEEP_IDENTIFIER if IDENTIFIER in reasons.values() else ()
+    if len(reasons) == table.n_columns:
+        why = f" has no column that rules can use: {listed}. Give other columns."
+        raise IcscmError(Parameter("X"), why, *advice)
     if listed:
-        warn(f"Dropped: {listed}. Name columns in keep_columns to keep them.", LeftOutWarning)
-    return replace(table, dropped={**table.dropped, **dropped})
+        warn((f"Dropped: {listed}.", *advice), LeftOutWarning)
+    return replace(table, dropped={**table.dropped, **reasons})
 
 
 def _list_dropped(table: CodedTable, dropped: Mapping[int, str]) -> str:
@@ -132,30 +139,21 @@ def _list_dropped(table: CodedTable, dropped: Mapping[int, str]) -> str:
     return "; ".join(parts)
 
 
-def find_kept(table: CodedTable, keep: Any) -> set[int]:
-    """Return the columns to keep, given by name, or by position where there are no names."""
-    if keep is None:
-        return set()
-    if isinstance(keep, str) and keep == "all":
-        return set(range(table.n_columns)) - {*table.dropped}
-    wanted = [keep] if isinstance(keep, str) else list(keep)
-    names = table.names or range(table.n_columns)
-    positions = {name: position for position, name in enumerate(names)}
-    absent = " names columns that X does not have: "
-    reject_unknown(wanted, positions, Parameter("keep_columns"), absent)
-    return {positions[name] for name in wanted}
-
-
 # --- columns of a table in memory ----------------------------------------------------------------
 
 
 def find_suspicious(
-    table: CodedTable, labels: IntArray, environments: IntArray, whole: BoolArray
+    table: CodedTable,
+    labels: IntArray,
+    environments: IntArray,
+    *,
+    whole: BoolArray,
+    declared: Container[int],
 ) -> dict[int, str]:
     """Return why rules should not use columns of a table in memory.
 
     `whole` marks the columns of whole numbers by their type: a measurement with decimals may be
-    different in every row.
+    different in every row. `declared` are the columns that are categories by their type.
     """
     # a bin that levels share identifies nothing
     pooled = {position for position, bins in table.levels.items() if bins.pool}
@@ -165,7 +163,9 @@ def find_suspicious(
 
     checked = {*_find_doubtful(table.values, whole), *table.levels, *copied}
     facts = {
-        position: _gather_facts(table, position, copied.get(position))
+        position: replace(
+            _gather_facts(table, position, copied.get(position)), is_declared=position in declared
+        )
         for position in sorted(checked)
         if position not in table.dropped
     }

@@ -39,10 +39,10 @@ _RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
 
 
 def choose_candidates(
-    chosen: Sequence[str] | Mapping[str, Any] | None, keep_columns: Any = None
+    chosen: Sequence[str] | Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Candidates by name, the baseline first: usual ones, those named, or a caller's own."""
-    own = make_candidates(keep_columns)
+    own = make_candidates()
     if isinstance(chosen, Mapping):
         if BASELINE in chosen:
             raise IcscmError(f"{BASELINE!r} is the majority-class baseline; rename the candidate")
@@ -61,7 +61,7 @@ def choose_candidates(
     return {BASELINE: own[BASELINE]} | dict(chosen)
 
 
-def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
+def make_candidates() -> dict[str, Any]:
     """Every candidate, unfitted, by name.
 
     All accept tables of any kind, with numbers, categories and missing values. For scikit-learn's,
@@ -78,7 +78,7 @@ def make_candidates(keep_columns: Any = None) -> dict[str, Any]:
     from sklearn.tree import DecisionTreeClassifier
 
     found: dict[str, Any] = {BASELINE: DummyClassifier(strategy="prior")}
-    own = {"keep_columns": keep_columns, "n_jobs": -1}  # alike, so that they share bins
+    own: dict[str, Any] = {"n_jobs": -1}  # alike, so that they share bins
     for name, (learner, settings) in _RULES.items():
         for end, kind in (("", "conjunction"), ("-or", "disjunction")):
             found[name + end] = learner(**settings, **own, model_type=kind)

@@ -25,7 +25,7 @@ from icscm.tables.environments import check_several, encode_environments, take_e
 from icscm.tables.errors import describe_many
 from icscm.tables.labels import check_labels
 from icscm.tables.parsing import read_table
-from icscm.tables.suspicion import find_kept, find_suspicious
+from icscm.tables.suspicion import find_suspicious
 
 # Bins of a column of numbers, and levels of a category that are kept apart.
 N_BINS = 16
@@ -194,7 +194,6 @@ def check_environments(
     *,
     environments: Any,
     alpha: float = 0.05,
-    keep_columns: Any = None,
     words: Words = str,
 ) -> CheckUp:
     """Check the environments of a table before fitting.
@@ -210,8 +209,6 @@ def check_environments(
         As for `ICSCMClassifier.fit`.
     alpha : float, default=0.05
         Level of the tests whose power is computed.
-    keep_columns : "all", str or sequence of str, optional
-        Columns that are not dropped, as for the learners.
     words : callable, optional
         Names of parameters in advice, if not those of Python.
 
@@ -247,9 +244,14 @@ def check_environments(
     dropped = {}
     if parsed.whole is not None:  # columns of arrays are never dropped
         table_of_fit = parsed.code(BinningConfig().max_thresholds, None)
-        kept = find_kept(table, keep_columns)
-        reasons = find_suspicious(table_of_fit, outcome_codes, environment_codes, parsed.whole)
-        dropped = {names[j]: reason for j, reason in reasons.items() if j not in kept}
+        reasons = find_suspicious(
+            table_of_fit,
+            outcome_codes,
+            environment_codes,
+            whole=parsed.whole,
+            declared=parsed.declared,
+        )
+        dropped = {names[j]: reason for j, reason in reasons.items()}
 
     n_missing = np.zeros(len(environment_labels))
     associations = []

@@ -142,7 +142,7 @@ def make_cohort(
     )
 
 
-def drop_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str]]:
+def drop_columns(cohort: Cohort) -> tuple[Cohort, dict[str, str]]:
     """Drop the columns that our learners drop, such as a copy of the outcome.
 
     Returns the rest and why each column was dropped, so that all candidates of a comparison have
@@ -151,7 +151,7 @@ def drop_columns(cohort: Cohort, keep: Any) -> tuple[Cohort, dict[str, str]]:
     if not is_frame(cohort.X):
         return cohort, {}
     with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
-        samples = cohort.open(BinningConfig(keep_columns=keep))
+        samples = cohort.open(BinningConfig())
     reasons = {} if samples.table is None else samples.table.dropped
     frame = open_frame(cohort.X)
     dropped = {frame.columns[position]: reason for position, reason in reasons.items()}

@@ -318,7 +318,6 @@ def compare(
     min_rows: int = MIN_ROWS,
     min_positives: int = MIN_POSITIVES,
     groups: Any = None,
-    keep_columns: Any = None,
     random_state: Any = 0,
 ) -> Comparison:
     """Compare rule sets and other classifiers by cross-validation.
@@ -348,8 +347,6 @@ def compare(
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: never in training and test rows of
         one fold. Intervals of differences treat groups as independent, not rows.
-    keep_columns : "all", str or sequence of str, optional
-        As in `ICSCMClassifier`.
     random_state : int, RandomState, Generator or None, default=0
         Random seed of the folds.
 
@@ -380,10 +377,10 @@ def compare(
     check_value("n_folds", n_folds, allow("int [2, inf)"))
     check_value("min_rows", min_rows, allow("int [2, inf)"))
     check_value("min_positives", min_positives, allow("int [0, inf)"))
-    estimators = choose_candidates(candidates, keep_columns)
+    estimators = choose_candidates(candidates)
     cohort = make_cohort(X, y, environments=environments, groups=groups)
     check_several(cohort.environment_labels)
-    cohort, dropped = drop_columns(cohort, keep_columns)
+    cohort, dropped = drop_columns(cohort)
 
     folds_of_rows = leave_out_rows(cohort, n_folds, random_state)
     n_rows = np.bincount(cohort.environment_codes)

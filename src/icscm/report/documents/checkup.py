@@ -48,7 +48,7 @@ def write_document(
         *write_list(
             list(found["dropped"].items()),
             n_listed,
-            title="Columns that fit drops unless named in --keep-columns",
+            title="Columns that fit drops",
             make=write_dropped,
             more="more columns; --all shows them",
         ),

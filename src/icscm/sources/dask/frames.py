@@ -48,14 +48,19 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
     import dask.dataframe
     import pandas
 
+    form = text or TextFormat()
     try:
         sources = _find_texts(str(path))
         if not sources:
-            return dask.dataframe.read_parquet(str(path))
+            frame = dask.dataframe.read_parquet(str(path))
+            categories = form.find_categories(list(frame.columns), path)
+            return frame.astype(dict.fromkeys(categories, "category"))
     except (OSError, ValueError) as error:
+        if isinstance(error, IcscmError):
+            raise
         raise IcscmError(f"cannot read {path} as Parquet or CSV: {error}") from error
 
-    files = TextFiles(sources, text or TextFormat(), {})
+    files = TextFiles(sources, form, {})
     parts_of_files = compute(map_tasks("cut", cut_lines, files.files))
     parts = list(chain.from_iterable(parts_of_files))
 
