@@ -103,7 +103,7 @@ def find_missing_texts(saved: SavedModel) -> MissingTexts | None:
     own_texts = list_missing_texts(settings)
     is_text_file = settings.get("format", "text") == "text"
     has_defaults = settings.get("default_na") is not False
-    all_texts = TextFormat(tuple(own_texts), has_defaults).missing_texts
+    all_texts = TextFormat(na=own_texts, default_na=has_defaults).missing_texts
     texts = tuple(dict.fromkeys(all_texts if is_text_file else own_texts))
     if not texts:
         return None
