@@ -25,6 +25,8 @@ learner.verdicts_
 # outside the margin, there is *too little data to tell*: the rule was not rejected,
 # and invariance was not shown. The rule on the billing code was rejected.
 
+margin = 0.05  # of verdicts, where the learner requires none
+
 rejected = learner.trace_.steps[0].best_rejected[0].candidate
 names = [*learner.model_.leaf_texts, f"not met: {rejected.rule}"]
 hues = {"invariant": "C0", "too little data to tell": "C1", "not invariant": "C4"}
@@ -37,9 +39,9 @@ for name, verdict in zip(
     name = name.replace(" (missing: false)", "").replace(" and", " and\n")
     ax.hlines(name, low, high, linewidth=10, color=colour, alpha=0.4)
     ax.plot(verdict.difference, name, "o", color=colour)
-    beside = max(high, learner.margin) + 0.004
+    beside = max(high, margin) + 0.004
     ax.text(beside, name, verdict.conclusion, va="center", color=colour)
-ax.axvline(learner.margin, color="0.3", linestyle=":", label="margin")
+ax.axvline(margin, color="0.3", linestyle=":", label="margin")
 ax.set(xlabel="largest difference of rates between two hospitals", xlim=(0, 0.28))
 ax.invert_yaxis()
 ax.legend(loc="upper right")
