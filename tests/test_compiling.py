@@ -89,7 +89,7 @@ def test_compiling_is_announced_on_a_terminal(tmp_path, monkeypatch, capsys, is_
     """The first fit ever showed nothing for some ten seconds."""
     monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
-    compiling._announce.cache_clear()
+    compiling._announce_compilation.cache_clear()
 
     def compute(x):
         return x + 1

@@ -5,7 +5,7 @@ argument is unknown. `inspect.signature` shows the present parameters only.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
@@ -76,6 +76,10 @@ REMOVED_NAMES: Final = {
 }
 
 
+# What takes data takes these by name.
+DATA_ARGUMENTS: Final = ("environments", "groups", "sample_weight")
+
+
 def data_by_name(function: Function) -> Function:
     """Decorate a function that takes data, so that a call of version 0.3 gets a clear error.
 
@@ -88,26 +92,22 @@ def data_by_name(function: Function) -> Function:
         for name, parameter in parameters.items()
         if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     ]
-    by_name = [
-        name
-        for name in ("environments", "groups", "sample_weight")
-        if name in parameters and name not in positional
-    ]
+    by_name = [name for name in DATA_ARGUMENTS if name in parameters and name not in positional]
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if len(args) > len(positional):
-            wanted = ", ".join(f"{name}=..." for name in by_name)
             taken = ", ".join(name for name in positional if name != "self")
+            by_keyword = ", ".join(f"{name}=..." for name in by_name)
             raise TypeError(
                 f"{function.__name__} takes {taken} by position and all other arguments by name: "
-                f"pass {wanted}"
+                f"pass {by_keyword}"
             )
-        for name in kwargs:
-            if name in REMOVED_ARGUMENTS and name not in parameters:
-                raise TypeError(
-                    f"{function.__name__} has no argument {name}: {REMOVED_ARGUMENTS[name]}"
-                )
+        reject_removed(
+            [name for name in kwargs if name not in parameters],
+            removed=REMOVED_ARGUMENTS,
+            what=f"{function.__name__} has no argument",
+        )
         return function(*args, **kwargs)
 
     return cast(Function, call)
@@ -123,9 +123,7 @@ def results_by_name(report: Function) -> Function:
                 "report takes no data, since it fits nothing: pass results of icscm.validation, as "
                 "in report(path=..., validation=...)"
             )
-        for name in kwargs:
-            if name in REMOVED_REPORT_ARGUMENTS:
-                raise TypeError(f"report has no argument {name}: {REMOVED_REPORT_ARGUMENTS[name]}")
+        reject_removed(kwargs, removed=REMOVED_REPORT_ARGUMENTS, what="report has no argument")
         return report(self, **kwargs)
 
     return cast(Function, call)
@@ -138,12 +136,19 @@ def reject_removed_options(learner: Class) -> Class:
 
     @wraps(construct)
     def construct_checked(self: Any, *args: Any, **kwargs: Any) -> None:
-        for name in kwargs:
-            if name in REMOVED_OPTIONS and name not in parameters:
-                raise TypeError(
-                    f"{learner.__name__} has no parameter {name}: {REMOVED_OPTIONS[name]}"
-                )
+        reject_removed(
+            [name for name in kwargs if name not in parameters],
+            removed=REMOVED_OPTIONS,
+            what=f"{learner.__name__} has no parameter",
+        )
         construct(self, *args, **kwargs)
 
     learner.__init__ = construct_checked  # type: ignore[misc]
     return learner
+
+
+def reject_removed(names: Iterable[str], *, removed: Mapping[str, str], what: str) -> None:
+    """Raise for the first name that was removed; Python itself rejects those that never were."""
+    for name in names:
+        if name in removed:
+            raise TypeError(f"{what} {name}: {removed[name]}")

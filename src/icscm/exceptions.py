@@ -1,10 +1,15 @@
-"""Errors and warnings that users may want to catch."""
+"""Errors and warnings that users may want to catch.
+
+A message is in parts: text, and the parameters that it names. So the command line can show the
+option of a parameter, `--min-utility 0`, where Python shows `min_utility=0`.
+"""
 
 import re
 import sys
 import warnings
 from collections.abc import Callable, Container, Iterable
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any, Final, NamedTuple
 
 from icscm.formatting import clip_message, escape_controls, shorten_list
 
@@ -25,6 +30,7 @@ class Parameter(NamedTuple):
         return self.name if self.value is ... else f"{self.name}={self.value!r}"
 
 
+# Names a parameter in a message, as in Python or as an option of the command line.
 Words = Callable[[Parameter], str]
 
 
@@ -36,8 +42,8 @@ class _Message(Exception):  # noqa: N818 (also a base of warnings)
         super().__init__(self.render(str))
 
     def render(self, words: Words) -> str:
-        """The message, with parameters formatted by `words`; control characters are escaped."""
-        texts = (words(p) if isinstance(p, Parameter) else str(p) for p in self.parts)
+        """Return the message, with parameters named by `words`; control characters are escaped."""
+        texts = [words(part) if isinstance(part, Parameter) else str(part) for part in self.parts]
         return clip_message(escape_controls("".join(texts), keep="\n"))
 
 
@@ -59,8 +65,8 @@ class IcscmError(_Message, ValueError):
 def reject_unknown(
     wanted: Iterable[Any], known: Container[Any], *before: str | Parameter, after: str = ""
 ) -> None:
-    """Raise for values that are not known; the message lists them between two texts."""
-    unknown = [repr(each) for each in dict.fromkeys(wanted) if each not in known]
+    """Raise for values that are not known; the message lists them, each once, between two texts."""
+    unknown = [repr(value) for value in dict.fromkeys(wanted) if value not in known]
     if unknown:
         raise IcscmError(*before, shorten_list(unknown), after)
 
@@ -141,9 +147,31 @@ class LeftOutWarning(ShownWarning):
     """Columns that rules should not use were dropped."""
 
 
-# Warnings that were shown, by place, with the list of filters at that time: Python clears its own
-# registry whenever a filter is added. `catch_warnings` makes a new list, for which all are shown.
-_shown: dict[tuple[str, type[Warning], str, int], Any] = {}
+# --- showing warnings -----------------------------------------------------------------------------
+
+
+class _ShownPlace(NamedTuple):
+    """What makes a warning the same as one before: its message, its kind and the user's line."""
+
+    message: str
+    category: type[Warning]
+    file: str
+    line: int
+
+
+# Warnings that were shown, with the list of filters at that time: Python clears its own registry
+# whenever a filter is added. `catch_warnings` makes a new list, for which all are shown.
+_filters_when_shown: dict[_ShownPlace, Any] = {}
+
+
+class _Caller(NamedTuple):
+    """The innermost line outside this package, and how many calls it is away.
+
+    `frame` is None where there is no such line.
+    """
+
+    frame: FrameType | None
+    stack_level: int
 
 
 def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning]) -> None:
@@ -151,35 +179,61 @@ def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning
 
     The same warning from the same line is shown once, unless a filter requires otherwise.
     """
-    level, frame = 3, sys._getframe(1).f_back  # 2 would be the caller of this function
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "icscm":
-        level, frame = level + 1, frame.f_back
-    warning = category(*((message,) if isinstance(message, str) else message))
-    if frame is not None and not _is_filtered(warning):
-        place = str(warning), category, frame.f_code.co_filename, frame.f_lineno
-        if _shown.get(place) is warnings.filters:
+    parts = (message,) if isinstance(message, str) else message
+    warning = category(*parts)
+    caller = _find_caller()
+    if caller.frame is not None and not _is_filtered(warning):
+        place = _ShownPlace(
+            message=str(warning),
+            category=category,
+            file=caller.frame.f_code.co_filename,
+            line=caller.frame.f_lineno,
+        )
+        if _filters_when_shown.get(place) is warnings.filters:
             return
-        _shown[place] = warnings.filters
-    warnings.warn(warning, stacklevel=level)
+        _filters_when_shown[place] = warnings.filters
+    warnings.warn(warning, stacklevel=caller.stack_level)
+
+
+def _find_caller() -> _Caller:
+    """Find the user's line that led to a warning; called by `warn` only."""
+    stack_level = 3  # 1 would be `warn`, 2 the function of this package that calls it
+    frame = sys._getframe(2).f_back
+    while frame is not None and _is_of_this_package(frame):
+        frame = frame.f_back
+        stack_level += 1
+    return _Caller(frame=frame, stack_level=stack_level)
+
+
+def _is_of_this_package(frame: FrameType) -> bool:
+    module: str = frame.f_globals.get("__name__", "")
+    return module.split(".")[0] == "icscm"
 
 
 def _is_filtered(warning: IcscmWarning) -> bool:
-    """Whether a filter other than Python's `default` applies to the warning."""
+    """Tell whether a filter other than Python's `default` applies to the warning."""
     for action, message, category, _, _ in warnings.filters:
+        if not isinstance(warning, category):
+            continue
         pattern: Any = message  # compiled, unlike its type
-        if isinstance(warning, category) and (pattern is None or pattern.match(str(warning))):
+        if pattern is None or pattern.match(str(warning)):
             return action != "default"
     return False
 
 
-_SHORT_OF_MEMORY = re.compile(
+# --- errors of libraries --------------------------------------------------------------------------
+
+_SHORT_OF_MEMORY: Final = re.compile(
     "alloc of size|bad_alloc|Cannot allocate memory|failed to map segment"
     "|can't start new thread|launch worker thread"
 )
 
 
 def is_short_of_memory(error: BaseException | None) -> bool:
-    """Whether memory ran out; libraries report this in several ways."""
+    """Tell whether an error, or one that led to it, means that memory ran out.
+
+    Libraries report this in several ways.
+    """
     while error is not None:
         if isinstance(error, MemoryError) or _SHORT_OF_MEMORY.search(str(error)):
             return True

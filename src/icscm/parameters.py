@@ -13,11 +13,10 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.resources import files
-from itertools import compress
 from math import inf, isfinite
 from numbers import Integral, Real
 from textwrap import fill, indent
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 import numpy as np
 
@@ -26,6 +25,14 @@ from icscm.formatting import format_number
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
+
+# Seeds are drawn below this bound.
+SEED_LIMIT: Final = 2**31 - 1
+# The width of the text of a parameter in a docstring, where it is indented by 8.
+TEXT_WIDTH: Final = 92
+
+
+# --- allowed values -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -39,40 +46,69 @@ class Range:
     is_whole: bool
     low: float
     high: float
-    is_open: tuple[bool, bool]
+    excludes_low: bool
+    excludes_high: bool
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The range of a text such as `float (0, 1]`; infinite bounds are excluded."""
-        kind, bounds = text.strip().split(" ", 1)
-        low, high = bounds[1:-1].split(",")
-        return cls(kind == "int", float(low), float(high), (bounds[0] == "(", bounds[-1] == ")"))
+        """Parse a text such as `float (0, 1]`; infinite bounds are to be excluded."""
+        kind, interval = text.strip().split(" ", 1)
+        low, high = interval[1:-1].split(",")
+        return cls(
+            is_whole=kind == "int",
+            low=float(low),
+            high=float(high),
+            excludes_low=interval.startswith("("),
+            excludes_high=interval.endswith(")"),
+        )
 
     def accepts(self, value: Any) -> bool:
-        """Whether it is such a number."""
-        if not isinstance(value, Integral if self.is_whole else Real) or isinstance(value, bool):
+        """Tell whether a value is a number in this range."""
+        if isinstance(value, bool):  # to Python, True is a whole number
             return False
-        number, excluded = cast(float, value), [*compress((self.low, self.high), self.is_open)]
-        is_huge = isinstance(value, int) and abs(value) > sys.float_info.max
-        return not is_huge and self.low <= number <= self.high and number not in excluded
+        if not isinstance(value, Integral if self.is_whole else Real):
+            return False
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            return False
+
+        number = cast(float, value)
+        is_above = number > self.low if self.excludes_low else number >= self.low
+        is_below = number < self.high if self.excludes_high else number <= self.high
+        return is_above and is_below
 
     def __str__(self) -> str:
-        low, high = (format_number(each) for each in (self.low, self.high))
+        low = format_number(self.low)
+        high = format_number(self.high)
+        if self.is_whole and self.high == inf:
+            return f"a whole number of at least {low}"
         if self.is_whole:
-            bounds = f"of at least {low}" if self.high == inf else f"from {low} to {high}"
-            return f"a whole number {bounds}"
+            return f"a whole number from {low} to {high}"
+        if self.high == inf and isfinite(self.low):
+            return f"a finite number greater than {low}"
         if self.high == inf:
-            return "a finite number" + (f" greater than {low}" if isfinite(self.low) else "")
-        if self.is_open == (True, True):
+            return "a finite number"
+        if self.excludes_low and self.excludes_high:
             return f"a number between {low} and {high}, both excluded"
-        if self.is_open[0]:
+        if self.excludes_low:
             return f"a number above {low} and at most {high}"
         return f"a number from {low} to {high}"
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """The values that a parameter may have: numbers in ranges, and a few others."""
+    """The values that a parameter may have.
+
+    Attributes
+    ----------
+    ranges : tuple of Range
+        Numbers.
+    choices : tuple
+        Words, None, True and False.
+    words : str
+        The allowed values in messages, where ranges and choices do not describe them.
+    is_other : callable, optional
+        Tells whether a value of another kind is allowed, such as an object.
+    """
 
     ranges: tuple[Range, ...]
     choices: tuple[Any, ...]
@@ -80,63 +116,117 @@ class Allowed:
     is_other: Callable[[Any], bool] | None = None
 
     def accepts(self, value: Any) -> bool:
-        """Whether it is one of these."""
-        if isinstance(value, np.bool_):
-            value = bool(value)
-        for each in self.choices:
-            if value is each or (
-                isinstance(each, str) and isinstance(value, str) and value == each
-            ):
-                return True
-        is_other = self.is_other is not None and self.is_other(value)
-        return is_other or any(each.accepts(value) for each in self.ranges)
+        """Tell whether a value is allowed."""
+        plain_value = bool(value) if isinstance(value, np.bool_) else value
+        if any(is_choice(plain_value, choice) for choice in self.choices):
+            return True
+        if self.is_other is not None and self.is_other(plain_value):
+            return True
+        return any(numbers.accepts(plain_value) for numbers in self.ranges)
 
     def parse(self, text: str) -> Any:
-        """The value of a text of the command line; raises IcscmError if it is not allowed."""
-        for each in self.choices:
-            if text.lower() == str(each).lower():
-                return each
-        for each in self.ranges:
+        """Return the value of a text of the command line; raises if it is not allowed."""
+        for choice in self.choices:
+            if text.lower() == str(choice).lower():
+                return choice
+        for numbers in self.ranges:
             with suppress(ValueError):
-                number = int(text) if each.is_whole else float(text)
-                if each.accepts(number):
+                number = int(text) if numbers.is_whole else float(text)
+                if numbers.accepts(number):
                     return number
         raise IcscmError(f"{text!r} is not {self.describe().replace('None', 'none')}")
 
     def describe(self) -> str:
-        """The allowed values as words that complete "must be ..."."""
-        if self.words or not self.ranges:
-            return self.words or f"one of {', '.join(map(repr, self.choices))}"
-        return ", or ".join([*map(str, self.ranges), *map(repr, self.choices)])
+        """Describe the allowed values, in words that complete "must be ..."."""
+        if self.words:
+            return self.words
+        choices = [repr(choice) for choice in self.choices]
+        if not self.ranges:
+            return f"one of {', '.join(choices)}"
+        ranges = [str(numbers) for numbers in self.ranges]
+        return ", or ".join([*ranges, *choices])
+
+
+def is_choice(value: Any, choice: Any) -> bool:
+    """Tell whether a value is a choice: words by their letters, None and booleans themselves.
+
+    With `==` alone 1 would be True, and a column of arrays would have no single answer.
+    """
+    if value is choice:
+        return True
+    return isinstance(choice, str) and isinstance(value, str) and value == choice
 
 
 def allow(*values: Any, words: str = "", is_other: Callable[[Any], bool] | None = None) -> Allowed:
-    """What `check_value` allows: choices, and ranges as text such as `int [1, inf)`.
+    """Make what `check_value` allows: choices, and ranges as text such as `int [1, inf)`.
 
     >>> allow("int [1, inf)", None).describe()
     'a whole number of at least 1, or None'
     """
-    texts = [v for v in values if isinstance(v, str) and v.startswith(("int ", "float "))]
-    ranges = tuple(Range.parse(part) for text in texts for part in text.split("|"))
-    return Allowed(ranges, tuple(v for v in values if v not in texts), words, is_other)
+    ranges: list[Range] = []
+    choices: list[Any] = []
+    for value in values:
+        if isinstance(value, str) and value.startswith(("int ", "float ")):
+            ranges += [Range.parse(interval) for interval in value.split("|")]
+        else:
+            choices.append(value)
+    return Allowed(ranges=tuple(ranges), choices=tuple(choices), words=words, is_other=is_other)
 
 
-def _are_rates(value: Any) -> bool:
-    rate = Range.parse("float (0, 1)")
-    return isinstance(value, tuple | list) and [*map(rate.accepts, value)] == [True, True]
+def check_value(name: str, value: Any, allowed: Allowed) -> None:
+    """Raise unless the value is allowed."""
+    if not allowed.accepts(value):
+        raise IcscmError(Parameter(name), f" must be {allowed.describe()}; got {value!r}")
+
+
+def is_object(value: Any) -> bool:
+    """Tell whether a value is an object of the user, such as a test or a splitter."""
+    return not isinstance(value, str | bool | Real | None)
+
+
+def are_two_rates(value: Any) -> bool:
+    """Tell whether a value is a pair of rates."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    rates = Range.parse("float (0, 1)")
+    return all(rates.accepts(rate) for rate in value)
+
+
+def is_generator(value: Any) -> bool:
+    """Tell whether a value is a random generator."""
+    return isinstance(value, np.random.RandomState | np.random.Generator)
 
 
 # Values that parameters.toml cannot list, by their names there.
-_OTHERS: dict[str, Callable[[Any], bool]] = {
-    "object": lambda value: not isinstance(value, str | bool | Real | None),
-    "rates": _are_rates,
-    "generator": lambda v: isinstance(v, np.random.RandomState | np.random.Generator),
+OTHER_VALUES: Final[dict[str, Callable[[Any], bool]]] = {
+    "object": is_object,
+    "rates": are_two_rates,
+    "generator": is_generator,
 }
+
+
+# --- the registry ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A parameter as `parameters.toml` describes it."""
+    """A parameter as `parameters.toml` describes it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    allowed : Allowed or None
+        Its values; None where any value is allowed.
+    type : str
+        Its type, as numpydoc writes it.
+    help, more : str
+        What it means; `more` is for docstrings only.
+    default : str
+        As `--help` shows it.
+    models : tuple of str
+        The learners of `icscm fit --model` that have it.
+    """
 
     name: str
     allowed: Allowed | None
@@ -149,101 +239,143 @@ class Spec:
 
 @cache
 def _load_registry() -> dict[str, Any]:
-    return tomllib.loads(files("icscm").joinpath("parameters.toml").read_text("utf-8"))
+    """Read `parameters.toml`."""
+    text = files("icscm").joinpath("parameters.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 @cache
 def get_spec(name: str, owner: Any = None) -> Spec:
-    """A parameter, as a class of learners has it."""
+    """Return a parameter, as a class of learners has it: its own entries replace the general."""
     registry = _load_registry()
     entry = dict(registry[name])
-    for each in reversed(owner.__mro__ if owner else ()):
-        entry |= registry.get(each.__name__, {}).get(name, {})
+    classes = [] if owner is None else owner.__mro__
+    for base in reversed(classes):
+        entry |= registry.get(base.__name__, {}).get(name, {})
+
     allowed = _read_allowed(entry)
-    named = ", ".join(f'"{each}"' for each in allowed.choices if each is not None)
-    whole = "int or None" if None in allowed.choices else "int"
-    kind = entry.get("type") or (whole if allowed.ranges else f"{{{named}}}")
-    texts = entry["help"], entry.get("more", ""), entry.get("default", "")
+    is_checked = bool(allowed.ranges or allowed.choices)
     return Spec(
-        name,
-        allowed if allowed.ranges or allowed.choices else None,
-        kind,
-        *texts,
+        name=name,
+        allowed=allowed if is_checked else None,
+        type=entry.get("type") or _name_type(allowed),
+        help=entry["help"],
+        more=entry.get("more", ""),
+        default=entry.get("default", ""),
         models=tuple(entry.get("models", ())),
+    )
+
+
+def _name_type(allowed: Allowed) -> str:
+    """Name the type of a parameter whose entry does not: a whole number, or one of some words."""
+    if not allowed.ranges:
+        words = ", ".join(f'"{choice}"' for choice in allowed.choices if choice is not None)
+        return f"{{{words}}}"
+    return "int or None" if None in allowed.choices else "int"
+
+
+def _read_allowed(entry: Mapping[str, Any]) -> Allowed:
+    """Read the values that an entry of the registry allows."""
+    values: list[Any] = []
+    if "numbers" in entry:
+        values.append(entry["numbers"])
+    values += entry.get("choices", ())
+    if entry.get("none"):
+        values.append(None)
+    return allow(
+        *values,
+        words=entry.get("words", ""),
+        is_other=OTHER_VALUES.get(entry.get("others", "")),
     )
 
 
 @cache
 def list_model_parameters() -> tuple[str, ...]:
-    """The parameters that are options of `icscm fit`, in the order of the registry."""
+    """List the parameters that are options of `icscm fit`, in the order of the registry."""
     return tuple(name for name, entry in _load_registry().items() if "models" in entry)
-
-
-def _read_allowed(entry: Mapping[str, Any]) -> Allowed:
-    """The values that an entry of the registry allows."""
-    values = [entry["numbers"]] if "numbers" in entry else []
-    values += [*entry.get("choices", ()), *([None] if entry.get("none") else ())]
-    other = _OTHERS.get(entry.get("others", ""))
-    return allow(*values, words=entry.get("words", ""), is_other=other)
 
 
 def document_parameters(cls: Class) -> Class:
     """Write the parameters' section into the docstring of a learner, in the place of a marker."""
-    entries = []
-    for parameter in list(inspect.signature(cls).parameters.values()):
-        spec = get_spec(parameter.name, cast(Any, cls))
-        default = parameter.default
-        shown = f'"{default}"' if isinstance(default, str) else repr(default)
-        ending = "optional" if default is None and "None" not in spec.type else f"default={shown}"
-        text = fill(f"{spec.help} {spec.more}".strip(), 92)
-        entries.append(f"{spec.name} : {spec.type}, {ending}\n{indent(text, '    ')}")
+    learner = cast(Any, cls)
+    entries = [
+        _document_parameter(get_spec(parameter.name, learner), parameter.default)
+        for parameter in inspect.signature(cls).parameters.values()
+    ]
     section = "Parameters\n----------\n" + "\n".join(entries)
     cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", indent(section, "    ").lstrip())
     return cls
 
 
-def check_parameters(estimator: Any) -> None:
-    """Raise for the first parameter whose value is not allowed."""
-    for name, allowed, default in _list_allowed(cast(Any, type(estimator))):
-        value = getattr(estimator, name)
-        if value is not default:
-            check_value(name, value, allowed)
+def _document_parameter(spec: Spec, default: Any) -> str:
+    """Write the entry of a parameter in the numpydoc form."""
+    ending = f'default="{default}"' if isinstance(default, str) else f"default={default!r}"
+    if default is None and "None" not in spec.type:
+        ending = "optional"
+    text = fill(f"{spec.help} {spec.more}".strip(), TEXT_WIDTH)
+    return f"{spec.name} : {spec.type}, {ending}\n{indent(text, '    ')}"
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _CheckedParameter:
+    """A parameter of a learner whose values are checked."""
+
+    name: str
+    allowed: Allowed
+    default: Any
 
 
 @cache
-def _list_allowed(learner: Any) -> list[tuple[str, Allowed, Any]]:
-    """The parameters of a class of learners whose values are checked, and their defaults."""
-    defaults = inspect.signature(learner).parameters.values()
-    found = ((each.name, get_spec(each.name, learner).allowed, each.default) for each in defaults)
-    return [(name, allowed, default) for name, allowed, default in found if allowed is not None]
+def _list_checked_parameters(learner: Any) -> list[_CheckedParameter]:
+    """List the parameters of a class of learners whose values are checked."""
+    checked: list[_CheckedParameter] = []
+    for parameter in inspect.signature(learner).parameters.values():
+        allowed = get_spec(parameter.name, learner).allowed
+        if allowed is not None:
+            checked.append(_CheckedParameter(parameter.name, allowed, parameter.default))
+    return checked
 
 
-def check_arguments(owner: str, given: Mapping[str, Any]) -> None:
+def check_parameters(estimator: Any) -> None:
+    """Raise for the first parameter whose value is not allowed."""
+    for parameter in _list_checked_parameters(cast(Any, type(estimator))):
+        value = getattr(estimator, parameter.name)
+        if value is not parameter.default:
+            check_value(parameter.name, value, parameter.allowed)
+
+
+def check_arguments(owner: str, arguments: Mapping[str, Any]) -> None:
     """Raise for the first argument of a function that the registry does not allow."""
     for name, entry in _load_registry()[owner].items():
-        check_value(name, given[name], _read_allowed(entry))
+        check_value(name, arguments[name], _read_allowed(entry))
 
 
-def check_value(name: str, value: Any, allowed: Allowed) -> None:
-    """Raise unless the value is allowed."""
-    if not allowed.accepts(value):
-        raise IcscmError(Parameter(name), f" must be {allowed.describe()}; got {value!r}")
+# --- random states --------------------------------------------------------------------------------
 
 
 def draw_seed(random_state: Any) -> int:
-    """The seed of one fit, from the parameter `random_state` of a learner."""
+    """Draw the seed of one fit from the parameter `random_state` of a learner."""
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    from sklearn.utils import check_random_state
+        return int(random_state.integers(SEED_LIMIT))
+    from sklearn.utils import check_random_state  # slow to import
 
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    return int(check_random_state(random_state).randint(SEED_LIMIT))
 
 
 def make_generator(random_state: Any) -> np.random.Generator:
-    """The random generator of a study, from its argument `random_state`."""
-    check_value("random_state", random_state, cast(Allowed, get_spec("random_state").allowed))
-    is_old = isinstance(random_state, np.random.RandomState)
-    return np.random.default_rng(draw_seed(random_state) if is_old else random_state)
+    """Make the random generator of a study from its argument `random_state`."""
+    allowed = get_spec("random_state").allowed
+    assert allowed is not None
+    check_value("random_state", random_state, allowed)
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(draw_seed(random_state))
+    return np.random.default_rng(random_state)
+
+
+# --- around a fit ---------------------------------------------------------------------------------
 
 
 def whole_or_nothing(fit: Fit) -> Fit:
@@ -256,8 +388,10 @@ def whole_or_nothing(fit: Fit) -> Fit:
     @wraps(fit)
     def fit_whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         attempt = copy(self)
-        for name in [each for each in vars(self) if each.endswith("_") and each[0] != "_"]:
-            delattr(attempt, name)
+        for name in vars(self):
+            is_fitted_state = name.endswith("_") and not name.startswith("_")
+            if is_fitted_state:
+                delattr(attempt, name)
         fit(attempt, *args, **kwargs)
         vars(self).clear()
         vars(self).update(vars(attempt))

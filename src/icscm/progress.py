@@ -12,7 +12,7 @@ from typing import TypeVar
 from icscm.formatting import escape_controls
 
 Item = TypeVar("Item")
-# Called with the number of items of a loop; the result is called after each of them.
+# Called when a loop begins, with its number of items; what it returns is called after each item.
 _Listener = Callable[[int | None], Callable[[], None]]
 
 # The bar that the next loop reports to; empty while a loop does, and where nothing is shown.
@@ -20,10 +20,14 @@ _listeners: list[_Listener] = []
 
 
 def track(items: Iterable[Item], n_items: int | None) -> Iterator[Item]:
-    """The items of a long loop; the outermost loop of several items reports each that is done."""
+    """Yield the items of a long loop, and report each that is done if a bar is shown.
+
+    Only the outermost loop of several items reports: while it runs, those inside it find no bar.
+    """
     if not _listeners or n_items == 1:
         yield from items
         return
+
     listener = _listeners.pop()
     advance = listener(n_items)
     try:
@@ -66,9 +70,11 @@ def show_progress(text: str = "", total: int | None = None) -> Iterator[Callable
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not (sys.stderr.isatty() or console.is_jupyter):
-        yield lambda _=None: None
+    has_viewer = sys.stderr.isatty() or console.is_jupyter
+    if not has_viewer:
+        yield _report_nothing
         return
+
     from rich.markup import escape
     from rich.progress import Progress
 
@@ -79,10 +85,20 @@ def show_progress(text: str = "", total: int | None = None) -> Iterator[Callable
             bar.reset(task, total=n_items)
             return lambda: bar.advance(task)
 
-        _listeners[:] = [listen] if total is None else []
+        def report(n_done: int | None = None) -> None:
+            if n_done is None:
+                bar.update(task, advance=1)
+            else:
+                bar.update(task, completed=n_done)
+
+        _listeners.clear()
+        if total is None:  # else the block reports, and loops inside it do not
+            _listeners.append(listen)
         try:
-            yield lambda done=None: bar.update(
-                task, completed=done, advance=1 if done is None else None
-            )
+            yield report
         finally:
             _listeners.clear()
+
+
+def _report_nothing(n_done: int | None = None) -> None:
+    """Ignore a report, where no bar is shown."""
