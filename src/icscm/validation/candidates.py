@@ -34,57 +34,86 @@ ALL = "all"
 SYNONYMS = {"rule": "icscm"}
 # What candidates of version 0.3 are called now; the messages that say so go with version 0.5.
 _RENAMED = {"invariant-tree": "tree", "invariant-forest": "forest"}
-# Levels of a smaller share of the rows are pooled; boosting bins at most 255.
-_RARE, _RARE_IN_BOOSTING, _MOST_LEVELS = 0.01, 0.001, 250
+# Levels of a smaller share of the rows are pooled.
+_RARE = 0.01
+_RARE_IN_BOOSTING = 0.001
+# Levels of a column that are kept apart: boosting bins at most 255, with the pool and missing ones.
+_MAX_LEVELS = 250
+# How scores are written in a table; others have three decimals.
+_NUMBER_FORMATS = {"error": ".1%", "slope": ".2f", "intercept": ".2f"}
 
 
 def choose_candidates(
     chosen: Sequence[str] | Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Candidates by name, the baseline first: usual ones, those named, or a caller's own."""
-    own = make_candidates()
+    """Return candidates by name, the baseline first: usual ones, those named, or a caller's own."""
+    known = make_candidates()
     if isinstance(chosen, Mapping):
         if BASELINE in chosen:
             raise IcscmError(f"{BASELINE!r} is the majority-class baseline; rename the candidate")
+        candidates = dict(chosen)
     else:
-        names = list(DEFAULT if chosen is None else own if ALL in chosen else chosen)
-        names = [SYNONYMS.get(name, name) for name in names]
-        for name in names:
-            if name in _RENAMED:
-                why = f"the candidate {name!r} is called {_RENAMED[name]!r} now"
-                raise IcscmError(f"{why}; scikit-learn's is 'plain-{_RENAMED[name]}'")
-            if name not in own:
-                raise IcscmError(f"there is no candidate {name!r}{suggest(name, list(own))}")
-        chosen = {name: own[name] for name in names}
-    for name, estimator in chosen.items():
+        names = _read_names(chosen, known=list(known))
+        candidates = {name: known[name] for name in names}
+    for name, estimator in candidates.items():
         check_classifier(estimator, f"candidate {name!r}")
-    return {BASELINE: own[BASELINE]} | dict(chosen)
+    return {BASELINE: known[BASELINE]} | candidates
+
+
+def _read_names(chosen: Sequence[str] | None, *, known: list[str]) -> list[str]:
+    """Return the names of the candidates that are chosen; raise for those that do not exist."""
+    if chosen is None:
+        return list(DEFAULT)
+    if ALL in chosen:
+        return known
+    names = [SYNONYMS.get(name, name) for name in chosen]
+    for name in names:
+        if name in _RENAMED:
+            new_name = _RENAMED[name]
+            raise IcscmError(
+                f"the candidate {name!r} is called {new_name!r} now; scikit-learn's is "
+                f"'plain-{new_name}'"
+            )
+        if name not in known:
+            raise IcscmError(f"there is no candidate {name!r}{suggest(name, known)}")
+    return names
 
 
 def make_candidates() -> dict[str, Any]:
-    """Every candidate, unfitted, by name.
+    """Make every candidate, unfitted, by name; all accept tables of any kind."""
+    from sklearn.dummy import DummyClassifier
 
-    All accept tables of any kind, with numbers, categories and missing values. For scikit-learn's,
-    rare levels of categories are pooled; all but boosting use one-hot encoding, and the median of
-    a column with an indicator where a number is missing.
+    baseline = DummyClassifier(strategy="prior")
+    ours = _make_our_candidates()
+    return {BASELINE: baseline} | ours | _make_plain_candidates()
+
+
+def _make_our_candidates() -> dict[str, Any]:
+    """Make the learners of this package, which are prepared alike so that they share bins."""
+    candidates: dict[str, Any] = {}
+    for name, (learner, settings) in _RULES.items():
+        for model_type, suffix in (("conjunction", ""), ("disjunction", "-or")):
+            candidates[name + suffix] = learner(**settings, model_type=model_type, n_jobs=-1)
+    candidates["tree"] = InvariantTreeClassifier(n_jobs=-1)
+    candidates["forest"] = InvariantForestClassifier(n_jobs=-1, random_state=0)
+    candidates["score"] = InvariantScoreClassifier(n_jobs=-1, random_state=0)
+    return candidates
+
+
+def _make_plain_candidates() -> dict[str, Any]:
+    """Make scikit-learn's classifiers, behind a reader of tables.
+
+    Rare levels of categories are pooled. All but boosting, which takes categories and missing
+    values as they are, use one-hot encoding, and where a number is missing the median of its
+    column with an indicator.
     """
     from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
     from sklearn.tree import DecisionTreeClassifier
-
-    found: dict[str, Any] = {BASELINE: DummyClassifier(strategy="prior")}
-    own: dict[str, Any] = {"n_jobs": -1}  # alike, so that they share bins
-    for name, (learner, settings) in _RULES.items():
-        for end, kind in (("", "conjunction"), ("-or", "disjunction")):
-            found[name + end] = learner(**settings, **own, model_type=kind)
-    found["tree"] = InvariantTreeClassifier(**own)
-    found["forest"] = InvariantForestClassifier(**own, random_state=0)
-    found["score"] = InvariantScoreClassifier(**own, random_state=0)
 
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32)
@@ -95,28 +124,33 @@ def make_candidates() -> dict[str, Any]:
     tree = DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=0.01, random_state=0)
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0, n_jobs=-1)
     logistic = LogisticRegression(max_iter=1000)
-    others = {"plain-tree": tree, "plain-forest": forest, "logistic": logistic}
-    for name, classifier in others.items():
-        found[name] = make_pipeline(TableReader(), encoder, classifier)
     boosting = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
-    found["boosting"] = make_pipeline(TableReader(_RARE_IN_BOOSTING), boosting)
-    return found
+    return {
+        "plain-tree": make_pipeline(TableReader(), encoder, tree),
+        "plain-forest": make_pipeline(TableReader(), encoder, forest),
+        "logistic": make_pipeline(TableReader(), encoder, logistic),
+        "boosting": make_pipeline(TableReader(_RARE_IN_BOOSTING), boosting),
+    }
 
 
 def format_score(name: str, value: float | None, ends: tuple[float, float] | None = None) -> str:
-    """A cell of a table: a score and, if given, its interval.
+    """Format a cell of a table: a score and, if given, its interval.
 
     >>> format_score("auc", 0.8, (0.7, 0.9)), format_score("error", None)
     ('0.800 (0.700-0.900)', '-')
     """
-    form = ".1%" if name == "error" else ".2f" if name in ("slope", "intercept") else ".3f"
     if value is None:
         return "-"
-    return f"{value:{form}}" + (f" ({ends[0]:{form}}-{ends[1]:{form}})" if ends else "")
+    number_format = _NUMBER_FORMATS.get(name, ".3f")
+    text = format(value, number_format)
+    if ends is None:
+        return text
+    low, high = ends
+    return f"{text} ({low:{number_format}}-{high:{number_format}})"
 
 
 class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Any table as a pandas frame of floats and categories.
+    """Reads any table as a pandas frame of floats and categories, which scikit-learn understands.
 
     Levels of fewer than `rare` of the training rows, and levels not seen in training, are pooled;
     missing values are a level of their own.
@@ -131,56 +165,63 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.rare = rare
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Find the columns that are categories, and their levels."""
-        self.levels_ = [
-            self._choose_levels(column) if isinstance(column, Levels) else None
-            for column in _read_columns(X)
-        ]
+        """Find the columns that are categories, and the levels that are kept apart."""
+        self.levels_: list[list[Level] | None] = []
+        for column in _read_columns(X):
+            levels = self._choose_levels(column) if isinstance(column, Levels) else None
+            self.levels_.append(levels)
         return self
 
     def _choose_levels(self, column: Levels) -> list[Level]:
         """Return the levels that are kept apart, in the order of the column."""
-        present = column.codes[column.codes >= 0]
-        n_rows = np.bincount(present, minlength=len(column.levels))
-        frequent = np.argsort(-n_rows, kind="stable")[:_MOST_LEVELS].tolist()
-        n_needed = max(self.rare * len(column.codes), 1)
-        return [column.levels[code] for code in sorted(frequent) if n_rows[code] >= n_needed]
+        is_present = column.codes >= 0
+        n_rows_of_levels = np.bincount(column.codes[is_present], minlength=len(column.levels))
+        most_frequent = np.argsort(-n_rows_of_levels, kind="stable")[:_MAX_LEVELS].tolist()
+        min_rows = max(self.rare * len(column.codes), 1)
+        return [
+            column.levels[code]
+            for code in sorted(most_frequent)
+            if n_rows_of_levels[code] >= min_rows
+        ]
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """The table with these levels, without columns of dates.
-
-        A part of a table may hold no numbers in a column of numbers, or no text in one of levels.
-        """
+        """Return the table with these levels, without columns of dates."""
         table: dict[str, Any] = {}
-        for position, (column, levels) in enumerate(
-            zip(_read_columns(X), self.levels_, strict=True)
-        ):
-            if not isinstance(column, Numbers | Levels):
-                continue
-            name = f"x{position}"
-            if levels is not None:
-                categories = range(len(levels) + 2)  # with all others, and missing values
-                codes = _find_categories(column, levels)
-                table[name] = pd.Categorical.from_codes(codes, categories=categories)
-            elif isinstance(column, Numbers):
-                table[name] = columns.read_numbers(column).astype(np.float64)
-            else:
-                table[name] = np.full(len(column.codes), np.nan)
+        columns_with_levels = zip(_read_columns(X), self.levels_, strict=True)
+        for position, (column, levels) in enumerate(columns_with_levels):
+            if isinstance(column, Numbers | Levels):
+                table[f"x{position}"] = _convert(column, levels)
         return pd.DataFrame(table)
 
 
-def _find_categories(column: Numbers | Levels, levels: list[Level]) -> IntArray:
-    """Return the position of each row's level; all others come after them, then missing values."""
-    others, missing = len(levels), len(levels) + 1
+def _convert(column: Numbers | Levels, levels: list[Level] | None) -> Any:
+    """Convert a column to the kind that it had in training: categories, if it had these levels.
+
+    A part of a table may hold no numbers in a column of numbers, or no text in one of levels.
+    """
+    if levels is not None:
+        n_categories = len(levels) + 2  # with all other levels, and missing values
+        codes = _number_categories(column, levels)
+        return pd.Categorical.from_codes(codes, categories=range(n_categories))
     if isinstance(column, Numbers):
-        return np.full(len(columns.read_numbers(column)), others)
+        return columns.read_numbers(column).astype(np.float64)
+    return np.full(len(column), np.nan)
+
+
+def _number_categories(column: Numbers | Levels, levels: list[Level]) -> IntArray:
+    """Return the position of each row's level; all others come after them, then missing values."""
+    others = len(levels)
+    missing = others + 1
+    if isinstance(column, Numbers):
+        return np.full(len(column), others)
     positions = {columns.sort_key(level): position for position, level in enumerate(levels)}
-    categories = [positions.get(columns.sort_key(level), others) for level in column.levels]
+    category_of_level = [positions.get(columns.sort_key(level), others) for level in column.levels]
     # missing values have the code -1: the last entry
-    return np.array([*categories, missing])[column.codes]
+    return np.array([*category_of_level, missing])[column.codes]
 
 
 def _read_columns(X: Any) -> list[columns.Column]:
+    """Read the columns of a frame or an array."""
     if columns.is_frame(X):
         return [columns.read_series(series) for series in columns.open_frame(X).iter_columns()]
     return [columns.read_column(X, position, None) for position in range(X.shape[1])]

@@ -1,4 +1,8 @@
-"""Rule sets and other classifiers compared on the same folds: scores, sentences, a figure."""
+"""Rule sets and other classifiers compared on the same folds.
+
+Each candidate is scored in two ways: on rows of the environments that it was trained on, and in
+environments left out. What it loses from one to the other is the price of its shortcuts.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,16 +16,7 @@ from icscm._changes import data_by_name
 from icscm._lazy import special
 from icscm._types import BoolArray, IntArray
 from icscm.drawing import Figure
-from icscm.drawing.axes import make_number_axis
-from icscm.drawing.columns import (
-    PlotColumn,
-    ScoreRow,
-    draw_columns,
-    draw_score_key,
-    draw_score_row,
-)
-from icscm.drawing.intervals import Background
-from icscm.drawing.shapes import place_below
+from icscm.drawing.columns import ScoreRow
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.estimators.score import InvariantScoreClassifier
 from icscm.estimators.tree import BaseTreeClassifier
@@ -31,6 +26,7 @@ from icscm.progress import track
 from icscm.report.blocks import Document
 from icscm.report.documents.comparison import write_document
 from icscm.report.markdown import render_markdown
+from icscm.report.score_plots import draw_comparison
 from icscm.report.wording.comparison import describe_comparison
 from icscm.tables.environments import check_several
 from icscm.validation.candidates import BASELINE, choose_candidates, format_score
@@ -68,7 +64,6 @@ _RANGES = {
     "balanced_accuracy": (0.0, 1.0),
     "log_loss": (0.0, np.inf),
 }
-_BEST = {"auc": "more is better", "slope": "1 is best", "error": "at 0.5, less is better"}
 _SCORERS = {name: name for name in MEASURES}
 
 
@@ -127,12 +122,14 @@ class CandidateScores:
         }
 
     def _bound_mean(self, name: str, mean: float) -> tuple[float, float] | None:
+        """Return the interval of a metric's mean, within the range of its values."""
         values = self._list_values(name)
         n_values = len(values)
         if n_values < 2:
             return None
         standard_error = float(np.std(values, ddof=1)) / np.sqrt(n_values)
-        half_width = float(special.stdtrit(n_values - 1, 1 - ALPHA / 2)) * standard_error
+        t = float(special.stdtrit(n_values - 1, 1 - ALPHA / 2))
+        half_width = t * standard_error
         lowest, highest = _RANGES.get(name, (-np.inf, np.inf))
         return max(mean - half_width, lowest), min(mean + half_width, highest)
 
@@ -145,7 +142,9 @@ class CandidateScores:
         }
 
     def _find_worst(self, name: str) -> float:
-        return max(self._list_values(name), key=_LOSSES.get(name, lambda value: -value))
+        """Return a metric's value where it is worst."""
+        measure_loss = _LOSSES.get(name, lambda value: -value)
+        return max(self._list_values(name), key=measure_loss)
 
     def _list_values(self, name: str) -> list[float]:
         """List a metric's values in the environments where it is defined."""
@@ -158,7 +157,7 @@ class CandidateScores:
         return {"rows": self.rows, "environments": self.environments, "worst": self.worst}
 
     def to_row(self) -> dict[str, Any]:
-        """The row of `Comparison.to_frame`."""
+        """Return the row of `Comparison.to_frame`."""
         row: dict[str, Any] = {"candidate": self.name}
         intervals = self.intervals
         for summary, values in self.summaries.items():
@@ -168,14 +167,16 @@ class CandidateScores:
                     low, high = intervals[measure] or (None, None)
                     row[f"{summary}_{measure}_low"] = low
                     row[f"{summary}_{measure}_high"] = high
-        return {**row, "fit_seconds": self.seconds, "model": self.model}
+        row["fit_seconds"] = self.seconds
+        row["model"] = self.model
+        return row
 
     def to_dict(self, environments: Sequence[str]) -> dict[str, Any]:
-        """All of it but the folds of rows, as plain values, given the names of environments."""
-        by_environment = [
-            None if values is None else {"environment": environment, **values}
-            for environment, values in zip(environments, self.by_environment, strict=True)
-        ]
+        """Return all of it but the folds of rows as plain values, with names of environments."""
+        by_environment: list[dict[str, Any] | None] = []
+        for environment, values in zip(environments, self.by_environment, strict=True):
+            row = None if values is None else {"environment": environment, **values}
+            by_environment.append(row)
         return {
             "name": self.name,
             "kind": self.kind,
@@ -211,8 +212,10 @@ class Comparison:
     >>> from icscm import compare
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(500, n_environments=3, random_state=1)
-    >>> found = compare(data.X, data.y, environments=data.environments, candidates=["logistic"])
-    >>> [each.name for each in found.candidates], found.n_rows
+    >>> comparison = compare(
+    ...     data.X, data.y, environments=data.environments, candidates=["logistic"]
+    ... )
+    >>> [candidate.name for candidate in comparison.candidates], comparison.n_rows
     (['baseline', 'logistic'], 1500)
     """
 
@@ -225,7 +228,7 @@ class Comparison:
     n_folds: int
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each candidate: by rows, by environment, the worst of these, and seconds.
+        """Return a row for each candidate: by rows, by environment, the worst, and seconds.
 
         Means over held-out environments have a 95% interval, `environments_auc_low` and so on.
         """
@@ -234,23 +237,24 @@ class Comparison:
         return frame.astype(dict.fromkeys(numbers, float))
 
     def to_markdown(self, facts: Sequence[Sequence[str]] = ()) -> str:
-        """Tables, rules and conclusions in Markdown, below facts about the data."""
+        """Write tables, rules and conclusions in Markdown, below facts about the data."""
         return render_markdown(self.write_document(facts))
 
     def write_document(self, facts: Sequence[Sequence[str]] = ()) -> Document:
-        """Tables, rules and conclusions as blocks, below facts about the data."""
+        """Write tables, rules and conclusions as blocks, below facts about the data."""
         return write_document(self.to_dict(), facts, format_score)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as plain values; environments are listed by position."""
+        """Return the whole comparison as plain values."""
         names = [str(label) for label in self.environments]
+        small_environments = [
+            {"environment": str(label), "n_rows": n_rows, "n_positive": n_positive}
+            for label, (n_rows, n_positive) in self.kept_in.items()
+        ]
         return {
             "candidates": [candidate.to_dict(names) for candidate in self.candidates],
             "environments": names,
-            "kept_in": [
-                {"environment": str(label), "n_rows": n_rows, "n_positive": n_positive}
-                for label, (n_rows, n_positive) in self.kept_in.items()
-            ],
+            "kept_in": small_environments,
             "dropped": self.dropped,
             "n_rows": self.n_rows,
             "n_positive": self.n_positive,
@@ -270,41 +274,21 @@ class Comparison:
         return tuple(lines)
 
     def plot(self) -> Figure:
-        """AUC, log loss, calibration slope and error, by rows and by environment."""
+        """Draw AUC, log loss, calibration slope and error, by rows and by environment."""
         names = [candidate.name for candidate in self.candidates]
-        panel = draw_columns(names, [self._make_column(name) for name in DRAWN], draw_score_row)
-        key = draw_score_key(panel.width)
-        return Figure(
-            place_below([key, panel], gap=4.0),
-            "Scores of each candidate, by rows and environments.",
-        )
-
-    def _make_column(self, measure: str) -> PlotColumn[ScoreRow]:
-        """Make the plot of a measure; its dashed line is the best slope, or the baseline."""
-        rows = [
-            ScoreRow(
-                by_rows=candidate.rows[measure],
-                by_environment=candidate.environments[measure],
-                worst=candidate.worst[measure],
-            )
-            for candidate in self.candidates
-        ]
-        guide = 1.0 if measure == "slope" else rows[0].by_rows
-        scores = [
-            score
-            for row in rows
-            for score in (row.by_rows, row.by_environment, row.worst, guide)
-            if score is not None
-        ]
-        low, high = min(scores, default=0.0), max(scores, default=1.0)
-        room = 0.05 * (high - low) or 0.05
-        return PlotColumn(
-            title=TITLES[measure],
-            note=_BEST.get(measure, "less is better"),
-            axis=make_number_axis(low - room, high + room),
-            background=Background(guide=guide),
-            rows=rows,
-        )
+        rows_by_measure: dict[str, list[ScoreRow]] = {measure: [] for measure in DRAWN}
+        for candidate in self.candidates:
+            by_rows = candidate.rows
+            by_environment = candidate.environments
+            worst = candidate.worst
+            for measure, rows in rows_by_measure.items():
+                row = ScoreRow(
+                    by_rows=by_rows[measure],
+                    by_environment=by_environment[measure],
+                    worst=worst[measure],
+                )
+                rows.append(row)
+        return draw_comparison(names, rows_by_measure, titles=TITLES)
 
 
 @data_by_name
@@ -322,7 +306,7 @@ def compare(
 ) -> Comparison:
     """Compare rule sets and other classifiers by cross-validation.
 
-    Each candidate is scored by cross-validation over rows, stratified by label and environment,
+    Each candidate is scored by cross-validation over rows, stratified by outcome and environment,
     and by leave-one-environment-out for each environment that is large enough, as is the
     majority-class baseline. More than 10 environments are held out in 10 parts, and scored one by
     one. Columns that our learners drop, such as identifiers, are dropped for all candidates.
@@ -330,9 +314,9 @@ def compare(
     Parameters
     ----------
     X : array or frame of shape (n_samples, n_features)
-        The features: numbers, text, categories and booleans, missing values among them.
+        The columns: numbers, text, categories and booleans, missing values among them.
     y, environments : as for `ICSCMClassifier.fit`
-        Labels of two classes, and the environment of each sample.
+        Outcomes of two classes, and the environment of each row.
     candidates : sequence of str or dict, optional
         Names: "scm", "icscm", "icscm-balanced" (p="balanced"), "icscm-exhaustive",
         "icscm-equivalence", each also with "-or" for disjunctions, "tree", "forest" (the invariant
@@ -367,8 +351,8 @@ def compare(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(n_environments=3, random_state=1)
     >>> names = ["icscm", "logistic"]
-    >>> found = compare(data.X, data.y, environments=data.environments, candidates=names)
-    >>> found.to_frame()[["candidate", "rows_error", "environments_error"]].round(2)
+    >>> comparison = compare(data.X, data.y, environments=data.environments, candidates=names)
+    >>> comparison.to_frame()[["candidate", "rows_error", "environments_error"]].round(2)
       candidate  rows_error  environments_error
     0  baseline        0.13                0.13
     1     icscm        0.03                0.03
@@ -382,53 +366,92 @@ def compare(
     check_several(cohort.environment_labels)
     cohort, dropped = drop_columns(cohort)
 
-    folds_of_rows = leave_out_rows(cohort, n_folds, random_state)
-    n_rows = np.bincount(cohort.environment_codes)
-    n_positive = np.bincount(cohort.environment_codes, cohort.is_positive)
-    is_large = (n_rows >= min_rows) & (n_positive >= min_positives)
-    large_codes = cohort.environment_codes[is_large[cohort.environment_codes]]
-    folds_of_parts = leave_out_parts(cohort, deal_environments(large_codes))
-
+    is_large = _find_large_environments(cohort, min_rows=min_rows, min_positives=min_positives)
+    folds = _cut_folds(cohort, n_folds=n_folds, random_state=random_state, is_large=is_large)
     with warnings.catch_warnings(action="ignore"):  # the scores of a fold describe its problems
-        fold_lists = [[fold] for fold in folds_of_rows] + folds_of_parts
-        results = _fit_and_score(estimators, cohort, fold_lists)
+        results = _fit_and_score(estimators, cohort, folds)
         fits_of_all_rows = _fit_ours_to_all_rows(estimators, cohort)
 
-    # results of environments in the order of their labels
-    test_codes = [cohort.environment_codes[f.test_rows[0]] for part in folds_of_parts for f in part]
-    order = np.argsort(test_codes).tolist()
-    groups_of_rows = None
-    if cohort.group_codes is not None:
-        groups_of_rows = np.concatenate([cohort.group_codes[f.test_rows] for f in folds_of_rows])
-    baseline_errors = _join_errors(results[BASELINE][:n_folds])
-    summaries = []
+    groups = folds.take_in_order_of_rows(cohort.group_codes)
+    baseline_errors = _join_errors(results[BASELINE].by_rows)
+    candidates_with_scores = []
     for name, estimator in estimators.items():
-        by_rows, by_parts = results[name][:n_folds], results[name][n_folds:]
         gain = None
-        if all(result.scores is not None for result in by_rows):
-            gain = _compute_gain(baseline_errors, _join_errors(by_rows), groups_of_rows)
-        summaries.append(
-            _summarize(
-                name,
-                estimator,
-                by_rows=by_rows,
-                by_environment=[by_parts[position] for position in order],
-                of_all_rows=fits_of_all_rows.get(name),
-                gain=gain,
-            )
+        if all(result.scores is not None for result in results[name].by_rows):
+            errors = _join_errors(results[name].by_rows)
+            gain = _compute_gain(baseline_errors, errors, groups)
+        scores = _summarize(
+            name,
+            estimator,
+            results=results[name],
+            of_all_rows=fits_of_all_rows.get(name),
+            gain=gain,
         )
+        candidates_with_scores.append(scores)
+
     labels = cohort.environment_labels
+    large_environments = [labels[code] for code in np.flatnonzero(is_large)]
     return Comparison(
-        candidates=tuple(summaries),
-        environments=tuple(labels[code] for code in np.flatnonzero(is_large)),
-        kept_in={
-            labels[code]: (int(n_rows[code]), int(n_positive[code]))
-            for code in np.flatnonzero(~is_large)
-        },
+        candidates=tuple(candidates_with_scores),
+        environments=tuple(large_environments),
+        kept_in=_count_rows_of_environments(cohort, np.flatnonzero(~is_large)),
         dropped=dropped,
         n_rows=len(cohort),
         n_positive=int(cohort.is_positive.sum()),
         n_folds=n_folds,
+    )
+
+
+# --- folds ----------------------------------------------------------------------------------------
+
+
+def _find_large_environments(cohort: Cohort, *, min_rows: int, min_positives: int) -> BoolArray:
+    """Return which environments are large enough to be left out, by code."""
+    n_rows = np.bincount(cohort.environment_codes)
+    n_positive = np.bincount(cohort.environment_codes, cohort.is_positive)
+    return np.asarray((n_rows >= min_rows) & (n_positive >= min_positives))
+
+
+def _count_rows_of_environments(cohort: Cohort, codes: IntArray) -> dict[Any, tuple[int, int]]:
+    """Count the rows and the positive rows of some environments, by label."""
+    n_rows = np.bincount(cohort.environment_codes)
+    n_positive = np.bincount(cohort.environment_codes, cohort.is_positive)
+    return {
+        cohort.environment_labels[code]: (int(n_rows[code]), int(n_positive[code]))
+        for code in codes
+    }
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """The folds on which every candidate is scored.
+
+    Attributes
+    ----------
+    of_rows : list of Fold
+        Rows of every environment are left out.
+    of_environments : list of list of Fold
+        A fold for each environment left out. Those of a list have the same training rows: without
+        any of their environments.
+    """
+
+    of_rows: list[Fold]
+    of_environments: list[list[Fold]]
+
+    def take_in_order_of_rows(self, values: IntArray | None) -> IntArray | None:
+        """Return values of the rows in the order of the folds of rows."""
+        if values is None:
+            return None
+        return np.concatenate([values[fold.test_rows] for fold in self.of_rows])
+
+
+def _cut_folds(cohort: Cohort, *, n_folds: int, random_state: Any, is_large: BoolArray) -> _Folds:
+    """Cut folds of rows, and of the environments that are large enough."""
+    codes_of_rows = cohort.environment_codes
+    codes_of_large = codes_of_rows[is_large[codes_of_rows]]
+    return _Folds(
+        of_rows=leave_out_rows(cohort, n_folds, random_state),
+        of_environments=leave_out_parts(cohort, deal_environments(codes_of_large)),
     )
 
 
@@ -438,6 +461,9 @@ def deal_environments(environment_codes: IntArray) -> list[list[int]]:
     codes = sorted(pd.unique(environment_codes).tolist(), key=lambda code: -sizes[code])
     n_parts = min(MAX_HELD_OUT, len(codes))
     return [sorted(codes[start::MAX_HELD_OUT]) for start in range(n_parts)]
+
+
+# --- results --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -454,23 +480,50 @@ class _Result:
         return None if self.scores is None else self.scores.values
 
 
+@dataclass(frozen=True)
+class _CandidateResults:
+    """A candidate on the folds of rows, and on those of environments in the order of codes."""
+
+    by_rows: list[_Result]
+    by_environment: list[_Result]
+
+
 def _fit_and_score(
-    estimators: Mapping[str, Any], cohort: Cohort, fold_lists: Sequence[list[Fold]]
-) -> dict[str, list[_Result]]:
+    estimators: Mapping[str, Any], cohort: Cohort, folds: _Folds
+) -> dict[str, _CandidateResults]:
     """Return the results of each candidate on all folds.
 
-    The folds of a list have the same training rows, so each candidate is fitted once for them.
+    A candidate is fitted once for all folds that have the same training rows. Of a fold all
+    candidates are fitted together, since ours share its bins.
     """
-    results: dict[str, list[_Result]] = {name: [] for name in estimators}
-    for folds in track(fold_lists, len(fold_lists)):
-        fits = fit_fold(estimators.values(), cohort, folds[0])
+    by_rows: dict[str, list[_Result]] = {name: [] for name in estimators}
+    by_environment: dict[str, dict[int, _Result]] = {name: {} for name in estimators}
+    folds_by_fit = [[fold] for fold in folds.of_rows] + folds.of_environments
+    for folds_of_fit in track(folds_by_fit, len(folds_by_fit)):
+        fits = fit_fold(estimators.values(), cohort, folds_of_fit[0])
         for name, fitted in zip(estimators, fits, strict=True):
-            for fold in folds:
-                scores = None
-                if fitted.failure is None:
-                    scores = score_fold(fitted, cohort, fold, _SCORERS)
-                results[name].append(_Result(fitted.seconds, fitted.failure, scores))
-    return results
+            for fold in folds_of_fit:
+                result = _score(fitted, cohort, fold)
+                if fold.environment is None:
+                    by_rows[name].append(result)
+                else:
+                    code = int(cohort.environment_codes[fold.test_rows[0]])
+                    by_environment[name][code] = result
+    return {
+        name: _CandidateResults(
+            by_rows=by_rows[name],
+            by_environment=[by_environment[name][code] for code in sorted(by_environment[name])],
+        )
+        for name in estimators
+    }
+
+
+def _score(fitted: Fitted, cohort: Cohort, fold: Fold) -> _Result:
+    """Score a fit on the test rows of a fold, unless it failed."""
+    scores = None
+    if fitted.failure is None:
+        scores = score_fold(fitted, cohort, fold, _SCORERS)
+    return _Result(seconds=fitted.seconds, failure=fitted.failure, scores=scores)
 
 
 def _fit_ours_to_all_rows(estimators: Mapping[str, Any], cohort: Cohort) -> dict[str, Fitted]:
@@ -492,13 +545,19 @@ def _join_errors(results: Sequence[_Result]) -> BoolArray:
 def _compute_gain(
     baseline_errors: BoolArray, errors: BoolArray, groups: IntArray | None
 ) -> tuple[float, float, float]:
-    """Return the error of the baseline less that of a candidate, with its 95% interval."""
+    """Return the error of the baseline less that of a candidate, with its 95% interval.
+
+    The mean of the differences d of n rows:  mean(d) +- 1.96 sd(d) / sqrt(n). With groups, the
+    variance is that of sums over groups (Liang and Zeger 1986).
+    """
     differences = baseline_errors.astype(np.int64) - errors
     n_rows = len(differences)
     mean = float(differences.mean())
-    half_width = Z * float(differences.std()) / np.sqrt(n_rows)
-    if groups is not None:
-        half_width = compute_group_variance((differences - mean) / n_rows, groups).half_width
+    if groups is None:
+        half_width = Z * float(differences.std()) / np.sqrt(n_rows)
+    else:
+        influence = (differences - mean) / n_rows
+        half_width = compute_group_variance(influence, groups).half_width
     return mean, mean - half_width, mean + half_width
 
 
@@ -506,25 +565,24 @@ def _summarize(
     name: str,
     estimator: Any,
     *,
-    by_rows: Sequence[_Result],
-    by_environment: Sequence[_Result],
+    results: _CandidateResults,
     of_all_rows: Fitted | None,
     gain: tuple[float, float, float] | None,
 ) -> CandidateScores:
-    """Make the summary of one candidate."""
-    results: list[_Result | Fitted] = [*by_rows, *by_environment]
+    """Summarize the results of a candidate, with the model that it learns from all rows."""
+    fits: list[_Result | Fitted] = [*results.by_rows, *results.by_environment]
     if of_all_rows is not None:
-        results.append(of_all_rows)
-    seconds = [result.seconds for result in results if result.failure is None]
-    failures = [result.failure for result in results if result.failure is not None]
+        fits.append(of_all_rows)
+    seconds = [fit.seconds for fit in fits if fit.failure is None]
+    failures = [fit.failure for fit in fits if fit.failure is not None]
     model = None
     if of_all_rows is not None and of_all_rows.failure is None:
         model = describe_estimator(of_all_rows.estimator)
     return CandidateScores(
         name=name,
         kind=_find_kind(name, estimator),
-        by_rows=tuple(result.values for result in by_rows),
-        by_environment=tuple(result.values for result in by_environment),
+        by_rows=tuple(result.values for result in results.by_rows),
+        by_environment=tuple(result.values for result in results.by_environment),
         gain=gain,
         seconds=float(np.mean(seconds)) if seconds else np.nan,
         model=model,
@@ -533,7 +591,7 @@ def _summarize(
 
 
 def _find_kind(name: str, estimator: Any) -> str:
-    """Return which kind of candidate it is, as `CandidateScores.kind` names them."""
+    """Return which kind of candidate it is, as named in `CandidateScores`."""
     if name == BASELINE:
         return "baseline"
     if isinstance(estimator, BaseTreeClassifier):

@@ -1,7 +1,11 @@
-"""Leave-one-environment-out: the performance of a classifier in environments held out."""
+"""Leave-one-environment-out: the performance of a classifier where it was not trained.
+
+The classifier is fitted without each environment in turn and scored there, which says what to
+expect in an environment of the future. `pooling` makes a mean of the scores.
+"""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from textwrap import fill
 from typing import Any
@@ -10,21 +14,16 @@ import numpy as np
 import pandas as pd
 
 from icscm._changes import data_by_name
-from icscm._lazy import special
 from icscm._repr import Display, DisplayMixin, display_frame
 from icscm.drawing import Figure
-from icscm.drawing.axes import Scale, make_number_axis
-from icscm.drawing.columns import PlotColumn, draw_columns
-from icscm.drawing.intervals import Background, IntervalRow, RowKind, draw_row
-from icscm.drawing.shapes import Shape
 from icscm.exceptions import IcscmWarning
 from icscm.formatting import as_text, make_plain
 from icscm.progress import track
 from icscm.report.formatting import Plain
+from icscm.report.score_plots import draw_forest_plots
 from icscm.report.wording.validation import describe_validation
-from icscm.stats.random_effects import pool_effects
 from icscm.validation.cohort import make_cohort
-from icscm.validation.curves import Points, choose_thresholds, compute_curves
+from icscm.validation.curves import Curves, Points, choose_thresholds, compute_curves
 from icscm.validation.fitting import (
     FoldScores,
     Scorers,
@@ -38,15 +37,10 @@ from icscm.validation.fitting import (
     score_fold,
 )
 from icscm.validation.folds import check_environments, leave_out_environments
-from icscm.validation.scores import METRICS, Score, Z
+from icscm.validation.pooling import PooledScore, pool_score
+from icscm.validation.scores import METRICS, Score
 
 DEFAULT_SCORERS = ("auc", "slope", "intercept", "brier", "skill")
-# Metrics that are drawn, and the value without discrimination, skill or need for recalibration.
-_DRAWN = {"auc": 0.5, "slope": 1.0, "intercept": 0.0, "skill": 0.0}
-# What the values of a metric cannot exceed.
-_LIMITS = {"auc": (0.0, 1.0)}
-# Standard errors below this share of the largest would give an environment all of the weight.
-_MIN_ERROR_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class HeldOutEnvironment:
     treat_all: tuple[float, ...] = ()
 
     def to_row(self) -> Plain:
-        """The row of `Validation.to_frame`."""
+        """Return the row of `Validation.to_frame`, with NaN where a score is undefined."""
         row: Plain = {
             "environment": self.environment,
             "n_samples": self.n_samples,
@@ -89,26 +83,14 @@ class HeldOutEnvironment:
         row["model"] = self.model
         return row
 
-
-@dataclass(frozen=True)
-class PooledScore(Score):
-    """The random-effects mean of a score over environments, with its 95% interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-        The mean and its interval (Hartung and Knapp); of an AUC computed on the scale of log odds.
-    new_low, new_high : float
-        95% prediction interval for a new environment; NaN with fewer than three.
-    tau, n_environments : float, int
-        Standard deviation between environments (of an AUC, of its log odds), and how many of
-        them have the score.
-    """
-
-    new_low: float
-    new_high: float
-    tau: float
-    n_environments: int
+    def with_curves(self, curves: Curves) -> "HeldOutEnvironment":
+        """Return the same scores with curves, whose thresholds depend on all environments."""
+        return replace(
+            self,
+            calibration_curve=curves.calibration_curve,
+            net_benefit=curves.net_benefit,
+            treat_all=curves.treat_all,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +104,7 @@ class Validation(DisplayMixin):
     thresholds : tuple of float
         Those of the decision curves, in order; empty without probabilities.
     overall : dict
-        The `calibration_curve`, `net_benefit` and `treat_all` of all samples together, each
+        The `calibration_curve`, `net_benefit` and `treat_all` of all rows together, each
         predicted by the model that was trained without its environment.
 
     Examples
@@ -131,10 +113,10 @@ class Validation(DisplayMixin):
     >>> from icscm import leave_one_environment_out
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, n_environments=3, random_state=1)
-    >>> found = leave_one_environment_out(
+    >>> validation = leave_one_environment_out(
     ...     LogisticRegression(), data.X, data.y, environments=data.environments, scorers=["auc"]
     ... )
-    >>> found.to_frame()["n_samples"].tolist(), found.pooled["auc"].n_environments
+    >>> validation.to_frame()["n_samples"].tolist(), validation.pooled["auc"].n_environments
     ([1000, 1000, 1000], 3)
     """
 
@@ -145,8 +127,11 @@ class Validation(DisplayMixin):
     @property
     def pooled(self) -> dict[str, PooledScore | None]:
         """The random-effects mean of each score; None where it is undefined or has no interval."""
-        names = self.held_out[0].scores
-        return {name: _pool(name, [each.scores[name] for each in self.held_out]) for name in names}
+        pooled: dict[str, PooledScore | None] = {}
+        for name in self.held_out[0].scores:
+            scores = [environment.scores[name] for environment in self.held_out]
+            pooled[name] = pool_score(name, scores)
+        return pooled
 
     @property
     def mean_scores(self) -> Values:
@@ -155,12 +140,13 @@ class Validation(DisplayMixin):
         return average_values(values, names=values[0])
 
     def _display(self) -> Display:
-        shown = self.to_frame()[["environment", "n_samples", *self.held_out[0].scores]]
+        """Show the scores in a table, and the sentences of a report above it."""
+        columns = ["environment", "n_samples", *self.held_out[0].scores]
         lines = [fill(line, 100, subsequent_indent="  ") for line in self.to_dict()["lines"]]
-        return display_frame("\n".join(lines), shown)
+        return display_frame("\n".join(lines), self.to_frame()[columns])
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each environment held out.
+        """Return a row for each environment held out.
 
         Returns
         -------
@@ -170,7 +156,7 @@ class Validation(DisplayMixin):
         return pd.DataFrame([environment.to_row() for environment in self.held_out])
 
     def to_dict(self) -> Plain:
-        """The whole result, with the sentences of a report.
+        """Return the whole result, with the sentences of a report.
 
         Returns
         -------
@@ -183,123 +169,29 @@ class Validation(DisplayMixin):
             {**asdict(environment), "environment": as_text(environment.environment)}
             for environment in self.held_out
         ]
-        plain: Plain = make_plain(
-            {
-                "titles": titles,
-                "environments": environments,
-                "pooled": {name: score and asdict(score) for name, score in pooled.items()},
-                "thresholds": self.thresholds,
-                "overall": self.overall,
-            },
-            str,
-        )
+        pooled_values = {
+            name: None if score is None else asdict(score) for name, score in pooled.items()
+        }
+        values = {
+            "titles": titles,
+            "environments": environments,
+            "pooled": pooled_values,
+            "thresholds": self.thresholds,
+            "overall": self.overall,
+        }
+        plain: Plain = make_plain(values, str)
         lines = describe_validation(pooled, titles, n_environments=len(self.held_out))
         return {"lines": lines, **plain}
 
     def plot(self) -> Figure:
-        """Forest plots: each environment, the pooled score and the prediction interval.
+        """Draw forest plots: each environment, the pooled score and the prediction interval.
 
         Returns
         -------
         icscm.drawing.Figure
             A panel each for AUC, calibration slope and intercept and Brier skill.
         """
-        names = [f"{as_text(each.environment)} (n = {each.n_samples:,})" for each in self.held_out]
-        columns = [
-            self._make_column(name, pooled)
-            for name, pooled in self.pooled.items()
-            if pooled is not None and name in _DRAWN
-        ]
-        panel = draw_columns([*names, "random effects", "new environment"], columns, _draw_row)
-        return Figure(panel, "Scores in each environment left out, pooled, and in a new one.")
-
-    def _make_column(self, name: str, pooled: PooledScore) -> PlotColumn[IntervalRow]:
-        """Make the forest plot of a score; its axis does not follow very wide intervals."""
-        scores = [each.scores[name] for each in self.held_out]
-        guide = _DRAWN[name]
-        known = [guide, *(score.value for score in scores if score is not None)]
-        room = 0.1 + max(known) - min(known)
-        lowest, highest = _LIMITS.get(name, (-np.inf, np.inf))
-        low = max(min(known) - room, lowest)
-        high = min(max(known) + room, highest)
-        return PlotColumn(
-            title=METRICS[name],
-            note="95% intervals; cut at edges",
-            axis=make_number_axis(low, high),
-            background=Background(guide=guide),
-            rows=[*map(_make_row, scores), *_make_pooled_rows(pooled)],
-        )
-
-
-def _make_row(score: Score | None) -> IntervalRow:
-    """Make the row of an environment; it is empty where the score is undefined."""
-    if score is None:
-        return IntervalRow("", None, None)
-    return IntervalRow("", score.value, _keep_finite(score.low, score.high))
-
-
-def _make_pooled_rows(pooled: PooledScore) -> Sequence[IntervalRow]:
-    """Make the rows of the random-effects mean and of a new environment."""
-    interval = _keep_finite(pooled.low, pooled.high)
-    prediction = _keep_finite(pooled.new_low, pooled.new_high)
-    return [
-        IntervalRow("", pooled.value, interval, RowKind.POOLED),
-        IntervalRow("", None, prediction, RowKind.PREDICTION),
-    ]
-
-
-def _keep_finite(low: float, high: float) -> tuple[float, float] | None:
-    return (low, high) if np.isfinite([low, high]).all() else None
-
-
-def _draw_row(row: IntervalRow, scale: Scale, y: float) -> Sequence[Shape]:
-    return draw_row(row, scale, y=y)
-
-
-def _pool(name: str, scores: Sequence[Score | None]) -> PooledScore | None:
-    """Pool a score by random effects, over the environments in which it is defined.
-
-    An AUC is pooled on the scale of log odds. With two environments there is a mean, but intervals
-    would be extremely wide, so they are NaN.
-    """
-    to_effect, to_value = (special.logit, special.expit) if name == "auc" else (float, float)
-    effects = np.full(len(scores), np.nan)
-    errors = np.full(len(scores), np.nan)
-    for position, score in enumerate(scores):
-        if score is None:
-            continue
-        centre = score.value
-        if name == "auc" and centre in (0, 1):  # which have no log odds
-            centre = (score.low + score.high) / 2
-        effects[position] = to_effect(centre)
-        errors[position] = _find_standard_error(score, centre, to_effect)
-
-    n_environments = int(np.isfinite(effects + errors).sum())
-    smallest_error = 0.0
-    if n_environments:
-        smallest_error = max(_MIN_ERROR_SHARE * np.nanmax(errors), 1e-6)
-    pooled = pool_effects(effects, np.maximum(errors, smallest_error))
-    if pooled is None:
-        return None
-    undefined = np.nan, np.nan
-    has_intervals = n_environments > 2
-    confidence = pooled.confidence if has_intervals and pooled.confidence else undefined
-    prediction = pooled.interval if has_intervals and pooled.interval else undefined
-    return PooledScore(
-        value=float(to_value(pooled.mean)),
-        low=float(to_value(confidence[0])),
-        high=float(to_value(confidence[1])),
-        new_low=float(to_value(prediction[0])),
-        new_high=float(to_value(prediction[1])),
-        tau=pooled.tau,
-        n_environments=n_environments,
-    )
-
-
-def _find_standard_error(score: Score, centre: float, to_effect: Callable[[float], float]) -> float:
-    """Return the standard error that the longer finite side of an interval stands for."""
-    sides = [abs(to_effect(end) - to_effect(centre)) for end in (score.low, score.high)]
-    return max((side for side in sides if np.isfinite(side)), default=np.nan) / Z
+        return draw_forest_plots(self, titles=METRICS)
 
 
 @data_by_name
@@ -325,9 +217,9 @@ def leave_one_environment_out(
     estimator : classifier
         Any classifier with scikit-learn's interface, including pipelines; it is not changed.
     X : array or frame of shape (n_samples, n_features)
-        The features, passed to the estimator unchanged.
+        The columns, passed to the estimator unchanged.
     y, environments : as for `ICSCMClassifier.fit`
-        Labels of two classes, and the environment of each sample.
+        Outcomes of two classes, and the environment of each row.
     scorers : sequence or dict, default=("auc", "slope", "intercept", "brier", "skill")
         Scores to compute on the held-out environment: AUC, slope and intercept of calibration,
         Brier score, and by which share that is below the Brier score of the training rate. By name:
@@ -355,43 +247,45 @@ def leave_one_environment_out(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(n_environments=3, random_state=1)
     >>> learner = ICSCMClassifier(search="exhaustive", alpha="auto")
-    >>> found = leave_one_environment_out(learner, data.X, data.y, environments=data.environments)
-    >>> found.to_frame()["model"].tolist()
+    >>> validation = leave_one_environment_out(
+    ...     learner, data.X, data.y, environments=data.environments
+    ... )
+    >>> validation.to_frame()["model"].tolist()
     ['A2 > 0 and A1 > 0', 'A1 > 0 and A2 > 0', 'A1 > 0 and A2 > 0']
 
     Other classifiers are evaluated in the same way:
 
     >>> from sklearn.linear_model import LogisticRegression
-    >>> found = leave_one_environment_out(
+    >>> validation = leave_one_environment_out(
     ...     LogisticRegression(), data.X, data.y, environments=data.environments, scorers=["auc"]
     ... )
-    >>> print(f"{found.mean_scores['auc']:.2f}")
+    >>> print(f"{validation.mean_scores['auc']:.2f}")
     0.99
     """
     check_classifier(estimator)
-    named = name_scorers(scorers)
+    scorers_by_name = name_scorers(scorers)
     cohort = make_cohort(X, y, environments=environments, groups=groups)
     check_environments(cohort, estimator, "leave-one-environment-out")
+
     left_out = []
-    fold_scores = []
+    scores_of_folds = []
     folds = leave_out_environments(cohort)
     # the scores of an environment show what the fit without it warns of
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         for fold in track(folds, len(folds)):
             context = describe_left_out(fold.environment)
             (fitted,) = fit_fold([estimator], cohort, fold, context=context)
-            scores = score_fold(fitted, cohort, fold, named)
-            fold_scores.append(scores)
-            left_out.append(
-                HeldOutEnvironment(
-                    environment=fold.environment,
-                    n_samples=len(fold.test_rows),
-                    n_positive=int(scores.is_positive.sum()),
-                    scores=scores.scores,
-                    model=describe_estimator(fitted.estimator),
-                )
+            fold_scores = score_fold(fitted, cohort, fold, scorers_by_name)
+            environment = HeldOutEnvironment(
+                environment=fold.environment,
+                n_samples=len(fold.test_rows),
+                n_positive=int(fold_scores.is_positive.sum()),
+                scores=fold_scores.scores,
+                model=describe_estimator(fitted.estimator),
             )
-    return _add_curves(left_out, fold_scores)
+            left_out.append(environment)
+            scores_of_folds.append(fold_scores)
+    return _add_curves(left_out, scores_of_folds)
 
 
 def describe_left_out(environment: Any) -> str:
@@ -400,25 +294,32 @@ def describe_left_out(environment: Any) -> str:
 
 
 def _add_curves(
-    left_out: Sequence[HeldOutEnvironment], fold_scores: Sequence[FoldScores]
+    left_out: Sequence[HeldOutEnvironment], scores_of_folds: Sequence[FoldScores]
 ) -> Validation:
-    """Compute the curves of each environment and of all rows, at the same thresholds."""
-    probabilities = [scores.probability for scores in fold_scores if scores.probability is not None]
-    if len(probabilities) < len(fold_scores):
-        return Validation(tuple(left_out))
-    thresholds = choose_thresholds(np.concatenate(probabilities))
-    curves = [
-        compute_curves(scores.is_positive, probability, thresholds)
-        for scores, probability in zip(fold_scores, probabilities, strict=True)
+    """Add the curves of each environment and of all rows together, at the same thresholds.
+
+    There are none where the classifier has no probabilities.
+    """
+    probabilities = [
+        fold_scores.probability
+        for fold_scores in scores_of_folds
+        if fold_scores.probability is not None
     ]
-    overall = compute_curves(
-        np.concatenate([scores.is_positive for scores in fold_scores]),
-        np.concatenate(probabilities),
-        thresholds,
-    )
-    environments = zip(left_out, curves, strict=True)
+    if len(probabilities) < len(scores_of_folds):
+        return Validation(held_out=tuple(left_out))
+
+    every_probability = np.concatenate(probabilities)
+    every_outcome = np.concatenate([fold_scores.is_positive for fold_scores in scores_of_folds])
+    thresholds = choose_thresholds(every_probability)
+    with_curves = []
+    for environment, fold_scores, probability in zip(
+        left_out, scores_of_folds, probabilities, strict=True
+    ):
+        curves = compute_curves(fold_scores.is_positive, probability, thresholds)
+        with_curves.append(environment.with_curves(curves))
+    overall = compute_curves(every_outcome, every_probability, thresholds)
     return Validation(
-        held_out=tuple(replace(environment, **vars(own)) for environment, own in environments),
+        held_out=tuple(with_curves),
         thresholds=tuple(thresholds.tolist()),
-        overall=vars(overall),
+        overall=asdict(overall),
     )

@@ -41,8 +41,16 @@ class HeldOutScreen:
     Examples
     --------
     >>> from icscm.validation.screening import HeldOutScreen
-    >>> each = HeldOutScreen("north", 200, 0.71, 0.84, 0.62, 0.49, ("billing_code",))
-    >>> f"{each.auc_screened - each.auc_all:.2f}"  # what the screen changes there
+    >>> north = HeldOutScreen(
+    ...     environment="north",
+    ...     n_samples=200,
+    ...     auc_all=0.71,
+    ...     auc_screened=0.84,
+    ...     log_loss_all=0.62,
+    ...     log_loss_screened=0.49,
+    ...     rejected=("billing_code",),
+    ... )
+    >>> f"{north.auc_screened - north.auc_all:.2f}"  # what the screen changes there
     '0.13'
     """
 
@@ -53,6 +61,21 @@ class HeldOutScreen:
     log_loss_all: float | None
     log_loss_screened: float | None
     rejected: tuple[Any, ...]
+
+    @property
+    def scores(self) -> dict[str, float | None]:
+        """The four scores, by name."""
+        return {
+            "auc_all": self.auc_all,
+            "auc_screened": self.auc_screened,
+            "log_loss_all": self.log_loss_all,
+            "log_loss_screened": self.log_loss_screened,
+        }
+
+    @property
+    def rejected_names(self) -> list[str]:
+        """The rejected columns, as text."""
+        return [format_name(column) for column in self.rejected]
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,8 +92,8 @@ class ScreenValidation(DisplayMixin):
     >>> from icscm.validation.screening import HeldOutScreen, ScreenValidation
     >>> north = HeldOutScreen("north", 200, 0.71, 0.85, 0.62, 0.49, ("billing_code",))
     >>> south = HeldOutScreen("south", 300, 0.81, 0.83, 0.53, 0.51, ("billing_code",))
-    >>> found = ScreenValidation((north, south))
-    >>> found.to_frame()[["environment", "auc_all", "auc_screened"]]
+    >>> validation = ScreenValidation((north, south))
+    >>> validation.to_frame()[["environment", "auc_all", "auc_screened"]]
       environment  auc_all  auc_screened
     0       north     0.71          0.85
     1       south     0.81          0.83
@@ -81,9 +104,8 @@ class ScreenValidation(DisplayMixin):
     @property
     def means(self) -> dict[str, float | None]:
         """The mean of each score over the environments in which it is defined."""
-        names = [f"{score}_{which}" for score in _SCORES for which in ("all", "screened")]
-        scores = [{name: getattr(each, name) for name in names} for each in self.held_out]
-        return average_values(scores, names)
+        scores_of_environments = [environment.scores for environment in self.held_out]
+        return average_values(scores_of_environments, names=scores_of_environments[0])
 
     @property
     def text(self) -> str:
@@ -96,19 +118,23 @@ class ScreenValidation(DisplayMixin):
         )
 
     def to_frame(self) -> "pandas.DataFrame":
-        """A row for each environment held out."""
+        """Return a row for each environment held out."""
         import pandas
 
-        rejected = [", ".join(map(format_name, each.rejected)) for each in self.held_out]
-        return pandas.DataFrame(map(asdict, self.held_out)).assign(rejected=rejected)
+        frame = pandas.DataFrame([asdict(environment) for environment in self.held_out])
+        rejected = [", ".join(environment.rejected_names) for environment in self.held_out]
+        return frame.assign(rejected=rejected)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, as in a report."""
-        names = [{"rejected": [*map(format_name, each.rejected)]} for each in self.held_out]
-        rows = [asdict(each) | own for each, own in zip(self.held_out, names, strict=True)]
+        """Return all of it as plain values, as in a report."""
+        rows = [
+            asdict(environment) | {"rejected": environment.rejected_names}
+            for environment in self.held_out
+        ]
         return {"environments": make_plain(rows, as_text), "means": self.means, "text": self.text}
 
     def _display(self) -> Display:
+        """Show the environments in a table, and the conclusion above it."""
         return display_frame(fill(self.text, 80), self.to_frame())
 
 
@@ -125,7 +151,7 @@ def validate_screen(
     selector : InvariantFeatureSelector
         It is not changed and need not be fitted.
     X, y, environments, groups : as for `InvariantFeatureSelector.fit`
-        The samples, of at least three environments.
+        The rows, of at least three environments.
 
     Returns
     -------
@@ -146,8 +172,8 @@ def validate_screen(
     >>> data = make_conjunction(200, n_environments=3, random_state=1)
     >>> selector = InvariantFeatureSelector(LogisticRegression(), cv=2)
     >>> X = data.X[["A1", "C1"]]
-    >>> found = validate_screen(selector, X, data.y, environments=data.environments)
-    >>> [each.n_samples for each in found.held_out]
+    >>> validation = validate_screen(selector, X, data.y, environments=data.environments)
+    >>> [environment.n_samples for environment in validation.held_out]
     [200, 200, 200]
     """
     cohort = make_cohort(X, y, environments=environments, groups=groups)
@@ -165,15 +191,14 @@ def validate_screen(
             (plain,) = fit_fold([plain_learner], plain_cohort, fold, context=context)
             scores_of_all = score_fold(plain, cohort, fold, scorers).values
             scores_of_screened = score_fold(screened, cohort, fold, scorers).values
-            left_out.append(
-                HeldOutScreen(
-                    environment=fold.environment,
-                    n_samples=len(fold.test_rows),
-                    auc_all=scores_of_all["auc"],
-                    auc_screened=scores_of_screened["auc"],
-                    log_loss_all=scores_of_all["log_loss"],
-                    log_loss_screened=scores_of_screened["log_loss"],
-                    rejected=tuple(screened.estimator.rejected_),
-                )
+            environment = HeldOutScreen(
+                environment=fold.environment,
+                n_samples=len(fold.test_rows),
+                auc_all=scores_of_all["auc"],
+                auc_screened=scores_of_screened["auc"],
+                log_loss_all=scores_of_all["log_loss"],
+                log_loss_screened=scores_of_screened["log_loss"],
+                rejected=tuple(screened.estimator.rejected_),
             )
+            left_out.append(environment)
     return ScreenValidation(tuple(left_out))

@@ -1,4 +1,8 @@
-"""Parameters and thresholds of a learner, chosen by cross-validation."""
+"""Parameters and thresholds of a learner, chosen by cross-validation.
+
+scikit-learn's grid search knows neither environments, whose folds it would have to leave out whole,
+nor that our learners can share their bins.
+"""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -67,10 +71,10 @@ class GridSearch:
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
     >>> grid = {"max_rules": [1, 2]}
-    >>> found = grid_search(
+    >>> search = grid_search(
     ...     SCMClassifier(), data.X, data.y, environments=data.environments, grid=grid
     ... )
-    >>> found.best in found.tried, found.beats_baseline
+    >>> search.best in search.tried, search.beats_baseline
     (True, True)
     """
 
@@ -86,16 +90,19 @@ class GridSearch:
     @property
     def beats_baseline(self) -> bool:
         """Whether the best combination has a better score than the baseline."""
-        gain = self.scores[self.tried.index(self.best)] - self.baseline
-        return (-gain if self.is_loss else gain) > 0
+        best_score = self.scores[self.tried.index(self.best)]
+        if self.is_loss:
+            return best_score < self.baseline
+        return best_score > self.baseline
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each combination, and the baseline in the last row."""
-        rows = [
-            {**each, "score": score, "chosen": each == self.best}
-            for each, score in zip(self.tried, self.scores, strict=True)
-        ]
-        return pd.DataFrame([*rows, {"score": self.baseline, "chosen": False}])
+        """Return a row for each combination, and the baseline in the last row."""
+        rows = []
+        for combination, score in zip(self.tried, self.scores, strict=True):
+            is_best = combination == self.best
+            rows.append({**combination, "score": score, "chosen": is_best})
+        rows.append({"score": self.baseline, "chosen": False})
+        return pd.DataFrame(rows)
 
 
 @data_by_name
@@ -123,15 +130,15 @@ def grid_search(
     learner : SCMClassifier, ICSCMClassifier, InvariantTreeClassifier or InvariantForestClassifier
         Its other parameters are kept; it is not changed.
     X, y, environments : as for `fit`
-        The samples; environments may be None for an `SCMClassifier`.
+        The rows; environments may be None for an `SCMClassifier`.
     grid : mapping of str to sequence
         The values of each parameter, such as `{"p": [0.1, 1, "balanced"]}`; every combination is
         tried.
     scorer : {"balanced_accuracy", "auc", "log_loss", "accuracy"} or callable
-        The metric. A callable is called with a fitted classifier, rows and labels, as
+        The metric. A callable is called with a fitted classifier, rows and outcomes, as
         scikit-learn's scorers are; larger is better.
     folds : {"rows", "environments"}, default="rows"
-        What is held out: rows, stratified by label and environment, or whole environments, which
+        What is held out: rows, stratified by outcome and environment, or whole environments, which
         estimates the performance in a new environment.
     n_folds : int, default=5
         As in the paper; fewer where there are fewer environments to hold out.
@@ -149,7 +156,7 @@ def grid_search(
     Raises
     ------
     IcscmError
-        If a parameter or its value is not allowed, or the samples are too few for the folds.
+        If a parameter or its value is not allowed, or the rows are too few for the folds.
 
     Examples
     --------
@@ -157,11 +164,13 @@ def grid_search(
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
     >>> grid = {"model_type": ["conjunction", "disjunction"]}
-    >>> found = grid_search(
+    >>> search = grid_search(
     ...     ICSCMClassifier(), data.X, data.y, environments=data.environments, grid=grid
     ... )
-    >>> found.best, [round(score, 2) for score in (*found.scores, found.baseline)]
-    ({'model_type': 'conjunction'}, [0.91, 0.5, 0.5])
+    >>> search.best
+    {'model_type': 'conjunction'}
+    >>> [round(score, 2) for score in search.scores], search.baseline
+    ([0.91, 0.5], 0.5)
     """
     check_learner(learner)
     check_value("folds", folds, allow(*FOLDS))
@@ -171,23 +180,23 @@ def grid_search(
     combinations = list_combinations(learner, grid)
     candidates = [clone(learner).set_params(**settings) for settings in combinations]
     for candidate in candidates:
-        candidate.prepare()
+        candidate.prepare()  # which raises for values that are not allowed
     cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
-    cut = cut_folds(learner, cohort, folds, n_folds=n_folds, random_state=random_state)
+    cohort_folds = cut_folds(learner, cohort, folds, n_folds=n_folds, random_state=random_state)
 
-    estimators = [*candidates, dummy.DummyClassifier(strategy="prior")]
-    means = _average_scores(_score_folds(estimators, cohort, cut, scorer), scorer)
-    *candidate_scores, baseline = means
+    baseline = dummy.DummyClassifier(strategy="prior")
+    scores_of_folds = _score_folds([*candidates, baseline], cohort, cohort_folds, scorer)
+    *candidate_scores, baseline_score = _average_scores(scores_of_folds, scorer)
     is_loss = scorer == "log_loss"  # a function of that name is a score: larger is better
     losses = [score if is_loss else -score for score in candidate_scores]
     return GridSearch(
         tried=tuple(combinations),
         scores=tuple(candidate_scores),
         best=combinations[_find_best(candidates, losses)],
-        baseline=baseline,
+        baseline=baseline_score,
         scorer=_name_scorer(scorer),
         folds=folds,
-        n_folds=len(cut),
+        n_folds=len(cohort_folds),
         is_loss=is_loss,
     )
 
@@ -196,20 +205,26 @@ def _score_folds(
     estimators: Sequence[Any], cohort: Cohort, folds: Sequence[Fold], scorer: Scorer
 ) -> FloatArray:
     """Score each estimator on each fold, (fold, estimator); NaN where it is undefined."""
-    scorers = {"score": "error" if scorer == "accuracy" else scorer}
+    # accuracy is not among our metrics: it is 1 - error
+    is_accuracy = scorer == "accuracy"
+    scorers: dict[str, Scorer] = {"score": "error" if is_accuracy else scorer}
     scores = np.full((len(folds), len(estimators)), np.nan)
     # the score shows folds with few rows or without a rule
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
-        for position, fold in enumerate(track(folds, len(folds))):
+        for fold_number, fold in enumerate(track(folds, len(folds))):
             fits = fit_fold(estimators, cohort, fold, context="cannot learn from all folds but one")
-            for number, fitted in enumerate(fits):
+            for estimator_number, fitted in enumerate(fits):
                 value = score_fold(fitted, cohort, fold, scorers).values["score"]
-                scores[position, number] = np.nan if value is None else value
-    return 1.0 - scores if scorer == "accuracy" else scores
+                if value is not None:
+                    scores[fold_number, estimator_number] = value
+    return 1.0 - scores if is_accuracy else scores
 
 
 def _average_scores(scores: FloatArray, scorer: Scorer) -> list[float]:
-    """Average over the folds on which the score of every estimator is defined."""
+    """Average over the folds on which the score of every estimator is defined.
+
+    A fold counts for all or for none, so that all means are over the same rows.
+    """
     is_defined = ~np.isnan(scores).any(axis=1)
     if not is_defined.any():
         name = _name_scorer(scorer)
@@ -219,6 +234,7 @@ def _average_scores(scores: FloatArray, scorer: Scorer) -> list[float]:
 
 
 def _name_scorer(scorer: Scorer) -> str:
+    """Name a metric; a callable, such as scikit-learn's scorers, may have no name."""
     return scorer if isinstance(scorer, str) else getattr(scorer, "__name__", "score")
 
 
@@ -228,18 +244,20 @@ def _find_best(candidates: Sequence[Any], losses: Sequence[float]) -> int:
     Losses are rounded: the same predictions in other folds must tie.
     """
 
-    def rank(position: int) -> tuple[float, float, int]:
+    def make_sort_key(position: int) -> tuple[float, float, int]:
         p = candidates[position].get_params(deep=False).get("p", 1.0)
-        distance = abs(np.log(p)) if isinstance(p, int | float) else np.inf  # "balanced" is last
-        return round(losses[position], 12), float(distance), position
+        distance_from_1 = np.inf  # "balanced" comes last
+        if isinstance(p, int | float):
+            distance_from_1 = float(abs(np.log(p)))
+        return round(losses[position], 12), distance_from_1, position
 
-    return min(range(len(candidates)), key=rank)
+    return min(range(len(candidates)), key=make_sort_key)
 
 
 def list_combinations(
     learner: BaseRuleClassifier, grid: Mapping[str, Sequence[Any]]
 ) -> list[dict[str, Any]]:
-    """Every combination of the values in a grid; raise for what the learner does not have."""
+    """List all combinations of the values in a grid; raise for what the learner does not have."""
     known = learner.get_params(deep=False)
     for name, values in grid.items():
         if name not in known:
@@ -257,7 +275,7 @@ def list_combinations(
 def cut_folds(
     estimator: Any, cohort: Cohort, kind: str, *, n_folds: int, random_state: Any
 ) -> list[Fold]:
-    """Return folds of rows or of whole environments."""
+    """Cut folds of rows or of whole environments."""
     if kind == "environments":
         check_environments(cohort, estimator, Parameter("folds", "environments"))
         return leave_out_many_environments(cohort, n_folds)
@@ -313,14 +331,14 @@ def choose_threshold(
     >>> from icscm.datasets import make_hospitals
     >>> from icscm.validation.tuning import choose_threshold
     >>> data = make_hospitals(n_rows=4_000, random_state=1)
-    >>> found = choose_threshold(
+    >>> threshold = choose_threshold(
     ...     InvariantTreeClassifier(),
     ...     data.X,
     ...     data.y,
     ...     environments=data.environments,
     ...     threshold="sensitivity=0.9",
     ... )
-    >>> 0 < found < 0.5, found.sensitivity >= 0.9, found.held_out
+    >>> 0 < threshold < 0.5, threshold.sensitivity >= 0.9, threshold.held_out
     (True, True, 'environments')
     """
     criterion = read_threshold(threshold)
@@ -340,10 +358,10 @@ def choose_threshold(
             estimator, cohort, folds, context="cannot choose a threshold"
         )
     is_positive = cohort.is_positive
-    cut = find_threshold(criterion, is_positive, probability)
-    is_predicted = probability >= cut
+    value = find_threshold(criterion, is_positive, probability)
+    is_predicted = probability >= value
     return Threshold(
-        cut,
+        value,
         name,
         sensitivity=float(is_predicted[is_positive].mean()),
         specificity=float((~is_predicted)[~is_positive].mean()),
