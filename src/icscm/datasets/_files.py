@@ -1,4 +1,8 @@
-"""The raw files of real data sets, as `sources.toml` lists them: finding, downloading, reading."""
+"""The raw files of real data sets, as `sources.toml` lists them: finding, downloading, reading.
+
+A *source* is a published data set of one or more files. They lie in the *data folder*, under the
+names of `RawFile.path` or as a user who downloaded and unpacked them by hand may have named them.
+"""
 
 import importlib
 import os
@@ -26,17 +30,22 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Valu
 
 
 def find_data_home(data_home: PathLike | None) -> Path:
-    """The folder of the raw files: given, that of the environment variable, or the user's cache."""
+    """Find the data folder: as given, of the environment variable, or in the user's cache."""
     chosen = os.environ.get(DATA_VARIABLE) if data_home is None else data_home
-    return Path(chosen).expanduser() if chosen else Path(_import_pooch().os_cache("icscm"))
+    if chosen:
+        return Path(chosen).expanduser()
+    return Path(_import_pooch().os_cache("icscm"))
 
 
 def _import_pooch() -> Any:
+    """Import pooch, which downloads files; it is an optional dependency."""
     try:
         return importlib.import_module("pooch")
     except ImportError:
-        how = f"or pass data_home or set the environment variable {DATA_VARIABLE}"
-        raise IcscmError(f"this needs pooch: pip install 'icscm[data]', {how}") from None
+        raise IcscmError(
+            "this needs pooch: pip install 'icscm[data]', or pass data_home or set the "
+            f"environment variable {DATA_VARIABLE}"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -54,9 +63,12 @@ class RawFile:
     state: str | None = None
 
     def find(self, home: Path) -> Path | None:
-        """The file in the data folder under any of its names, or None."""
-        paths = (home / name for name in (self.path, *self.others))
-        return next((path for path in paths if path.is_file()), None)
+        """Find the file in the data folder under any of its names; None if it is not there."""
+        for name in (self.path, *self.others):
+            path = home / name
+            if path.is_file():
+                return path
+        return None
 
 
 @dataclass(frozen=True)
@@ -73,30 +85,40 @@ class Source:
     columns: Sequence[str] = ()
 
     def locate(self, file: RawFile, home: Path) -> Path:
-        """The path of a required file."""
+        """Return the path of a file in the data folder; raise if it is not there."""
         path = file.find(home)
         if path is None:
-            why = f"{str(home / file.path)!r} was not found; it is a file of {self.name!r}"
-            place = f"{file.url} or by fetch({self.name!r})" if file.url else self.page
-            raise IcscmError(f"{why} ({self.citation}), available from {place}")
+            origin = f"{file.url} or by fetch({self.name!r})" if file.url else self.page
+            raise IcscmError(
+                f"{str(home / file.path)!r} was not found; it is a file of {self.name!r} "
+                f"({self.citation}), available from {origin}"
+            )
         return path
 
     def download(self, file: RawFile, home: Path) -> Path:
         """Download a file into the data folder, unless a copy with the right checksum is there."""
         target = home / file.path
         if file.url is None:
-            what = f"{self.name!r} cannot be downloaded by a program; get it from {self.page}"
-            raise IcscmError(f"{what} and save it as {str(target)!r}")
+            raise IcscmError(
+                f"{self.name!r} cannot be downloaded by a program; get it from {self.page} and "
+                f"save it as {str(target)!r}"
+            )
+        pooch = _import_pooch()
         try:
-            _import_pooch().retrieve(file.url, file.sha256, target.name, target.parent)
+            pooch.retrieve(file.url, known_hash=file.sha256, fname=target.name, path=target.parent)
         except (OSError, ValueError) as error:
-            why = f"could not download {file.url}: {_describe(error)}; try again later, or save the"
-            raise IcscmError(f"{why} file by hand as {str(target)!r}") from error
+            raise IcscmError(
+                f"could not download {file.url}: {_describe(error)}; try again later, or save the "
+                f"file by hand as {str(target)!r}"
+            ) from error
         return target
 
     @contextmanager
     def open(self, path: Path, suffix: str = ".csv") -> Iterator[Path | IO[bytes]]:
-        """Input for pandas: the path, or the first member of a zip that ends in `suffix`."""
+        """Open input for pandas: the path, or the first file in a zip that ends in `suffix`.
+
+        What is read in the context may fail, too: then the file is damaged, and the error says so.
+        """
         try:
             if path.suffix != ".zip":
                 yield path
@@ -107,46 +129,57 @@ class Source:
                     raise IcscmError(f"{str(path)!r} holds no file that ends in {suffix!r}")
                 with archive.open(names[0]) as stream:
                     yield stream
-        except IcscmError:
+        except IcscmError:  # which is a ValueError as well
             raise
         except _DAMAGE as error:
-            why = f"{str(path)!r} is damaged or cannot be read ({_describe(error)})"
-            expected = f"expected the file of {self.name!r} as published at {self.page}"
-            raise IcscmError(f"{why}; {expected}; download it again") from error
+            raise IcscmError(
+                f"{str(path)!r} is damaged or cannot be read ({_describe(error)}); expected the "
+                f"file of {self.name!r} as published at {self.page}; download it again"
+            ) from error
 
     def read(
         self, path: Path, columns: Sequence[str], suffix: str = ".csv", **options: Any
     ) -> pd.DataFrame:
-        """Columns of a CSV file in this order and spelling; case in the file is ignored."""
+        """Read columns of a CSV file, in this order and spelling; case in the file is ignored.
+
+        The `options` are those of pandas, such as the types of columns.
+        """
         wanted = {name.lower() for name in columns}
+
+        def is_wanted(name: str) -> bool:
+            return name.strip().lower() in wanted
+
         # in one part: pandas 3.0 cannot join the parts of a category if one is all missing
         options = {"low_memory": False, "encoding": "utf-8-sig"} | options
         with self.open(path, suffix) as stream:
-            table = pd.read_csv(stream, usecols=lambda n: n.strip().lower() in wanted, **options)
-        spelling = match_columns(table, columns, path)
-        return table[[*spelling.values()]].set_axis([*spelling], axis=1)
+            table = pd.read_csv(stream, usecols=is_wanted, **options)
+        spellings = match_columns(table, columns, path)
+        return table[list(spellings.values())].set_axis(list(spellings), axis=1)
 
 
 def match_columns(table: pd.DataFrame, wanted: Sequence[str], path: Path) -> dict[str, str]:
-    """The table's spelling of each wanted column; raises if any is missing."""
-    by_lower = {str(name).strip().lower(): name for name in table}
-    missing = [name for name in wanted if name.lower() not in by_lower]
+    """Return the table's spelling of each wanted column; raise if any is missing."""
+    spelling_by_lower = {str(name).strip().lower(): name for name in table}
+    missing = [name for name in wanted if name.lower() not in spelling_by_lower]
     if missing:
         names = shorten_list([repr(name) for name in missing])
-        why = f"{str(path)!r} lacks {len(missing)} of the {len(wanted)} expected columns: {names}"
-        raise IcscmError(f"{why}; the file may be of another year or edition")
-    return {name: by_lower[name.lower()] for name in wanted}
+        raise IcscmError(
+            f"{str(path)!r} lacks {len(missing)} of the {len(wanted)} expected columns: {names}; "
+            "the file may be of another year or edition"
+        )
+    return {name: spelling_by_lower[name.lower()] for name in wanted}
 
 
 def _describe(error: Exception) -> str:
-    """Why a download or a reader failed, in a few words."""
+    """Describe in a few words why a download or a reader failed."""
     response = getattr(error, "response", None)
     if response is not None:
         return f"the server answered {response.status_code}"
     if hasattr(error, "request"):
         return "there is no connection to the server"
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
+    lines = str(error).strip().splitlines()
+    kind = type(error).__name__
+    return f"{kind}: {lines[0][:200]}" if lines else kind
 
 
 _FACTS = tomllib.loads((files("icscm.datasets") / "sources.toml").read_text(encoding="utf-8"))
@@ -159,7 +192,10 @@ SACHS_PARENTS = {name: parents.split() for name, parents in _FACTS.pop("sachs_pa
 
 
 def make_census_file(kind: str, state: str) -> RawFile:
-    """The 2018 American Community Survey's file of a state's persons ("p") or households ("h")."""
+    """Make the record of the 2018 American Community Survey's file of a state.
+
+    The kind is "p", persons, or "h", households.
+    """
     name = f"csv_{kind}{state.lower()}.zip"
     return RawFile(
         path=f"acs2018/{name}",
@@ -170,12 +206,23 @@ def make_census_file(kind: str, state: str) -> RawFile:
 
 
 def make_source(name: str, facts: dict[str, Any]) -> Source:
-    """A source from its entry in `sources.toml`."""
-    raw_files = [RawFile(**file) for file in facts.pop("files", ())]
-    kinds = facts.pop("kinds", "")
-    raw_files += [make_census_file(kind, state) for state in STATES for kind in kinds]
-    columns = facts.pop("columns", "").split()
-    return Source(name, files=raw_files, columns=columns, **facts)
+    """Make a source from its entry in `sources.toml`.
+
+    Files are listed there, or are those of the census: some `kinds` for each state.
+    """
+    raw_files = [RawFile(**file) for file in facts.get("files", ())]
+    for state in STATES:
+        raw_files += [make_census_file(kind, state) for kind in facts.get("kinds", "")]
+    return Source(
+        name=name,
+        title=facts["title"],
+        n_samples=facts["n_samples"],
+        citation=facts["citation"],
+        page=facts["page"],
+        licence=facts["licence"],
+        files=raw_files,
+        columns=facts.get("columns", "").split(),
+    )
 
 
 SOURCES = {name: make_source(name, facts) for name, facts in _FACTS.items()}
@@ -183,30 +230,38 @@ SOURCES = {name: make_source(name, facts) for name, facts in _FACTS.items()}
 
 def fetch_files(source: Source, home: Path, states: Sequence[str] | None = None) -> list[Path]:
     """Download the files of a source, of the given states where each has its own."""
-    wanted = {None, *(DEFAULT_STATES if states is None else check_states(states))}
-    return [source.download(file, home) for file in source.files if file.state in wanted]
+    chosen_states = DEFAULT_STATES if states is None else check_states(states)
+    return [
+        source.download(file, home)
+        for file in source.files
+        if file.state is None or file.state in chosen_states
+    ]
 
 
 def check_states(states: Sequence[str]) -> list[str]:
-    """Two-letter codes of states, each once and in capitals."""
-    chosen = [str(state).upper() for state in ([states] if isinstance(states, str) else states)]
-    unknown = [state for state in chosen if state not in STATES]
-    if unknown or not chosen:
+    """Return two-letter codes of states, each once and in capitals; raise for any other."""
+    listed = [states] if isinstance(states, str) else states
+    codes = [str(state).upper() for state in listed]
+    unknown = [code for code in codes if code not in STATES]
+    if unknown or not codes:
         got = ", ".join(map(repr, unknown)) or "none"
-        what = "states must be two-letter codes of US states, such as ['ME', 'VT']"
-        raise IcscmError(f"{what}; got {got}")
-    return list(dict.fromkeys(chosen))
+        raise IcscmError(
+            f"states must be two-letter codes of US states, such as ['ME', 'VT']; got {got}"
+        )
+    return list(dict.fromkeys(codes))
 
 
 def find_present(source: Source, home: Path) -> list[str | None]:
-    """The states of which the data folder holds all files; [None] for data without states."""
-    absent = {file.state for file in source.files if file.find(home) is None}
-    states = DEFAULT_STATES if source.files[0].state else (None,)
-    return [state for state in states if state not in absent]
+    """Find the states of which the data folder holds all files; [None] for data without states."""
+    incomplete = {file.state for file in source.files if file.find(home) is None}
+    has_states = source.files[0].state is not None
+    states = DEFAULT_STATES if has_states else (None,)
+    return [state for state in states if state not in incomplete]
 
 
 def find_states(source: Source, home: Path, states: Sequence[str] | None = None) -> list[str]:
-    """The given states; by default those in the data folder, or all if there are none."""
+    """Return the given states; by default those in the data folder, or all if there are none."""
     if states is not None:
         return check_states(states)
-    return [state for state in find_present(source, home) if state] or list(DEFAULT_STATES)
+    present = [state for state in find_present(source, home) if state is not None]
+    return present or list(DEFAULT_STATES)

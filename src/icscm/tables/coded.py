@@ -36,15 +36,16 @@ class LevelBins:
 
     @property
     def n_bins(self) -> int:
-        """Number of bins, that of the pool included."""
+        """The number of bins, that of the pool included."""
         return len(self.levels) + bool(self.pool)
 
     def find_levels(self, number: int) -> tuple[Level, ...]:
         """Return the levels of one bin or, if they are ordered, those after it."""
         if self.is_ordered:
             return self.levels[number + 1 :]
-        has_own_bin = number < len(self.levels)
-        return (self.levels[number],) if has_own_bin else self.pool
+        if number < len(self.levels):
+            return (self.levels[number],)
+        return self.pool
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class CodedTable:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns, those dropped included."""
+        """The number of columns, those dropped included."""
         return int(self.values.shape[1])
 
     def find_missing(self) -> BoolArray:
@@ -84,14 +85,19 @@ class CodedTable:
         """Return what each column is: "number", "category" or "left_out"."""
         if not self.dropped and not self.levels:  # there may be millions
             return ("number",) * self.n_columns
-        return tuple(
-            "left_out" if j in self.dropped else "category" if j in self.levels else "number"
-            for j in range(self.n_columns)
-        )
+        return tuple(self._find_type(column) for column in range(self.n_columns))
+
+    def _find_type(self, column: int) -> str:
+        if column in self.dropped:
+            return "left_out"
+        return "category" if column in self.levels else "number"
 
 
 def are_finite(values: Array) -> bool:
-    """Check quickly whether all numbers are finite; False may be a false alarm."""
+    """Check quickly whether all numbers are finite; False may be a false alarm.
+
+    A sum is finite only if all of its terms are; that of large numbers may overflow, though.
+    """
     if values.dtype.kind != "f":
         return True
     with np.errstate(over="ignore", invalid="ignore"):
@@ -105,9 +111,9 @@ def find_missing(
     first, stop, _ = part.indices(len(values))
     n_columns = values.shape[1]
     has_missing = np.zeros(n_columns, dtype=np.bool_)
-    n_rows_together = max(1, _CHECKED_CELLS // max(1, n_columns))
-    for start in range(first, stop, n_rows_together):
-        rows = values[start : min(start + n_rows_together, stop)]
+    block_size = max(1, _CHECKED_CELLS // max(1, n_columns))
+    for start in range(first, stop, block_size):
+        rows = values[start : min(start + block_size, stop)]
         if are_finite(rows):
             continue
         if not has_missing.all():
@@ -126,23 +132,26 @@ def code_levels(
     n_rows = np.bincount(codes[codes >= 0], minlength=n_levels)
     kept, pooled = choose_levels(n_rows, max_levels)
 
-    numbers = np.full(n_levels + 1, np.nan)  # the last entry is found by -1: missing
+    # by the code of a level; missing values, whose code is -1, have the last entry
+    numbers = np.full(n_levels + 1, np.nan)
     numbers[kept] = np.arange(len(kept))
     numbers[pooled] = len(kept)
+
+    # two levels have one cut in any case, and the levels of a pool are not adjacent
+    may_be_ordered = len(kept) > 2 and len(pooled) == 0
     bins = LevelBins(
-        levels=tuple(column.levels[level] for level in kept),
-        pool=tuple(column.levels[level] for level in pooled),
-        # two levels have one cut in any case, and the levels of a pool are not adjacent
-        is_ordered=column.is_ordered and len(kept) > 2 and len(pooled) == 0,
+        levels=tuple(column.levels[code] for code in kept),
+        pool=tuple(column.levels[code] for code in pooled),
+        is_ordered=column.is_ordered and may_be_ordered,
     )
     return numbers[codes], bins
 
 
 def choose_levels(n_rows: IntArray, max_levels: int | None) -> tuple[Array, Array]:
-    """Choose levels with a bin of their own and levels that share one, from each level's rows.
+    """Choose levels with a bin of their own, and levels that share one, by their number of rows.
 
     At most `max_levels` have their own: the most frequent; of equally frequent ones those that
-    sort first. A pool of one is none.
+    sort first. A single level is never pooled, since its pool would be a bin of its own.
 
     >>> choose_levels(np.array([5, 9, 1, 0, 1]), max_levels=2)
     (array([0, 1]), array([2, 4]))

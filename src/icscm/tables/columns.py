@@ -39,8 +39,9 @@ class Numbers:
         return len(self.values)
 
     def take(self, rows: Array) -> Numbers:
-        """Some rows of it."""
-        return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
+        """Select rows."""
+        missing = None if self.missing is None else self.missing[rows]
+        return Numbers(self.values[rows], missing)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Levels:
         return is_missing if is_missing.any() else None
 
     def take(self, rows: Array) -> Levels:
-        """Some rows of it, and all levels."""
+        """Select rows, and keep all levels, also those that no longer occur."""
         return replace(self, codes=self.codes[rows])
 
 
@@ -80,7 +81,7 @@ class Dates:
         return 0
 
     def take(self, rows: Array) -> Dates:  # noqa: ARG002 - as the others
-        """The same."""
+        """Return the column, since it holds no values."""
         return self
 
 
@@ -90,76 +91,106 @@ Columns = Sequence[Column] | Mapping[int, Column]
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a table with named columns."""
-    if isinstance(X, np.ndarray):  # a shortcut, since narwhals is slow
+    """Return whether X is a table with named columns."""
+    if isinstance(X, np.ndarray):  # the usual case: narwhals would be slow to say so
         return False
     return bool(nw.dependencies.is_into_dataframe(X)) or _is_record_batch(X)
 
 
 def _is_record_batch(X: Any) -> bool:
+    """Return whether X is a part of an Arrow table, which narwhals does not know."""
     return type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow")
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection, without importing Dask."""
+    """Return whether X is a Dask collection, without importing Dask."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "to_delayed")
 
 
 def open_frame(X: Any) -> nw.DataFrame[Any]:
-    """A frame of any kind behind one interface; names that are not text become text."""
+    """Open a frame of any kind behind one interface; names that are not text become text."""
     if _is_record_batch(X):
         import pyarrow
 
-        X = pyarrow.Table.from_batches([X])
+        native = pyarrow.Table.from_batches([X])
     elif nw.dependencies.is_pandas_dataframe(X):
-        names = list(X.columns)
-        if not all(isinstance(name, str) for name in names) and names != list(range(len(names))):
-            # positions, as pandas has them, stay; names of several levels are joined
-            texts = ["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in names]
-            X = X.set_axis(texts, axis=1)
+        native = _name_by_text(X)
+    else:
+        native = X
     try:
-        return nw.from_native(X, eager_only=True)
+        return nw.from_native(native, eager_only=True)
     except nw.exceptions.DuplicateError as error:
-        twice = ", ".join(str(error).partition("\n- ")[2].split("\n- "))
-        what = f"the table has more than one column of the same name ({twice})"
-        raise IcscmError(f"{what}; rename them: rules refer to columns by name") from None
+        # narwhals lists the names below its message, each after a dash
+        _, _, listed = str(error).partition("\n- ")
+        names = ", ".join(listed.split("\n- "))
+        raise IcscmError(
+            f"the table has more than one column of the same name ({names}); rename them: rules "
+            "refer to columns by name"
+        ) from None
+
+
+def _name_by_text(frame: Any) -> Any:
+    """Return a pandas frame whose columns are named by text, or by position as pandas does.
+
+    Names of several levels are joined. Names that are positions stay, since they are none.
+    """
+    names = list(frame.columns)
+    are_positions = names == list(range(len(names)))
+    if are_positions or all(isinstance(name, str) for name in names):
+        return frame
+    texts = []
+    for name in names:
+        parts = name if isinstance(name, tuple) else (name,)
+        texts.append("_".join(map(str, parts)))
+    return frame.set_axis(texts, axis=1)
 
 
 def count_rows(X: Any) -> int:
-    """Number of rows of any kind of table."""
-    return len(open_frame(X)) if is_frame(X) else int(np.shape(X)[0])
+    """Count the rows of any kind of table."""
+    if is_frame(X):
+        return len(open_frame(X))
+    return int(np.shape(X)[0])
 
 
 def take_rows(X: Any, rows: Array) -> Any:
-    """Some rows of any kind of table, which keeps its names and types."""
-    return open_frame(X)[rows].to_native() if is_frame(X) else X[rows]
+    """Select rows of any kind of table, which keeps its names and types."""
+    if is_frame(X):
+        return open_frame(X)[rows].to_native()
+    return X[rows]
 
 
 def take_columns(X: Any, columns: Array) -> Any:
-    """Some columns of any kind of table, by their positions."""
-    if not is_frame(X):
-        return X[:, columns]
-    return open_frame(X)[:, columns.tolist()].to_native()
+    """Select columns of any kind of table, by their positions."""
+    if is_frame(X):
+        return open_frame(X)[:, columns.tolist()].to_native()
+    return X[:, columns]
 
 
 def find_names(X: Any) -> tuple[str, ...] | None:
-    """The names of a frame's columns; None where these are positions, or X is an array."""
-    names: list[Any] = open_frame(X).columns if is_frame(X) else [None]
-    return tuple(names) if all(isinstance(each, str) for each in names) else None
+    """Return the names of a frame's columns; None where these are positions, or X is an array."""
+    if not is_frame(X):
+        return None
+    names: list[Any] = open_frame(X).columns
+    if not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(names)
 
 
 def list_names(X: Any) -> list[str]:
-    """Names of a frame's columns, as text."""
+    """List the names of a frame's columns, as text."""
     return [str(name) for name in open_frame(X).columns]
 
 
 def read_column(X: Any, position: int, name: str | None) -> Column:
-    """One column: by name where the table has names and one is given, else by position."""
+    """Read a column: by name where the table has names and one is given, else by position."""
+    description = f"column {position}"
     if is_sparse(X):
-        return read_array(X[:, [position]].toarray().ravel(), f"column {position}")
+        values = X[:, [position]].toarray().ravel()
+        return read_array(values, description)
     if not is_frame(X):
         values = bring(X[:, position]) if is_on_card(X) else np.asarray(X)[:, position]
-        return read_array(values, f"column {position}")
+        return read_array(values, description)
+
     frame = open_frame(X)
     if name is None:
         return read_series(frame[:, position])
@@ -169,37 +200,50 @@ def read_column(X: Any, position: int, name: str | None) -> Column:
 
 
 def read_array(values: Array, what: str) -> Column:
-    """One column of an array; `what` names it in errors."""
+    """Read a column of an array; `what` names it in errors."""
     if values.dtype.kind in "OUS":
         import pandas
 
         series = pandas.Series(values.tolist(), name=what)
         return read_series(nw.from_native(series, series_only=True))
-    is_missing = np.isnan(values) if values.dtype.kind == "f" else None
-    return Numbers(values, is_missing if is_missing is not None and is_missing.any() else None)
+    if values.dtype.kind != "f":
+        return Numbers(values)
+    is_missing = np.isnan(values)
+    return Numbers(values, is_missing if is_missing.any() else None)
 
 
 def read_numbers(column: Numbers, is_exact: bool = False) -> Array:
-    """The values of a column as numbers of a table: NaN where missing, floats unless exact."""
+    """Return the values of a column as numbers of a table, NaN where they are missing.
+
+    They are floats, unless whole numbers are to stay exact and none is missing.
+    """
     values = as_plain_numbers(column.values)
-    if column.missing is None:
-        return values if is_exact or values.dtype.kind == "f" else values.astype(np.float64)
-    values = values.astype(np.float64)
-    values[column.missing] = np.nan
-    return values
+    if column.missing is not None:
+        with_gaps = values.astype(np.float64)
+        with_gaps[column.missing] = np.nan
+        return with_gaps
+    if is_exact or values.dtype.kind == "f":
+        return values
+    return values.astype(np.float64)
 
 
 def as_plain_numbers(values: Array) -> Array:
-    """What the kernels read: booleans as bytes, floats of 32 or 64 bits."""
+    """Return numbers of a type that kernels read: booleans as bytes, floats of 32 or 64 bits."""
     if values.dtype.kind == "b":
         return values.view(np.uint8)
+    if values.dtype == np.float16:
+        return values.astype(np.float32)
     if values.dtype.kind == "f" and values.dtype not in (np.float32, np.float64):
-        return values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+        return values.astype(np.float64)
     return values
 
 
 def read_series(series: nw.Series[Any]) -> Column:
-    """One column of a frame."""
+    """Read a column of a frame.
+
+    Numbers are read as an array, without a copy where there is nothing missing. All else goes by
+    Arrow, which knows the types of every kind of frame.
+    """
     dtype = series.dtype
     native = str(getattr(series.to_native(), "dtype", dtype))
     if dtype.is_temporal() or native.startswith("period"):
@@ -215,6 +259,7 @@ def read_series(series: nw.Series[Any]) -> Column:
 
 
 def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) -> Any:
+    """Convert a column; raise with its name and type if that is not possible."""
     try:
         return convert()
     except Exception as error:  # pyarrow, pandas and polars raise many kinds
@@ -225,7 +270,7 @@ def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) ->
 
 
 def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column:
-    """One Arrow column."""
+    """Read a column of Arrow; `name` names it in errors."""
     import pyarrow
     from pyarrow import types
 
@@ -238,14 +283,11 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     if types.is_null(array.type):
         return Levels(np.full(len(array), -1, dtype=np.int32), ())
     is_number = types.is_integer(kind) or types.is_floating(kind)
-    if not is_category and (is_number or types.is_decimal(kind)):
-        if types.is_decimal(kind):
-            # via text, which is read as the nearest float; the direct cast is off by one bit
-            array = array.cast(pyarrow.string()).cast(pyarrow.float64())
-        if array.null_count == 0:
-            return read_array(array.to_numpy(zero_copy_only=False), "")
-        missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-        return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
+    if not is_category and types.is_decimal(kind):
+        # via text, which is read as the nearest float; the direct cast is off by one bit
+        return _read_numbers(array.cast(pyarrow.string()).cast(pyarrow.float64()))
+    if not is_category and is_number:
+        return _read_numbers(array)
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if is_text or types.is_boolean(kind) or is_number:
         return _read_levels(array)
@@ -253,8 +295,16 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     raise IcscmError(f"column {name!r} is of type {kind}; {advice}")
 
 
+def _read_numbers(array: pyarrow.Array) -> Column:
+    """Read a column of numbers of Arrow, whose missing values may be null or NaN."""
+    if array.null_count == 0:
+        return read_array(array.to_numpy(zero_copy_only=False), "")
+    missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    return Numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing)
+
+
 def read_arrow_groups(array: Any, what: str) -> Any:
-    """Labels or environments in an Arrow column, each a plain value; `what` names it in errors."""
+    """Read outcomes or environments in an Arrow column as plain values; `what` is for errors."""
     import pyarrow
     from pyarrow import types
 
@@ -263,50 +313,62 @@ def read_arrow_groups(array: Any, what: str) -> Any:
     if is_nested or types.is_interval(kind):
         advice = "convert it to text, numbers, booleans or dates, or name another column"
         raise IcscmError(f"{what} is of type {kind}; {advice}")
-    views = {pyarrow.string_view(): pyarrow.string(), pyarrow.binary_view(): pyarrow.binary()}
-    kind = pyarrow.float32() if types.is_float16(kind) else views.get(kind, kind)
-    return array if kind == array.type else array.cast(kind)
+    plain_kinds = {
+        pyarrow.string_view(): pyarrow.string(),
+        pyarrow.binary_view(): pyarrow.binary(),
+        pyarrow.float16(): pyarrow.float32(),
+    }
+    plain_kind = plain_kinds.get(kind, kind)
+    return array if plain_kind == array.type else array.cast(plain_kind)
 
 
 def _read_levels(array: pyarrow.Array) -> Levels:
-    """Read a column of categories; levels that do not occur, or are missing, are left out."""
+    """Read a column of categories; levels that do not occur, or are missing, are left out.
+
+    Arrow encodes a category by positions in a dictionary, which may hold values that no row has,
+    a missing value, and the same value twice. So positions are numbered anew.
+    """
     from pyarrow import types
 
     encoded = array.dictionary_encode()  # a dictionary as it is, else the distinct values
-    values = encoded.dictionary.to_pylist()
+    dictionary = encoded.dictionary.to_pylist()
     indices = encoded.indices.cast("int32")  # they may be unsigned
-    codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    occurs = np.bincount(codes + 1, minlength=len(values) + 1)[1:] > 0
+    positions_of_rows = indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    occurs = np.bincount(positions_of_rows + 1, minlength=len(dictionary) + 1)[1:] > 0
 
-    places_of_level: dict[tuple[str, Level], list[int]] = {}  # a dictionary may hold a value twice
-    for place in np.flatnonzero(occurs).tolist():
-        value = values[place]
-        is_present = value is not None and value == value
-        if is_present:
-            places_of_level.setdefault(sort_key(value), []).append(place)
+    positions_of_levels: dict[tuple[str, Level], list[int]] = {}
+    for position in np.flatnonzero(occurs).tolist():
+        value = dictionary[position]
+        is_missing = value is None or value != value  # NaN does not equal itself
+        if not is_missing:
+            positions_of_levels.setdefault(sort_key(value), []).append(position)
     is_ordered = bool(encoded.type.ordered)  # pandas' ordered categories, polars' Enum
-    keys = [*places_of_level] if is_ordered else sorted(places_of_level)
+    keys = list(positions_of_levels) if is_ordered else sorted(positions_of_levels)
 
-    numbers = np.full(len(values) + 1, -1, dtype=np.int32)  # the last entry is found by -1: missing
-    for number, key in enumerate(keys):
-        numbers[places_of_level[key]] = number
+    # by position in the dictionary; missing values, at -1, have the last entry
+    codes = np.full(len(dictionary) + 1, -1, dtype=np.int32)
+    for code, key in enumerate(keys):
+        codes[positions_of_levels[key]] = code
+    levels = tuple(level for _, level in keys)
     return Levels(
-        codes=numbers[codes],
-        levels=tuple(level for _, level in keys),
+        codes=codes[positions_of_rows],
+        levels=levels,
         is_ordered=is_ordered,
         is_declared=types.is_dictionary(array.type),
     )
 
 
 def sort_key(level: Level) -> tuple[str, Level]:
-    """Booleans, then numbers, then text."""
+    """Return the key that sorts booleans, then numbers, then text, and tells 1 from True."""
     if isinstance(level, bool):
         return "boolean", level
-    return ("text", level) if isinstance(level, str) else ("number", level)
+    if isinstance(level, str):
+        return "text", level
+    return "number", level
 
 
 def find_levels(column: Levels, wanted: Sequence[Level]) -> BoolArray:
-    """For each of the column's levels whether it is one of the wanted."""
+    """Return for each of the column's levels whether it is one of the wanted ones."""
     keys = {sort_key(level) for level in wanted}
     return np.array([sort_key(level) in keys for level in column.levels], dtype=np.bool_)
 
@@ -316,17 +378,19 @@ _DLPACK_CUDA = 2
 
 
 def is_on_card(X: Any) -> bool:
-    """Whether these are values on a card."""
+    """Return whether X is an array in the memory of a graphics card, of CuPy or by DLPack."""
     if type(X) in (np.ndarray, list):  # the usual case
         return False
     if hasattr(X, "__cuda_array_interface__"):
         return True
-    where = getattr(X, "__dlpack_device__", None)
-    return where is not None and hasattr(X, "shape") and where()[0] == _DLPACK_CUDA
+    if not hasattr(X, "__dlpack_device__") or not hasattr(X, "shape"):
+        return False
+    device_type, _ = X.__dlpack_device__()
+    return bool(device_type == _DLPACK_CUDA)
 
 
 def open_on_card(X: Any) -> Any:
-    """The same values on the card, as a CuPy array."""
+    """Return values on a card as a CuPy array, without a copy."""
     if hasattr(X, "get") and hasattr(X, "ravel"):  # CuPy's own
         return X
     import cupy
@@ -335,7 +399,7 @@ def open_on_card(X: Any) -> Any:
 
 
 def bring(values: Any) -> Any:
-    """Values copied from a card to memory; all others unchanged."""
+    """Copy values from a card to memory; return all others unchanged."""
     if values is None or type(values) is np.ndarray or not is_on_card(values):
         return values
     return open_on_card(values).get()
