@@ -1,5 +1,7 @@
 """What a page draws from a summary, and blocks of text on the terminal."""
 
+from dataclasses import replace
+
 import pytest
 from rich.text import Text
 
@@ -8,20 +10,22 @@ from icscm.datasets import make_conjunction
 from icscm.report.blocks import Heading, Paragraph
 from icscm.report.drawing import (
     Limits,
+    PlotRow,
     choose_largest,
     draw_nodes,
     draw_splits,
+    find_largest,
     join_points,
     make_axis,
     make_plot,
 )
+from icscm.report.evaluation import draw_evaluation, render_text
 from icscm.report.terminal import render_blocks
-from icscm.report.validation import draw_validation, render_text
 from support.drawings import find_texts
 
 
 def make_row(name, n, rate, low, high, **more):
-    return {"environment": name, "n": n, "rate": rate, "rate_interval": [low, high], **more}
+    return PlotRow(name, n=n, share=rate, interval=(low, high), **more)
 
 
 POOLED = make_row("all", 300, 0.3, 0.28, 0.32)
@@ -29,7 +33,7 @@ POOLED = make_row("all", 300, 0.3, 0.28, 0.32)
 
 def test_rows_have_their_numbers_and_a_drawn_cell():
     rows = [make_row("b", 100, 0.2, 0.1, 0.3, compared=0.4), make_row("a", 200, 0.35, 0.2, 0.5)]
-    plot = make_plot(rows, POOLED, "rate", Limits(), margin=0.1)
+    plot = make_plot(rows, POOLED, Limits(), margin=0.1)
     first, second = plot.rows
     assert (first.name, first.n, first.share, first.interval) == ("b", 100, 0.2, (0.1, 0.3))
     assert (first.text, first.range) == ("20.0%", "10.0% to 30.0%")
@@ -46,35 +50,39 @@ def test_rows_have_their_numbers_and_a_drawn_cell():
 
 
 def test_without_samples_there_is_neither_band_nor_dot():
-    empty = {"n": 0, "rate": None, "rate_interval": None}
-    plot = make_plot([{**empty, "environment": "a"}], empty, "rate", Limits(), margin=0.5)
+    empty = PlotRow("a", n=0, share=None, interval=None)
+    plot = make_plot([empty], empty, Limits(), margin=0.5)
     assert plot.rows[0].share is None
     assert plot.rows[0].cell == '<svg class="plot" aria-hidden="true"></svg>'
 
 
 def test_leaves_that_differ_have_no_mean():
-    plot = make_plot([POOLED], POOLED, "rate", Limits(), has_mean=False)
+    plot = make_plot([POOLED], POOLED, Limits(), has_mean=False)
     assert "mean" not in plot.rows[0].cell
 
 
 def test_the_largest_rows_are_chosen_and_counted():
     sizes = {"e10": 5, "e9": 50, "e2": 20, "e1": 40}
-    rows = [make_row(name, n, 1 / n, 0.0, 1.0) for name, n in sizes.items()]
+    assert find_largest([*sizes.values()], 3) == [1, 2, 3]
+    environments = [{"environment": name, "n": n, "rate": 1 / n} for name, n in sizes.items()]
     orders = {
-        "given": ["e9", "e2", "e1"],
         "size": ["e9", "e1", "e2"],
         "name": ["e1", "e2", "e9"],
         "rate": ["e9", "e1", "e2"],
     }
     for order, names in orders.items():
-        assert [row["environment"] for row in choose_largest(rows, 3, order)] == names, order
-    plot = make_plot(rows, POOLED, "rate", Limits(environments=3))
+        assert [row["environment"] for row in choose_largest(environments, 3, order)] == names, (
+            order
+        )
+    rows = [make_row(name, n, 1 / n, 0.0, 1.0) for name, n in sizes.items()]
+    plot = make_plot(rows, POOLED, Limits(environments=3))
+    assert [row.name for row in plot.rows] == ["e9", "e2", "e1"]
     assert (plot.n_rows, plot.n_left_out) == (4, 1)
 
 
 def test_a_share_to_compare_with_widens_the_axis():
     rows = [make_row("a", 9, 0.5, 0.5, 0.6, compared=0.9)]
-    assert make_axis(rows, "rate", is_percent=True).high == 0.9
+    assert make_axis(rows, is_percent=True).high == 0.9
 
 
 def test_effects_stand_on_one_axis():
@@ -146,17 +154,18 @@ def evaluation():
     """Of fifty environments, the k-th with an AUC of 1 - k percent."""
     data = make_conjunction(1_000, 2, n_environments=2, random_state=1)
     learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-    found = evaluate(learner, data.X, data.y, environments=data.environments).to_dict()
-    places = []
+    content = evaluate(learner, data.X, data.y, environments=data.environments).make_content()
+    first = content.environments[0]
+    environments = []
     for k in range(50):
-        place = {**found["environments"][0], "environment": f"e{k}", "is_new": k == 0}
-        auc = {**place["scores"]["auc"], "value": 1 - k / 100, "low": 0.4, "high": 1.0}
-        places.append({**place, "scores": {**place["scores"], "auc": auc}})
-    return {**found, "environments": places}
+        auc = replace(first.scores["auc"], value=1 - k / 100, low=0.4, high=1.0)
+        scores = {**first.scores, "auc": auc}
+        environments.append(replace(first, environment=f"e{k}", is_new=k == 0, scores=scores))
+    return replace(content, environments=environments)
 
 
 def test_the_worst_and_the_best_of_many_environments_are_drawn(evaluation):
-    texts = find_texts(draw_validation(evaluation))
+    texts = find_texts(draw_evaluation(evaluation))
     names = [text.split(" (n =")[0] for text in texts if " (n = " in text]
     worst, best = [f"e{k}" for k in range(49, 29, -1)], [f"e{k}" for k in range(19, 0, -1)]
     assert names[:41] == ["all", *worst, *best, "e0 (new)"]

@@ -1,10 +1,11 @@
 """Sentences on data: facts of a command, a check-up, new rows, a screen, stability."""
 
+from dataclasses import replace
+
 import pytest
 
 from icscm.report.wording import checkup, data, predictions
 from icscm.report.wording.evaluation import (
-    IntervalCheck,
     describe_decisions,
     describe_interval_check,
     describe_interval_checks,
@@ -17,6 +18,7 @@ from icscm.report.wording.screening import (
     describe_screen_validation,
 )
 from icscm.report.wording.stability import describe_stability
+from icscm.validation.leaf_calibration import IntervalCheck
 
 
 def name_option(name, *value):
@@ -140,9 +142,9 @@ def test_leaves_whose_rate_moved_are_numbered():
 
 
 def test_rates_outside_their_prediction_interval_are_listed():
-    inside = IntervalCheck("north", 0.4, is_inside=True)
-    outside = IntervalCheck("south", 0.05, is_inside=False)
-    whole = IntervalCheck(None, 0.05, is_inside=False)
+    inside = IntervalCheck("north", n_samples=10, n_positive=4, p_value=0.8, is_inside=True)
+    outside = IntervalCheck("south", n_samples=40, n_positive=2, p_value=0.01, is_inside=False)
+    whole = replace(outside, environment=None)
     assert describe_interval_check([]) == ""
     assert describe_interval_check([inside]) == "within"
     assert describe_interval_check([inside, outside]) == "outside: south (5.0%)"

@@ -44,7 +44,7 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
       icscm evaluate model.json next-year.csv --report evaluation.html
     """
     from icscm.model.saved import load
-    from icscm.report.validation import N_LISTED, render_validation
+    from icscm.report.evaluation import N_LISTED, render_evaluation
 
     report = options["report"]
     files.check_ending(report, ".html", ".htm")
@@ -60,7 +60,7 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
         write_text(report, evaluation.to_html())
     screen = console.make_console()
     n_listed = None if show_all else N_LISTED
-    console.print_all(screen, render_validation(evaluation.to_dict(), n_listed))
+    console.print_all(screen, render_evaluation(evaluation.make_content(), n_listed))
     if report is not None:
         screen.print()
         console.print_written(report)

@@ -102,36 +102,57 @@ class DrawnPlot:
         return self.n_rows - len(self.rows)
 
 
+@dataclass(frozen=True)
+class PlotRow:
+    """A share, or another score, of some rows of the table, and one to compare it with."""
+
+    name: str
+    n: int
+    share: float | None
+    interval: tuple[float, float] | None
+    compared: float | None = None
+
+
+def make_plot_row(row: Plain, key: str = "rate") -> PlotRow:
+    """Make the record of an environment, or of all together, from one of its scores."""
+    return PlotRow(
+        name=row.get("environment", ""),
+        n=row["n"],
+        share=row[key],
+        interval=None if row[f"{key}_interval"] is None else tuple(row[f"{key}_interval"]),
+    )
+
+
 def make_plot(
-    rows: Sequence[Plain],
-    pooled: Plain,
-    key: str,
+    rows: Sequence[PlotRow],
+    pooled: PlotRow,
     limits: Limits,
     *,
     margin: float | None = None,
-    order: str = "given",
+    by_name: bool = False,
     write: Callable[[float | None], str] = format_share,
     has_mean: bool = True,
 ) -> DrawnPlot:
     """Draw a share of each row with its interval, and above them that of all rows together.
 
-    `key` names the share in a row, `<key>_interval` its interval, and `compared` a share to compare
-    it with. The band around the pooled share is as wide as the margin. Of very many rows, those
-    with the most samples are shown.
+    The band around the pooled share is as wide as the margin. Of very many rows, those with the
+    most samples are shown.
     """
-    shown = choose_largest(rows, limits.environments, order)
-    axis = make_axis([*shown, pooled], key, is_percent=write is format_share)
-    mean = pooled[key]
+    shown = [rows[i] for i in find_largest([row.n for row in rows], limits.environments)]
+    if by_name:
+        shown.sort(key=lambda row: natural_key(row.name))
+    axis = make_axis([*shown, pooled], is_percent=write is format_share)
+    mean = pooled.share
     band = None
     if margin is not None and mean is not None:
         band = (mean - margin / 2, mean + margin / 2)
     background = Background(mean=mean if has_mean else None, band=band)
 
-    def draw(row: Plain, name: str, kind: RowKind) -> DrawnRow:
-        record = make_interval_row(row, key, name=name, kind=kind)
+    def draw(row: PlotRow, name: str, kind: RowKind) -> DrawnRow:
+        record = make_interval_row(row, name=name, kind=kind)
         return DrawnRow(
             name=name,
-            n=row["n"],
+            n=row.n,
             share=record.estimate,
             interval=record.interval,
             text=write(record.estimate),
@@ -140,40 +161,38 @@ def make_plot(
         )
 
     return DrawnPlot(
-        rows=[draw(row, row["environment"], RowKind.GROUP) for row in shown],
+        rows=[draw(row, row.name, RowKind.GROUP) for row in shown],
         pooled=draw(pooled, "all together", RowKind.POOLED),
         axis=draw_axis_cell(axis),
         n_rows=len(rows),
     )
 
 
-def make_interval_row(row: Plain, key: str, *, name: str, kind: RowKind) -> IntervalRow:
-    """Make the record of a row from a share and its interval in a summary."""
-    interval = row[f"{key}_interval"]
+def make_interval_row(row: PlotRow, *, name: str, kind: RowKind) -> IntervalRow:
+    """Make the record of a row as it is drawn."""
     return IntervalRow(
-        name=name,
-        estimate=row[key],
-        interval=None if interval is None else (interval[0], interval[1]),
-        kind=kind,
-        compared=row.get("compared"),
+        name=name, estimate=row.share, interval=row.interval, kind=kind, compared=row.compared
     )
 
 
-def make_axis(rows: Sequence[Plain], key: str, *, is_percent: bool) -> Axis:
+def make_axis(rows: Sequence[PlotRow], *, is_percent: bool) -> Axis:
     """Make an axis that holds the intervals of all rows, and what they are compared with."""
-    ends = [end for row in rows for end in row[f"{key}_interval"] or ()]
-    compared = [row["compared"] for row in rows if row.get("compared") is not None]
+    ends = [end for row in rows for end in row.interval or ()]
+    compared = [row.compared for row in rows if row.compared is not None]
     return make_share_axis(ends + compared, None if is_percent else "{:g}".format)
 
 
-def choose_largest(rows: Sequence[Plain], limit: int, order: str = "given") -> list[Plain]:
+def find_largest(sizes: Sequence[int], limit: int) -> list[int]:
+    """Return where the largest sizes are, in the given order."""
+    ranks = sorted(range(len(sizes)), key=lambda number: -sizes[number])
+    return sorted(ranks[:limit])
+
+
+def choose_largest(rows: Sequence[Plain], limit: int, order: str = "name") -> list[Plain]:
     """Choose the rows with the most samples; by name, from the largest, or from the lowest rate."""
-    ranks = sorted(range(len(rows)), key=lambda number: -rows[number]["n"])[:limit]
-    if order == "given":
-        return [rows[number] for number in sorted(ranks)]
-    largest = [rows[number] for number in ranks]
+    largest = [rows[number] for number in find_largest([row["n"] for row in rows], limit)]
     if order == "size":
-        return largest
+        return sorted(largest, key=lambda row: -row["n"])
     by_name = sorted(largest, key=lambda row: natural_key(row["environment"]))
     return by_name if order == "name" else sorted(by_name, key=lambda row: row["rate"] or 0.0)
 
@@ -271,33 +290,39 @@ class DrawnCurves:
         return render_panel(self.panel, label=label)
 
 
-def draw_decisions(found: Plain, limits: Limits) -> Plain:
+def draw_decisions(
+    overall: DecisionCurves | None,
+    *,
+    environments: Sequence[DecisionCurves],
+    thresholds: Sequence[float],
+    limits: Limits,
+) -> Plain:
     """Draw calibration, net benefit, and its gain by environment; nothing without probabilities."""
-    overall, thresholds = found.get("overall"), found.get("thresholds")
-    if not overall or not thresholds:
+    if overall is None or not thresholds:
         return {"panels": [], "decision_text": ""}
 
-    total = _make_decision_curves(overall)
-    shown = found["environments"][: limits.environments]
-    environments = [_make_decision_curves(row) for row in shown]
-    plots = {"benefit": plot_net_benefit(total, thresholds)}
-    if total.calibration:
-        plots = {"calibration": plot_calibration(total, environments), **plots}
-    if len(environments) > 1:
-        plots["gain"] = plot_gain(total, environments, thresholds)
+    shown = environments[: limits.environments]
+    plots = {"benefit": plot_net_benefit(overall, thresholds)}
+    if overall.calibration:
+        plots = {"calibration": plot_calibration(overall, shown), **plots}
+    if len(shown) > 1:
+        plots["gain"] = plot_gain(overall, shown, thresholds)
     return {
         "panels": [DrawnCurves(name, draw_curves(plot)) for name, plot in plots.items()],
-        "decision_text": describe_decisions(
-            thresholds, overall["net_benefit"], overall["treat_all"]
-        ),
+        "decision_text": describe_decisions(thresholds, overall.net_benefit, overall.treat_all),
     }
 
 
-def _make_decision_curves(row: Plain) -> DecisionCurves:
+def make_decision_curves(
+    calibration: Sequence[Sequence[float]],
+    net_benefit: Sequence[float],
+    treat_all: Sequence[float],
+) -> DecisionCurves:
+    """Make the record of the curves of some rows; calibration has pairs of probability and rate."""
     return DecisionCurves(
-        calibration=[PlotPoint(x, y) for x, y in row["calibration_curve"]],
-        net_benefit=row["net_benefit"],
-        treat_all=row["treat_all"],
+        calibration=[PlotPoint(probability, rate) for probability, rate in calibration],
+        net_benefit=net_benefit,
+        treat_all=treat_all,
     )
 
 

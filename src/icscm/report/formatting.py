@@ -265,19 +265,3 @@ def make_names(
     negative, positive = map(as_text, classes)
     column = as_text(environment) if environment else None
     return Names(as_text(target or "label"), column, (negative, positive), texts)
-
-
-# Measures that are shares; the others are numbers.
-SHARES = ("error", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv")
-
-
-def format_measure(scores: Plain, name: str) -> str:
-    """The value of a measure: a share in percent, others as numbers; - where it has none."""
-    score, form = scores[name], format_share if name in SHARES else format_score
-    return "-" if score is None else form(score["value"])
-
-
-def format_bounds(scores: Plain, name: str) -> str:
-    """The confidence interval of a measure."""
-    score, form = scores[name], format_share if name in SHARES else format_score
-    return "" if score is None else f"{form(score['low'])} to {form(score['high'])}"

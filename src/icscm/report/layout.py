@@ -5,12 +5,14 @@ itself holds everything; here it is cut to the limits of a page.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from icscm.drawing.decisions import DecisionCurves
 from icscm.formatting import clip, count
 from icscm.report.content.nodes import CriterionName
 from icscm.report.drawing import (
     Limits,
+    PlotRow,
     choose_largest,
     draw_auc_rows,
     draw_decisions,
@@ -19,7 +21,9 @@ from icscm.report.drawing import (
     draw_risks,
     draw_splits,
     draw_tolerance_path,
+    make_decision_curves,
     make_plot,
+    make_plot_row,
 )
 from icscm.report.formatting import (
     Plain,
@@ -97,17 +101,39 @@ def lay_out_start(summary: Plain) -> Plain:
 def lay_out_left_out(summary: Plain, limits: Limits) -> Plain:
     """Return the scores in environments left out, and their curves."""
     validation = summary["validation"]
+    decisions = lay_out_decisions(validation, limits)
     if not validation["pooled"]:
-        return draw_decisions(validation, limits)
+        return decisions
     titles = [f">{title}" for title in validation["titles"].values()]
     environment = clip(summary["task"]["environment"], limits.characters)
     pooled = [validation["pooled"][name] for name in validation["titles"]]
     return {
-        **draw_decisions(validation, limits),
+        **decisions,
         "auc_rows": [describe_auc_row(row) for row in draw_auc_rows(validation, limits)],
         "left_out_columns": [environment, ">samples", *titles],
         "new_scores": [format_new_score(score) for score in pooled],
     }
+
+
+def lay_out_decisions(validation: Plain, limits: Limits) -> Plain:
+    """Return the curves of calibration and net benefit, where they are known."""
+    overall = validation.get("overall")
+    thresholds = validation.get("thresholds")
+    if not overall or not thresholds:
+        return draw_decisions(None, environments=[], thresholds=[], limits=limits)
+    return draw_decisions(
+        find_decision_curves(overall),
+        environments=[find_decision_curves(row) for row in validation["environments"]],
+        thresholds=thresholds,
+        limits=limits,
+    )
+
+
+def find_decision_curves(row: Plain) -> DecisionCurves:
+    """Return the curves of some rows."""
+    return make_decision_curves(
+        row["calibration_curve"], net_benefit=row["net_benefit"], treat_all=row["treat_all"]
+    )
 
 
 def describe_auc_row(row: Plain) -> Plain:
@@ -319,7 +345,13 @@ def lay_out_leaf(leaf: Plain, summary: Plain, limits: Limits) -> Plain:
         "difference_text": difference,
         "difference_ends": ends,
         "end_shown": leaf["end_text"] if model["n_rules"] else "",
-        "plot": make_plot(leaf["environments"], leaf, "rate", limits, margin=margin, order="name"),
+        "plot": make_plot(
+            [make_plot_row(row) for row in leaf["environments"]],
+            make_plot_row(leaf),
+            limits,
+            margin=margin,
+            by_name=True,
+        ),
     }
 
 
@@ -329,11 +361,13 @@ def lay_out_new_environments(summary: Plain, limits: Limits) -> Plain | None:
     if not intervals:
         return None
     rows = [
-        {**asdict(row), "environment": row.name, "rate_interval": row.new_interval}
+        PlotRow(
+            row.name, n=row.n, share=row.rate, interval=(row.new_interval[0], row.new_interval[1])
+        )
         for row in intervals
     ]
     all_limits = limits._replace(environments=len(rows))
-    plot = make_plot(rows, rows[0], "rate", all_limits, has_mean=False)  # leaves differ in rate
+    plot = make_plot(rows, rows[0], all_limits, has_mean=False)  # leaves differ in rate
     drawn = [
         {**vars(row), "seen": source.seen, "tau": source.tau, "known": source.known_interval}
         for row, source in zip(plot.rows, intervals, strict=True)
@@ -355,7 +389,12 @@ def lay_out_errors(summary: Plain, limits: Limits) -> Plain:
         caption, measures = "Metrics", [">AUC", ">Brier score"]
     shown = choose_largest(errors["environments"], limits.environments, "name")
     return {
-        "error_plot": make_plot(errors["environments"], errors, "error", limits, order="name"),
+        "error_plot": make_plot(
+            [make_plot_row(row, "error") for row in errors["environments"]],
+            make_plot_row(errors, "error"),
+            limits,
+            by_name=True,
+        ),
         "errors_caption": caption,
         "errors_columns": [environment, ">wrong", ">samples", *measures, ">baseline error"],
         "error_rows": [errors, *(shown if len(errors["environments"]) > 1 else [])],
@@ -441,7 +480,12 @@ def describe_changes(point: Plain, limits: Limits) -> str:
 def lay_out_task(task: Plain, limits: Limits) -> Plain:
     """Return the rates in the data, the settings and the dropped columns."""
     return {
-        "task_plot": make_plot(task["environments"], task["overall"], "rate", limits, order="name"),
+        "task_plot": make_plot(
+            [make_plot_row(row) for row in task["environments"]],
+            make_plot_row(task["overall"]),
+            limits,
+            by_name=True,
+        ),
         "chosen": [setting for setting in task["settings"] if not setting["is_default"]],
         "not_chosen": [setting for setting in task["settings"] if setting["is_default"]],
         "n_more_dropped": max(len(task["dropped"]) - limits.environments, 0),

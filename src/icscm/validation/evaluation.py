@@ -16,9 +16,10 @@ from icscm._types import BoolArray, FloatArray
 from icscm.formatting import as_text, make_plain
 from icscm.model.saved import make_label
 from icscm.progress import track
+from icscm.report.content.evaluation import EvaluationContent
+from icscm.report.evaluation import draw_evaluation, render_evaluation_page, render_text
 from icscm.report.formatting import Plain
 from icscm.report.page import make_frame
-from icscm.report.validation import draw_validation, render_page_of, render_text
 from icscm.report.wording import evaluation as wording
 from icscm.tables.labels import find_series_names
 from icscm.validation.curves import Curves, Points, choose_thresholds, compute_curves
@@ -211,18 +212,36 @@ class Evaluation:
         dict
             Values that JSON can hold.
         """
-        metrics_in_order = dict.fromkeys((*PROBABILITY_METRICS, *TITLES))
         values = {
             "headline": self.headline,
             **asdict(self),
             "positive": self._name_class(self.classes[1]),
-            "measures": {name: TITLES[name] for name in metrics_in_order},
+            "measures": _list_measures(),
             "correction": "holm",
             "alpha": ALPHA,
             "at": self._describe_threshold(),
         }
         plain: Plain = make_plain(values, str)
         return plain
+
+    def make_content(self) -> EvaluationContent:
+        """Return the records that a report on the evaluation shows."""
+        return EvaluationContent(
+            headline=self.headline,
+            model=self.model,
+            positive=self._name_class(self.classes[1]),
+            baseline=str(self.baseline),
+            baseline_from=self.baseline_from,
+            at=self._describe_threshold(),
+            measures=_list_measures(),
+            overall=self.overall,
+            environments=self.environments,
+            leaves=self.leaves,
+            notes=self.notes,
+            environment=self.environment,
+            data=self.data,
+            thresholds=self.thresholds,
+        )
 
     def plot(self) -> "Figure":
         """Draw calibration, decision curve, AUC by environment and the rates of leaves.
@@ -232,7 +251,7 @@ class Evaluation:
         icscm.drawing.Figure
             Thin lines are environments; dots have 95% intervals, circles are rates in training.
         """
-        return draw_validation(self.to_dict())
+        return draw_evaluation(self.make_content())
 
     def to_html(self) -> str:
         """Return a page with all results.
@@ -242,13 +261,18 @@ class Evaluation:
         str
             Self-contained HTML.
         """
-        return render_page_of(self.to_dict())
+        return render_evaluation_page(self.make_content())
 
     def __repr__(self) -> str:
-        return render_text(self.to_dict())
+        return render_text(self.make_content())
 
     def _repr_html_(self) -> str:
         return make_frame(self.headline, self.to_html())
+
+
+def _list_measures() -> dict[str, str]:
+    """Return the title of each measure, those of probabilities first."""
+    return {name: TITLES[name] for name in dict.fromkeys((*PROBABILITY_METRICS, *TITLES))}
 
 
 @data_by_name

@@ -14,75 +14,85 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
-from icscm.report.formatting import (
-    Plain,
-    format_bounds,
-    format_measure,
-    format_p,
-    format_prediction_interval,
-    format_share,
+from icscm.report.content.evaluation import CalibratedLeaf, EvaluatedRows, EvaluationContent
+from icscm.report.documents.shared import LIMITS
+from icscm.report.formatting import format_p, format_prediction_interval, format_share
+from icscm.report.wording.evaluation import (
+    describe_baseline,
+    describe_checks,
+    describe_interval_check,
+    describe_leaves,
+    describe_movement,
+    write_bounds,
+    write_measure,
 )
-from icscm.report.wording.evaluation import describe_baseline, describe_movement
 
 
-def write_document(found: Plain) -> Document:
-    """Return an evaluation that was laid out; None stands for environments that are left out."""
+def write_document(
+    content: EvaluationContent,
+    *,
+    environments: Sequence[EvaluatedRows | None],
+    decision_text: str,
+) -> Document:
+    """Return an evaluation; None among the environments stands for those that are left out."""
     document: Document = [
-        Paragraph(shorten_sentence(found["headline"])),
-        Facts(list_facts(found)),
-        Heading(f"Scores, from error to NPV {found['at']}"),
-        write_scores(found),
+        Paragraph(shorten_sentence(content.headline)),
+        Facts(list_facts(content, decision_text)),
+        Heading(f"Scores, from error to NPV {content.at}"),
+        write_scores(content),
     ]
-    if found["environments"]:
-        document += write_environments(found, found["shown_environments"])
-    if found["leaves"]:
-        document += write_leaves(found)
-    if found["notes"]:
-        notes = [shorten_sentence(note) for note in found["notes"]]
+    if environments:
+        document += write_environments(content, environments)
+    if content.leaves:
+        document += write_leaves(content)
+    if content.notes:
+        notes = [shorten_sentence(note) for note in content.notes]
         document += [Heading("Notes"), Bullets(notes)]
     return document
 
 
-def list_facts(found: Plain) -> list[list[str]]:
+def list_facts(content: EvaluationContent, decision_text: str) -> list[list[str]]:
     """Return the model, the rows, the baseline, and decisions."""
-    overall = found["overall"]
-    rate = format_share(overall["n_positive"] / overall["n_samples"])
-    positive, baseline = shorten_name(found["positive"]), shorten_name(str(found["baseline"]))
+    overall = content.overall
+    rate = format_share(overall.n_positive / overall.n_samples)
+    positive = shorten_name(content.positive)
+    baseline = describe_baseline(shorten_name(content.baseline), content.baseline_from)
     facts = [
-        ["Model", shorten_sentence(str(found["model"]))],
-        ["Samples", f"{overall['n_samples']:,}, of which {rate} are {positive}"],
-        ["Baseline", describe_baseline(baseline, found["baseline_from"])],
+        ["Model", shorten_sentence(content.model)],
+        ["Samples", f"{overall.n_samples:,}, of which {rate} are {positive}"],
+        ["Baseline", baseline],
     ]
-    decisions = found["decision_text"]
-    return [*facts, ["Decisions", decisions]] if decisions else facts
+    return [*facts, ["Decisions", decision_text]] if decision_text else facts
 
 
-def write_scores(found: Plain) -> Block:
+def write_scores(content: EvaluationContent) -> Block:
     """Return each measure of the model and of the baseline."""
-    overall = found["overall"]
+    overall = content.overall
     rows = [
         [
             title,
-            format_measure(overall["scores"], name),
-            format_bounds(overall["scores"], name),
-            format_measure(overall["baseline"], name),
+            write_measure(overall.scores, name),
+            write_bounds(overall.scores, name),
+            write_measure(overall.baseline, name),
         ]
-        for name, title in found["measures"].items()
+        for name, title in content.measures.items()
     ]
     return make_table(["measure", ">model", ">95% interval", ">baseline"], rows)
 
 
-def write_environments(found: Plain, environments: Sequence[Plain | None]) -> Document:
+def write_environments(
+    content: EvaluationContent, environments: Sequence[EvaluatedRows | None]
+) -> Document:
     """Return the scores by environment, the worst first."""
     titles = ["environment", ">samples", ">AUC", ">95% interval", ">slope", ">Brier"]
     titles += [">baseline", ">error"]
     rows = [write_environment(each, len(titles)) for each in environments]
     document: Document = [
-        Heading(f"By {found['environment'] or 'environment'}, the worst first"),
+        Heading(f"By {content.environment or 'environment'}, the worst first"),
         make_table(titles, rows),
         Note(
             "slope: of calibration, 1 is best. baseline: Brier score of the constant rate. error: "
-            f"{found['at']}."
+            f"{content.at}."
         ),
     ]
     if None in environments:
@@ -90,42 +100,42 @@ def write_environments(found: Plain, environments: Sequence[Plain | None]) -> Do
     return document
 
 
-def write_environment(found: Plain | None, n_columns: int) -> list[str]:
+def write_environment(rows: EvaluatedRows | None, n_columns: int) -> list[str]:
     """Return the scores in one environment; dots for those that are left out."""
-    if found is None:
+    if rows is None:
         return ["...", *[""] * (n_columns - 1)]
-    scores = found["scores"]
+    scores = rows.scores
     return [
-        shorten_name(str(found["environment"])) + (" (new)" if found["is_new"] else ""),
-        f"{found['n_samples']:,}",
-        format_measure(scores, "auc"),
-        format_bounds(scores, "auc"),
-        format_measure(scores, "slope"),
-        format_measure(scores, "brier"),
-        format_measure(found["baseline"], "brier"),
-        format_measure(scores, "error"),
+        shorten_name(str(rows.environment)) + (" (new)" if rows.is_new else ""),
+        f"{rows.n_samples:,}",
+        write_measure(scores, "auc"),
+        write_bounds(scores, "auc"),
+        write_measure(scores, "slope"),
+        write_measure(scores, "brier"),
+        write_measure(rows.baseline, "brier"),
+        write_measure(scores, "error"),
     ]
 
 
-def write_leaves(found: Plain) -> Document:
+def write_leaves(content: EvaluationContent) -> Document:
     """Return the rates of leaves beside those of training, and of prediction intervals."""
-    leaves = found["shown_leaves"]
+    leaves = content.leaves[: LIMITS.leaves]
     rows = [
         [
             name_leaf(leaf),
-            "-" if leaf["expected"] is None else format_share(leaf["expected"]),
-            f"{leaf['n_training']:,}",
-            "-" if leaf["observed"] is None else format_share(leaf["observed"]),
-            f"{leaf['n_samples']:,}",
-            format_p(leaf["adjusted"]),
-            describe_movement(leaf["has_moved"]),
+            "-" if leaf.expected is None else format_share(leaf.expected),
+            f"{leaf.n_training:,}",
+            "-" if leaf.observed is None else format_share(leaf.observed),
+            f"{leaf.n_samples:,}",
+            format_p(leaf.adjusted),
+            describe_movement(leaf.has_moved),
         ]
         for leaf in leaves
     ]
     titles = ["leaf", ">training", ">samples", ">observed", ">samples", ">p", ""]
     document: Document = [
         Heading("Calibration by leaf"),
-        Paragraph(found["moved_text"]),
+        Paragraph(describe_leaves(content.leaves)),
         make_table(titles, rows),
         Note(
             "training, observed: rate of positive samples. p: Fisher's exact test (Pearson's where "
@@ -133,20 +143,21 @@ def write_leaves(found: Plain) -> Document:
             "(Holm); differs where it is at most 0.05."
         ),
     ]
-    if not found["checks_text"]:
+    checks_text = describe_checks(content)
+    if not checks_text:
         return document
     intervals = [
         [
             name_leaf(leaf),
-            format_prediction_interval(leaf["new_interval"]),
-            shorten_name(found["check"](leaf)),
+            format_prediction_interval(leaf.new_interval),
+            shorten_name(describe_interval_check(leaf.interval_checks)),
         ]
         for leaf in leaves
     ]
     return [
         *document,
         Heading("95% prediction interval for a new environment"),
-        Paragraph(found["checks_text"]),
+        Paragraph(checks_text),
         make_table(["leaf", ">95% prediction interval", ""], intervals),
         Note(
             "A rate is within the interval if it is no more extreme than those of 95% of new "
@@ -156,6 +167,6 @@ def write_leaves(found: Plain) -> Document:
     ]
 
 
-def name_leaf(leaf: Plain) -> str:
+def name_leaf(leaf: CalibratedLeaf) -> str:
     """Return the number and the condition of a leaf."""
-    return f"{leaf['leaf']}: {shorten_name(leaf['text'])}"
+    return f"{leaf.leaf}: {shorten_name(leaf.text)}"

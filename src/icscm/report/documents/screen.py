@@ -243,6 +243,7 @@ def write_effects(columns: Sequence[ScreenedColumn], task: ScreenTask) -> Docume
         pooled = column.pooled
         if column.lowest is None or pooled is None:
             continue
+        rule = shorten_name(column.rule or "")
         interval = format_odds_interval(pooled.prediction_interval)
         rows = [
             [
@@ -255,7 +256,7 @@ def write_effects(columns: Sequence[ScreenedColumn], task: ScreenTask) -> Docume
         document += [
             Heading(f"{shorten_name(column.column)}: {column.verdict}", level=3),
             Paragraph(
-                f"Odds ratio if {shorten_name(column.rule or '')}, other columns held fixed. Pooled: "
+                f"Odds ratio if {rule}, other columns held fixed. Pooled: "
                 f"{format_ratio(pooled.odds_ratio)}; 95% prediction interval for a new "
                 f"environment: {interval}."
             ),

@@ -1,42 +1,43 @@
 """An evaluation on new rows: its headline, notes, leaves, prediction intervals and decisions."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
 
 from icscm.formatting import as_text, count, shorten_list
+from icscm.report.content.evaluation import (
+    CalibratedLeaf,
+    EvaluatedRows,
+    EvaluationContent,
+    RateCheck,
+    Scores,
+)
 from icscm.report.content.validation import Score
 from icscm.report.formatting import format_p, format_score, format_share
 
-Scores = Mapping[str, Score | None]
 NOT_SHOWN = "not shown to be better"
 UNDEFINED = "No value: one class only, or no probabilities."
 
 
-class EvaluatedRows(Protocol):
-    """Scores of a model and of its baseline on some rows, such as those of an environment."""
-
-    @property
-    def environment(self) -> object: ...
-    @property
-    def n_samples(self) -> int: ...
-    @property
-    def n_positive(self) -> int: ...
-    @property
-    def is_new(self) -> bool | None: ...
-    @property
-    def scores(self) -> Scores: ...
-    @property
-    def baseline(self) -> Scores: ...
+# Measures that are shares; the others are numbers.
+SHARES = ("error", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv")
 
 
-@dataclass(frozen=True)
-class IntervalCheck:
-    """The rate of a leaf in a new environment, and whether it is within the prediction interval."""
+def write_measure(scores: Scores, name: str) -> str:
+    """Return the value of a measure: a share in percent, others as numbers; - where undefined."""
+    score = scores[name]
+    return "-" if score is None else write_number(score.value, name)
 
-    environment: str | None
-    rate: float
-    is_inside: bool
+
+def write_bounds(scores: Scores, name: str) -> str:
+    """Return the confidence interval of a measure."""
+    score = scores[name]
+    if score is None:
+        return ""
+    return f"{write_number(score.low, name)} to {write_number(score.high, name)}"
+
+
+def write_number(value: float | None, name: str) -> str:
+    """Return a value as its measure is written."""
+    return format_share(value) if name in SHARES else format_score(value)
 
 
 # --- the headline ---------------------------------------------------------------------------------
@@ -174,6 +175,24 @@ def list_names(environments: Sequence[EvaluatedRows]) -> str:
 # --- leaves ---------------------------------------------------------------------------------------
 
 
+def describe_leaves(leaves: Sequence[CalibratedLeaf]) -> str:
+    """Return which leaves have another rate than in training."""
+    tested = [leaf for leaf in leaves if leaf.has_moved is not None]
+    moved = [str(leaf.leaf) for leaf in tested if leaf.has_moved]
+    return describe_moved_leaves(moved, n_tested=len(tested))
+
+
+def describe_checks(content: EvaluationContent) -> str:
+    """Return how many rates of leaves in new environments are within their interval."""
+    checks = [check for leaf in content.leaves for check in leaf.interval_checks]
+    return describe_interval_checks(
+        n_rates=len(checks),
+        n_inside=sum(check.is_inside for check in checks),
+        n_new_environments=len({str(check.environment) for check in checks}),
+        has_environments=bool(content.environments),
+    )
+
+
 def describe_moved_leaves(moved: Sequence[str], n_tested: int) -> str:
     """Return which leaves have another rate than in training, of those with rows to compare."""
     if not n_tested:
@@ -194,7 +213,7 @@ def describe_movement(has_moved: bool | None) -> str:
     return "differs" if has_moved else ""
 
 
-def describe_interval_check(checks: Sequence[IntervalCheck]) -> str:
+def describe_interval_check(checks: Sequence[RateCheck]) -> str:
     """Return the environments in which the rate of a leaf is outside the interval, or `within`."""
     if not checks:
         return ""
@@ -202,7 +221,7 @@ def describe_interval_check(checks: Sequence[IntervalCheck]) -> str:
     for check in checks:
         if not check.is_inside:
             name = "" if check.environment is None else f"{as_text(check.environment)} "
-            outside.append(f"{name}({format_share(check.rate)})")
+            outside.append(f"{name}({format_share(check.n_positive / check.n_samples)})")
     return f"outside: {shorten_list(outside)}" if outside else "within"
 
 
