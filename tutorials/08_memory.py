@@ -86,7 +86,7 @@ import time, pandas
 from icscm import ICSCMClassifier
 learner = ICSCMClassifier()
 print(time.time())
-learner.fit_dataset("admissions", "deteriorated", "hospital", max_memory="700MB")
+learner.fit_dataset("admissions", "deteriorated", environments="hospital", max_memory="700MB")
 print(time.time())
 table = pandas.read_parquet("admissions")
 X = table.drop(columns=["deteriorated", "hospital"])
