@@ -1,6 +1,9 @@
 """Bins and bits to counts, and rows to those that are still counted.
 
-Packed stores are counted in tiles: 64 features by 64 samples, a word for each feature.
+Rows are sorted by outcome and environment, into *segments*, see `icscm.engine.stores`.
+
+Packed stores are counted in *tiles*: 64 columns by 64 rows, a word for each column. Functions that
+write machine code (`codegen`) get LLVM's `builder`: each of its methods adds one instruction.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, index"
@@ -14,36 +17,39 @@ from numba.extending import intrinsic, register_jitable
 from icscm._constants import SHORT_SEGMENT
 from icscm.compiling import compiled
 
+_WORD = ir.IntType(64)
+# Sixteen counters of a byte, these widened to two bytes, and the sum of all.
 _BYTES = ir.VectorType(ir.IntType(8), 16)
 _WIDE_BYTES = ir.VectorType(ir.IntType(16), 16)
-_SUM, _WORD = ir.IntType(16), ir.IntType(64)
+_SUM = ir.IntType(16)
 # Words that go side by side. Eight vectors of them, and masks, fit the registers.
 _LANES = 8
-_VECTOR = ir.VectorType(ir.IntType(64), _LANES)
+_VECTOR = ir.VectorType(_WORD, _LANES)
 
 # Pairs of words until a counter of a byte, at most 8 more each time, may be full.
 _MAX_PAIRS = 31
 
 
-def _point(context, builder, kind, array, *at, vector=_VECTOR):
-    """Where some words of an array begin, to be read or written as one vector."""
-    made = context.make_array(kind)(context, builder, array)
-    shape = cgutils.unpack_tuple(builder, made.shape)
-    place = at[0]
-    for index, size in zip(at[1:], shape[1:], strict=True):
-        place = builder.add(builder.mul(place, size), index)
-    return builder.bitcast(builder.gep(made.data, [place]), vector.as_pointer())
+def _point(context, builder, array_type, array, *indices, vector=_VECTOR):
+    """Make the pointer to some words of an array, to be read or written as one vector."""
+    struct = context.make_array(array_type)(context, builder, array)
+    shape = cgutils.unpack_tuple(builder, struct.shape)
+    offset = indices[0]
+    for index, size in zip(indices[1:], shape[1:], strict=True):
+        offset = builder.add(builder.mul(offset, size), index)
+    return builder.bitcast(builder.gep(struct.data, [offset]), vector.as_pointer())
 
 
 def _load(builder, pointer):
-    found = builder.load(pointer)
-    found.align = 8
-    return found
+    """Read a vector of words, which may start at any of them."""
+    vector = builder.load(pointer)
+    vector.align = 8
+    return vector
 
 
 @intrinsic
 def _popcount(typingctx, word):
-    """Number of one bits, as the processor's own instruction."""
+    """Count the bits that are 1, by the processor's own instruction."""
 
     def codegen(context, builder, signature, args):
         return builder.ctpop(args[0])
@@ -53,7 +59,7 @@ def _popcount(typingctx, word):
 
 @intrinsic
 def _count_pairs(typingctx, a, i, b, start, n_pairs):
-    """Count the one bits which 2 * n_pairs words of row i of `a` and of row 0 of `b` share.
+    """Count the bits that are 1 in both, in 2 * n_pairs words of row i of `a` and of row 0 of `b`.
 
     From `start` on, sixteen bytes at a time, in counters of a byte, which bounds the number of
     pairs: left to itself, the compiler widens each count to a word first and takes twice as long.
@@ -62,47 +68,51 @@ def _count_pairs(typingctx, a, i, b, start, n_pairs):
     def codegen(context, builder, signature, args):
         rows_a, i, rows_b, start, n_pairs = args
 
-        count = _declare(builder, "llvm.ctpop.v16i8", _BYTES, _BYTES)
+        count_bits_of_bytes = _declare(builder, "llvm.ctpop.v16i8", _BYTES, _BYTES)
         add_up = _declare(builder, "llvm.vector.reduce.add.v16i16", _SUM, _WIDE_BYTES)
-        kinds, zero = signature.args, ir.Constant(i.type, 0)
-        one = _point(context, builder, kinds[0], rows_a, i, start, vector=_BYTES)
-        other = _point(context, builder, kinds[2], rows_b, zero, start, vector=_BYTES)
-        total = cgutils.alloca_once_value(builder, ir.Constant(_BYTES, None))
+        type_a, _, type_b, _, _ = signature.args
+        zero = ir.Constant(i.type, 0)
+        first_pair_a = _point(context, builder, type_a, rows_a, i, start, vector=_BYTES)
+        first_pair_b = _point(context, builder, type_b, rows_b, zero, start, vector=_BYTES)
+        counters = cgutils.alloca_once_value(builder, ir.Constant(_BYTES, None))
         with cgutils.for_range(builder, n_pairs) as loop:
-            pair = (_load(builder, builder.gep(each, [loop.index])) for each in (one, other))
-            ones = builder.call(count, [builder.and_(*pair)])
-            builder.store(builder.add(builder.load(total), ones), total)
-        wide = builder.zext(builder.load(total), _WIDE_BYTES)
-        return builder.zext(builder.call(add_up, [wide]), _WORD)
+            pair_a = _load(builder, builder.gep(first_pair_a, [loop.index]))
+            pair_b = _load(builder, builder.gep(first_pair_b, [loop.index]))
+            ones = builder.call(count_bits_of_bytes, [builder.and_(pair_a, pair_b)])
+            builder.store(builder.add(builder.load(counters), ones), counters)
+        wide_counters = builder.zext(builder.load(counters), _WIDE_BYTES)
+        return builder.zext(builder.call(add_up, [wide_counters]), _WORD)
 
-    whole = types.intp
-    return types.uint64(a, whole, b, whole, whole), codegen
+    return types.uint64(a, types.intp, b, types.intp, types.intp), codegen
 
 
 def _declare(builder, name, result, argument):
-    kind = ir.FunctionType(result, [argument])
-    return cgutils.get_or_insert_function(builder.module, kind, name)
+    """Declare one of LLVM's own functions, of one argument."""
+    function_type = ir.FunctionType(result, [argument])
+    return cgutils.get_or_insert_function(builder.module, function_type, name)
 
 
 @register_jitable
 def _find_row(rows, i):
-    return i if rows is None else rows[i]  # which of the two is known when this is compiled
+    """Return row i of those listed; None are all, which is known when this is compiled."""
+    return i if rows is None else rows[i]
 
 
 @compiled
 def count_codes(codes, rows, bounds, out):
-    """out[feature, bin, segment] += 1 for each sample of the segment in that bin.
+    """out[column, bin, segment] += 1 for each row of the segment in that bin.
 
-    `rows` lists the samples, segment by segment; None means all of them, in their order.
+    `rows` lists the rows, segment by segment; None means all of them, in their order.
     """
     local = np.zeros((4, out.shape[1]), np.int64)
-    for f in range(codes.shape[0]):
-        column = codes[f]
+    for j in range(codes.shape[0]):
+        column = codes[j]
         for s in range(bounds.shape[0] - 1):
-            i, stop = bounds[s], bounds[s + 1]
+            i = bounds[s]
+            stop = bounds[s + 1]
             if stop - i < SHORT_SEGMENT:
                 while i < stop:
-                    out[f, column[_find_row(rows, i)], s] += 1
+                    out[j, column[_find_row(rows, i)], s] += 1
                     i += 1
                 continue
             # four histograms: equal neighbours do not wait for each other's increment
@@ -116,22 +126,25 @@ def count_codes(codes, rows, bounds, out):
                 local[0, column[_find_row(rows, i)]] += 1
                 i += 1
             for b in range(out.shape[1]):
-                out[f, b, s] += local[0, b] + local[1, b] + local[2, b] + local[3, b]
+                out[j, b, s] += local[0, b] + local[1, b] + local[2, b] + local[3, b]
                 local[0, b] = local[1, b] = local[2, b] = local[3, b] = 0
 
 
 @compiled
 def sort_cells(labels, environments, n_environments, position, bounds):
-    """Where each row goes when sorted by (label, environment), and where each of these begins."""
+    """Sort rows by segment: row i goes to position[i], and segment s begins at bounds[s].
+
+    `bounds` are zeros before. Rows of a segment keep their order.
+    """
     for i in range(labels.shape[0]):
         bounds[labels[i] * n_environments + environments[i] + 1] += 1
     for s in range(1, bounds.shape[0]):
         bounds[s] += bounds[s - 1]
-    free = bounds.copy()
+    next_free = bounds.copy()
     for i in range(labels.shape[0]):
-        cell = labels[i] * n_environments + environments[i]
-        position[i] = free[cell]
-        free[cell] += 1
+        segment = labels[i] * n_environments + environments[i]
+        position[i] = next_free[segment]
+        next_free[segment] += 1
 
 
 @compiled
@@ -155,55 +168,70 @@ def split_rows(rows, bounds, covered, stay, left, left_bounds):
 
 @compiled
 def count_bits(words, in_play, word_bounds, n_in_play, out):
-    """out[feature, bin, segment] = samples in play of the segment, by their bit.
+    """out[column, bin, segment] = counted rows of the segment, by their bit.
 
-    Each segment has words of its own; `in_play` is a single row.
+    Each segment has words of its own. The mask `in_play`, a single row, has the bits of the rows
+    that are counted, of which there are `n_in_play` in each segment.
     """
-    for f in range(words.shape[0]):
+    for j in range(words.shape[0]):
         for s in range(word_bounds.shape[0] - 1):
-            w, stop = word_bounds[s], word_bounds[s + 1]
+            w = word_bounds[s]
+            stop = word_bounds[s + 1]
             ones = np.uint64(0)
             while w + 2 <= stop:
                 n_pairs = min((stop - w) // 2, _MAX_PAIRS)
-                ones += _count_pairs(words, f, in_play, w, n_pairs)
+                ones += _count_pairs(words, j, in_play, w, n_pairs)
                 w += 2 * n_pairs
             if w < stop:
-                ones += _popcount(words[f, w] & in_play[0, w])
-            out[f, 1, s] = ones
-            out[f, 0, s] = n_in_play[s] - np.int64(ones)
+                ones += _popcount(words[j, w] & in_play[0, w])
+            out[j, 1, s] = ones
+            out[j, 0, s] = n_in_play[s] - np.int64(ones)
 
 
-def _swap_bits(builder, one, other, shift):
-    """The upper half of the bits of the one against the lower half of the other's."""
+def _swap_bits(builder, lower_row, upper_row, shift):
+    """Swap the upper bits of one row's words with the lower bits of another's; return both rows.
+
+    Of each 2 * shift bits, with XOR instead of a third word:
+
+        differing = (lower_row >> shift  XOR  upper_row) AND lower bits
+        upper_row = upper_row XOR differing
+        lower_row = lower_row XOR (differing << shift)
+    """
 
     def repeat(value):
         return ir.Constant(_VECTOR, [value] * _LANES)
 
-    low = repeat(sum(((1 << shift) - 1) << at for at in range(0, 64, 2 * shift)))
-    differing = builder.xor(builder.lshr(one, repeat(shift)), other)
-    differing = builder.and_(differing, low)
-    other = builder.xor(other, differing)
-    return builder.xor(one, builder.shl(differing, repeat(shift))), other
+    lower_bits = sum(((1 << shift) - 1) << start for start in range(0, 64, 2 * shift))
+    moved = builder.lshr(lower_row, repeat(shift))
+    differing = builder.and_(builder.xor(moved, upper_row), repeat(lower_bits))
+    new_upper_row = builder.xor(upper_row, differing)
+    new_lower_row = builder.xor(lower_row, builder.shl(differing, repeat(shift)))
+    return new_lower_row, new_upper_row
 
 
 def _make_turn(step):
-    """A function that turns eight words of each of eight rows, `step` apart, bit by bit: what
-    stood in column k of row j, stands in column j of row k.
+    """Make a function that turns eight rows, `step` apart, of bits in groups of `step`.
+
+    It transposes eight words of each row at once: what stood in group k of row j, stands in
+    group j of row k. To do so it swaps the quarters of squares of eight, of four and of two.
     """
 
     @intrinsic
-    def turn(typingctx, rows, first, at):
+    def turn(typingctx, rows, first, start):
         def codegen(context, builder, signature, args):
-            rows, first, at = args
-            own = context, builder, signature.args[0], rows
-            starts = [builder.add(first, ir.Constant(first.type, step * k)) for k in range(8)]
-            pointers = [_point(*own, start, at) for start in starts]
+            rows, first, start = args
+            row_numbers = [builder.add(first, ir.Constant(first.type, step * k)) for k in range(8)]
+            pointers = [
+                _point(context, builder, signature.args[0], rows, row_number, start)
+                for row_number in row_numbers
+            ]
             vectors = [_load(builder, pointer) for pointer in pointers]
             for half in (4, 2, 1):
                 for k in range(8):
                     if not k & half:
-                        pair = vectors[k], vectors[k + half]
-                        vectors[k], vectors[k + half] = _swap_bits(builder, *pair, half * step)
+                        vectors[k], vectors[k + half] = _swap_bits(
+                            builder, vectors[k], vectors[k + half], shift=half * step
+                        )
             for vector, pointer in zip(vectors, pointers, strict=True):
                 builder.store(vector, pointer).align = 8
             return context.get_dummy_value()
@@ -213,12 +241,16 @@ def _make_turn(step):
     return turn
 
 
-_turn_far, _turn_near = _make_turn(8), _make_turn(1)
+_turn_far = _make_turn(8)
+_turn_near = _make_turn(1)
 
 
 @compiled
 def _transpose(tiles):
-    """Rows r of 64 words, bit c of word w: to bit r of the same word in row c."""
+    """Transpose 64 rows of words: bit c of a word in row r goes to bit r of the word in row c.
+
+    As 8 by 8 squares of 8 by 8 bits: first the squares change places, then the bits in each.
+    """
     for w in range(0, tiles.shape[1], _LANES):
         for r in range(8):
             _turn_far(tiles, r, w)
@@ -228,33 +260,41 @@ def _transpose(tiles):
 
 @compiled
 def sort_bits(words, source, tiles):
-    """tiles[group, w, p], bit b = bit source[64 w + b] of feature 64 group + p.
+    """tiles[group, w, p], bit b = bit source[64 w + b] of column 64 group + p.
 
-        64 features           64 samples each          sorted              64 features
-        a  0110.. 1010..      0  a0 b0 c0 .. 1st       0  e.g. sample 7    a  01..
-        b  0010.. 0110..  ->  1  a1 b1 c1 ..       ->  1  sample 64    ->  b  11..
-        c  1101.. 0100..      2  a2 b2 c2 ..           2  sample 3         c  10..
+        64 columns            64 rows each             sorted              64 columns
+        a  0110.. 1010..      0  a0 b0 c0 .. 1st       0  e.g. row 7       a  01..
+        b  0010.. 0110..  ->  1  a1 b1 c1 ..       ->  1  row 64       ->  b  11..
+        c  1101.. 0100..      2  a2 b2 c2 ..           2  row 3            c  10..
 
-    Between the two turns a sample's bits of all the features are one word, which is what moves.
-    Features beyond the last have zeros.
+    Between the two turns a row's bits of all the columns are one word, which is what moves.
+    Columns beyond the last have zeros.
     """
-    n_words, n_sorted = words.shape[1], tiles.shape[1]
-    width, sorted_width = _LANES * -(-n_words // _LANES), _LANES * -(-n_sorted // _LANES)
-    raw, ordered = np.zeros((64, width), np.uint64), np.zeros((64, sorted_width), np.uint64)
-    places = np.zeros((64, sorted_width), np.uint32)
+    n_words = words.shape[1]
+    n_sorted = tiles.shape[1]
+    width = _LANES * -(-n_words // _LANES)
+    sorted_width = _LANES * -(-n_sorted // _LANES)
+    raw = np.zeros((64, width), np.uint64)
+    ordered = np.zeros((64, sorted_width), np.uint64)
+    flat_raw = raw.ravel()
+    flat_ordered = ordered.ravel()
+
+    # for each word of `ordered` the one of `raw` that moves there; both are turned then
+    moved_from = np.zeros((64, sorted_width), np.uint32)
     for i in range(source.shape[0]):
-        places[i & 63, i >> 6] = (source[i] & 63) * width + (source[i] >> 6)
-    flat_raw, flat_ordered, flat_places = raw.ravel(), ordered.ravel(), places.ravel()
+        moved_from[i & 63, i >> 6] = (source[i] & 63) * width + (source[i] >> 6)
+    flat_moved_from = moved_from.ravel()
+
     for group in range(tiles.shape[0]):
         first = 64 * group
-        n_features = min(64, words.shape[0] - first)
-        raw[n_features:] = 0
-        for p in range(n_features):
+        n_columns = min(64, words.shape[0] - first)
+        raw[n_columns:] = 0
+        for p in range(n_columns):
             for w in range(n_words):
                 raw[p, w] = words[first + p, w]
         _transpose(raw)
-        for i in range(flat_places.shape[0]):
-            flat_ordered[i] = flat_raw[flat_places[i]]
+        for i in range(flat_moved_from.shape[0]):
+            flat_ordered[i] = flat_raw[flat_moved_from[i]]
         _transpose(ordered)
         for w in range(n_sorted):
             for p in range(64):
@@ -263,35 +303,37 @@ def sort_bits(words, source, tiles):
 
 @compiled
 def lay_bits(words, tiles):
-    """The same as they are: tiles[group, w, p] = word w of feature 64 group + p."""
+    """tiles[group, w, p] = word w of column 64 group + p: rows stay in their order."""
     for group in range(tiles.shape[0]):
         first = 64 * group
-        n_features = min(64, words.shape[0] - first)
+        n_columns = min(64, words.shape[0] - first)
         for w in range(tiles.shape[1]):
-            for p in range(n_features):
+            for p in range(n_columns):
                 tiles[group, w, p] = words[first + p, w]
-            for p in range(n_features, 64):
+            for p in range(n_columns, 64):
                 tiles[group, w, p] = 0
 
 
 @compiled
-def count_tiles(tiles, places, masks, bounds, n_in_play, out):
-    """out[feature, bin, segment] = samples in play of the segment, by their bit.
+def count_tiles(tiles, mask_words, masks, bounds, n_in_play, out):
+    """out[column, bin, segment] = counted rows of the segment, by their bit.
 
-    Segment s is in play in pieces bounds[s] .. bounds[s + 1]: in words `places` under `masks`.
+    The counted rows of segment s, `n_in_play[s]` of them, are those that `masks[k]` selects in word
+    `mask_words[k]`, for k from bounds[s] to bounds[s + 1].
     """
     ones = np.zeros(64, np.int64)
     for group in range(tiles.shape[0]):
-        feature = 64 * group
+        first = 64 * group
         for s in range(n_in_play.shape[0]):
             ones[:] = 0
             for k in range(bounds[s], bounds[s + 1]):
-                word, mask = places[k], masks[k]
+                word = mask_words[k]
+                mask = masks[k]
                 for p in range(64):
                     ones[p] += np.int64(_popcount(tiles[group, word, p] & mask))
-            for p in range(min(64, out.shape[0] - feature)):
-                out[feature + p, 1, s] = ones[p]
-                out[feature + p, 0, s] = n_in_play[s] - ones[p]
+            for p in range(min(64, out.shape[0] - first)):
+                out[first + p, 1, s] = ones[p]
+                out[first + p, 0, s] = n_in_play[s] - ones[p]
 
 
 @compiled
@@ -304,10 +346,12 @@ def add_values(codes, environments, values, sums):
 
 @compiled
 def add_moments(covered, clusters, n_negative, starts, n, p, moments):
-    """Add up clusters, n n, n p and p p over the clusters of each environment.
+    """Add to the moments of each environment the sums over its clusters, which start at `starts`:
+
+        1 if n > 0,    n n,    n p,    p p
 
     Of the covered rows of a cluster there are n, of which p are positive: rows from `n_negative`
-    on are. `n` and `p` are the places where they are counted.
+    on are. The arrays `n` and `p` are room to count them.
     """
     n[:] = 0
     p[:] = 0

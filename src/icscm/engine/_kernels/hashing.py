@@ -1,4 +1,8 @@
-"""Hashes of rows, names and patterns, checksums; equal values and equal patterns numbered."""
+"""Hashes of rows, names and patterns, checksums; equal values and equal patterns numbered.
+
+Hash tables are arrays of slots, of open addressing: what does not find its slot free goes to the
+next free one. Their sizes are powers of two, so `hash & last_slot` is a slot.
+"""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
 
@@ -12,38 +16,46 @@ from icscm.compiling import compiled
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring values
 _HALF = np.uint64(32)
 ONE = np.uint64(1)
+# Bit b of packed bits is bit b & BIT_MASK of word b >> WORD_SHIFT.
 WORD_SHIFT = np.uint32(6)
 BIT_MASK = np.uint32(63)
-_LOW_BITS, _EXACT = 0xFFFF, 0x10000
+# The bits of a large whole number that float64 may round away, and a number that is none of these.
+_LOW_BITS = 0xFFFF
+_EXACT = 0x10000
 
 
 @register_jitable
 def mix(bits):
-    bits = bits * _MULTIPLIER
-    return bits ^ (bits >> _HALF)
+    """Spread differences of the lower bits over all, by a multiplication, and back by a shift."""
+    product = bits * _MULTIPLIER
+    return product ^ (product >> _HALF)
 
 
 def _find_low_bits(value):
-    """The last bits of a large whole number, which float64 may not hold; `_EXACT` of all others."""
+    """Return the last bits of a large whole number, which float64 may not hold, else `_EXACT`."""
 
 
 @overload(_find_low_bits)
 def _overload_find_low_bits(value):
     # beside a signed number numba takes an unsigned one of 64 bits for a float, and rounds it
     if value in types.unsigned_domain:
-        most, low, exact = np.uint64(LARGEST_EXACT), np.uint64(_LOW_BITS), np.uint64(_EXACT)
-        return lambda value: value & low if value > most else exact
+        largest = np.uint64(LARGEST_EXACT)
+        low_bits = np.uint64(_LOW_BITS)
+        exact = np.uint64(_EXACT)
+        return lambda value: value & low_bits if value > largest else exact
     if isinstance(value, types.Integer):
-        least = -LARGEST_EXACT  # the absolute value of the least integer is itself
-        return lambda value: value & _LOW_BITS if not least <= value <= LARGEST_EXACT else _EXACT
+        lowest = -LARGEST_EXACT  # abs() will not do: of the lowest integer it is negative
+        return lambda value: value & _LOW_BITS if not lowest <= value <= LARGEST_EXACT else _EXACT
     return lambda value: _EXACT  # noqa: ARG005 (as the others)
 
 
 @register_jitable
 def _hash_value(value, salt):
-    hashed, low_bits = np.uint64(0), _find_low_bits(value)
+    """Hash a number by value, whatever its type; `salt` is another one for each column."""
+    hash_of_low_bits = np.uint64(0)
+    low_bits = _find_low_bits(value)
     if low_bits != _EXACT:
-        hashed = mix(np.uint64(low_bits) ^ ~salt)
+        hash_of_low_bits = mix(np.uint64(low_bits) ^ ~salt)
         value = value - low_bits
     # + 0.0 makes -0.0 and 0.0 the same bits; NaN has many patterns, and becomes infinity
     number = value + 0.0
@@ -51,7 +63,7 @@ def _hash_value(value, salt):
         number = np.inf
     # twice: once leaves a difference in the highest bits, such as a sign, up there, where those of
     # two columns cancel
-    return hashed + mix(mix(np.float64(number).view(np.uint64) ^ salt))
+    return hash_of_low_bits + mix(mix(np.float64(number).view(np.uint64) ^ salt))
 
 
 @compiled
@@ -63,8 +75,12 @@ def hash_column(values, salt, out):
 
 @compiled
 def hash_rows(X, columns, salt, start, stop, out):
-    """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows."""
-    if X.strides[0] > X.strides[1] and columns.shape[0] == X.shape[1]:
+    """out[i] = a hash of row i, the same whatever the dtype of X and the order of the rows.
+
+    It is the sum of the hashes of the row's values, for rows start .. stop.
+    """
+    is_by_row = X.strides[0] > X.strides[1]
+    if is_by_row and columns.shape[0] == X.shape[1]:
         for i in range(start, stop):
             total = np.uint64(0)
             for j in range(X.shape[1]):
@@ -102,86 +118,92 @@ def hash_names(names, ends, out):
 
 @compiled
 def sum_words(words, sums):
-    """Carry on a checksum: the sum of the words, and the sum of the sums so far."""
-    total, order = sums[0], sums[1]
+    """Carry on a checksum: the sum of the words, and the sum of the sums so far.
+
+    The second sees the order of the words.
+    """
+    sum_of_words = sums[0]
+    sum_of_sums = sums[1]
     for word in words:
-        total += word
-        order += total
-    sums[0], sums[1] = total, order
+        sum_of_words += word
+        sum_of_sums += sum_of_words
+    sums[0] = sum_of_words
+    sums[1] = sum_of_sums
 
 
 @compiled
-def tally_values(values, found, n_rows):
-    """The distinct values, in the order of their first rows, and the rows of each.
+def tally_values(values, distinct, n_rows):
+    """Find the distinct values, in the order of their first rows, and the rows of each.
 
-    Returns their number; one more than `found` has room for, and zeros, if there are more.
+    Returns their number; one more than `distinct` has room for, and zeros, if there are more.
     None of the values may be NaN.
     """
-    most = found.shape[0]
-    n_places = 64
-    while n_places < 4 * most:
-        n_places *= 2
-    last = np.uint64(n_places - 1)
-    at_place = np.full(n_places, -1, np.int64)  # open addressing: the number of a value, or -1
-    n_found = 0
+    max_distinct = distinct.shape[0]
+    n_slots = 64
+    while n_slots < 4 * max_distinct:
+        n_slots *= 2
+    last_slot = np.uint64(n_slots - 1)
+    number_in_slot = np.full(n_slots, -1, np.int64)  # the number of a value, -1 where free
+    n_distinct = 0
     n_rows[:] = 0
     for i in range(values.shape[0]):
         value = values[i]
         # as in `_hash_value`: equal numbers must have equal bits
-        place = mix(np.float64(value + 0.0).view(np.uint64)) & last
-        while at_place[place] >= 0 and found[at_place[place]] != value:
-            place = (place + ONE) & last
-        number = at_place[place]
-        if number < 0:
-            if n_found == most:
-                found[:] = 0
+        slot = mix(np.float64(value + 0.0).view(np.uint64)) & last_slot
+        while number_in_slot[slot] >= 0 and distinct[number_in_slot[slot]] != value:
+            slot = (slot + ONE) & last_slot
+        number = number_in_slot[slot]
+        if number < 0:  # a new value
+            if n_distinct == max_distinct:
+                distinct[:] = 0
                 n_rows[:] = 0
-                return most + 1
-            found[n_found] = value
-            at_place[place] = n_found
-            number = n_found
-            n_found += 1
+                return max_distinct + 1
+            distinct[n_distinct] = value
+            number_in_slot[slot] = n_distinct
+            number = n_distinct
+            n_distinct += 1
         n_rows[number] += 1
-    return n_found
+    return n_distinct
 
 
 @compiled
-def fill_slots(known, slots):
-    """Enter patterns 0, 1, ... with these hashes into an empty table."""
+def fill_slots(hash_of_pattern, slots):
+    """Enter patterns 0, 1, ... with these hashes into an empty table; see `number_patterns`."""
     last_slot = np.uint64(slots.shape[0] - 1)
-    for number in range(known.shape[0]):
-        slot = known[number] & last_slot
+    for number in range(hash_of_pattern.shape[0]):
+        slot = hash_of_pattern[number] & last_slot
         while slots[slot] > 0:
             slot = (slot + ONE) & last_slot
         slots[slot] = number + 1
 
 
 @compiled
-def number_patterns(words, hashes, stored, slots, known, first, numbers):
+def number_patterns(words, hashes, stored, slots, hash_of_pattern, rows_of_new, numbers):
     """numbers[i] = the number of the pattern in row i; patterns count from their first row on.
 
-    Those in `stored` have their numbers already; `first` lists the rows of the new ones. `slots`
-    is a table of numbers plus one, 0 where free, at most half full, by the patterns' `known`
-    hashes. Equal hashes are not enough: all words are compared. Returns the number of new ones.
+    Those in `stored` have their numbers already; `rows_of_new` lists the first rows of the others.
+    `slots` is a table, at most half full, of numbers plus one, 0 where free. Equal hashes are not
+    enough: all words are compared. Returns the number of new patterns.
     """
     n_new = 0
+    n_stored = stored.shape[0]
     last_slot = np.uint64(slots.shape[0] - 1)
     for i in range(words.shape[0]):
         slot = hashes[i] & last_slot
         while True:
             number = np.int64(slots[slot]) - 1
-            if number < 0:
-                number = stored.shape[0] + n_new
+            if number < 0:  # a free slot: the pattern is new
+                number = n_stored + n_new
                 slots[slot] = number + 1
-                known[number] = hashes[i]
-                first[n_new] = i
+                hash_of_pattern[number] = hashes[i]
+                rows_of_new[n_new] = i
                 n_new += 1
                 break
-            if known[number] == hashes[i]:
-                if number < stored.shape[0]:
+            if hash_of_pattern[number] == hashes[i]:
+                if number < n_stored:
                     is_same = np.array_equal(stored[number], words[i])
                 else:
-                    is_same = np.array_equal(words[first[number - stored.shape[0]]], words[i])
+                    is_same = np.array_equal(words[rows_of_new[number - n_stored]], words[i])
                 if is_same:
                     break
             slot = (slot + ONE) & last_slot
@@ -191,8 +213,9 @@ def number_patterns(words, hashes, stored, slots, known, first, numbers):
 
 @compiled
 def list_members(numbers, offsets, members):
-    """members[offsets[k] : offsets[k + 1]] = the places of k in `numbers`, ascending."""
-    at = offsets.copy()
+    """members[offsets[k] : offsets[k + 1]] = all i with numbers[i] == k, ascending."""
+    next_free = offsets.copy()
     for i in range(numbers.shape[0]):
-        members[at[numbers[i]]] = i
-        at[numbers[i]] += 1
+        group = numbers[i]
+        members[next_free[group]] = i
+        next_free[group] += 1
