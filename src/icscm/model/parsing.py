@@ -1,31 +1,33 @@
 """Reads and checks the text of a model file, which may come from an untrusted source.
 
-Reading never runs code from the file.
+    file --read_file--> text --parse_document--> fields of a SavedModel
+
+Reading never runs code from the file. Only the present schema is known here: `older_files`
+converts documents of older ones before they are checked.
 """
 
 import json
-import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from icscm.exceptions import IcscmError
-from icscm.formatting import MAX_WHOLE, escape_controls
+from icscm.formatting import MAX_WHOLE
+from icscm.model import checks, older_files
 from icscm.model.calibration import take_fields
+from icscm.model.checks import Check, list_of, object_of, quote, reject, whole_number
+from icscm.model.checks import WrongFileError as WrongFileError
 from icscm.model.forest import KINDS, Forest, Model
 from icscm.model.rules import CategoryRule, Rule, make_rule
 from icscm.model.score import MAX_TOTAL, Score, Term
-from icscm.model.splits import LeafCounts, Split, make_chain_splits
+from icscm.model.splits import LeafCounts, Split
 from icscm.model.tree import Tree
 from icscm.tables.columns import sort_key
 
 FORMAT: Final = "icscm-model"
-# The schema that this version writes, and the newest that it reads. Up to schema 2 a conjunction or
-# disjunction was a list of rules; up to schema 3 models had no calibration and no threshold.
-SCHEMA: Final = 4
 
 # --- limits: far above any model in use, and low enough that a hostile file does no harm --------
 
@@ -45,8 +47,6 @@ MAX_SETTINGS_DEPTH: Final = 4
 MAX_COUNT: Final = 2**63 - 1
 # Characters of a whole number, sign included. Python takes long to read very long ones.
 MAX_DIGITS: Final = len(str(-MAX_WHOLE))
-# Characters of what a message quotes from a file.
-N_QUOTED: Final = 60
 
 NUMBER: Final = "number"
 CATEGORY: Final = "category"
@@ -70,13 +70,7 @@ def compute_fingerprint(features: Sequence[Feature]) -> str:
     return sha256(text.encode("ascii")).hexdigest()
 
 
-class WrongFileError(Exception):
-    """Raised with what is wrong with a file, where, and what to do."""
-
-    def __init__(
-        self, what: str, remedy: str = "use a file as save() wrote it, or fit and save again"
-    ) -> None:
-        super().__init__(f"{what}; {remedy}")
+# --- from a file to JSON --------------------------------------------------------------------------
 
 
 def read_file(path: Path) -> str:
@@ -86,14 +80,19 @@ def read_file(path: Path) -> str:
             raise WrongFileError("it is not a file", "name a file that save() wrote")
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
-        reason = getattr(error, "strerror", None) or error
-        raise WrongFileError(f"it cannot be read ({reason})", "check its name and place") from None
+    except OSError as error:
+        raise _make_unreadable_error(error.strerror or error) from None
+    except ValueError as error:  # a path with a NUL
+        raise _make_unreadable_error(error) from None
     check_size(len(content))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise WrongFileError(f"byte {error.start:,} is not UTF-8 text") from None
+
+
+def _make_unreadable_error(reason: object) -> WrongFileError:
+    return WrongFileError(f"it cannot be read ({reason})", "check its name and place")
 
 
 def check_size(n_bytes: int) -> None:
@@ -106,317 +105,326 @@ def check_size(n_bytes: int) -> None:
 
 
 def parse_document(text: str) -> dict[str, Any]:
-    """The fields of the model in a text; raises WrongFileError."""
-    fields: dict[str, Any] = _object(
-        version=_TEXT,
-        features=_list(_object(name=_NAME, type=_choice(FEATURE_TYPES))),
-        fingerprint=_TEXT,
-        environments=_read_environments,
-        settings=_OBJECT,
-        alpha=_ALPHA,
-        classes=_list(_LABEL, exactly=2),
-        model=_OBJECT,
-    )(_parse_json(text), "the file")
-    features = fields["features"] = tuple(Feature(**each) for each in fields["features"])
-    names = [name for name, _ in features if name is not None]
-    if names and len(names) < len(features):
-        _reject("features has names for some columns only; all have one or none has")
-    if len(set(names)) < len(names):
-        _reject(f"features names two columns {_show_repeated(names)}")
-    if fields["fingerprint"] != compute_fingerprint(features):
-        _reject("fingerprint does not belong to these features: one of them was changed")
-    _check_plain(fields["settings"], "settings", MAX_SETTINGS_DEPTH)
-    table = _OBJECT(fields["settings"].get("table", {}), "settings.table")
-    for key in table.keys() & _TABLE.keys():
-        _TABLE[key](table[key], f"settings.table.{key}")
-    negative, positive = fields["classes"]
-    if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
-        both = f"{_show(negative)} and {_show(positive)}"
-        _reject(f"classes must be two distinct labels of one kind, got {both}")
-    reader = ModelReader(features, fields["environments"])
-    return fields | {"model": reader.read_model(fields["model"], "model")}
+    """The fields of the `SavedModel` in a text; raises WrongFileError."""
+    document = _parse_json(text)
+    schema = _read_schema(document)
+    try:
+        return _read_document(older_files.convert(document, schema))
+    except WrongFileError as wrong:
+        message = older_files.name_places(wrong.what, document)
+        raise WrongFileError(message, wrong.remedy) from None
 
 
 def _parse_json(text: str) -> Any:
-    """The content of a file that is marked as a model, in a schema that this version reads."""
+    """The JSON object in a text that is marked as a model."""
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
-        _reject(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
+        reject(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
     try:
         document = json.loads(text, object_pairs_hook=_make_object, parse_int=_parse_whole)
     except json.JSONDecodeError as error:
-        _reject(f"it is not JSON, or cut off ({error})")
+        reject(f"it is not JSON, or cut off ({error})")
     except RecursionError:
-        _reject("lists or objects are nested too deeply")
+        reject("lists or objects are nested too deeply")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        _reject(f'it is not marked as one with "format": "{FORMAT}"')
-    if "schema" not in document:
-        _reject("the schema version is missing")
-    schema = _whole(1, MAX_WHOLE)(document["schema"], "schema")
-    if schema > SCHEMA:
-        what = f"it was written by a newer version of icscm (schema {schema}, this one reads "
-        raise WrongFileError(f"{what}{SCHEMA})", "upgrade icscm")
-    return {key: value for key, value in document.items() if key not in ("format", "schema")}
+        reject(f'it is not marked as one with "format": "{FORMAT}"')
+    return document
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; raise where a key is repeated."""
     if len(dict(pairs)) < len(pairs):
-        _reject(f"the key {_show_repeated([key for key, _ in pairs])} occurs twice in one object")
+        key = _find_most_frequent([key for key, _ in pairs])
+        reject(f"the key {quote(key)} occurs twice in one object")
     return dict(pairs)
 
 
 def _parse_whole(digits: str) -> int:
+    """A whole number of JSON; raise for one that takes long to read."""
     if len(digits) > MAX_DIGITS:
-        _reject(f"it holds a whole number of {len(digits):,} digits")
+        reject(f"it holds a whole number of {len(digits):,} digits")
     return int(digits)
 
 
-# --- checks: from a value and its place in the file to the value in the model ---------------------
-
-Check = Callable[[Any, str], Any]
-
-
-def _require(is_right: Callable[[Any], bool], wanted: str) -> Check:
-    def check(value: Any, where: str) -> Any:
-        if not is_right(value):
-            _reject(f"{where} must be {wanted}, got {_show(value)}")
-        return value
-
-    return check
-
-
-def _of_type(kinds: Any, wanted: str) -> Check:
-    return _require(lambda value: isinstance(value, kinds), wanted)
+def _read_schema(document: Mapping[str, Any]) -> int:
+    """The schema of a document; raise for one that this version does not read."""
+    if "schema" not in document:
+        reject("the schema version is missing")
+    schema: int = whole_number(1, MAX_WHOLE)(document["schema"], "schema")
+    if schema > older_files.PRESENT_SCHEMA:
+        raise WrongFileError(
+            f"it was written by a newer version of icscm (schema {schema}, this one reads "
+            f"{older_files.PRESENT_SCHEMA})",
+            "upgrade icscm",
+        )
+    return schema
 
 
-def _choice(choices: Sequence[str]) -> Check:
-    return _require(lambda value: value in choices, f"one of {', '.join(map(repr, choices))}")
-
-
-def _whole(least: int, most: int) -> Check:
-    wanted = f"a whole number from {least} to {most}"
-    return _require(lambda value: type(value) is int and least <= value <= most, wanted)
-
-
-def _number(wanted: str, others: tuple[type, ...] = ()) -> Check:
-    """A finite number of at most 64 bits, or a value of other types."""
-
-    def is_right(value: Any) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return isinstance(value, others) or (is_number and math.isfinite(value))
-
-    def is_short(value: Any) -> bool:
-        return not isinstance(value, int) or abs(value) <= MAX_WHOLE
-
-    finite, short = _require(is_right, wanted), _require(is_short, f"{wanted} of 64 bits")
-    return lambda value, where: short(finite(value, where), where)
-
-
-_TEXT = _of_type(str, "text")
-_NAME = _of_type(str | None, "text")
-_BOOLEAN = _of_type(bool, "true or false")
-_MISSING = _of_type(bool | None, "true, false or null")
-_OBJECT = _of_type(dict, "an object")
-_LIST = _of_type(list, "a list")
-_NUMBER = _number("a finite number")
-_LABEL = _number("text, a finite number, true or false", (str, bool))
-_ALPHA = _require(
-    lambda value: value is None or (isinstance(value, float) and 0 < value < 1),
-    "a number between 0 and 1",
-)
-
-
-def _list(each: Check, *, most: int | None = None, exactly: int | None = None) -> Check:
-    def check(value: Any, where: str) -> Any:
-        n = len(_LIST(value, where))
-        if most is not None and n > most:
-            _reject(f"{where} has {n:,} entries, more than the {most:,} allowed")
-        if exactly is not None and n != exactly:
-            _reject(f"{where} has {n:,} entries instead of {exactly:,}")
-        return tuple(each(entry, f"{where}[{number}]") for number, entry in enumerate(value))
-
-    return check
-
-
-def _object(optional: Mapping[str, Check] | None = None, /, **fields: Check) -> Check:
-    """An object with exactly these keys, and any of the optional ones."""
-    extra = optional or {}
-
-    def check(value: Any, where: str) -> Any:
-        keys = _OBJECT(value, where).keys()
-        for key in sorted(fields.keys() - keys):
-            _reject(f"{where} lacks the key {key!r}")
-        for key in sorted(keys - fields.keys() - extra.keys()):
-            _reject(f"{where} has a key that this version does not know, {_show(key)}")
-        place = "" if where == "the file" else f"{where}."
-        known = fields | {key: read for key, read in extra.items() if key in keys}
-        return {key: read(value[key], f"{place}{key}") for key, read in known.items()}
-
-    return check
-
-
-def _read_kind(value: Any, where: str, kinds: Sequence[str]) -> Any:
-    """The kind of an object, which determines its other keys."""
-    if "kind" not in _OBJECT(value, where):
-        _reject(f"{where} lacks the key 'kind'")
-    return _choice(kinds)(value["kind"], f"{where}.kind")
+# --- the document ---------------------------------------------------------------------------------
 
 
 def _read_levels(value: Any, where: str) -> tuple[Label, ...]:
-    levels: tuple[Label, ...] = _list(_LABEL, most=MAX_LEVELS)(value, where)
+    """The levels of a rule: some, all of one kind, none of them twice."""
+    levels: tuple[Label, ...] = list_of(checks.LABEL, max_entries=MAX_LEVELS)(value, where)
     if not levels:
-        _reject(f"{where} is empty")
+        reject(f"{where} is empty")
     keys = {sort_key(level) for level in levels}
     if len({kind for kind, _ in keys}) > 1:
-        _reject(f"{where} mixes text, numbers and booleans")
+        reject(f"{where} mixes text, numbers and booleans")
     if len(keys) < len(levels):
-        _reject(f"{where} names a level twice")
+        reject(f"{where} names a level twice")
     return levels
 
 
 def _read_environments(value: Any, where: str) -> tuple[Label, ...] | None:
-    if value is not None and not _LIST(value, where):
-        _reject("environments is empty; without environments it is null")
-    return None if value is None else _list(_LABEL, most=MAX_ENVIRONMENTS)(value, where)
+    """The environments of a model; None if it has none."""
+    if value is None:
+        return None
+    environments: tuple[Label, ...] = list_of(checks.LABEL, max_entries=MAX_ENVIRONMENTS)(
+        value, where
+    )
+    if not environments:
+        reject("environments is empty; without environments it is null")
+    return environments
 
 
-def _check_plain(value: Any, where: str, depth: int) -> None:
-    if not isinstance(value, dict | list):
-        if value is not None:
-            _LABEL(value, where)
-        return
-    if depth == 0:
-        _reject(f"{where} is nested too deeply")
-    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-        _check_plain(each, f"{where}[{_show(key)}]", depth - 1)
+def _read_level_lists(value: Any, where: str) -> list[Any]:
+    """Lists of levels by column."""
+    by_column = checks.OBJECT(value, where)
+    return [list_of(checks.LABEL)(levels, where) for levels in by_column.values()]
 
 
-# How `icscm fit` read its table, and commands on the model read others.
-_NAMES: Final = ("positive", "environment_columns", "exclude_environment", "na")
-_TABLE: Final[dict[str, Check]] = {
-    **dict.fromkeys(("target", "format", "decimal"), _TEXT),
-    **dict.fromkeys((*_NAMES, "merge_environments"), _list(_TEXT)),
-    "environment": _NAME,
-    "default_na": _BOOLEAN,
-    "equivalents": _list(_list(_TEXT)),
-    "levels": lambda each, where: [_list(_LABEL)(v, where) for v in _OBJECT(each, where).values()],
+_DOCUMENT: Final = object_of(
+    version=checks.TEXT,
+    features=list_of(object_of(name=checks.NAME, type=checks.one_of(FEATURE_TYPES))),
+    fingerprint=checks.TEXT,
+    environments=_read_environments,
+    settings=checks.OBJECT,
+    alpha=checks.PROBABILITY,
+    classes=list_of(checks.LABEL, n_entries=2),
+    model=checks.OBJECT,
+)
+
+# How `icscm fit` read its table: the settings with which commands on the model read others.
+_TABLE_SETTINGS: Final[dict[str, Check]] = {
+    "target": checks.TEXT,
+    "format": checks.TEXT,
+    "decimal": checks.TEXT,
+    "positive": list_of(checks.TEXT),
+    "environment_columns": list_of(checks.TEXT),
+    "exclude_environment": list_of(checks.TEXT),
+    "merge_environments": list_of(checks.TEXT),
+    "na": list_of(checks.TEXT),
+    "environment": checks.NAME,
+    "default_na": checks.BOOLEAN,
+    "equivalents": list_of(list_of(checks.TEXT)),
+    "levels": _read_level_lists,
 }
-# Fields that every model can have.
-_CALIBRATION: Final = {"calibration": _list(_NUMBER, exactly=2), "threshold": _ALPHA}
+
+
+def _read_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a `SavedModel` in a document of the present schema."""
+    content = {key: value for key, value in document.items() if key not in ("format", "schema")}
+    fields: dict[str, Any] = _DOCUMENT(content, checks.WHOLE_FILE)
+    features = tuple(Feature(**feature) for feature in fields["features"])
+    _check_features(features, fields["fingerprint"])
+    _check_settings(fields["settings"])
+    _check_classes(*fields["classes"])
+    reader = ModelReader(features, fields["environments"])
+    return fields | {
+        "features": features,
+        "model": reader.read_model(fields["model"], "model"),
+    }
+
+
+def _check_features(features: Sequence[Feature], fingerprint: str) -> None:
+    """Raise unless all columns have names of their own, or none has; and the fingerprint fits."""
+    names = [name for name, _ in features if name is not None]
+    if names and len(names) < len(features):
+        reject("features has names for some columns only; all have one or none has")
+    if len(set(names)) < len(names):
+        reject(f"features names two columns {quote(_find_most_frequent(names))}")
+    if fingerprint != compute_fingerprint(features):
+        reject("fingerprint does not belong to these features: one of them was changed")
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise unless the settings are plain values, and those of the table what commands expect."""
+    checks.check_plain(settings, "settings", max_depth=MAX_SETTINGS_DEPTH)
+    table = checks.OBJECT(settings.get("table", {}), "settings.table")
+    for name in table.keys() & _TABLE_SETTINGS.keys():
+        _TABLE_SETTINGS[name](table[name], f"settings.table.{name}")
+
+
+def _check_classes(negative: Label, positive: Label) -> None:
+    """Raise unless the classes are two labels that can be told apart."""
+    if isinstance(negative, str) != isinstance(positive, str) or negative == positive:
+        both = f"{quote(negative)} and {quote(positive)}"
+        reject(f"classes must be two distinct labels of one kind, got {both}")
+
+
+def _find_most_frequent(texts: Sequence[str]) -> str:
+    return Counter(texts).most_common(1)[0][0]
 
 
 # --- the model -----------------------------------------------------------------------------------
 
-# For each kind of rule, the types of features that it can use, and its fields.
-_RULES: Final[dict[str, tuple[tuple[str, ...], dict[str, Check]]]] = {
-    "threshold": ((NUMBER,), {"threshold": _NUMBER, "above": _BOOLEAN, "missing": _MISSING}),
-    "presence": ((NUMBER,), {"present": _BOOLEAN}),
-    "category": (
-        (CATEGORY,),
-        {"levels": _read_levels, "equal": _BOOLEAN, "pooled": _BOOLEAN, "missing": _MISSING},
+# Fields that every model can have.
+_CALIBRATION: Final[dict[str, Check]] = {
+    "calibration": list_of(checks.NUMBER, n_entries=2),
+    "threshold": checks.PROBABILITY,
+}
+
+
+@dataclass(frozen=True)
+class _RuleForm:
+    """What a kind of rule looks like: the types of columns that it can use, and its fields."""
+
+    feature_types: tuple[str, ...]
+    fields: dict[str, Check]
+
+
+_RULES: Final = {
+    "threshold": _RuleForm(
+        feature_types=(NUMBER,),
+        fields={
+            "threshold": checks.NUMBER,
+            "above": checks.BOOLEAN,
+            "missing": checks.BOOLEAN_OR_NULL,
+        },
     ),
-    "missing": ((NUMBER, CATEGORY), {"is_missing": _BOOLEAN}),
+    "presence": _RuleForm(feature_types=(NUMBER,), fields={"present": checks.BOOLEAN}),
+    "category": _RuleForm(
+        feature_types=(CATEGORY,),
+        fields={
+            "levels": _read_levels,
+            "equal": checks.BOOLEAN,
+            "pooled": checks.BOOLEAN,
+            "missing": checks.BOOLEAN_OR_NULL,
+        },
+    ),
+    "missing": _RuleForm(feature_types=(NUMBER, CATEGORY), fields={"is_missing": checks.BOOLEAN}),
 }
 
 
 @dataclass
 class ModelReader:
-    """Reads a model, as `to_dict` describes it, of these features and environments."""
+    """Reads a model, as `to_dict` describes it, of these columns and environments.
+
+    `level_kinds` remembers the kind of each column's levels, which is the same in all its rules.
+    """
 
     features: Sequence[Feature]
     environments: Sequence[Any] | None
     level_kinds: dict[int, str] = field(default_factory=dict)
 
     def read_model(self, value: Any, where: str) -> Model:
-        kind = _read_kind(value, where, KINDS)
+        """Read a model of any kind."""
+        kind = checks.read_kind(value, where, KINDS)
         if kind == Score.kind:
             return self.read_score(value, where)
         if kind != Forest.kind:
             return self.read_tree(value, where, KINDS)
-        trees = _list(self.read_tree, most=MAX_TREES)
-        fields = _object(_CALIBRATION, kind=_TEXT, trees=trees)(value, where)
-        return _make(Forest, where, fields, fields["trees"])
+        fields = object_of(
+            _CALIBRATION,
+            kind=checks.TEXT,
+            trees=list_of(self.read_tree, max_entries=MAX_TREES),
+        )(value, where)
+        return _make(Forest, where, fields, trees=fields["trees"])
 
     def read_tree(self, value: Any, where: str, kinds: Sequence[str] = ("tree",)) -> Tree:
-        kind, balanced = _read_kind(value, where, kinds), False
-        if kind != "tree" and "rules" in value:  # schema 1
-            rules = _list(self.read_rule, most=MAX_RULES)
-            fields = _object(kind=_TEXT, rules=rules, leaves=_LIST)(value, where)
-            splits = make_chain_splits(kind, fields["rules"])
-        else:
-            n = len(value["splits"]) if isinstance(value.get("splits"), list) else 0
-            child = _whole(-n - 1, n - 1)
-            split = _object(rule=self.read_rule, if_true=child, if_false=child)
-            parts = {"splits": _list(split, most=MAX_RULES), "leaves": _LIST, "balanced": _BOOLEAN}
-            fields = _object(_CALIBRATION, kind=_TEXT, **parts)(value, where)
-            splits = tuple(Split(**each) for each in fields["splits"])
-            balanced = fields["balanced"]
-        leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(splits) + 1)
-        return _make(Tree, where, fields, splits, leaves, kind, balanced)
-
-    def read_leaves(self, value: Any, where: str, n_leaves: int) -> tuple[LeafCounts, ...]:
-        n_environments = 1 if self.environments is None else len(self.environments)
-        leaf = _list(_list(_whole(0, MAX_COUNT), exactly=n_environments), exactly=2)
-        leaves: tuple[LeafCounts, ...] = _list(leaf, exactly=n_leaves)(value, where)
-        n_samples = sum(sum(map(sum, leaf)) for leaf in leaves)
-        if n_samples > MAX_COUNT:
-            _reject(f"{where} count {n_samples:,} samples in all, more than 64 bits hold")
-        return leaves
+        """Read a tree, or a conjunction or disjunction, which is a chain of splits."""
+        kind = checks.read_kind(value, where, kinds)
+        listed_splits = value.get("splits")
+        n_splits = len(listed_splits) if isinstance(listed_splits, list) else 0
+        child = whole_number(-n_splits - 1, n_splits - 1)  # a leaf is negative
+        split = object_of(rule=self.read_rule, if_true=child, if_false=child)
+        fields = object_of(
+            _CALIBRATION,
+            kind=checks.TEXT,
+            splits=list_of(split, max_entries=MAX_RULES),
+            leaves=checks.LIST,
+            balanced=checks.BOOLEAN,
+        )(value, where)
+        splits = tuple(Split(**parts) for parts in fields["splits"])
+        leaves = self.read_leaves(fields["leaves"], f"{where}.leaves", n_leaves=len(splits) + 1)
+        return _make(
+            Tree,
+            where,
+            fields,
+            splits=splits,
+            leaves=leaves,
+            kind=kind,
+            balanced=fields["balanced"],
+        )
 
     def read_score(self, value: Any, where: str) -> Score:
-        term = _object(rule=self.read_rule, points=_whole(0, MAX_TOTAL))
-        bounds = _list(_whole(1, MAX_TOTAL), most=MAX_TOTAL)
-        parts = {"terms": _list(term, most=MAX_RULES), "bounds": bounds, "leaves": _LIST}
-        parts["log_odds"] = _list(_NUMBER, most=MAX_TOTAL + 1)
-        fields = _object(_CALIBRATION, kind=_TEXT, **parts)(value, where)
-        terms = tuple(Term(**each) for each in fields["terms"])
-        leaves = self.read_leaves(value["leaves"], f"{where}.leaves", len(fields["bounds"]) + 1)
-        log_odds = tuple(map(float, fields["log_odds"]))
-        return _make(Score, where, fields, terms, log_odds, fields["bounds"], leaves)
+        """Read a score of points."""
+        term = object_of(rule=self.read_rule, points=whole_number(0, MAX_TOTAL))
+        fields = object_of(
+            _CALIBRATION,
+            kind=checks.TEXT,
+            terms=list_of(term, max_entries=MAX_RULES),
+            bounds=list_of(whole_number(1, MAX_TOTAL), max_entries=MAX_TOTAL),
+            leaves=checks.LIST,
+            log_odds=list_of(checks.NUMBER, max_entries=MAX_TOTAL + 1),
+        )(value, where)
+        terms = tuple(Term(**parts) for parts in fields["terms"])
+        bounds = fields["bounds"]
+        leaves = self.read_leaves(fields["leaves"], f"{where}.leaves", n_leaves=len(bounds) + 1)
+        return _make(
+            Score,
+            where,
+            fields,
+            terms=terms,
+            log_odds=tuple(map(float, fields["log_odds"])),
+            bounds=bounds,
+            leaves=leaves,
+        )
+
+    def read_leaves(self, value: Any, where: str, *, n_leaves: int) -> tuple[LeafCounts, ...]:
+        """Read the training rows of each leaf, by outcome and environment."""
+        n_environments = 1 if self.environments is None else len(self.environments)
+        by_environment = list_of(whole_number(0, MAX_COUNT), n_entries=n_environments)
+        leaf = list_of(by_environment, n_entries=2)
+        leaves: tuple[LeafCounts, ...] = list_of(leaf, n_entries=n_leaves)(value, where)
+        n_samples = sum(sum(map(sum, counts)) for counts in leaves)
+        if n_samples > MAX_COUNT:
+            reject(f"{where} count {n_samples:,} samples in all, more than 64 bits hold")
+        return leaves
 
     def read_rule(self, value: Any, where: str) -> Rule:
+        """Read a rule about one of the columns."""
         if not self.features:  # a model of a packed store names the columns of its rules only
-            _reject("features is empty, but the model's rules use columns")
-        kind = _read_kind(value, where, tuple(_RULES))
-        types, parts = _RULES[kind]
-        column = _whole(0, len(self.features) - 1)
-        rule = make_rule(_object(kind=_TEXT, column=column, name=_NAME, **parts)(value, where))
-        feature, at = self.features[rule.column], f"column {rule.column}"
+            reject("features is empty, but the model's rules use columns")
+        kind = checks.read_kind(value, where, tuple(_RULES))
+        form = _RULES[kind]
+        fields = object_of(
+            kind=checks.TEXT,
+            column=whole_number(0, len(self.features) - 1),
+            name=checks.NAME,
+            **form.fields,
+        )(value, where)
+        rule = make_rule(fields)
+
+        feature = self.features[rule.column]
+        column = f"column {rule.column}"
         if rule.name != feature.name:
-            own = _show(feature.name)
-            _reject(f"{where}.name is {_show(rule.name)}, but {at} is {own} in features")
-        if feature.type not in types:
-            _reject(f"{where} is a {kind} rule about {at}, of type {feature.type!r}")
+            reject(
+                f"{where}.name is {quote(rule.name)}, but {column} is {quote(feature.name)} in "
+                "features"
+            )
+        if feature.type not in form.feature_types:
+            reject(f"{where} is a {kind} rule about {column}, of type {feature.type!r}")
         if isinstance(rule, CategoryRule):
             level_kind, _ = sort_key(rule.levels[0])
             if self.level_kinds.setdefault(rule.column, level_kind) != level_kind:
-                _reject(f"{where}.levels are of another kind than an earlier rule's")
+                reject(f"{where}.levels are of another kind than an earlier rule's")
         return rule
 
 
-def _make(kind: type[_Model], where: str, fields: dict[str, Any], *parts: Any) -> _Model:
-    """A model of checked parts, with its calibration; raises if they are inconsistent."""
+def _make(model_class: type[_Model], where: str, fields: dict[str, Any], **parts: Any) -> _Model:
+    """Make a model of checked parts, with its calibration; raise if they are inconsistent."""
     try:
-        return kind(*parts, **take_fields(fields))
+        return model_class(**parts, **take_fields(fields))
     except IcscmError as error:
-        _reject(f"{where} is not a valid {fields['kind']}: {error}")
-
-
-def _reject(what: str) -> NoReturn:
-    raise WrongFileError(what)
-
-
-def _show_repeated(texts: list[str]) -> str:
-    return _show(Counter(texts).most_common(1)[0][0])
-
-
-def _show(value: Any) -> str:
-    """A value of a file as quoted in messages: short JSON on one line."""
-    if isinstance(value, dict | list):
-        kind = "an object" if isinstance(value, dict) else "a list"
-        return f"{kind} of {len(value):,}"
-    if isinstance(value, str):
-        short = value if len(value) <= N_QUOTED else f"{value[:N_QUOTED]}..."
-        return escape_controls(json.dumps(short, ensure_ascii=False))
-    if isinstance(value, float) and math.isinf(value):
-        return "a number that is not finite"
-    return json.dumps(value)
+        reject(f"{where} is not a valid {fields['kind']}: {error}")

@@ -1,4 +1,7 @@
-"""The model of a fitted learner, saved to a file: all that predicting and explaining need."""
+"""The model of a fitted learner, saved to a file: all that predicting and explaining need.
+
+fitted learner --make_saved_model--> SavedModel --save--> file --load--> SavedModel
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,11 +17,17 @@ from icscm._types import Array, FloatArray
 from icscm._version import __version__
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import escape_controls, format_json, make_plain
-from icscm.model import parsing, recalibration
+from icscm.model import older_files, parsing, recalibration
 from icscm.model.calibration import Decisions
 from icscm.model.forest import Forest, Model
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
-from icscm.model.thresholds import find_threshold, read_threshold, warn_of_shift
+from icscm.model.thresholds import (
+    Criterion,
+    Threshold,
+    find_threshold,
+    read_threshold,
+    warn_of_shift,
+)
 from icscm.tables.columns import count_rows, is_frame, list_names
 from icscm.tables.labels import check_labels
 from icscm.tables.parsing import check_rows
@@ -223,29 +232,40 @@ class SavedModel:
         IcscmError
             If the threshold is not one of these, or is to be chosen without rows of both classes.
         """
-        cut = read_threshold(threshold)
-        settings = {name: each for name, each in self.settings.items() if name != "threshold"}
-        if getattr(threshold, "criterion", None):
-            settings["threshold"] = vars(threshold)
-        if isinstance(cut, tuple):
+        settings = {name: value for name, value in self.settings.items() if name != "threshold"}
+        wanted = read_threshold(threshold)
+        if isinstance(wanted, tuple):
             settings["threshold"] = {"criterion": str(threshold)}
-            if X is None or y is None:
-                raise IcscmError(
-                    Parameter("threshold", threshold),
-                    " needs labelled rows: pass X and y that the model was not learned from",
-                )
-            codes, labels = check_labels(y, count_rows(X))
-            cut = find_threshold(
-                cut, (labels == self.classes[1])[codes], self.decide(X).probability
-            )
+            cut = self._choose_threshold(wanted, threshold, X, y)
+        else:
+            settings |= _describe_threshold(threshold)
+            cut = wanted
         return replace(self, model=replace(self.model, threshold=cut), settings=settings)
+
+    def _choose_threshold(
+        self, criterion: Criterion, threshold: float | str, X: Any, y: Any
+    ) -> float:
+        """The threshold that a criterion chooses on labelled rows."""
+        if X is None or y is None:
+            raise IcscmError(
+                Parameter("threshold", threshold),
+                " needs labelled rows: pass X and y that the model was not learned from",
+            )
+        codes, labels = check_labels(y, count_rows(X))
+        is_positive = (labels == self.classes[1])[codes]
+        return find_threshold(criterion, is_positive, self.decide(X).probability)
 
     def _check_rows(self, X: Any) -> Any:
         """X as rules can read it, checked as estimators check theirs."""
-        names = [each.name for each in self.features if each.name is not None] or None
-        allow_missing = self.settings.get("missing") != "error"
-        rules = self.model.rules
-        return check_rows(X, rules, self._validate, names, allow_missing=allow_missing)
+        names = [feature.name for feature in self.features if feature.name is not None]
+        return check_rows(
+            X,
+            self.model.rules,
+            self._validate,
+            names or None,
+            # an option until 0.3
+            allow_missing=self.settings.get("missing") != "error",
+        )
 
     def _validate(self, X: Any, *, skip_check_array: bool = False, **options: Any) -> Any:
         """As scikit-learn's `validate_data`, for columns that go by position."""
@@ -270,7 +290,7 @@ class SavedModel:
         """
         return {
             "format": parsing.FORMAT,
-            "schema": parsing.SCHEMA,
+            "schema": older_files.PRESENT_SCHEMA,
             "version": self.version,
             "model": self.model.to_dict(),
             "classes": list(self.classes),
@@ -405,43 +425,80 @@ def check_fitted(learner: Any) -> None:
 def make_saved_model(learner: Learner) -> "SavedModel":
     """The model of a fitted learner, with all that predicting and explaining need."""
     check_fitted(learner)
-    model, types = learner.model_, getattr(learner, "feature_types_", None)
-    if types is None:  # a packed store of millions of columns: those of the rules are enough
-        columns = sorted({rule.column: rule.name for rule in model.rules}.items())
-        places = {column: place for place, (column, _) in enumerate(columns)}
-        features = tuple(Feature(name and str(name), NUMBER) for _, name in columns)
-        model = model.replace_rules(lambda rule: replace(rule, column=places[rule.column]))
-    else:
-        names = getattr(learner, "feature_names_in_", [None] * learner.n_features_in_)
-        features = tuple(
-            Feature(None if name is None else str(name), str(kind))
-            for name, kind in zip(names, types, strict=True)
-        )
-    negative, positive = learner.classes_.tolist()
-    for label in (negative, positive):
-        if not isinstance(label, Label):
-            why = "a model file holds classes that are text, numbers or booleans"
-            raise IcscmError(f"{why}, not {label!r}; fit with such labels")
-    alpha, labels = getattr(learner, "alpha_", None), learner.environments_
+    model, features = _find_features(learner)
+    environments = learner.environments_
     try:
-        reader = parsing.ModelReader(features, labels)
+        reader = parsing.ModelReader(features, environments)
         model = reader.read_model(make_plain(model.to_dict()), "model")
     except WrongFileError as wrong:
         raise IcscmError(f"this model cannot be saved: {wrong}") from None
-    # the result does not depend on where samples were counted
-    settings = {k: v for k, v in learner.get_params(deep=False).items() if k != "device"}
-    if getattr(cut := learner.model_.threshold, "criterion", None):
-        settings["threshold"] = vars(cut)
+    alpha = getattr(learner, "alpha_", None)  # of the learners that test
     return SavedModel(
         model=model,
-        classes=(negative, positive),
+        classes=_check_classes(learner.classes_),
         features=features,
-        environments=None if labels is None else tuple(map(make_label, labels)),
-        settings=make_plain(settings),
+        environments=None if environments is None else tuple(map(make_label, environments)),
+        settings=_list_settings(learner),
         version=__version__,
         fingerprint=parsing.compute_fingerprint(features),
         alpha=None if alpha is None else float(alpha),
     )
+
+
+def _find_features(learner: Learner) -> tuple[Model, tuple[Feature, ...]]:
+    """A learner's model, and the columns that it refers to by their positions.
+
+    A packed store has millions of columns: of its models those that rules use are enough, and the
+    rules are renumbered.
+    """
+    model: Model = learner.model_
+    column_types = getattr(learner, "feature_types_", None)
+    if column_types is None:
+        names_of_columns = {rule.column: rule.name for rule in model.rules}
+        used = sorted(names_of_columns)
+        positions = {column: position for position, column in enumerate(used)}
+        renumbered = model.replace_rules(lambda rule: replace(rule, column=positions[rule.column]))
+        features = [Feature(_as_text(names_of_columns[column]), NUMBER) for column in used]
+        return renumbered, tuple(features)
+
+    names = getattr(learner, "feature_names_in_", [None] * learner.n_features_in_)
+    features = [
+        Feature(_as_text(name), str(column_type))
+        for name, column_type in zip(names, column_types, strict=True)
+    ]
+    return model, tuple(features)
+
+
+def _as_text(name: Any) -> str | None:
+    """The name of a column, if it has one."""
+    return None if name is None else str(name)
+
+
+def _check_classes(classes: Array) -> tuple[Label, Label]:
+    """The two classes of a learner; raise for labels that a model file cannot hold."""
+    negative, positive = classes.tolist()
+    for label in (negative, positive):
+        if not isinstance(label, Label):
+            raise IcscmError(
+                "a model file holds classes that are text, numbers or booleans, not "
+                f"{label!r}; fit with such labels"
+            )
+    return negative, positive
+
+
+def _list_settings(learner: Learner) -> dict[str, Any]:
+    """The parameters of a learner as plain values, and how its threshold was chosen."""
+    settings = dict(learner.get_params(deep=False))
+    settings.pop("device", None)  # the result does not depend on where rows were counted
+    plain: dict[str, Any] = make_plain(settings | _describe_threshold(learner.model_.threshold))
+    return plain
+
+
+def _describe_threshold(threshold: Any) -> dict[str, Any]:
+    """The setting that says how a threshold was chosen; empty if it was given as a number."""
+    if not isinstance(threshold, Threshold) or threshold.criterion is None:
+        return {}
+    return {"threshold": vars(threshold)}
 
 
 def make_label(label: Any) -> Label:
