@@ -1,9 +1,14 @@
 // Kernels of the card; `tests/support/literal/gpu_kernels.py` computes the same in plain NumPy.
 //
-// A column is a row of 16-byte chunks, a bit for each sample; samples are sorted by label and
-// environment, so that a segment is a run of bits. One warp counts a column: popcounts of its
-// words are summed up along the column, and a segment's count is the difference between the sums
-// up to its end and up to its start, whatever the bits at which these lie.
+//   column       a run of 16-byte chunks, a bit for each row of the table
+//   segment      the rows of one outcome and environment: rows are sorted, so it is a run of bits
+//   candidate    a rule on a column; there are two, which cover the rows whose bit is 1, or 0
+//   leaf         the rows that a candidate covers: "the ones" or "the zeros" of a column
+//   lane, warp   a thread, and the 32 that run together
+//
+// One warp counts a column: popcounts of its words are summed up along the column, and a segment's
+// count is the difference between the sums up to its end and up to its start, whatever the bits at
+// which these lie. Then WIDTH lanes judge the two candidates of a column by these counts.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -19,22 +24,24 @@ typedef long long i64;
 #endif
 #define HALF (WIDTH / 2)
 #define BATCH (32 / WIDTH)  // columns judged at a time
-#define ALL 0xffffffffu
+#define ALL 0xffffffffu     // all lanes of a warp
 #define ROUNDS 4            // chunks that a lane holds at a time
 #define TILE (32 * ROUNDS)  // chunks that a warp holds at a time
 
-// What became of a candidate: a code of four bits, that of the rule settling the zeros lower.
+// What became of a candidate. A column has a code of four bits for each of its two candidates: the
+// lower four are those of the candidate that covers the zeros.
 enum { NONE, ALLOWED, DEPENDENT, UNREPLICATED, UNHELPFUL, OPEN, N_CODES };
 enum { NO_TEST, PEARSON, YATES, LIKELIHOOD };
 
 // --- counting ---------------------------------------------------------------
 
+// Loads a tile of a column into the registers of a warp; beyond the column's end are zeros.
 __device__ __forceinline__ void load_tile(
-    uint4 (&tile)[ROUNDS], const uint4 *column, int first, int n_chunks, int lane) {
+    uint4 (&tile)[ROUNDS], const uint4 *column, int first_chunk, int n_chunks, int lane) {
 #pragma unroll
-  for (int r = 0; r < ROUNDS; r++) {
-    int chunk = first + 32 * r + lane;
-    tile[r] = chunk < n_chunks ? __ldcs(column + chunk) : make_uint4(0, 0, 0, 0);
+  for (int round = 0; round < ROUNDS; round++) {
+    int chunk = first_chunk + 32 * round + lane;
+    tile[round] = chunk < n_chunks ? __ldcs(column + chunk) : make_uint4(0, 0, 0, 0);
   }
 }
 
@@ -42,107 +49,143 @@ __device__ __forceinline__ void load_tile(
 __device__ __forceinline__ u32 sum_up_to(u32 value, int lane) {
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
-    u32 other = __shfl_up_sync(ALL, value, step);
-    if (lane >= step) value += other;
+    u32 value_before = __shfl_up_sync(ALL, value, step);
+    if (lane >= step) value += value_before;
   }
   return value;
 }
 
-// The ones before each of a chunk's four words: `start`, and what is inside on top of it.
+// The ones of the tile before each of a chunk's four words, 16 bits each: `start` before the chunk, and
+// `inside` the ones of its first word, of its first two and of its first three, 8 bits each.
 __device__ __forceinline__ uint2 spread(u32 start, u32 inside) {
-  const u32 twice = start | start << 16;
+  const u32 start_twice = start | start << 16;
   return make_uint2(
-      twice + ((inside & 0xff) << 16), twice + ((inside >> 8 & 0xff) | (inside & 0xff0000)));
+      start_twice + ((inside & 0xff) << 16),
+      start_twice + ((inside >> 8 & 0xff) | (inside & 0xff0000)));
 }
 
-// Each warp takes a `group` of columns at a time, and `batch` of these: it leaves the ones up to the
-// start of each segment in its part of the shared memory, n_segments + 1 numbers a column, and calls
-// `take`; after the last of the group, `finish`.
-template <class Take, class Finish>
+// Counts columns of bits. Each warp takes a group of `group` columns at a time, and of these a batch of
+// `batch`. It leaves the ones up to the start of each segment in its part of the shared memory,
+// n_segments + 1 numbers a column, and calls
+//
+//   take_batch(first column, number of columns, their ones, lane)     after each batch
+//   finish_group(first column, lane)                                  after the last of a group
+//
+// `tiles` holds the first segment that starts in each tile.
+template <class TakeBatch, class FinishGroup>
 __device__ __forceinline__ void count_columns(
-    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
-    int n_chunks, int n_tiles, int n_segments, int batch, int group, Take take, Finish finish) {
+    const uint4 *words, i64 n_columns, const uint4 *mask, const int *bounds, const int *tiles,
+    int n_chunks, int n_tiles, int n_segments, int batch, int group, TakeBatch take_batch,
+    FinishGroup finish_group) {
   extern __shared__ uint4 shared[];
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, n_warps = blockDim.x >> 5;
-  // of each word: itself, and the ones before it in the tile, which 16 bits can hold
+  const int lane = threadIdx.x & 31;
+  const int warp = threadIdx.x >> 5;
+  const int n_warps = blockDim.x >> 5;
+
+  // The shared memory holds the chunks of all warps, then the ones before each of their words, which
+  // 16 bits can hold, then the results.
   uint4 *chunks = shared + warp * TILE;
-  uint2 *before = (uint2 *)(shared + n_warps * TILE) + warp * TILE;
-  const u32 *held = (const u32 *)chunks;
-  const u16 *held_before = (const u16 *)before;
-  int *ones = (int *)((uint2 *)(shared + n_warps * TILE) + n_warps * TILE);
-  ones += warp * batch * (n_segments + 1);
+  uint2 *ones_before = (uint2 *)(shared + n_warps * TILE) + warp * TILE;
+  const u32 *words_of_tile = (const u32 *)chunks;
+  const u16 *ones_before_word = (const u16 *)ones_before;
+  int *ones_of_batch = (int *)((uint2 *)(shared + n_warps * TILE) + n_warps * TILE);
+  ones_of_batch += warp * batch * (n_segments + 1);
+
   const i64 stride = (i64)gridDim.x * n_warps * group;
   uint4 tile[ROUNDS];
   i64 first = ((i64)blockIdx.x * n_warps + warp) * group;
-  if (first >= n) return;
+  if (first >= n_columns) return;
   load_tile(tile, words + first * n_chunks, 0, n_chunks, lane);
-  for (; first < n; first += stride) {
-    const i64 end = min(first + group, n);
-    for (i64 at = first; at < end; at++) {
-      const int j = (int)(at - first) & (batch - 1);  // a power of two
-      int *own = ones + j * (n_segments + 1);
-      int base = 0;
+
+  for (; first < n_columns; first += stride) {
+    const i64 end = min(first + group, n_columns);
+    for (i64 column = first; column < end; column++) {
+      const int place = (int)(column - first) & (batch - 1);  // in the batch: a power of two
+      int *ones = ones_of_batch + place * (n_segments + 1);
+      int ones_before_tile = 0;
       for (int t = 0; t < n_tiles; t++) {
+        // count the words of this lane's chunks
         u32 counts[ROUNDS], inside[ROUNDS];
 #pragma unroll
-        for (int r = 0; r < ROUNDS; r++) {
+        for (int round = 0; round < ROUNDS; round++) {
           // from the cache: held in registers, the mask would leave too few for judging
-          const int chunk = t * TILE + 32 * r + lane;
-          uint4 word = tile[r], wanted = chunk < n_chunks ? __ldg(mask + chunk) : word;
-          word.x &= wanted.x, word.y &= wanted.y, word.z &= wanted.z, word.w &= wanted.w;
-          const u32 one = __popc(word.x), two = one + __popc(word.y), three = two + __popc(word.z);
-          counts[r] = three + __popc(word.w);
-          inside[r] = one | two << 8 | three << 16;
-          chunks[32 * r + lane] = word;
+          const int chunk = t * TILE + 32 * round + lane;
+          uint4 word = tile[round];
+          uint4 counted = chunk < n_chunks ? __ldg(mask + chunk) : word;
+          word.x &= counted.x;
+          word.y &= counted.y;
+          word.z &= counted.z;
+          word.w &= counted.w;
+          const u32 ones_of_1 = __popc(word.x);
+          const u32 ones_of_2 = ones_of_1 + __popc(word.y);
+          const u32 ones_of_3 = ones_of_2 + __popc(word.z);
+          counts[round] = ones_of_3 + __popc(word.w);
+          inside[round] = ones_of_1 | ones_of_2 << 8 | ones_of_3 << 16;
+          chunks[32 * round + lane] = word;
         }
-        u32 in_tile = 0;
+
+        // sum up over the lanes, two rounds at once
+        u32 ones_in_tile = 0;
 #pragma unroll
-        for (int r = 0; r < ROUNDS; r += 2) {
-          u32 upto = sum_up_to(counts[r] | counts[r + 1] << 16, lane);
-          u32 total = __shfl_sync(ALL, upto, 31);
-          before[32 * r + lane] = spread(in_tile + (upto & 0xffff) - counts[r], inside[r]);
-          in_tile += total & 0xffff;
-          before[32 * r + 32 + lane] = spread(in_tile + (upto >> 16) - counts[r + 1], inside[r + 1]);
-          in_tile += total >> 16;
+        for (int round = 0; round < ROUNDS; round += 2) {
+          u32 sums = sum_up_to(counts[round] | counts[round + 1] << 16, lane);
+          u32 totals = __shfl_sync(ALL, sums, 31);
+          ones_before[32 * round + lane] =
+              spread(ones_in_tile + (sums & 0xffff) - counts[round], inside[round]);
+          ones_in_tile += totals & 0xffff;
+          ones_before[32 * round + 32 + lane] =
+              spread(ones_in_tile + (sums >> 16) - counts[round + 1], inside[round + 1]);
+          ones_in_tile += totals >> 16;
         }
-        // the next tile, or column, while this one is looked at
-        const bool is_last = t + 1 == n_tiles;
-        i64 next = !is_last ? at : at + 1 < end ? at + 1 : first + stride;
-        if (next < n) {
-          const uint4 *column = words + next * n_chunks;
-          load_tile(tile, column, is_last ? 0 : (t + 1) * TILE, n_chunks, lane);
+
+        // load the next tile, or column, while this one is looked at
+        const bool is_last_tile = t + 1 == n_tiles;
+        i64 next = !is_last_tile ? column : column + 1 < end ? column + 1 : first + stride;
+        if (next < n_columns) {
+          const uint4 *next_words = words + next * n_chunks;
+          load_tile(tile, next_words, is_last_tile ? 0 : (t + 1) * TILE, n_chunks, lane);
         }
         __syncwarp();
+
+        // look up the starts of the segments
         for (int s = tiles[t] + lane; s < tiles[t + 1]; s += 32) {
-          int bit = __ldg(bounds + s), word = (bit >> 5) - 4 * t * TILE;
-          own[s] = base + held_before[word] + __popc(held[word] & ((1u << (bit & 31)) - 1));
+          int bit = __ldg(bounds + s);
+          int word = (bit >> 5) - 4 * t * TILE;
+          // in the tile, in the words before this one, and in this word before the bit
+          ones[s] = ones_before_tile + ones_before_word[word] +
+                    __popc(words_of_tile[word] & ((1u << (bit & 31)) - 1));
         }
-        base += in_tile;
+        ones_before_tile += ones_in_tile;
         __syncwarp();
       }
-      for (int s = tiles[n_tiles] + lane; s <= n_segments; s += 32) own[s] = base;
-      if (j + 1 < batch && at + 1 < end) continue;
+      for (int s = tiles[n_tiles] + lane; s <= n_segments; s += 32) ones[s] = ones_before_tile;
+
+      if (place + 1 < batch && column + 1 < end) continue;  // the batch is not full
       __syncwarp();
-      take(at - j, j + 1, ones, lane);
+      take_batch(column - place, place + 1, ones_of_batch, lane);
       __syncwarp();
     }
-    finish(first, lane);
+    finish_group(first, lane);
   }
 }
 
+// out[column, segment]: the ones of each segment.
 extern "C" __global__ void __launch_bounds__(256) count_bits(
-    const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles,
+    const uint4 *words, i64 n_columns, const uint4 *mask, const int *bounds, const int *tiles,
     int n_chunks, int n_tiles, int n_segments, int *out) {
-  auto take = [=](i64 first, int, const int *ones, int lane) {
-    for (int s = lane; s < n_segments; s += 32) out[first * n_segments + s] = ones[s + 1] - ones[s];
+  auto take_batch = [=](i64 column, int, const int *ones, int lane) {
+    for (int s = lane; s < n_segments; s += 32)
+      out[column * n_segments + s] = ones[s + 1] - ones[s];
   };
-  auto finish = [](i64, int) {};
+  auto finish_group = [](i64, int) {};
   count_columns(
-      words, n, mask, bounds, tiles, n_chunks, n_tiles, n_segments, 1, 1, take, finish);
+      words, n_columns, mask, bounds, tiles, n_chunks, n_tiles, n_segments, 1, 1, take_batch,
+      finish_group);
 }
 
 // --- judging ----------------------------------------------------------------
 
+// The sum over N lanes, in each of them.
 template <int N, class Number>
 __device__ __forceinline__ Number add_up(Number value) {
 #pragma unroll
@@ -153,15 +196,17 @@ __device__ __forceinline__ Number add_up(Number value) {
 // Two sums at once over the lanes of a column: of `low` for the lower half, of `high` for the upper.
 template <class Number>
 __device__ __forceinline__ Number add_up_both(Number low, Number high, bool is_upper) {
-  const Number sent = is_upper ? low : high, kept = is_upper ? high : low;
+  const Number sent = is_upper ? low : high;
+  const Number kept = is_upper ? high : low;
   return add_up<HALF>(kept + __shfl_xor_sync(ALL, sent, HALF));
 }
 
 // The same of what 32 bits can hold: there the card has one instruction for all of its lanes.
 __device__ __forceinline__ u32 add_up_small(u32 low, u32 high, bool is_upper) {
 #if WIDTH == 32 && __CUDA_ARCH__ >= 800
-  const u32 all_low = __reduce_add_sync(ALL, low), all_high = __reduce_add_sync(ALL, high);
-  return is_upper ? all_high : all_low;
+  const u32 sum_of_low = __reduce_add_sync(ALL, low);
+  const u32 sum_of_high = __reduce_add_sync(ALL, high);
+  return is_upper ? sum_of_high : sum_of_low;
 #else
   return add_up_both(low, high, is_upper);
 #endif
@@ -175,101 +220,118 @@ struct Criteria {
   int statistic, is_inverted, n_negative, n_positive;
 };
 
-// Of one leaf: negatives, positives, environments that have samples, the squares of their sizes,
-// what its statistic is made of, by how many its positives are fewer than chance gives it, and
-// whether its cut is replicated: 0 surely not, 1 open, 2 surely.
+// One leaf, or this lane's share of it, added up over its environments.
 struct Leaf {
-  int negatives, positives, n_columns, replicated;
-  u64 squares;
-  double inside, shift;
+  int negatives, positives;
+  int n_environments;  // that have rows in it: the columns of its table, of which a test is made
+  int replicated;      // whether its cut is: 0 surely not, 1 open, 2 surely
+  u64 squares;         // the sum of the squares of its sizes by environment
+  double inside;       // what its statistic is made of, see `find_pearson` and `find_likelihood`
+  double shift;        // by how many its positives are fewer than chance gives it
 };
 
-// By bits, since the card converts few numbers at a time: whole ones from 0 on, and below 1.
+// A whole number from 0 on. By bits, since the card converts few numbers at a time.
 __device__ __forceinline__ double as_double(int number) {
   return __hiloint2double(0x43300000, number) - 4503599627370496.0;
 }
 
+// 1 / number, to 1.5e-14 of it, where `same` is the same number: a guess of few bits, then one step of
+// Newton's method for 1 / x - number = 0.
 __device__ __forceinline__ double invert(double number, int same) {
   float guess;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"((float)same));
   const u32 bits = __float_as_uint(guess);
   const double near = __hiloint2double((bits >> 3) + 0x38000000, bits << 29);
-  return fma(near, fma(-number, near, 1.0), near);  // to 1.5e-14 of it
+  return fma(near, fma(-number, near, 1.0), near);
 }
 
-// Sums of these over environments give the statistics; they wait for nothing that all of a column
-// must first be known for.
+// a b / n of one environment. Sums over environments give the statistics: so nothing waits for what
+// only all environments of a column tell.
 __device__ __forceinline__ double weigh(int negatives, int positives) {
   const int size = max(negatives + positives, 1);
   return as_double(negatives) * as_double(positives) * invert(as_double(size), size);
 }
 
+// x log x, from a table where it reaches so far.
 struct Logarithms {
-  const double *known;  // x log x, by x
-  int n_known;
+  const double *table;  // by x
+  int n_in_table;
 
   __device__ __forceinline__ double operator()(int x) const {
-    return x < n_known ? __ldg(known + x) : x * log((double)x);
+    return x < n_in_table ? __ldg(table + x) : x * log((double)x);
   }
 
+  // a log a + b log b - n log n of one environment
   __device__ __forceinline__ double weigh(int negatives, int positives) const {
     return (*this)(negatives) + (*this)(positives) - (*this)(negatives + positives);
   }
 };
 
-// With A negatives, B positives, N in all: Pearson's is N (1 - N / AB sum ab / n). Yates' correction
-// of two environments' n: off = |b - n B / N| is the same in both.
+// Pearson's chi-squared of outcome and environment. With a negatives, b positives and n rows in an
+// environment, A, B and N in all of them:  N (1 - N / (A B) sum(a b / n)).
+// Yates' correction of two environments takes 1/2 from |b - n B / N|, which is the same in both.
 __device__ __forceinline__ double find_pearson(const Leaf &leaf, bool is_corrected) {
-  const double a = leaf.negatives, b = leaf.positives, n = a + b;
-  const double found = fmax(n * (1.0 - n * leaf.inside / (a * b)), 0.0);
-  if (!is_corrected) return found;
+  const double A = leaf.negatives;
+  const double B = leaf.positives;
+  const double N = A + B;
+  const double statistic = fmax(N * (1.0 - N * leaf.inside / (A * B)), 0.0);
+  if (!is_corrected) return statistic;
   const u64 total = leaf.negatives + leaf.positives;
-  const double scale = n * n * n / (a * b * (double)((total * total - leaf.squares) / 2));
-  const double off = fmax(sqrt(found / scale) - 0.5, 0.0);
+  // the integer is the product of the two environments' sizes
+  const double scale = N * N * N / (A * B * (double)((total * total - leaf.squares) / 2));
+  const double off = fmax(sqrt(statistic / scale) - 0.5, 0.0);
   return off * off * scale;
 }
 
+// The likelihood ratio, with f(x) = x log x:  2 (sum(f(a) + f(b) - f(n)) - (f(A) + f(B) - f(N))).
 __device__ __forceinline__ double find_likelihood(const Leaf &leaf, const Logarithms &f) {
   return fmax(2.0 * (leaf.inside - f.weigh(leaf.negatives, leaf.positives)), 0.0);
 }
 
-// Half the deviance of the labels of the leaf and of the others in play from those by chance, against
-// the least that is helpful. A cell that is many times that by chance multiplies rounding as often.
-__device__ __forceinline__ int judge_evidence(const Criteria &s, const Leaf &leaf) {
-  if (s.min_evidence <= 0.0) return ALLOWED;
-  double evidence = 0.0, largest = 1.0;
+// Whether the evidence of a leaf is what is helpful at least, or more: half the deviance of the outcomes
+// of the leaf, and of the other rows in play, from those by chance,  sum(n log(n / by chance)).
+// A cell that is many times that by chance multiplies rounding as often: then the code is OPEN.
+__device__ __forceinline__ int judge_evidence(const Criteria &criteria, const Leaf &leaf) {
+  if (criteria.min_evidence <= 0.0) return ALLOWED;
+  double evidence = 0.0;
+  double largest_ratio = 1.0;
   if (leaf.shift > 0.0) {
-    const int cells[4] = {leaf.positives, s.n_negative - leaf.negatives, leaf.negatives,
-                          s.n_positive - leaf.positives};
+    // the first two are smaller than by chance, the others larger
+    const int cells[4] = {leaf.positives, criteria.n_negative - leaf.negatives, leaf.negatives,
+                          criteria.n_positive - leaf.positives};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       if (cells[i] == 0) continue;
-      const double n = cells[i], by_chance = i < 2 ? n + leaf.shift : n - leaf.shift;
+      const double n = cells[i];
+      const double by_chance = i < 2 ? n + leaf.shift : n - leaf.shift;
       const double ratio = n / fmax(by_chance, 1e-300);
-      evidence += n * log(ratio), largest = fmax(largest, ratio);
+      evidence += n * log(ratio);
+      largest_ratio = fmax(largest_ratio, ratio);
     }
   }
-  const double off = evidence - s.min_evidence;
-  if (fabs(off) <= s.evidence_slack * largest) return OPEN;
-  return off < 0.0 ? UNHELPFUL : ALLOWED;
+  const double excess = evidence - criteria.min_evidence;
+  if (fabs(excess) <= criteria.evidence_slack * largest_ratio) return OPEN;
+  return excess < 0.0 ? UNHELPFUL : ALLOWED;
 }
 
+// What becomes of a candidate, given its leaf and the statistic of its test.
 __device__ __forceinline__ int judge(
-    const Criteria &s, const Leaf &leaf, double statistic, int dof) {
-  int size = leaf.negatives + leaf.positives, n_all = s.n_negative + s.n_positive;
+    const Criteria &criteria, const Leaf &leaf, double statistic, int dof) {
+  int size = leaf.negatives + leaf.positives;
+  int n_all = criteria.n_negative + criteria.n_positive;
   if (leaf.negatives == 0 || size >= n_all) return NONE;
-  if (s.statistic != NO_TEST && dof > 0) {
-    if (statistic >= s.fails_from[dof]) return DEPENDENT;
-    if (!(statistic < s.passes_below[dof])) return OPEN;
+  if (criteria.statistic != NO_TEST && dof > 0) {
+    if (statistic >= criteria.fails_from[dof]) return DEPENDENT;
+    if (!(statistic < criteria.passes_below[dof])) return OPEN;
   }
   if (leaf.replicated < 2) return leaf.replicated ? OPEN : UNREPLICATED;
-  i64 utility = s.p_denominator * leaf.negatives - s.p_numerator * leaf.positives;
-  return utility < s.min_utility ? UNHELPFUL : judge_evidence(s, leaf);
+  i64 utility = criteria.p_denominator * leaf.negatives - criteria.p_numerator * leaf.positives;
+  return utility < criteria.min_utility ? UNHELPFUL : judge_evidence(criteria, leaf);
 }
 
-// `totals` are the ones of each column by label, negatives first; `codes` what became of its two
-// candidates. Where `statistics` is given, these and the degrees of freedom are written too.
-// The fields of `Segments` and `CandidateCriteria` in Python, and where the results go.
+// The fields of `Segments` and `CandidateCriteria` in Python, and where the results go: `totals` are the
+// ones of each column by outcome, negatives first; `codes` what became of its two candidates. Where
+// `statistics` is given, these and the degrees of freedom are written too, (column, leaf).
 #define CRITERIA_PARAMETERS                                                                     \
   int n_environments, const int *n_rows, int n_negative, int n_positive, int is_inverted,       \
       i64 p_numerator, i64 p_denominator, int statistic,                                        \
@@ -284,146 +346,185 @@ __device__ __forceinline__ int judge(
       replication_factors, unreplicated_below, replicated_from, min_utility, positive_rates,    \
       min_evidence, evidence_slack, totals, codes, statistics, dofs
 
-// `bring` calls the two functions that it is given as `count_columns` does.
-template <bool IS_LIKELIHOOD, class Bring>
-__device__ __forceinline__ void judge_columns(i64 n, Bring bring, CRITERIA_PARAMETERS) {
+// Judges the two candidates of each column. `visit` counts columns, and calls the two functions that it
+// is given as `count_columns` does; a group has 16 columns, a batch BATCH.
+template <bool IS_LIKELIHOOD, class Visit>
+__device__ __forceinline__ void judge_columns(i64 n_columns, Visit visit, CRITERIA_PARAMETERS) {
   const Criteria criteria = {
       p_numerator,  p_denominator,  min_utility, unreplicated_below, replicated_from,
       min_evidence, evidence_slack, passes_below, fails_from,
       statistic,    is_inverted,    n_negative,   n_positive};
   const int n_all = n_negative + n_positive;
-  __shared__ Leaf kept[256];
-  const Logarithms logarithm = {logarithms, n_logarithms};
-  auto take = [=](i64 first, int size, const int *ones, int lane) {
-    // WIDTH lanes to a column, each for some of the environments; then half of them for each leaf
-    const int j = lane / WIDTH, member = lane % WIDTH;
-    const bool sign = member >= HALF;
-    const int *own = ones + (j < size ? j : 0) * (2 * n_environments + 1);
+  const Logarithms logarithms_of = {logarithms, n_logarithms};
+  __shared__ Leaf leaves[256];  // one for each lane: the 32 leaves of the 16 columns of its warp's group
+
+  // Add up the leaves of a batch: WIDTH lanes to a column, each for some of the environments. Of
+  // these lanes the upper half then keeps the leaf of the ones, the lower half that of the zeros.
+  auto take_batch = [=](i64 first, int n_in_batch, const int *ones_of_batch, int lane) {
+    const int place = lane / WIDTH;
+    const int member = lane % WIDTH;
+    const bool is_of_ones = member >= HALF;
+    const int *column_ones =
+        ones_of_batch + (place < n_in_batch ? place : 0) * (2 * n_environments + 1);
     const int negative = criteria.is_inverted ? n_environments : 0;
     const int positive = n_environments - negative;
-    Leaf zeros = {0, 0, 0, 0, 0, 0.0, 0.0}, some = {0, 0, 0, 0, 0, 0.0, 0.0};
-    double informs = 0.0, squares = 0.0;
+    Leaf zeros = {0, 0, 0, 0, 0, 0.0, 0.0};
+    Leaf ones = {0, 0, 0, 0, 0, 0.0, 0.0};
+    double weight_sum = 0.0;
+    double squared_weight_sum = 0.0;
 #pragma unroll 1  // more at once would take too many registers
     for (int k = member; k < n_environments; k += WIDTH) {
-      const int a = own[negative + k + 1] - own[negative + k];
-      const int b = own[positive + k + 1] - own[positive + k];
-      const int c = __ldg(n_rows + negative + k) - a, d = __ldg(n_rows + positive + k) - b;
-      const u32 here = a + b, there = c + d;
-      some.negatives += a, some.positives += b;
-      some.n_columns += here > 0, zeros.n_columns += there > 0;
-      some.squares += (u64)here * here, zeros.squares += (u64)there * there;
-      const double weight = as_double(here) * as_double(there) * __ldg(replication_factors + k);
-      informs += weight, squares += weight * weight;
-      some.shift += as_double(here) * __ldg(positive_rates + k);
+      // a, b: negatives and positives among the ones; c, d: among the zeros
+      const int a = column_ones[negative + k + 1] - column_ones[negative + k];
+      const int b = column_ones[positive + k + 1] - column_ones[positive + k];
+      const int c = __ldg(n_rows + negative + k) - a;
+      const int d = __ldg(n_rows + positive + k) - b;
+      const u32 n_ones = a + b;
+      const u32 n_zeros = c + d;
+      ones.negatives += a;
+      ones.positives += b;
+      ones.n_environments += n_ones > 0;
+      zeros.n_environments += n_zeros > 0;
+      ones.squares += (u64)n_ones * n_ones;
+      zeros.squares += (u64)n_zeros * n_zeros;
+      const double weight =
+          as_double(n_ones) * as_double(n_zeros) * __ldg(replication_factors + k);
+      weight_sum += weight;
+      squared_weight_sum += weight * weight;
+      ones.shift += as_double(n_ones) * __ldg(positive_rates + k);
       if (criteria.statistic != NO_TEST) {
-        some.inside += IS_LIKELIHOOD ? logarithm.weigh(a, b) : weigh(a, b);
-        zeros.inside += IS_LIKELIHOOD ? logarithm.weigh(c, d) : weigh(c, d);
+        ones.inside += IS_LIKELIHOOD ? logarithms_of.weigh(a, b) : weigh(a, b);
+        zeros.inside += IS_LIKELIHOOD ? logarithms_of.weigh(c, d) : weigh(c, d);
       }
     }
-    // the lanes share what they found: each keeps one leaf of one column of the group
-    const int label = add_up_small(some.negatives, some.positives, sign);
-    const int other = __shfl_xor_sync(ALL, label, HALF);
-    const int2 total = sign ? make_int2(other, label) : make_int2(label, other);
+
+    // the lower half of the lanes adds up the negatives of the ones, the upper half the positives
+    const int half_total = add_up_small(ones.negatives, ones.positives, is_of_ones);
+    const int half_total_of_others = __shfl_xor_sync(ALL, half_total, HALF);
+    const int2 total = is_of_ones ? make_int2(half_total_of_others, half_total)
+                                  : make_int2(half_total, half_total_of_others);
     Leaf leaf;
-    leaf.negatives = sign ? total.x : n_negative - total.x;
-    leaf.positives = sign ? total.y : n_positive - total.y;
-    leaf.n_columns = add_up_small(zeros.n_columns, some.n_columns, sign);
+    leaf.negatives = is_of_ones ? total.x : n_negative - total.x;
+    leaf.positives = is_of_ones ? total.y : n_positive - total.y;
+    leaf.n_environments = add_up_small(zeros.n_environments, ones.n_environments, is_of_ones);
     leaf.squares = n_all < 65536  // as many as 32 bits can hold the square of
-                       ? add_up_small(zeros.squares, some.squares, sign)
-                       : add_up_both(zeros.squares, some.squares, sign);
-    leaf.inside = criteria.statistic == NO_TEST ? 0.0 : add_up_both(zeros.inside, some.inside, sign);
-    // of the cut, so of both leaves: one sum for each half of the lanes
-    const double own_sum = add_up_both(informs, squares, sign);
-    const double other_sum = __shfl_xor_sync(ALL, own_sum, HALF);
-    const double weights = sign ? other_sum : own_sum, squared = sign ? own_sum : other_sum;
-    const double effective = squared > 0.0 ? fmax(weights * weights / squared, 1.0) : 1.0;
+                       ? add_up_small(zeros.squares, ones.squares, is_of_ones)
+                       : add_up_both(zeros.squares, ones.squares, is_of_ones);
+    leaf.inside = criteria.statistic == NO_TEST
+                      ? 0.0
+                      : add_up_both(zeros.inside, ones.inside, is_of_ones);
+
+    // The effective number of environments, (sum w)^2 / sum w^2, is that of the cut, so of both
+    // leaves: one sum for each half of the lanes.
+    const double half_sum = add_up_both(weight_sum, squared_weight_sum, is_of_ones);
+    const double half_sum_of_others = __shfl_xor_sync(ALL, half_sum, HALF);
+    const double w = is_of_ones ? half_sum_of_others : half_sum;
+    const double w_squared = is_of_ones ? half_sum : half_sum_of_others;
+    const double n_effective = w_squared > 0.0 ? fmax(w * w / w_squared, 1.0) : 1.0;
+
     // what the ones lack the zeros have too many
     const bool is_weighed = criteria.min_evidence > 0.0;
-    const double shift = is_weighed ? add_up<WIDTH>(some.shift) - as_double(total.y) : 0.0;
-    leaf.shift = sign ? shift : -shift;
-    leaf.replicated =
-        (effective >= criteria.unreplicated_below) + (effective >= criteria.replicated_from);
-    if (member % HALF == (int)(first & 15) / BATCH) kept[threadIdx.x] = leaf;
+    const double shift = is_weighed ? add_up<WIDTH>(ones.shift) - as_double(total.y) : 0.0;
+    leaf.shift = is_of_ones ? shift : -shift;
+    leaf.replicated = (n_effective >= criteria.unreplicated_below) +
+                      (n_effective >= criteria.replicated_from);
+
+    const int batch_of_group = (int)(first & 15) / BATCH;
+    if (member % HALF == batch_of_group) leaves[threadIdx.x] = leaf;
   };
-  auto finish = [=](i64 first, int lane) {
+
+  // Judge the leaves of a group, one in each lane, and write what became of them.
+  auto finish_group = [=](i64 first, int lane) {
     const int member = lane % WIDTH;
-    const bool sign = member >= HALF;
-    const i64 at = first + member % HALF * BATCH + lane / WIDTH;
-    const Leaf leaf = at < n ? kept[threadIdx.x] : Leaf{0, 0, 0, 0, 0, 0.0, 0.0};
+    const bool is_of_ones = member >= HALF;
+    const i64 column = first + member % HALF * BATCH + lane / WIDTH;
+    const Leaf leaf =
+        column < n_columns ? leaves[threadIdx.x] : Leaf{0, 0, 0, 0, 0, 0.0, 0.0};
     const bool is_tested =
         criteria.statistic != NO_TEST && leaf.negatives > 0 && leaf.positives > 0;
-    const int dof = is_tested ? leaf.n_columns - 1 : 0;
-    double found = 0.0;
+    const int dof = is_tested ? leaf.n_environments - 1 : 0;
+    double value = 0.0;
     if (dof > 0)
-      found = IS_LIKELIHOOD ? find_likelihood(leaf, logarithm)
+      value = IS_LIKELIHOOD ? find_likelihood(leaf, logarithms_of)
                             : find_pearson(leaf, criteria.statistic == YATES && dof == 1);
-    const int code = judge(criteria, leaf, found, dof);
+    const int code = judge(criteria, leaf, value, dof);
     const int code_of_ones = __shfl_xor_sync(ALL, code, HALF);
-    if (at >= n) return;
-    if (statistics) statistics[2 * at + sign] = found, dofs[2 * at + sign] = dof;
-    if (sign) totals[at] = make_int2(leaf.negatives, leaf.positives);
-    else codes[at] = (u8)(code | code_of_ones << 4);
+    if (column >= n_columns) return;
+    if (statistics) {
+      statistics[2 * column + is_of_ones] = value;
+      dofs[2 * column + is_of_ones] = dof;
+    }
+    if (is_of_ones) totals[column] = make_int2(leaf.negatives, leaf.positives);
+    else codes[column] = (u8)(code | code_of_ones << 4);
   };
-  bring(take, finish);
+  visit(take_batch, finish_group);
 }
 
-#define BITS                                                                                 \
-  const uint4 *words, i64 n, const uint4 *mask, const int *bounds, const int *tiles, int n_chunks, \
-      int n_tiles
+#define BITS                                                                                    \
+  const uint4 *words, i64 n_columns, const uint4 *mask, const int *bounds, const int *tiles,     \
+      int n_chunks, int n_tiles
 
+// Columns of bits, which are counted first.
 template <bool IS_LIKELIHOOD>
 __device__ __forceinline__ void judge_words(BITS, CRITERIA_PARAMETERS) {
-  auto bring = [=](auto take, auto finish) {
+  auto visit = [=](auto take_batch, auto finish_group) {
     const int n_segments = 2 * n_environments;
     count_columns(
-        words, n, mask, bounds, tiles, n_chunks, n_tiles, n_segments, BATCH, 16, take, finish);
+        words, n_columns, mask, bounds, tiles, n_chunks, n_tiles, n_segments, BATCH, 16,
+        take_batch, finish_group);
   };
-  judge_columns<IS_LIKELIHOOD>(n, bring, CRITERIA_ARGUMENTS);
+  judge_columns<IS_LIKELIHOOD>(n_columns, visit, CRITERIA_ARGUMENTS);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits(BITS, CRITERIA_PARAMETERS) {
-  judge_words<false>(words, n, mask, bounds, tiles, n_chunks, n_tiles, CRITERIA_ARGUMENTS);
+  judge_words<false>(words, n_columns, mask, bounds, tiles, n_chunks, n_tiles, CRITERIA_ARGUMENTS);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(BITS, CRITERIA_PARAMETERS) {
-  judge_words<true>(words, n, mask, bounds, tiles, n_chunks, n_tiles, CRITERIA_ARGUMENTS);
+extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_bits_by_likelihood(
+    BITS, CRITERIA_PARAMETERS) {
+  judge_words<true>(words, n_columns, mask, bounds, tiles, n_chunks, n_tiles, CRITERIA_ARGUMENTS);
 }
 
-// Columns that are counted already: `ones` up to the start of each segment, as `take` wants them.
+// Columns that are counted already: `ones` up to the start of each segment, as `take_batch` wants them.
 template <bool IS_LIKELIHOOD>
-__device__ __forceinline__ void judge_ones(const int *ones, i64 n, CRITERIA_PARAMETERS) {
-  auto bring = [=](auto take, auto finish) {
-    const int lane = threadIdx.x & 31, n_warps = blockDim.x >> 5;
+__device__ __forceinline__ void judge_ones(const int *ones, i64 n_columns, CRITERIA_PARAMETERS) {
+  auto visit = [=](auto take_batch, auto finish_group) {
+    const int lane = threadIdx.x & 31;
+    const int n_warps = blockDim.x >> 5;
     const i64 warp = (i64)blockIdx.x * n_warps + (threadIdx.x >> 5);
-    for (i64 first = 16 * warp; first < n; first += 16 * (i64)gridDim.x * n_warps) {
-      const i64 end = min(first + 16, n);
-      for (i64 at = first; at < end; at += BATCH)
-        take(at, (int)min((i64)BATCH, end - at), ones + at * (2 * n_environments + 1), lane);
-      finish(first, lane);
+    for (i64 first = 16 * warp; first < n_columns; first += 16 * (i64)gridDim.x * n_warps) {
+      const i64 end = min(first + 16, n_columns);
+      for (i64 column = first; column < end; column += BATCH) {
+        const int n_in_batch = (int)min((i64)BATCH, end - column);
+        take_batch(column, n_in_batch, ones + column * (2 * n_environments + 1), lane);
+      }
+      finish_group(first, lane);
     }
   };
-  judge_columns<IS_LIKELIHOOD>(n, bring, CRITERIA_ARGUMENTS);
+  judge_columns<IS_LIKELIHOOD>(n_columns, visit, CRITERIA_ARGUMENTS);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_counts(
-    const int *ones, i64 n, CRITERIA_PARAMETERS) {
-  judge_ones<false>(ones, n, CRITERIA_ARGUMENTS);
+    const int *ones, i64 n_columns, CRITERIA_PARAMETERS) {
+  judge_ones<false>(ones, n_columns, CRITERIA_ARGUMENTS);
 }
 
 extern "C" __global__ void __launch_bounds__(256, BLOCKS) judge_counts_by_likelihood(
-    const int *ones, i64 n, CRITERIA_PARAMETERS) {
-  judge_ones<true>(ones, n, CRITERIA_ARGUMENTS);
+    const int *ones, i64 n_columns, CRITERIA_PARAMETERS) {
+  judge_ones<true>(ones, n_columns, CRITERIA_ARGUMENTS);
 }
 
 // --- what was judged --------------------------------------------------------
 
+// out[code]: how many candidates have it, identical columns counted `n_copies` times where it is given.
 extern "C" __global__ void tally_codes(const u8 *codes, i64 n, const i64 *n_copies, u64 *out) {
   u64 tally[N_CODES] = {0};
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-    int low = codes[i] & 15, high = codes[i] >> 4;
+    int of_zeros = codes[i] & 15;
+    int of_ones = codes[i] >> 4;
     u64 weight = n_copies ? n_copies[i] : 1;
 #pragma unroll
-    for (int c = 0; c < N_CODES; c++) tally[c] += ((low == c) + (high == c)) * weight;
+    for (int c = 0; c < N_CODES; c++) tally[c] += ((of_zeros == c) + (of_ones == c)) * weight;
   }
 #pragma unroll
   for (int c = 0; c < N_CODES; c++) {
@@ -432,123 +533,138 @@ extern "C" __global__ void tally_codes(const u8 *codes, i64 n, const i64 *n_copi
   }
 }
 
+// A candidate's rank, as `Key` in Python.
 struct Key {
   i64 utility, margin, order;
 };
 
-// Larger utility first, then larger margin, then as ties go.
+// Whether a comes before b: larger utility first, then larger margin, then as ties go.
 __device__ __forceinline__ bool precedes(const Key &a, const Key &b) {
   if (a.utility != b.utility) return a.utility > b.utility;
   if (a.margin != b.margin) return a.margin > b.margin;
   return a.order < b.order;
 }
 
-// For each block the first candidate after a given one, of those with a code that is wanted.
+// out[block]: of the candidates of which a block looks at some, the first after the key that is given,
+// among those with a wanted code; a bit of `wanted` for each code.
 extern "C" __global__ void find_next(
-    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive, i64 p_numerator, i64 p_denominator,
-    u32 wanted, i64 utility, i64 margin, i64 order, i64 *out) {
-  __shared__ Key found[256];
+    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive,
+    i64 p_numerator, i64 p_denominator, u32 wanted, i64 utility, i64 margin, i64 order, i64 *out) {
+  __shared__ Key best_of_threads[256];
   const Key last = {utility, margin, order};
   const i64 smallest = -0x7fffffffffffffffll - 1;
   Key best = {smallest, smallest, 0x7fffffffffffffffll};
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
     int code = codes[i];
     if (!((wanted >> (code & 15) | wanted >> (code >> 4)) & 1)) continue;
-    int2 some = totals[i];
+    int2 ones = totals[i];
 #pragma unroll
-    for (int sign = 0; sign < 2; sign++) {
-      if (!(wanted >> (sign ? code >> 4 : code & 15) & 1)) continue;
-      i64 a = sign ? some.x : n_negative - some.x, b = sign ? some.y : n_positive - some.y;
-      Key key = {p_denominator * a - p_numerator * b, a - b, 2 * i + sign};
+    for (int is_of_ones = 0; is_of_ones < 2; is_of_ones++) {
+      if (!(wanted >> (is_of_ones ? code >> 4 : code & 15) & 1)) continue;
+      i64 a = is_of_ones ? ones.x : n_negative - ones.x;
+      i64 b = is_of_ones ? ones.y : n_positive - ones.y;
+      Key key = {p_denominator * a - p_numerator * b, a - b, 2 * i + is_of_ones};
       if (precedes(last, key) && precedes(key, best)) best = key;
     }
   }
-  found[threadIdx.x] = best;
+
+  // the first of all threads of the block, half as many at each step
+  best_of_threads[threadIdx.x] = best;
   __syncthreads();
   for (int step = blockDim.x / 2; step > 0; step /= 2) {
-    if (threadIdx.x < step && precedes(found[threadIdx.x + step], found[threadIdx.x]))
-      found[threadIdx.x] = found[threadIdx.x + step];
+    if (threadIdx.x < step &&
+        precedes(best_of_threads[threadIdx.x + step], best_of_threads[threadIdx.x]))
+      best_of_threads[threadIdx.x] = best_of_threads[threadIdx.x + step];
     __syncthreads();
   }
   if (threadIdx.x == 0) {
-    out[3 * blockIdx.x] = found[0].utility;
-    out[3 * blockIdx.x + 1] = found[0].margin;
-    out[3 * blockIdx.x + 2] = found[0].order;
+    out[3 * blockIdx.x] = best_of_threads[0].utility;
+    out[3 * blockIdx.x + 1] = best_of_threads[0].margin;
+    out[3 * blockIdx.x + 2] = best_of_threads[0].order;
   }
 }
 
-// Columns with a code that is wanted and, if `is_keyed`, such a candidate of this utility and margin;
-// in any order. `n_found` goes on counting where `out` is full.
+// Lists columns of which a candidate has a wanted code and, if `is_keyed`, this utility and margin; in
+// any order. `n_listed` goes on counting where `out` is full.
 extern "C" __global__ void list_columns(
-    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive, i64 p_numerator, i64 p_denominator,
-    u32 wanted, int is_keyed, i64 utility, i64 margin, i64 *out, u64 capacity, u64 *n_found) {
+    const int2 *totals, const u8 *codes, i64 n, int n_negative, int n_positive,
+    i64 p_numerator, i64 p_denominator, u32 wanted, int is_keyed, i64 utility, i64 margin, i64 *out, u64 capacity, u64 *n_listed) {
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
     int code = codes[i];
     if (!((wanted >> (code & 15) | wanted >> (code >> 4)) & 1)) continue;
-    bool is_found = !is_keyed;
+    bool is_listed = !is_keyed;
     if (is_keyed) {
-      int2 some = totals[i];
+      int2 ones = totals[i];
 #pragma unroll
-      for (int sign = 0; sign < 2; sign++) {
-        i64 a = sign ? some.x : n_negative - some.x, b = sign ? some.y : n_positive - some.y;
-        bool is_wanted = wanted >> (sign ? code >> 4 : code & 15) & 1;
-        is_found |= is_wanted && p_denominator * a - p_numerator * b == utility && a - b == margin;
+      for (int is_of_ones = 0; is_of_ones < 2; is_of_ones++) {
+        i64 a = is_of_ones ? ones.x : n_negative - ones.x;
+        i64 b = is_of_ones ? ones.y : n_positive - ones.y;
+        bool is_wanted = wanted >> (is_of_ones ? code >> 4 : code & 15) & 1;
+        is_listed |= is_wanted && p_denominator * a - p_numerator * b == utility && a - b == margin;
       }
     }
-    if (is_found) {
-      u64 at = atomicAdd(n_found, 1ull);
-      if (at < capacity) out[at] = i;
+    if (is_listed) {
+      u64 place = atomicAdd(n_listed, 1ull);
+      if (place < capacity) out[place] = i;
     }
   }
 }
 
 // --- loading ----------------------------------------------------------------
 
-// Bit i of each column becomes bit source[i] of the words given; a warp a column.
+// Sorts the bits of columns, a warp a column: bit i of `out` is bit source[i] of `words`.
 extern "C" __global__ void sort_bits(
-    const u32 *words, i64 n, int n_words, const u32 *source, int n_bits, u32 *out, int n_out) {
+    const u32 *words, i64 n_columns, int n_words, const u32 *source, int n_bits, u32 *out,
+    int n_words_out) {
   const int lane = threadIdx.x & 31;
   const i64 n_warps = (i64)gridDim.x * (blockDim.x >> 5);
-  for (i64 c = ((i64)blockIdx.x * blockDim.x + threadIdx.x) >> 5; c < n; c += n_warps) {
+  const i64 first = ((i64)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
+  for (i64 c = first; c < n_columns; c += n_warps) {
     const u32 *column = words + c * n_words;
-    for (int w = 0; w < n_out; w++) {
-      int i = 32 * w + lane;
+    for (int w = 0; w < n_words_out; w++) {
+      int bit = 32 * w + lane;
       bool is_set = false;
-      if (i < n_bits) {
-        u32 from = __ldg(source + i);
-        is_set = __ldg(column + (from >> 5)) >> (from & 31) & 1;
+      if (bit < n_bits) {
+        u32 bit_of_source = __ldg(source + bit);
+        is_set = __ldg(column + (bit_of_source >> 5)) >> (bit_of_source & 31) & 1;
       }
       u32 word = __ballot_sync(ALL, is_set);
-      if (lane == (w & 31)) out[c * n_out + w] = word;
+      if (lane == (w & 31)) out[c * n_words_out + w] = word;
     }
   }
 }
 
 // --- bin numbers ------------------------------------------------------------
 
-// out[feature, bin, segment] of some rows; blocks (feature, part of the rows), a histogram a warp.
+// out[column, bin, segment]: how many rows are in each bin. Blocks are (column, part of the rows), and
+// each warp of a block has a histogram of its own. `rows` are those that count; 0 for all.
 template <class Code>
 __device__ __forceinline__ void count_coded(
     const Code *codes, i64 n_rows, const u32 *rows, const i64 *bounds, int n_segments, int n_bins,
-    i64 part, int *out) {
+    i64 part_rows, int *out) {
   extern __shared__ uint4 shared[];
-  int *own = (int *)shared + (threadIdx.x >> 5) * n_bins;
+  int *histogram = (int *)shared + (threadIdx.x >> 5) * n_bins;
   const int n_warps = blockDim.x >> 5;
   const Code *column = codes + blockIdx.x * n_rows;
-  const i64 first = blockIdx.y * part, last = min(bounds[n_segments], first + part);
+  const i64 first = blockIdx.y * part_rows;
+  const i64 last = min(bounds[n_segments], first + part_rows);
+
+  // the last segment that starts at the first row of this part, or before
   int s = 0;
-  for (int low = 0, high = n_segments; low < high;) {  // the last segment that starts here or before
+  for (int low = 0, high = n_segments; low < high;) {
     int middle = (low + high + 1) / 2;
     if (middle < n_segments && bounds[middle] <= first) low = s = middle;
     else high = middle - 1;
   }
+
   for (; s < n_segments && bounds[s] < last; s++) {
-    const i64 start = max(bounds[s], first), stop = min(bounds[s + 1], last);
+    const i64 start = max(bounds[s], first);
+    const i64 stop = min(bounds[s + 1], last);
     if (start >= stop) continue;
     for (int b = threadIdx.x; b < n_bins * n_warps; b += blockDim.x) ((int *)shared)[b] = 0;
     __syncthreads();
     for (i64 i = start + threadIdx.x; i < stop; i += blockDim.x)
-      atomicAdd(own + column[rows ? rows[i] : i], 1);
+      atomicAdd(histogram + column[rows ? rows[i] : i], 1);
     __syncthreads();
     for (int b = threadIdx.x; b < n_bins; b += blockDim.x) {
       int sum = 0;
@@ -561,8 +677,8 @@ __device__ __forceinline__ void count_coded(
 
 extern "C" __global__ void __launch_bounds__(256) count_codes(
     const u8 *codes, i64 n_rows, const u32 *rows, const i64 *bounds, int n_segments, int n_bins,
-    i64 part, int *out) {
-  count_coded(codes, n_rows, rows, bounds, n_segments, n_bins, part, out);
+    i64 part_rows, int *out) {
+  count_coded(codes, n_rows, rows, bounds, n_segments, n_bins, part_rows, out);
 }
 
 // --- values -----------------------------------------------------------------
@@ -572,52 +688,57 @@ __device__ __forceinline__ u64 mix(u64 bits) {
   return bits ^ bits >> 32;
 }
 
-// A hash of each row of (column, row), as the engine makes it of numbers.
+// out[row]: a hash of the row's values (column, row), as the engine makes it of numbers.
 template <class Number>
 __device__ __forceinline__ void hash_rows(
     const Number *values, i64 n_rows, int n_columns, const u64 *salt, u64 *out) {
   const i64 stride = (i64)gridDim.x * blockDim.x;
-  for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < n_rows; i += stride) {
+  for (i64 row = (i64)blockIdx.x * blockDim.x + threadIdx.x; row < n_rows; row += stride) {
     u64 sum = 0;
     for (int j = 0; j < n_columns; j++) {
-      double number = (double)values[j * n_rows + i] + 0.0;  // no sign of zero
+      double number = (double)values[j * n_rows + row] + 0.0;  // no sign of zero
       u64 bits = number == number ? __double_as_longlong(number) : 0x7ff0000000000000ull;
       sum += mix(mix(bits ^ __ldg(salt + j)));
     }
-    out[i] = sum;
+    out[row] = sum;
   }
 }
 
-// The bin of each value of some columns, in the order of the sorted rows; row i comes from
-// source[i]. Where a column is known, all its values are edges, or the highest: else it surprises.
+// codes[column, sorted row]: the bin of each value of some columns; sorted row i is row source[i].
+// Of a column that is `known` all values should be edges, or the highest: if one is not, the column is
+// marked as surprised. Missing values are in bin 0.
 template <class Number>
 __device__ __forceinline__ void code_values(
     const Number *values, i64 n_rows, const u32 *source, const i64 *columns, const Number *edges,
-    int n_most, const int *n_edges, const u8 *known, const Number *highest, u8 *codes,
+    int max_edges, const int *n_edges, const u8 *known, const Number *highest, u8 *codes,
     u8 *surprised) {
-  __shared__ Number own[256];
-  const int k = blockIdx.x, n = n_edges[k];
-  for (int e = threadIdx.x; e < n; e += blockDim.x) own[e] = edges[(i64)k * n_most + e];
-  if (threadIdx.x == 0) own[n] = highest[k];
+  __shared__ Number edges_and_highest[256];
+  const int k = blockIdx.x;
+  const int n = n_edges[k];
+  for (int e = threadIdx.x; e < n; e += blockDim.x)
+    edges_and_highest[e] = edges[(i64)k * max_edges + e];
+  if (threadIdx.x == 0) edges_and_highest[n] = highest[k];
   __syncthreads();
+
   const Number *column = values + columns[k] * n_rows;
   const i64 stride = (i64)gridDim.y * blockDim.x;
   bool is_new = false;
   for (i64 i = (i64)blockIdx.y * blockDim.x + threadIdx.x; i < n_rows; i += stride) {
     const Number value = column[source[i]];
-    int low = 0;
+    int low = 0;  // how many edges are below the value
     for (int high = n; low < high;) {
       const int middle = (low + high) / 2;
-      if (own[middle] < value) low = middle + 1;
+      if (edges_and_highest[middle] < value) low = middle + 1;
       else high = middle;
     }
     if (value != value) low = 0;
     codes[k * n_rows + i] = (u8)low;
-    is_new |= value == value && own[low] != value;
+    is_new |= value == value && edges_and_highest[low] != value;
   }
   if (is_new && known[k]) surprised[k] = 1;
 }
 
+// Kernels for float (f) and double (d).
 #define FOR_NUMBER(Number, suffix)                                                               \
   extern "C" __global__ void hash_rows_##suffix(                                                 \
       const Number *values, i64 n_rows, int n_columns, const u64 *salt, u64 *out) {              \
@@ -625,10 +746,10 @@ __device__ __forceinline__ void code_values(
   }                                                                                              \
   extern "C" __global__ void __launch_bounds__(256) code_values_##suffix(                        \
       const Number *values, i64 n_rows, const u32 *source, const i64 *columns,                   \
-      const Number *edges, int n_most, const int *n_edges, const u8 *known,                      \
+      const Number *edges, int max_edges, const int *n_edges, const u8 *known,                   \
       const Number *highest, u8 *codes, u8 *surprised) {                                         \
-    code_values(values, n_rows, source, columns, edges, n_most, n_edges, known, highest, codes,  \
-                surprised);                                                                      \
+    code_values(values, n_rows, source, columns, edges, max_edges, n_edges, known, highest,      \
+                codes, surprised);                                                               \
   }
 
 FOR_NUMBER(float, f)

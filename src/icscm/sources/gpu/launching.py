@@ -1,6 +1,8 @@
 """The compiled kernels, and the layout of bits, codes and ranks that they share with the others.
 
-`tests/support/literal/gpu_kernels.py` has a NumPy twin of each kernel.
+Each method of `CompiledKernels` is a kernel of `kernels.cu` with the numbers of blocks and threads
+that it runs in. Arguments go by position, and numbers in the types of C, as the kernel lists them.
+`tests/support/literal/gpu_kernels.py` has a NumPy twin of each kernel, with a description.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -20,7 +22,7 @@ from icscm.engine.stores import Rows
 CHUNK_BITS = 128
 TILE_BITS = 128 * CHUNK_BITS
 
-# The outcomes of a candidate, as numbered by the kernels.
+# What may become of a candidate, as numbered by the kernels.
 CODES = ("none", "allowed", *REASONS, "open")
 NONE = CODES.index("none")
 ALLOWED = CODES.index("allowed")
@@ -97,39 +99,58 @@ class Key(NamedTuple):
         return self.order % 2 == 1
 
 
+# Before all candidates.
 FIRST = Key(2**63 - 1, 2**63 - 1, -1)
 
 
-def count_padded(n_samples: int) -> int:
-    """Bits of a column, which has whole chunks."""
-    return max(1, -(-n_samples // CHUNK_BITS)) * CHUNK_BITS
+def count_padded(n_rows: int) -> int:
+    """Count the bits of a column, which has whole chunks, and at least one."""
+    n_chunks = max(1, -(-n_rows // CHUNK_BITS))
+    return n_chunks * CHUNK_BITS
 
 
 def find_tiles(rows: Rows) -> Array:
-    """The first segment of each tile; those that begin at the very end are in none."""
-    end = count_padded(len(rows))
-    starts = np.minimum(np.arange(-(-end // TILE_BITS) + 1) * TILE_BITS, end)
-    return np.searchsorted(rows.bounds[:-1], starts).astype(np.int32)
+    """Find the first segment of each tile; those that begin at the very end are in none."""
+    n_bits = count_padded(len(rows))
+    n_tiles = -(-n_bits // TILE_BITS)
+    tile_starts = np.minimum(np.arange(n_tiles + 1) * TILE_BITS, n_bits)
+    return np.searchsorted(rows.bounds[:-1], tile_starts).astype(np.int32)
 
 
 def compute_keys(totals: Any, query: DeviceQuery, sign: int) -> tuple[Any, Any]:
-    """Utility and margin of one of the two rules on each column."""
-    a, b = totals[:, 0].astype(np.int64), totals[:, 1].astype(np.int64)
+    """Compute the utility p_d |A| - p_n |B| and the margin |A| - |B| of a rule on each column.
+
+    A and B are the negatives and positives that the rule covers: with sign 1 the ones, of which
+    there are so many in `totals`, with sign 0 the zeros.
+    """
+    negatives = totals[:, 0].astype(np.int64)
+    positives = totals[:, 1].astype(np.int64)
     if sign == 0:
-        a, b = query.n_negative - a, query.n_positive - b
-    return query.criteria.p_denominator * a - query.criteria.p_numerator * b, a - b
+        negatives = query.n_negative - negatives
+        positives = query.n_positive - positives
+    criteria = query.criteria
+    utility = criteria.p_denominator * negatives - criteria.p_numerator * positives
+    return utility, negatives - positives
 
 
 _THREADS = 256
+# Lanes of a warp: threads that run together.
+_LANES = 32
 # Shared memory of a block that runs beside three others.
 _SHARED_BYTES = 46 * 1024
+# Shared memory that a block may have without being allowed more, with the kernel's static part.
+_DEFAULT_SHARED_BYTES = 32 * 1024
+# Shared memory of a warp that counts bits: a tile, and 16 bits for each of its words of 32.
 _TILE_BYTES = TILE_BITS // 8 + TILE_BITS // 16
 # Rows that one block counts of a column of bin numbers.
 _CODED_ROWS = 2**15
+# Blocks that code the values of a column, at most.
+_MAX_CODING_BLOCKS = 256
 # Columns listed at first; if there are more, they are listed again.
 _LISTED = 2**16
 # Columns that a warp judges together.
 _GROUP = 16
+# An array that is not given, or not wanted.
 _NOTHING = np.intp(0)
 
 
@@ -139,45 +160,41 @@ class CompiledKernels:
     def __init__(self, cupy, options=()) -> None:
         source = files("icscm.sources.gpu").joinpath("kernels.cu").read_text()
         self._cupy = cupy
-        options = "--std=c++17", *options
         #: by how many lanes judge a column
         self._modules = {
-            width: cupy.RawModule(code=source, options=(*options, f"-DWIDTH={width}"))
+            width: cupy.RawModule(
+                code=source, options=("--std=c++17", *options, f"-DWIDTH={width}")
+            )
             for width in (2, 4, 8, 16, 32)
         }
         self._n_blocks = 4 * cupy.cuda.Device().attributes["MultiProcessorCount"]
         self._modules[32].get_function("judge_bits")  # compiles, so that a failure shows now
 
-    def _run(self, name, arguments, grid=None, threads=_THREADS, shared=0, width=32) -> None:
-        function = self._modules[width].get_function(name)
-        if shared > 32 * 1024:  # more shared memory than the default, with the kernel's static part
-            function.max_dynamic_shared_size_bytes = shared
-        function(grid or (self._n_blocks,), (threads,), tuple(arguments), shared_mem=shared)
-
-    def _run_on_bits(self, name, words, segments, arguments, width=32, group=1) -> None:
-        """As many warps to a block as the shared memory has room for."""
-        each = _TILE_BYTES + 4 * (32 // width) * (2 * segments.n_environments + 1)
-        n_warps = max(1, min(_THREADS // 32, _SHARED_BYTES // each))
-        n_needed = -(-len(words) // (n_warps * group))
-        grid = (max(1, min(self._n_blocks * 8 // n_warps, n_needed)),)
-        places = segments.mask, segments.bounds, segments.tiles
-        sizes = np.int32(words.shape[1] // 4), np.int32(len(segments.tiles) - 1)
-        arguments = words, np.int64(len(words)), *places, *sizes, *arguments
-        self._run(name, arguments, grid, 32 * n_warps, each * n_warps, width)
-
     def count_bits(self, words, segments, out) -> None:
-        n_segments = np.int32(2 * segments.n_environments)
-        self._run_on_bits("count_bits", words, segments, (n_segments, out))
+        n_segments = 2 * segments.n_environments
+        self._run_on_bits(
+            "count_bits", words, segments, further=(np.int32(n_segments), out), group=1, width=32
+        )
 
-    def judge_bits(self, words, segments, query, *out) -> None:
-        width, by = _find_width(segments), _judge_by(segments, query, *out)
-        self._run_on_bits(_find_name("judge_bits", query), words, segments, by, width, _GROUP)
+    def judge_bits(self, words, segments, query, *results) -> None:
+        self._run_on_bits(
+            _find_name("judge_bits", query),
+            words,
+            segments,
+            further=_list_criteria(segments, query, *results),
+            group=_GROUP,
+            width=_find_width(segments),
+        )
 
-    def judge_counts(self, ones, segments, query, *out) -> None:
-        arguments = ones, np.int64(len(ones)), *_judge_by(segments, query, *out)
-        grid = (max(1, min(self._n_blocks, -(-len(ones) // (_GROUP * _THREADS // 32)))),)
-        width = _find_width(segments)
-        self._run(_find_name("judge_counts", query), arguments, grid, width=width)
+    def judge_counts(self, ones, segments, query, *results) -> None:
+        columns_per_block = _GROUP * _THREADS // _LANES
+        n_blocks = _limit(-(-len(ones) // columns_per_block), self._n_blocks)
+        self._run(
+            _find_name("judge_counts", query),
+            (ones, np.int64(len(ones)), *_list_criteria(segments, query, *results)),
+            grid=(n_blocks,),
+            width=_find_width(segments),
+        )
 
     def tally_codes(self, codes, n_copies):
         out = self._cupy.zeros(len(CODES), dtype=np.uint64)
@@ -186,57 +203,136 @@ class CompiledKernels:
         return out.get().astype(np.int64)
 
     def find_next(self, totals, codes, query, wanted, after):
-        out = self._cupy.empty((self._n_blocks, 3), dtype=np.int64)
-        ranked = _list_ranking(totals, codes, query, wanted)
-        self._run("find_next", (*ranked, *map(np.int64, after), out))
-        utility, margin, order = out.get().T
-        first = np.lexsort((order, ~margin, ~utility))[0]  # the least number has no negative
-        found = Key(int(utility[first]), int(margin[first]), int(order[first]))
-        return None if found.order == FIRST.utility else found
+        first_of_blocks = self._cupy.empty((self._n_blocks, 3), dtype=np.int64)
+        ranking = _list_ranking(totals, codes, query, wanted)
+        last_key = np.int64(after.utility), np.int64(after.margin), np.int64(after.order)
+        self._run("find_next", (*ranking, *last_key, first_of_blocks))
+
+        utility, margin, order = first_of_blocks.get().T
+        # descending by complements: the least number has no negative
+        first = np.lexsort((order, ~margin, ~utility))[0]
+        key = Key(int(utility[first]), int(margin[first]), int(order[first]))
+        is_none = key.order == 2**63 - 1
+        return None if is_none else key
 
     def list_columns(self, totals, codes, query, wanted, key=None):
-        ranked, capacity, n_found = _list_ranking(totals, codes, query, wanted), 0, _LISTED
+        ranking = _list_ranking(totals, codes, query, wanted)
         utility, margin = (0, 0) if key is None else (key.utility, key.margin)
         asked = np.int32(key is not None), np.int64(utility), np.int64(margin)
-        while n_found > capacity:
-            capacity, counter = n_found, self._cupy.zeros(1, dtype=np.uint64)
-            out = self._cupy.empty(capacity, dtype=np.int64)
-            self._run("list_columns", (*ranked, *asked, out, np.uint64(capacity), counter))
-            n_found = int(counter.get()[0])
-        return self._cupy.sort(out[:n_found])
+        capacity = 0
+        n_columns = _LISTED
+        while n_columns > capacity:
+            capacity = n_columns
+            counter = self._cupy.zeros(1, dtype=np.uint64)
+            columns = self._cupy.empty(capacity, dtype=np.int64)
+            self._run("list_columns", (*ranking, *asked, columns, np.uint64(capacity), counter))
+            n_columns = int(counter.get()[0])
+        return self._cupy.sort(columns[:n_columns])
 
     def make_lanes(self, shape):
         return tuple(_Lane(self, self._cupy, shape) for _ in range(2))
 
     def sort_bits(self, words, source, out) -> None:
-        sizes = np.int64(len(words)), np.int32(words.shape[1])
-        ends = out, np.int32(out.shape[1])
-        self._run("sort_bits", (words, *sizes, source, np.int32(len(source)), *ends))
+        arguments = (
+            words,
+            np.int64(len(words)),
+            np.int32(words.shape[1]),
+            source,
+            np.int32(len(source)),
+            out,
+            np.int32(out.shape[1]),
+        )
+        self._run("sort_bits", arguments)
 
     def count_codes(self, codes, rows, bounds, out) -> None:
-        n_features, n_bins, n_segments = out.shape
-        out[:] = 0
+        n_columns, n_bins, n_segments = out.shape
         n_rows = int(codes.shape[1] if rows is None else len(rows))
-        grid = (n_features, max(1, -(-n_rows // _CODED_ROWS)))
-        listed = np.int64(codes.shape[1]), _NOTHING if rows is None else rows, bounds
-        sizes = np.int32(n_segments), np.int32(n_bins), np.int64(_CODED_ROWS)
-        shared = 4 * n_bins * _THREADS // 32
-        self._run("count_codes", (codes, *listed, *sizes, out), grid, shared=shared)
+        out[:] = 0
+        arguments = (
+            codes,
+            np.int64(codes.shape[1]),
+            _NOTHING if rows is None else rows,
+            bounds,
+            np.int32(n_segments),
+            np.int32(n_bins),
+            np.int64(_CODED_ROWS),
+            out,
+        )
+        n_parts = max(1, -(-n_rows // _CODED_ROWS))
+        histogram_bytes = 4 * n_bins
+        self._run(
+            "count_codes",
+            arguments,
+            grid=(n_columns, n_parts),
+            shared_bytes=histogram_bytes * _THREADS // _LANES,  # one for each warp
+        )
 
     def hash_rows(self, values, salt):
         n_columns, n_rows = values.shape
-        out = self._cupy.empty(n_rows, dtype=np.uint64)
-        sizes = np.int64(n_rows), np.int32(n_columns)
-        self._run(f"hash_rows_{values.dtype.char}", (values, *sizes, salt, out))
-        return out
+        hashes = self._cupy.empty(n_rows, dtype=np.uint64)
+        arguments = values, np.int64(n_rows), np.int32(n_columns), salt, hashes
+        self._run(f"hash_rows_{values.dtype.char}", arguments)
+        return hashes
 
     def code_values(self, values, source, columns, edges, n_edges, known, highest, codes):
+        n_rows = values.shape[1]
         surprised = self._cupy.zeros(len(columns), dtype=np.uint8)
-        own = columns, edges, np.int32(edges.shape[1]), n_edges, known, highest, codes, surprised
-        arguments = values, np.int64(values.shape[1]), source, *own
-        grid = len(columns), max(1, min(256, values.shape[1] // _CODED_ROWS))
-        self._run(f"code_values_{values.dtype.char}", arguments, grid)
+        arguments = (
+            values,
+            np.int64(n_rows),
+            source,
+            columns,
+            edges,
+            np.int32(edges.shape[1]),
+            n_edges,
+            known,
+            highest,
+            codes,
+            surprised,
+        )
+        n_parts = _limit(n_rows // _CODED_ROWS, _MAX_CODING_BLOCKS)
+        self._run(f"code_values_{values.dtype.char}", arguments, grid=(len(columns), n_parts))
         return surprised.get().astype(np.bool_)
+
+    def _run_on_bits(self, name, words, segments, *, further, group, width) -> None:
+        """Run a kernel of columns of bits, with `further` arguments after those of the bits.
+
+        A block has as many warps as the shared memory has room for: each holds a tile, and the
+        ones of each segment of the columns that it judges at a time.
+        """
+        columns_at_a_time = _LANES // width
+        ones_bytes = 4 * columns_at_a_time * (2 * segments.n_environments + 1)
+        warp_bytes = _TILE_BYTES + ones_bytes
+        n_warps = _limit(_SHARED_BYTES // warp_bytes, _THREADS // _LANES)
+        n_blocks = _limit(-(-len(words) // (n_warps * group)), self._n_blocks * 8 // n_warps)
+        arguments = (
+            words,
+            np.int64(len(words)),
+            segments.mask,
+            segments.bounds,
+            segments.tiles,
+            np.int32(words.shape[1] // 4),
+            np.int32(len(segments.tiles) - 1),
+            *further,
+        )
+        self._run(
+            name,
+            arguments,
+            grid=(n_blocks,),
+            n_threads=_LANES * n_warps,
+            shared_bytes=warp_bytes * n_warps,
+            width=width,
+        )
+
+    def _run(
+        self, name, arguments, *, grid=None, n_threads=_THREADS, shared_bytes=0, width=32
+    ) -> None:
+        """Run a kernel, in as many blocks as the card runs at a time unless a grid is given."""
+        function = self._modules[width].get_function(name)
+        if shared_bytes > _DEFAULT_SHARED_BYTES:
+            function.max_dynamic_shared_size_bytes = shared_bytes
+        grid = grid or (self._n_blocks,)
+        function(grid, (n_threads,), tuple(arguments), shared_mem=shared_bytes)
 
 
 class _Lane:
@@ -267,52 +363,62 @@ class _Lane:
         out.view(np.uint32).ravel().set(self.host.ravel()[:n_words], stream=self._stream)
 
 
+def _limit(n, highest):
+    """Return a number of blocks, or of warps: at least 1, and at most `highest`, or 1."""
+    return max(1, min(n, highest))
+
+
 def _find_width(segments):
-    """Lanes that judge a column: a half of them for each leaf."""
-    return max(2, min(32, 1 << (segments.n_environments - 1).bit_length()))
+    """Find how many lanes judge a column: a power of two, a half of them for each leaf."""
+    power_of_two = 1 << (segments.n_environments - 1).bit_length()
+    return max(2, min(_LANES, power_of_two))
 
 
 def _find_name(name, query):
+    """Find the name of the kernel for a test: that by likelihood takes logarithms."""
     return f"{name}_by_likelihood" if query.criteria.statistic == "g" else name
 
 
-def _judge_by(segments, query, totals, codes, statistics=None, dofs=None):
-    """Arguments of the kernels that judge columns."""
+def _list_criteria(segments, query, totals, codes, statistics=None, dofs=None):
+    """List the arguments of the kernels that judge columns: CRITERIA_PARAMETERS in `kernels.cu`."""
     criteria = query.criteria
-    places = np.int32(segments.n_environments), segments.n_rows
-    outcomes = np.int32(query.n_negative), np.int32(query.n_positive)
-    utility = np.int64(criteria.p_numerator), np.int64(criteria.p_denominator)
-    test = np.int32(TESTS.index(criteria.statistic)), query.passes_below, query.fails_from
-    logarithms = query.logarithms, np.int32(len(query.logarithms))
-    unreplicated_below = np.float64(criteria.unreplicated_below)
-    replicated_from = np.float64(criteria.replicated_from)
-    min_evidence = np.float64(criteria.min_evidence)
-    evidence_slack = np.float64(criteria.evidence_slack)
-    # 0 for a result that is not wanted
-    results = [_NOTHING if array is None else array for array in (statistics, dofs)]
     return (
-        *places,
-        *outcomes,
+        np.int32(segments.n_environments),
+        segments.n_rows,
+        np.int32(query.n_negative),
+        np.int32(query.n_positive),
         np.int32(criteria.is_inverted),
-        *utility,
-        *test,
-        *logarithms,
+        np.int64(criteria.p_numerator),
+        np.int64(criteria.p_denominator),
+        np.int32(TESTS.index(criteria.statistic)),
+        query.passes_below,
+        query.fails_from,
+        query.logarithms,
+        np.int32(len(query.logarithms)),
         query.replication_factors,
-        unreplicated_below,
-        replicated_from,
+        np.float64(criteria.unreplicated_below),
+        np.float64(criteria.replicated_from),
         np.int64(criteria.min_utility),
         query.positive_rates,
-        min_evidence,
-        evidence_slack,
+        np.float64(criteria.min_evidence),
+        np.float64(criteria.evidence_slack),
         totals,
         codes,
-        *results,
+        _NOTHING if statistics is None else statistics,
+        _NOTHING if dofs is None else dofs,
     )
 
 
 def _list_ranking(totals, codes, query, wanted):
-    """Arguments of the kernels that scan judged columns."""
-    labels = np.int32(query.n_negative), np.int32(query.n_positive)
-    ratio = np.int64(query.criteria.p_numerator), np.int64(query.criteria.p_denominator)
-    is_wanted = np.uint32(sum(1 << code for code in wanted))
-    return totals, codes, np.int64(len(codes)), *labels, *ratio, is_wanted
+    """List the arguments of the kernels that scan judged columns; a bit for each wanted code."""
+    wanted_bits = sum(1 << code for code in wanted)
+    return (
+        totals,
+        codes,
+        np.int64(len(codes)),
+        np.int32(query.n_negative),
+        np.int32(query.n_positive),
+        np.int64(query.criteria.p_numerator),
+        np.int64(query.criteria.p_denominator),
+        np.uint32(wanted_bits),
+    )
