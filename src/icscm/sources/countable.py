@@ -13,6 +13,7 @@ from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.coded import CodedTable
 from icscm.tables.suspicion import drop_columns
 
+# A remark on tables with columns of many values.
 SAMPLED = (
     f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
     "rows, picked by a hash of their content."
@@ -28,11 +29,11 @@ class BinningConfig:
     Parameters
     ----------
     max_thresholds : int, optional
-        The most thresholds of a feature; None for every value.
+        How many thresholds a column may have; None for every value.
     n_jobs : int, optional
         The number of threads.
     device : {"cpu", "cuda", "auto"}
-        Where samples are counted.
+        Where rows are counted.
     drop_suspicious : bool
         Whether columns that look like identifiers, constants, and copies of the label or the
         environment are dropped. They are for every learner; `InvariantFeatureSelector`, which must
@@ -55,7 +56,7 @@ class BinningConfig:
 def describe_columns(
     survey: Survey, names: tuple[str, ...] | None, config: BinningConfig, *, has_types: bool = True
 ) -> CodedTable:
-    """The columns of a surveyed table, without those that rules should not use.
+    """Describe the columns of a surveyed table, without those that rules should not use.
 
     Arrays, whose columns have no types of their own, come from users who prepared them.
     """
@@ -67,38 +68,34 @@ def describe_columns(
     return drop_columns(table, find_suspicious_surveyed(survey, table))
 
 
-# The settings that a learner and its source must share.
-_BINNING_SETTINGS = ("max_thresholds", "device")
-
-
 @dataclass(frozen=True)
 class Countable(Generic[Source]):
-    """Samples made countable; an estimator's `fit_counts` turns it into fitted state.
+    """Rows made countable; an estimator's `fit_counts` turns it into fitted state.
 
     Use it in a `with` statement, or `close` it: some sources hold a temporary file.
 
     Parameters
     ----------
     source : RowSource
-        What counts the samples.
+        What counts the rows.
     table : CodedTable, optional
         The columns, without rows; None where they are too many to describe.
     names : tuple of str, optional
-        The names of the features; None where they go by their positions.
+        The names of the columns; None where they go by their positions.
     classes : array of shape (2,)
-        The two labels, the positive one last.
+        The two classes, the positive one last.
     n_features : int
-        The number of features.
+        The number of columns.
     has_environments : bool
         Whether environments were given.
     close : callable
         Releases the resources of the source.
     config : BinningConfig
-        How the samples were opened; a learner must have the same settings.
+        How the rows were opened; a learner must have the same settings.
     is_binned : bool
         Whether `config` decided on the bins; False where they were fixed before.
     is_part : bool
-        Whether these are a fold or a subsample: what only a report of all samples shows is omitted.
+        Whether these are a fold or a subsample: what only a report of all rows shows is omitted.
 
     Examples
     --------
@@ -140,17 +137,30 @@ class Countable(Generic[Source]):
         IcscmError
             If they were; the message names the setting.
         """
-        for name in _BINNING_SETTINGS if self.is_binned else ("device",):
-            opened = getattr(self.config, name)
-            wanted = getattr(config, name)
-            may_differ = name == "device" and wanted == "auto"
-            if opened != wanted and not may_differ:
-                why = Parameter(name, wanted), ", but these samples were opened with "
-                advice = "; open them with preparation=learner.prepare(), or give it that value"
-                raise IcscmError(f"{learner} has ", *why, Parameter(name, opened), advice)
+        opened = self.config
+        if self.is_binned and config.max_thresholds != opened.max_thresholds:
+            raise _make_config_error(
+                learner,
+                wanted=Parameter("max_thresholds", config.max_thresholds),
+                opened=Parameter("max_thresholds", opened.max_thresholds),
+            )
+        if config.device not in (opened.device, "auto"):
+            raise _make_config_error(
+                learner,
+                wanted=Parameter("device", config.device),
+                opened=Parameter("device", opened.device),
+            )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _make_config_error(learner: str, *, wanted: Parameter, opened: Parameter) -> IcscmError:
+    """Make the error for a learner and rows with different settings."""
+    advice = "; open them with preparation=learner.prepare(), or give it that value"
+    return IcscmError(
+        f"{learner} has ", wanted, ", but these samples were opened with ", opened, advice
+    )
