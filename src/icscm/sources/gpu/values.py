@@ -36,10 +36,11 @@ class CardValues:
 
     @property
     def n_rows(self) -> int:
+        """How many rows there are."""
         return int(self.values.shape[1])
 
     def take(self, rows: IntArray) -> "CardValues":
-        """Some rows, or some several times."""
+        """Take some rows, or some several times."""
         values = self.values[:, self.card.send(rows)]
         return replace(self, values=values, has_missing=_find_missing(self.card, values))
 
@@ -47,116 +48,193 @@ class CardValues:
     def encode(
         self, position: NDArray[np.uint32], rows: Rows, max_thresholds: int, n_threads: int
     ) -> tuple[Binning, list[Store]]:
-        """Thresholds and stores: those of `icscm.engine.coding.encode`, of the same values.
+        """Choose thresholds and make stores: those of `icscm.engine.coding.encode` of these values.
 
-        All columns are coded by a sample, then those again that have more values than it.
+        All columns are coded by thresholds from a sample. Those with values that the sample does
+        not have are coded again, by thresholds from all rows.
         """
         check_room(self.card, self.values.size)
-        source = self.card.xp.empty(len(position), dtype=np.uint32)  # row of each sorted one
-        source[self.card.send(position)] = self.card.xp.arange(len(position), dtype=np.uint32)
-        plan = self._plan_sample(max_thresholds)
-        stores, surprised = self._code(plan, source, rows)
-        edges, any_sampled = (
-            list(plan.edges),
-            is_sampled(self.n_rows) and not plan.is_complete.all(),
-        )
-        if len(surprised):  # few values in the sample, more in all rows
-            X = self.card.bring(self.card.take(self.values, surprised)).T
-            again = binning.plan_columns(
-                X,
-                np.arange(len(surprised)),
-                has_missing=self.has_missing[surprised],
-                rows=slice(None),
-                max_thresholds=max_thresholds,
-                n_threads=n_threads,
-            )
-            again = replace(again, columns=surprised)
-            again = again.use_sample(plan.select(surprised), max_thresholds)
-            more, _ = self._code(again, source, rows)
-            stores += more
-            any_sampled |= not again.is_complete.all()
-            for column, found in zip(again.columns.tolist(), again.edges, strict=True):
-                edges[column] = found
-        edges = [part[int(gap) :] for part, gap in zip(edges, self.has_missing, strict=True)]
-        table = CodedTable(np.empty((0, len(edges))), has_missing=self.has_missing)
-        return binning.make_binning(edges, table, bool(any_sampled)), stores
+        row_of_sorted = self.card.xp.empty(len(position), dtype=np.uint32)
+        numbers = self.card.xp.arange(len(position), dtype=np.uint32)
+        row_of_sorted[self.card.send(position)] = numbers
 
-    def _plan_sample(self, max_thresholds: int) -> ColumnPlan:
-        card, values = self.card, self.values
+        plan = self._plan_from_sample(max_thresholds)
+        coded = self._code(plan, row_of_sorted, rows)
+        stores = coded.stores
+        edges = list(plan.edges)
+        is_any_sampled = is_sampled(self.n_rows) and not plan.is_complete.all()
+        if len(coded.surprised):
+            new_plan = self._plan_from_all_rows(
+                coded.surprised, plan, max_thresholds=max_thresholds, n_threads=n_threads
+            )
+            stores += self._code(new_plan, row_of_sorted, rows).stores
+            is_any_sampled |= not new_plan.is_complete.all()
+            for column, new_edges in zip(new_plan.columns.tolist(), new_plan.edges, strict=True):
+                edges[column] = new_edges
+
+        # The first edge of a column with missing values only sets these apart.
+        thresholds = [
+            edges_of_column[int(has_missing) :]
+            for edges_of_column, has_missing in zip(edges, self.has_missing, strict=True)
+        ]
+        table = CodedTable(np.empty((0, len(thresholds))), has_missing=self.has_missing)
+        return binning.make_binning(thresholds, table, bool(is_any_sampled)), stores
+
+    def _plan_from_sample(self, max_thresholds: int) -> ColumnPlan:
+        """Choose the thresholds of all columns from the sampled rows; from all if they are few."""
+        card = self.card
+        values = self.values
         if is_sampled(self.n_rows):
-            hashes = card.kernels.hash_rows(values, card.send(make_salt(len(values))))
-            ordered = card.xp.sort(hashes)
-            sample = card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
-            if (ordered[1:] == ordered[:-1]).any():  # rows with copies: mixed by the engine
-                sample = card.send(choose_sample(card.bring(hashes)))
-            values = values[:, sample]
+            values = values[:, self._choose_sample()]
+
         ordered = card.xp.sort(values, axis=1)  # missing ones last
-        parts = split_evenly(len(ordered), -(-ordered.size // _PLANNED_CELLS))
-        found = [binning.choose_edges(card.bring(ordered[part]), max_thresholds) for part in parts]
-        edges = [edges for chosen in found for edges in chosen.edges]
+        n_parts = -(-ordered.size // _PLANNED_CELLS)
+        chosen = [
+            binning.choose_edges(card.bring(ordered[part]), max_thresholds)
+            for part in split_evenly(len(ordered), n_parts)
+        ]
+        edges = [edges for part in chosen for edges in part.edges]
         return ColumnPlan(
             columns=np.arange(len(edges)),
             edges=binning.add_missing_edges(edges, self.has_missing),
-            is_complete=np.concatenate([chosen.is_complete for chosen in found]),
-            highest=np.concatenate([chosen.highest for chosen in found]),
+            is_complete=np.concatenate([part.is_complete for part in chosen]),
+            highest=np.concatenate([part.highest for part in chosen]),
         )
 
-    def _code(self, plan: ColumnPlan, source: Any, rows: Rows) -> tuple[list[Store], IntArray]:
-        """Stores of the columns that are as planned, and the columns that are not."""
+    def _choose_sample(self) -> Any:
+        """Choose the rows of the sample: those of lowest hash, unless rows have copies."""
+        card = self.card
+        salt = card.send(make_salt(len(self.values)))
+        hashes = card.kernels.hash_rows(self.values, salt)
+        ordered = card.xp.sort(hashes)
+        has_copies = bool((ordered[1:] == ordered[:-1]).any())
+        if has_copies:  # mixed by the engine
+            return card.send(choose_sample(card.bring(hashes)))
+        return card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
+
+    def _plan_from_all_rows(
+        self, columns: IntArray, plan: ColumnPlan, *, max_thresholds: int, n_threads: int
+    ) -> ColumnPlan:
+        """Plan columns again that have few values in the sample, and more in all rows.
+
+        Where they are so many that there must be quantiles, these are those of the first plan.
+        """
+        X = self.card.bring(self.card.take(self.values, columns)).T
+        new_plan = binning.plan_columns(
+            X,
+            np.arange(len(columns)),
+            has_missing=self.has_missing[columns],
+            rows=slice(None),
+            max_thresholds=max_thresholds,
+            n_threads=n_threads,
+        )
+        new_plan = replace(new_plan, columns=columns)
+        return new_plan.use_sample(plan.select(columns), max_thresholds)
+
+    def _code(self, plan: ColumnPlan, row_of_sorted: Any, rows: Rows) -> "CodedColumns":
+        """Code columns by a plan; those without and with missing values have different layouts."""
         stores: list[Store] = []
-        card, surprised = self.card, [plan.columns[:0]]
-        for gap in (False, True):
-            own = plan.select(np.flatnonzero(self.has_missing[plan.columns] == gap))
-            if len(own.columns) == 0:
-                continue
-            n_edges = np.array([len(edges) for edges in own.edges], dtype=np.int32)
-            padded = np.zeros((len(n_edges), max(1, n_edges.max())), dtype=self.values.dtype)
-            for row, edges in zip(padded, own.edges, strict=True):
-                row[: len(edges)] = edges
-            codes = card.xp.empty((len(n_edges), self.n_rows), dtype=CODE_DTYPE)
-            places = own.columns, padded, n_edges, own.is_complete.astype(np.uint8), own.highest
-            given = map(card.send, places)
-            is_new = card.kernels.code_values(self.values, source, *given, codes)
-            kept = ~is_new & (n_edges > 0)  # constant columns make no rules
-            surprised.append(own.columns[is_new])
-            if not kept.all():
-                codes = card.take(codes, np.flatnonzero(kept))
-            if kept.any():
-                layout = binning.find_layout(int(own.columns[0]), {}, self.has_missing)
-                kept_ones, n_bins = own.columns[kept], int(n_edges[kept].max()) + 1
-                stores.append(CardCodes(card, kept_ones, codes, rows, layout, n_bins))
-        return stores, np.sort(np.concatenate(surprised))
+        surprised: list[IntArray] = [plan.columns[:0]]
+        for has_missing in (False, True):
+            is_of_layout = self.has_missing[plan.columns] == has_missing
+            if is_of_layout.any():
+                plan_of_layout = plan.select(np.flatnonzero(is_of_layout))
+                coded = self._code_layout(plan_of_layout, row_of_sorted, rows)
+                stores += coded.stores
+                surprised.append(coded.surprised)
+        return CodedColumns(stores, surprised=np.sort(np.concatenate(surprised)))
+
+    def _code_layout(self, plan: ColumnPlan, row_of_sorted: Any, rows: Rows) -> "CodedColumns":
+        """Code columns of one layout, of which those that are as planned make a store."""
+        card = self.card
+        n_edges = np.array([len(edges) for edges in plan.edges], dtype=np.int32)
+        padded_edges = np.zeros((len(n_edges), max(1, n_edges.max())), dtype=self.values.dtype)
+        for padded, edges in zip(padded_edges, plan.edges, strict=True):
+            padded[: len(edges)] = edges
+
+        codes = card.xp.empty((len(n_edges), self.n_rows), dtype=CODE_DTYPE)
+        is_surprised = card.kernels.code_values(
+            self.values,
+            row_of_sorted,
+            card.send(plan.columns),
+            card.send(padded_edges),
+            card.send(n_edges),
+            card.send(plan.is_complete.astype(np.uint8)),
+            card.send(plan.highest),
+            codes,
+        )
+        surprised = plan.columns[is_surprised]
+        is_kept = ~is_surprised & (n_edges > 0)  # constant columns make no rules
+        if not is_kept.any():
+            return CodedColumns([], surprised)
+
+        if not is_kept.all():
+            codes = card.take(codes, np.flatnonzero(is_kept))
+        store = CardCodes(
+            card,
+            plan.columns[is_kept],
+            codes,
+            rows,
+            binning.find_layout(int(plan.columns[0]), {}, self.has_missing),
+            int(n_edges[is_kept].max()) + 1,
+        )
+        return CodedColumns([store], surprised)
+
+
+@dataclass(frozen=True)
+class CodedColumns:
+    """Stores of columns, and the columns that have other values than their plan, and no store."""
+
+    stores: list[Store]
+    surprised: IntArray
 
 
 def put_values(X: Any, device: str, max_thresholds: int | None) -> "CardValues | None":
-    """A plain table of floats on the card, if that is where it belongs.
+    """Put a plain table of floats on the card, if that is where it belongs.
 
     None where the processor bins: other kinds of tables, zeros and ones, very many thresholds.
     """
     is_plain = is_on_card(X) or type(X) is np.ndarray
     if device == "cpu" or not is_plain or max_thresholds is None:
         return None
-    n_bytes, is_float = X.dtype.itemsize * int(np.prod(X.shape)), str(X.dtype) in _FLOATS
-    if not is_float or X.ndim != 2 or n_bytes == 0 or max_thresholds + 2 > MAX_NARROW_BINS:
+    is_float = str(X.dtype) in _FLOATS
+    n_cells = int(np.prod(X.shape))
+    if not is_float or X.ndim != 2 or n_cells == 0 or max_thresholds + 2 > MAX_NARROW_BINS:
         return None
-    card, first = choose_card(device, n_bytes // X.dtype.itemsize), X[:BINARY_LOOK_ROWS]
-    if card is None or bool(((first == 0) | (first == 1)).all()):
+    card = choose_card(device, n_cells)  # a byte for the code of each cell
+    if card is None or _looks_binary(X):
         return None
+
     with translate_card_errors():
-        if is_on_card(X):
-            values = card.xp.ascontiguousarray(card.xp.asarray(open_on_card(X)).T)
-        else:
-            check_room(card, 2 * X.nbytes)
-            is_transposed = X.flags.f_contiguous and not X.flags.c_contiguous
-            values = send_plain(card, X.T if is_transposed else np.ascontiguousarray(X))
-            values = values if is_transposed else card.xp.ascontiguousarray(values.T)
+        values = _send_columns(card, X)
         return CardValues(card, values, _find_missing(card, values))
 
 
+def _looks_binary(X: Any) -> bool:
+    """Return whether the first rows are all 0 or 1, which the processor packs as bits."""
+    first_rows = X[:BINARY_LOOK_ROWS]
+    return bool(((first_rows == 0) | (first_rows == 1)).all())
+
+
+def _send_columns(card: Card, X: Any) -> Any:
+    """Send a table to the card, or take it where it is there already, as (column, row)."""
+    if is_on_card(X):
+        return card.xp.ascontiguousarray(card.xp.asarray(open_on_card(X)).T)
+    check_room(card, 2 * X.nbytes)
+    is_by_column = X.flags.f_contiguous and not X.flags.c_contiguous
+    if is_by_column:
+        return send_plain(card, X.T)
+    by_row = send_plain(card, np.ascontiguousarray(X))
+    return card.xp.ascontiguousarray(by_row.T)
+
+
 def _find_missing(card: Card, values: Any) -> BoolArray:
-    """Which columns have missing values; raises for infinities."""
-    highest, lowest = values.max(axis=1), values.min(axis=1)  # NaN where one is missing
-    if not card.xp.isfinite(highest - lowest).all():  # or where the difference is too large
+    """Find the columns with missing values; raises for infinities."""
+    # NaN where a value is missing
+    highest = values.max(axis=1)
+    lowest = values.min(axis=1)
+    # infinite where a value is, but also where the difference is too large for a float
+    if not card.xp.isfinite(highest - lowest).all():
         infinite = card.bring(card.xp.isinf(values).any(axis=1))
         if infinite.any():
             raise make_infinity_error(name_columns(np.flatnonzero(infinite).tolist(), None))
