@@ -1,9 +1,19 @@
-# make demo | test | test-all | docs | check | oldest | mutants | fuzz | bench | paper | paper-quick: each sets up its own
-# virtual environment first.
+# Each of these first sets up what it needs in a virtual environment, .venv:
+#
+#   make demo                     the command line's demonstration
+#   make test | test-all          what every change must pass; everything
+#   make check                    style, types and layers
+#   make docs | test-docs         the site; what keeps its pages true
+#   make oldest                   the tests with the oldest dependencies
+#   make mutants | fuzz           planted bugs; random inputs
+#   make bench                    the benchmarks
+#   make paper | paper-quick      the paper's tables and figures; with few repetitions
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Empty files that say what is done: the package is installed, its tools for development too, and the
+# kernels are compiled.
 PACKAGE := $(VENV)/package
 STAMP := $(VENV)/installed
 KERNELS := $(VENV)/kernels
@@ -44,7 +54,7 @@ test-all: $(STAMP) $(KERNELS) browser docs
 test-docs: $(STAMP) $(KERNELS) browser docs
 	ICSCM_NEED_SITE=1 $(PYTEST) $(IN_PARALLEL) --thorough tests/docs
 
-# Runs every example and tutorial; fails on a warning, a broken link, or a public name missing from
+# Runs every example and tutorial, and builds the site; fails on a warning, a broken link, or a public name missing from
 # the reference. All pages are rebuilt, examples only if they changed. The site is
 # docs/_build/html/index.html.
 docs: $(STAMP)
@@ -107,6 +117,7 @@ paper: $(STAMP)
 paper-quick: $(STAMP)
 	$(BIN)/python -m paper all --quick
 
+# The first command stops an older Python with a message; pip's own would name none to use.
 $(PACKAGE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "icscm needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -541,19 +541,19 @@ Decision = namedtuple("Decision", "prediction probability decided_by")
 
 
 def is_missing(value):
-    """Whether a value is None or NaN, the only value that does not equal itself."""
+    """Return whether a value is None or NaN, the only value that does not equal itself."""
     return value is None or value != value
 
 
 def as_number(value):
-    """A number to compare: a float, since a Decimal has digits that no threshold has."""
+    """Return a number to compare: a float, since a Decimal has digits that no threshold has."""
     if value is not None and not hasattr(value, "__index__"):
         value = float(value)
     return value
 
 
-def as_found(value):
-    """A value as it is."""
+def as_it_is(value):
+    """Return a value as it is."""
     return value
 
 
@@ -561,7 +561,7 @@ def as_found(value):
 # missing value, None where no value was missing at fitting.
 RULES = [
     ("age", as_number, ">", 63, None),
-    ("smoker", as_found, "not in", {"V57", "V58"}, False),
+    ("smoker", as_it_is, "not in", {"V57", "V58"}, False),
 ]
 
 # Columns that had no missing values at fitting, how to read them, and their names in messages.
@@ -570,8 +570,9 @@ UNSURE = [
 ]
 
 # For each tree: its splits and its leaves. A split has the number of a rule, the node to go to if
-# the rule is true, the node if it is false, and the share of training samples where it was true.
-# Nodes from 0 are splits; -1 is the first leaf, -2 the second and so on.
+# the rule is true, the node if it is false, and the share of training rows where it was true.
+# Nodes from 0 are splits, each before its children; -1 is the first leaf, -2 the second and so on.
+# A leaf has its probability, its class, and what it is named when it decides.
 TREES = [
     (
         [
@@ -588,54 +589,84 @@ TREES = [
 
 
 def is_true(rule, row):
-    """Whether a rule is true of a sample."""
-    column, read, operator, value, if_missing = rule
-    found = read(row[column])
-    if is_missing(found):
+    """Return whether a rule is true of a row; None where a missing value leaves it open."""
+    column, read, operator, compared, if_missing = rule
+    value = read(row[column])
+    if is_missing(value):
         return if_missing
     if operator == ">":
-        return found > value
+        return value > compared
     if operator == "<=":
-        return found <= value
-    return (found in value) == (operator == "in")
+        return value <= compared
+    if operator == "in":
+        return value in compared
+    return value not in compared
+
+
+# What follows for a row from a node on: the probability, the number of leaves that it may fall in,
+# and its leaf, None if there are several.
+Result = namedtuple("Result", "probability n_leaves leaf")
+
+
+def find_truths(splits, row):
+    """Return the truth of each split that a row reaches, by the number of the split.
+
+    It is None where a value is missing that was never missing at fitting; then the row reaches
+    both children.
+    """
+    truths = {}
+    nodes = [0] if splits else []
+    for node in nodes:  # children are appended while it is read
+        rule, if_true, if_false, _ = splits[node]
+        truth = is_true(RULES[rule], row)
+        truths[node] = truth
+        if if_true >= 0 and (truth is None or truth):
+            nodes.append(if_true)
+        if if_false >= 0 and (truth is None or not truth):
+            nodes.append(if_false)
+    return truths
 
 
 def follow(splits, leaves, row):
-    """The probability, the number of leaves that a sample may fall in, and its leaf if it is one.
+    """Return what follows for a row from the first node on.
 
-    Where a value is missing that was never missing at fitting, both branches of the split are
-    followed, weighted by their shares.
+    Where the truth of a split is not known, the probability is the mean of both branches, weighted
+    by their shares of the training rows.
     """
+    truths = find_truths(splits, row)
+    results = {}
 
-    def look_up(node):
-        return results[node] if node >= 0 else (leaves[-node - 1][0], 1, leaves[-node - 1])
+    def get_result(node):
+        if node >= 0:
+            return results[node]
+        leaf = leaves[-node - 1]
+        return Result(leaf[0], 1, leaf)
 
-    truths, results, reached = {}, {}, [0] if splits else []
-    for node in reached:
-        rule, *sides, _ = splits[node]
-        truth = truths[node] = is_true(RULES[rule], row)
-        taken = sides if truth is None else [sides[not truth]]
-        reached += [child for child in taken if child >= 0]
-    for node in sorted(reached, reverse=True):
+    for node in sorted(truths, reverse=True):  # children before the split that they are of
         _, if_true, if_false, share = splits[node]
         if truths[node] is None:
-            (true, m, _), (false, n, _) = look_up(if_true), look_up(if_false)
-            results[node] = share * true + (1 - share) * false, m + n, None
+            true = get_result(if_true)
+            false = get_result(if_false)
+            probability = share * true.probability + (1 - share) * false.probability
+            results[node] = Result(probability, true.n_leaves + false.n_leaves, None)
+        elif truths[node]:
+            results[node] = get_result(if_true)
         else:
-            results[node] = look_up(if_true if truths[node] else if_false)
-    return look_up(0 if splits else -1)
+            results[node] = get_result(if_false)
+    return get_result(0 if splits else -1)
 
 
 def name_missing(row):
-    """The columns that are missing here but were never missing at fitting."""
+    """Name the columns that are missing here but were never missing at fitting."""
     names = [name for column, read, name in UNSURE if is_missing(read(row[column]))]
     return ", ".join(names) + ": "
 
 
 def predict(row):
-    """The class, the probability of the positive one, and what decided."""
-    probability, n_leaves, leaf = follow(*TREES[0], row)
-    if leaf:
+    """Return the class, the probability of the positive one, and what decided."""
+    splits, leaves = TREES[0]
+    probability, n_leaves, leaf = follow(splits, leaves, row)
+    if leaf is not None:
         _, label, text = leaf
         return Decision(label, probability, text)
     label = "yes" if probability > 0.5 else "no"

@@ -186,6 +186,7 @@ def test_errors(arguments, message):
         stability_selection(**(usual | arguments))
 
 
+@pytest.mark.filterwarnings("ignore:Dropped:icscm.exceptions.LeftOutWarning")
 def test_only_usable_features_count_for_the_error_bound():
     """The bound counted all columns: 30 constant ones took it from 2.41 to 0.40."""
     data = make_conjunction(500, 2, random_state=1)

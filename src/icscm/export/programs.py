@@ -1,7 +1,8 @@
 """A model as a program in Python or R that needs nothing else.
 
-Programs hold tables of rules, splits and leaves, and one loop that follows them: as nested blocks,
-a tree would reach the limit of 100 levels in Python.
+A program holds tables of rules, splits and leaves, and functions that follow them for a row. As
+nested blocks, a tree would reach Python's limit of 100 levels. The functions are the same in every
+program of a language; only the tables differ.
 """
 
 from __future__ import annotations
@@ -89,11 +90,18 @@ def make_r(saved: SavedModel) -> str:
 
 
 def _make_program(saved: SavedModel, *, template: str, quote: Callable[[Any], str]) -> str:
+    """Fill in the template of a language, in which `quote` writes literals.
+
+    Trees name rules by their numbers, so that a rule of several trees is written once.
+    """
     model = saved.model
     missing = find_missing_texts(saved)
-    numbers = {rule: number for number, rule in enumerate(dict.fromkeys(model.rules))}
-    conditions = [make_condition(rule, saved) for rule in numbers]
-    rules = [ProgramRule(each, _choose_reader(each, missing)) for each in conditions]
+    distinct_rules = list(dict.fromkeys(model.rules))
+    numbers = {rule: number for number, rule in enumerate(distinct_rules)}
+    rules = []
+    for rule in distinct_rules:
+        condition = make_condition(rule, saved)
+        rules.append(ProgramRule(condition, reader=_choose_reader(condition, missing)))
 
     readers = [rule.reader for rule in rules]
     model_lines = str(saved).replace("\n", "\n    ")
@@ -137,8 +145,14 @@ def _make_sets(missing: MissingTexts | None) -> dict[str, tuple[Level, ...]]:
 
 
 def _make_tree(saved: SavedModel, tree: Tree, numbers: dict[Rule, int]) -> ProgramTree:
+    """Make a tree whose splits name their rules by number."""
     splits = [
-        ProgramSplit(numbers[split.rule], split.if_true, split.if_false, share)
+        ProgramSplit(
+            rule=numbers[split.rule],
+            if_true=split.if_true,
+            if_false=split.if_false,
+            share=share,
+        )
         for split, share in zip(tree.splits, tree.shares, strict=True)
     ]
     return ProgramTree(splits, make_leaves(saved, tree))
@@ -153,6 +167,7 @@ def _make_columns(model: Score, numbers: dict[Rule, int]) -> list[list[ProgramPo
 
 
 def _escape_docstring(text: str) -> str:
+    """Escape what would end a docstring of Python, or be read as another character in it."""
     return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
@@ -177,16 +192,17 @@ def quote_r(value: Any) -> str:
     """
     if isinstance(value, list | tuple):
         return f"c({', '.join(map(quote_r, value))})"
+    if isinstance(value, str):
+        return _quote_r_text(value)
     if isinstance(value, bool):
-        return str(value).upper()
-    if not isinstance(value, str):
-        digits = repr(value)
-        is_exact = "e" not in digits and len(digits) <= MAX_R_DIGITS
-        return digits if is_exact else float(value).hex()
-    return _quote_r_text(value)
+        return "TRUE" if value else "FALSE"
+    digits = repr(value)
+    is_exact_in_r = "e" not in digits and len(digits) <= MAX_R_DIGITS
+    return digits if is_exact_in_r else float(value).hex()
 
 
 def _quote_r_text(text: str) -> str:
+    """Write a text as a literal of R or, if R could not read it, as a call that pastes parts."""
     if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text):
         raise IcscmError(
             f"{escape_controls(repr(text))} holds a character that R cannot; rename it, or export "

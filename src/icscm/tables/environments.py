@@ -201,7 +201,8 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
             absent = classes[0 if n_negative == 0 else 1]
             sparse.append(f"{environment!r} holds no sample of class {absent!r}")
 
-    advice_on_many = describe_many(labels, totals.sum(axis=0).tolist(), MANY_ENVIRONMENTS)
+    sizes = totals.sum(axis=0).tolist()
+    advice_on_many = describe_many(labels, sizes, max_environments=MANY_ENVIRONMENTS)
     has_both_classes = (totals > 0).all(axis=0)
     if not (sparse or advice_on_many):
         return

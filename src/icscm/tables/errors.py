@@ -66,10 +66,10 @@ def make_missing_error(what: str, where: str, *, is_label: bool) -> IcscmError:
     return IcscmError(f"{what} is missing (None or NaN) in {where}; {advice}")
 
 
-def describe_many(labels: Sequence[Any], sizes: Sequence[int], most: int) -> str:
+def describe_many(labels: Sequence[Any], sizes: Sequence[int], *, max_environments: int) -> str:
     """Return advice on environments that may be a measurement, or are many with few rows each.
 
-    More than `most` environments are many. The text is empty where there is nothing to say.
+    More than `max_environments` are many. The text is empty where there is nothing to say.
     """
     n_environments = len(labels)
     median_size = sorted(sizes)[n_environments // 2]
@@ -78,7 +78,7 @@ def describe_many(labels: Sequence[Any], sizes: Sequence[int], most: int) -> str
             f"The {n_environments:,} environments are numbers: if they are a measurement, such as "
             "age, use ranges."
         )
-    if n_environments > most and median_size < FEW_ROWS:
+    if n_environments > max_environments and median_size < FEW_ROWS:
         return (
             f"Group the {n_environments:,} environments, for example by region: half of them have "
             f"{median_size} rows or fewer, which gives the tests little power."

@@ -1,9 +1,11 @@
 """A learner at environments left out, and on other rows than it was learned from.
 
 `cohort`, `folds` and `fitting` are the core: rows, which of them to learn from, and fitting and
-scoring. Each study is a module: evaluation, leave-one-environment-out, comparison, paths, tuning,
-stability, importances, validation of a screen, and a check-up before anything is learned. Nothing
-here searches or draws: learners do the one, and reports show the records that studies return.
+scoring. `scores`, `curves` and `pooling` measure: metrics, curves of probabilities, and means over
+environments. Each study is a module: evaluation, leave-one-environment-out, comparison, paths,
+tuning, stability, importances, validation of a screen, and a check-up before anything is learned.
+Nothing here searches or draws: learners do the one, and reports show the records that studies
+return.
 """
 
 from importlib import import_module

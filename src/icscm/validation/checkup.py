@@ -609,7 +609,7 @@ def _advise(checkup: CheckUp, words: Words) -> tuple[str, ...]:
     labels = [environment.label for environment in checkup.environments]
     sizes = [environment.n_rows for environment in checkup.environments]
     sparse_environments = dict.fromkeys(as_text(cell.environment) for cell in checkup.sparse)
-    advice_on_many = describe_many(labels, sizes, most=2)
+    advice_on_many = describe_many(labels, sizes, max_environments=2)
     advice = [
         *wording.advise_on_sparse_environments(list(sparse_environments)),
         *([advice_on_many] if advice_on_many else []),

@@ -273,20 +273,26 @@ def name_scorers(scorers: Scorers) -> dict[str, Scorer]:
     listed: Iterable[Scorer] = scorers
     if isinstance(scorers, str) or callable(scorers):
         listed = [scorers]
-    return {str(getattr(each, "__name__", each)): _find_scorer(each) for each in listed}
+    return {_name_scorer(scorer): _find_scorer(scorer) for scorer in listed}
+
+
+def _name_scorer(scorer: Scorer) -> str:
+    """Name a metric as it is, and a function as it is defined."""
+    return scorer if isinstance(scorer, str) else str(getattr(scorer, "__name__", scorer))
 
 
 def _find_scorer(scorer: Scorer) -> Scorer:
+    """Return a function or one of our metrics as it is, else scikit-learn's scorer of the name."""
     if callable(scorer) or scorer in METRICS:
         return scorer
     try:
-        found: Scorer = metrics.get_scorer(scorer)
+        scorer_of_sklearn: Scorer = metrics.get_scorer(scorer)
     except ValueError:
         raise IcscmError(
             f"there is no scorer {scorer!r}; use one of {', '.join(METRICS)}, one of "
             "scikit-learn's names, or a function of (estimator, X, y)"
         ) from None
-    return found
+    return scorer_of_sklearn
 
 
 def check_classifier(estimator: Any, what: str = "estimator") -> None:

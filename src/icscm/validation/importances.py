@@ -74,8 +74,10 @@ def permutation_importance(
     >>> from icscm.validation.importances import permutation_importance
     >>> data = make_conjunction(random_state=1)
     >>> learner = ICSCMClassifier().fit(data.X, data.y, environments=data.environments)
-    >>> found = permutation_importance(learner, data.X, data.y, environments=data.environments)
-    >>> found.to_frame()[["feature", "auc"]].round(2).head(3)
+    >>> importances = permutation_importance(
+    ...     learner, data.X, data.y, environments=data.environments
+    ... )
+    >>> importances.to_frame()[["feature", "auc"]].round(2).head(3)
       feature   auc
     0      A2  0.50
     1      A1  0.22

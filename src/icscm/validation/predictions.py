@@ -227,14 +227,14 @@ def _read_rows(
 
 
 def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
-    """Which rows are positive."""
+    """Return which rows are positive; raise for labels that are not classes of the model."""
     if is_dask(X):
         raise IcscmError("X is a Dask collection; evaluate needs its rows in memory: X.compute()")
     n_rows = count_rows(X)
     if not n_rows:
         raise IcscmError("X has no rows; there is nothing to evaluate the model on")
     codes, labels = encode_environments(y, n_rows, what="y")
-    unknown = [repr(label) for label in labels if not any(label == each for each in classes)]
+    unknown = [repr(label) for label in labels if label not in classes]
     if unknown:
         raise IcscmError(
             Parameter("y"),

@@ -296,8 +296,8 @@ def score_calibration(y: Any, probability: Any, groups: IntArray | None = None) 
     probabilities are equal.
 
     >>> truth, probability = [0, 0, 1, 0, 1, 1], [0.3, 0.4, 0.4, 0.6, 0.6, 0.7]
-    >>> found = score_calibration(truth, probability)
-    >>> print(f"{found.intercept.value:.2f} {found.slope.value:.2f}")
+    >>> calibration = score_calibration(truth, probability)
+    >>> print(f"{calibration.intercept.value:.2f} {calibration.slope.value:.2f}")
     0.00 1.86
     """
     is_positive = np.asarray(y).astype(bool)
@@ -430,8 +430,9 @@ def _score_ratio(numerators: Any, denominators: Any, groups: IntArray | None) ->
 def compute_group_variance(influence: FloatArray, groups: IntArray) -> GroupVariance:
     """Compute G / (G - 1) sum_g U_g^2, with U_g the sum of the influence values of group g.
 
-    >>> found = compute_group_variance(np.array([1.0, -1.0, 1.0, -1.0]), np.array([0, 1, 0, 1]))
-    >>> print(found.variance)  # not 16 / 3: two groups of equal rows
+    >>> influence = np.array([1.0, -1.0, 1.0, -1.0])
+    >>> two_groups = compute_group_variance(influence, np.array([0, 1, 0, 1]))
+    >>> print(two_groups.variance)  # not 16 / 3: the rows of a group are equal
     16.0
     """
     sums = np.bincount(np.unique(groups, return_inverse=True)[1], influence)

@@ -84,7 +84,7 @@ class StabilitySelection(DisplayMixin):
     >>> from icscm import ICSCMClassifier, stability_selection
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(1_000, random_state=1)
-    >>> found = stability_selection(
+    >>> selection = stability_selection(
     ...     ICSCMClassifier(),
     ...     data.X,
     ...     data.y,
@@ -92,7 +92,7 @@ class StabilitySelection(DisplayMixin):
     ...     n_resamples=5,
     ...     random_state=0,
     ... )
-    >>> found.n_resamples, [*found.feature_frequencies]
+    >>> selection.n_resamples, list(selection.feature_frequencies)
     (5, ['A1', 'A2', 'B1', 'B2', 'B3', 'C1'])
     """
 
@@ -109,16 +109,16 @@ class StabilitySelection(DisplayMixin):
     @property
     def model_frequency(self) -> float:
         """Share of subsamples with the model of all samples."""
-        return sum(each.frequency for each in self.models if each.is_own)
+        return sum(model.frequency for model in self.models if model.is_own)
 
     @property
     def columns_frequency(self) -> float:
         """Share of subsamples with a model of the same features, whatever its rules."""
-        own = {rule.feature for rule in self.model.rules}
-        return sum(each.frequency for each in self.models if each.features == own)
+        columns = {rule.feature for rule in self.model.rules}
+        return sum(model.frequency for model in self.models if model.features == columns)
 
     def describe(self) -> dict[str, Any]:
-        """Plain values for a report; only what was chosen at least once is listed."""
+        """Return plain values for a report; only what was chosen at least once is listed."""
         own_rules = {str(rule) for rule in self.model.rules}
         own_columns = {rule.feature for rule in self.model.rules}
         return {
@@ -173,7 +173,7 @@ def stability_selection(
     random_state: int | np.random.Generator | None = None,
     groups: Any = None,
 ) -> StabilitySelection:
-    """How often each feature, rule and model is chosen on random subsamples of half the rows.
+    """Count how often each column, rule and model is chosen on subsamples of half the rows.
 
     Each subsample holds half of the rows of each environment (rounded down, at least one), drawn
     without replacement; with groups, half of the groups of each environment (of their first row),
@@ -218,7 +218,7 @@ def stability_selection(
     >>> from icscm import ICSCMClassifier, stability_selection
     >>> from icscm.datasets import make_conjunction
     >>> data = make_conjunction(random_state=1)
-    >>> found = stability_selection(
+    >>> selection = stability_selection(
     ...     ICSCMClassifier(),
     ...     data.X,
     ...     data.y,
@@ -226,7 +226,7 @@ def stability_selection(
     ...     n_resamples=20,
     ...     random_state=0,
     ... )
-    >>> sorted(found.stable_features)
+    >>> sorted(selection.stable_features)
     ['A1', 'A2']
     """
     check_learner(estimator)
@@ -345,16 +345,21 @@ def _summarize(
     threshold: float,
     n_usable: int,
 ) -> StabilitySelection:
-    """Count columns, rules and models over the subsamples; None is one of a single class."""
+    """Count columns, rules and models over the subsamples; None is one of a single class.
+
+    With q columns chosen on average of p usable ones, the expected number of columns that are
+    chosen in a share pi of the subsamples by chance is at most  q^2 / ((2 pi - 1) p)  (Meinshausen
+    and Buehlmann 2010).
+    """
     n_models = len(models)
-    rules_of_models = [() if each is None else each.rules for each in models]
-    column_counts = Counter(
-        column for rules in rules_of_models for column in {rule.feature for rule in rules}
-    )
+    column_counts: Counter[Feature] = Counter()
     rule_counts: Counter[str] = Counter()
-    if not isinstance(model, Forest):  # whose rules are too many
-        for rules in rules_of_models:
+    for model_of_subsample in models:
+        rules = () if model_of_subsample is None else model_of_subsample.rules
+        column_counts.update({rule.feature for rule in rules})
+        if not isinstance(model, Forest):  # whose rules are too many
             rule_counts.update({str(rule) for rule in rules})
+
     frequencies = {name: column_counts[name] / n_models for name in names}
     rule_frequencies = {text: n / n_models for text, n in sorted(rule_counts.items())}
     stable = [name for name, share in _rank(frequencies).items() if share >= threshold]
@@ -381,16 +386,23 @@ class _Identity:
 
 
 def _identify(model: Model | None) -> _Identity:
-    rules = () if model is None else model.rules
+    """Return what makes a model the same as another; None stands for a model without rules."""
+    rules = frozenset() if model is None else frozenset(model.rules)
     columns = frozenset(rule.feature for rule in rules)
-    return _Identity(columns, frozenset() if isinstance(model, Forest) else frozenset(rules))
+    if isinstance(model, Forest):
+        return _Identity(columns, rules=frozenset())
+    return _Identity(columns, rules)
 
 
 def _count_models(model: Model, models: Sequence[Model | None]) -> tuple[ResampledModel, ...]:
     """Return the different models of the subsamples, the most frequent first."""
-    identities = [_identify(each) for each in models]
+    identities = []
+    texts = {}
+    for model_of_subsample in models:
+        identity = _identify(model_of_subsample)
+        identities.append(identity)
+        texts[identity] = _describe(model_of_subsample)
     identity_of_all_rows = _identify(model)
-    texts = {identity: _describe(each) for identity, each in zip(identities, models, strict=True)}
     texts[identity_of_all_rows] = _describe(model)
     return tuple(
         ResampledModel(

@@ -41,63 +41,90 @@ fill_missing <- function(truth, value, if_missing) {
 # Whether each rule is true of each row.
 rules <- list(
   function(data) {
-    x <- read_number(data, "age")
-    fill_missing(x > 67.0, x, NA)
+    value <- read_number(data, "age")
+    fill_missing(value > 67.0, value, NA)
   },
   function(data) {
-    x <- read_number(data, "lactate")
-    fill_missing(x > 2.0, x, FALSE)
+    value <- read_number(data, "lactate")
+    fill_missing(value > 2.0, value, FALSE)
   }
 )
 
 # "age missing: " for rows in which a column is missing; empty for others.
 name_missing <- function(data) {
   texts <- rep("", nrow(data))
-  lacks <- is.na(read_number(data, "age"))
-  texts[lacks] <- paste0(texts[lacks], ", ", "age missing")
+  is_missing <- is.na(read_number(data, "age"))
+  texts[is_missing] <- paste0(texts[is_missing], ", ", "age missing")
   ifelse(texts == "", "", paste0(substring(texts, 3), ": "))
 }
 
 # For each tree: its splits and its leaves. A split has the number of a rule, the node to go to if
-# the rule is true, the node if it is false, and the share of training samples where it was true.
-# Nodes from 0 are splits; -1 is the first leaf, -2 the second and so on.
+# the rule is true, the node if it is false, and the share of training rows where it was true.
+# Nodes from 0 are splits; -1 is the first leaf, -2 the second and so on. Of the leaves: their
+# probabilities, classes, and what they are named when they decide.
 trees <- list(
   list(
     splits = list(c(1, 1, -1, 0x1.bab596de8ca12p-2), c(2, -3, -2, 0x1.fd3c9860521c0p-2)),
-    p = c(132 / 1705, 40 / 654, 545 / 647),
+    probability = c(132 / 1705, 40 / 654, 545 / 647),
     prediction = c(0, 0, 1),
     decided_by = c("not met: age > 67", "not met: lactate > 2 (missing: false)", "all rules met")
   )
 )
 
-# For each row: the probability, the number of leaves it may fall in, and its leaf if there is one.
-# Where a value is missing that was never missing at fitting, both branches of the split are followed,
-# weighted by their shares.
+# What follows for each row from a node on: the probability, the number of leaves that it may fall
+# in, and its leaf, NA if there are several. Where a value is missing that was never missing at
+# fitting, both branches of the split are followed, weighted by their shares of the training rows.
 follow <- function(tree, data, node) {
+  n_rows <- nrow(data)
   if (node < 0) {
-    return(lapply(list(p = tree$p[-node], n = 1, leaf = -node), rep, nrow(data)))
+    leaf <- -node
+    return(list(
+      probability = rep(tree$probability[leaf], n_rows),
+      n_leaves = rep(1, n_rows),
+      leaf = rep(leaf, n_rows)
+    ))
   }
+
   split <- tree$splits[[node + 1]]
   truth <- rules[[split[1]]](data)
-  one <- follow(tree, data, split[2])
-  other <- follow(tree, data, split[3])
-  found <- Map(function(a, b) ifelse(truth %in% TRUE, a, b), one, other)
-  both <- is.na(truth)
-  found$p[both] <- (split[4] * one$p + (1 - split[4]) * other$p)[both]
-  found$n[both] <- (one$n + other$n)[both]
-  found$leaf[both] <- NA
-  found
+  if_true <- follow(tree, data, split[2])
+  if_false <- follow(tree, data, split[3])
+  share <- split[4]
+
+  is_true <- truth %in% TRUE
+  probability <- ifelse(is_true, if_true$probability, if_false$probability)
+  n_leaves <- ifelse(is_true, if_true$n_leaves, if_false$n_leaves)
+  leaf <- ifelse(is_true, if_true$leaf, if_false$leaf)
+
+  is_open <- is.na(truth)
+  mean <- share * if_true$probability + (1 - share) * if_false$probability
+  probability[is_open] <- mean[is_open]
+  n_leaves[is_open] <- (if_true$n_leaves + if_false$n_leaves)[is_open]
+  leaf[is_open] <- NA
+  list(probability = probability, n_leaves = n_leaves, leaf = leaf)
 }
 
-follow_tree <- function(tree, data) follow(tree, data, if (length(tree$splits)) 0 else -1)
+follow_tree <- function(tree, data) {
+  first_node <- if (length(tree$splits) > 0) 0 else -1
+  follow(tree, data, first_node)
+}
 
 predict_model <- function(data) {
-  found <- follow_tree(trees[[1]], data)
-  is_positive <- found$p > 0.5
-  several <- is.na(found$leaf)
+  tree <- trees[[1]]
+  result <- follow_tree(tree, data)
+  is_positive <- result$probability > 0.5
   prediction <- ifelse(is_positive, 1, 0)
-  prediction[!several] <- trees[[1]]$prediction[found$leaf[!several]]
-  decided_by <- paste0(name_missing(data), "mean of ", found$n, " leaves")
-  decided_by[!several] <- trees[[1]]$decided_by[found$leaf[!several]]
-  data.frame(prediction, probability = found$p, decided_by, stringsAsFactors = FALSE)
+  decided_by <- paste0(name_missing(data), "mean of ", result$n_leaves, " leaves")
+
+  # Rows in a single leaf have its class and its name.
+  has_leaf <- !is.na(result$leaf)
+  leaf <- result$leaf[has_leaf]
+  prediction[has_leaf] <- tree$prediction[leaf]
+  decided_by[has_leaf] <- tree$decided_by[leaf]
+  data.frame(
+    prediction = prediction,
+    probability = result$probability,
+    decided_by = decided_by,
+    stringsAsFactors = FALSE
+  )
 }
