@@ -10,6 +10,7 @@ any, then each threshold or level, `>` before `<=`, and each of these with missi
 before true.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -85,15 +86,16 @@ class LeafTables:
 
     def locate(self, candidate: int) -> Cut:
         """Return the cut of a rule, given by its number."""
-        column, place = divmod(int(candidate), self.n_candidates)
+        column, number = divmod(int(candidate), self.n_candidates)
         feature = int(self.features[column])
-        if place < self.n_missingness:
-            is_present = place == 1
+        if number < self.n_missingness:
+            is_present = number == 1
             return Cut(feature, MISSINGNESS, negated=is_present, missing=not is_present)
 
         truths = find_truths_of_missing(self.layout)
-        cut, place_in_cut = divmod(place - self.n_missingness, len(self.signs) * len(truths))
-        sign, truth = divmod(place_in_cut, len(truths))
+        rules_per_cut = len(self.signs) * len(truths)
+        cut, number_in_cut = divmod(number - self.n_missingness, rules_per_cut)
+        sign, truth = divmod(number_in_cut, len(truths))
         return Cut(feature, self.first_cut + cut, negated=self.signs[sign], missing=truths[truth])
 
     def find(self, cut: Cut) -> int:
@@ -160,44 +162,63 @@ def compute_halves(cube: CountCube, columns: BinnedColumns) -> LeafTables:
 def _compute_tables(
     cube: CountCube, columns: BinnedColumns, *, signs: Sequence[bool], n_missingness: int
 ) -> LeafTables:
-    """Compute the leaves of all rules on some columns; a column with no missing value has fewer."""
-    layout = cube.layout
-    copies = columns.count_copies(cube.features)
-    n_copies = None if (copies == 1).all() else copies
-    if not layout.has_missing:
-        by_column = _sum_bins(cube.counts, layout, signs)
-        tables = by_column.reshape(-1, *by_column.shape[4:])
-        return LeafTables(
-            features=cube.features, layout=layout, tables=tables, signs=signs, n_copies=n_copies
-        )
+    """Compute the leaves of all rules on some columns.
 
+    Of the `n_missingness` rules on missing values there are none if no value is missing.
+    """
+    has_missing = cube.layout.has_missing
+    if has_missing:
+        by_column = _sum_bins_beside_missing(cube, columns, signs=signs)
+        on_missing = _cover_missing(cube)[:, :n_missingness]
+        by_column = np.concatenate((on_missing, by_column), axis=1)
+    else:
+        by_column = _flatten_rules(_sum_bins(cube.counts, cube.layout, signs))
+
+    copies = columns.count_copies(cube.features)
+    return LeafTables(
+        features=cube.features,
+        layout=cube.layout,
+        tables=by_column.reshape(-1, *by_column.shape[2:]),
+        signs=signs,
+        n_copies=None if (copies == 1).all() else copies,
+        n_missingness=n_missingness if has_missing else 0,
+    )
+
+
+def _cover_missing(cube: CountCube) -> CountArray:
+    """Sum the rows that `x is missing` covers, and those that `x is present` does.
+
+    The axes are (column, rule, outcome, environment).
+    """
+    present = cube.counts[:, 1:].sum(axis=1, keepdims=True)
     missing = cube.counts[:, :1]
-    values = cube.counts[:, 1:]
-    by_column = _sum_bins(values, layout, signs)
+    return np.concatenate((present, missing), axis=1)
+
+
+def _sum_bins_beside_missing(
+    cube: CountCube, columns: BinnedColumns, *, signs: Sequence[bool]
+) -> CountArray:
+    """Sum the bins that each rule on values covers, missing ones with them or not.
+
+    The axes are (column, rule, outcome, environment).
+    """
+    missing = cube.counts[:, :1]
+    sums = _sum_bins(cube.counts[:, 1:], cube.layout, signs)
     for number, is_true in enumerate(TRUTHS_OF_MISSING):
         if not is_true:  # missing values are covered
-            by_column[:, :, :, number] += missing[:, :, np.newaxis]
+            sums[:, :, :, number] += missing[:, :, np.newaxis]
 
     # No leaf for cuts that narrower columns of a block do not have. Without missing values such a
     # cut covers everything or nothing, and is no candidate anyway.
-    n_cuts = columns.count_bins(cube.features) - 1 - (not layout.nominal)
-    for cut in range(int(n_cuts.min()), by_column.shape[1]):
-        by_column[n_cuts <= cut, cut] = 0
+    n_cuts = columns.count_bins(cube.features) - 1 - (not cube.layout.nominal)
+    for cut in range(int(n_cuts.min()), sums.shape[1]):
+        sums[n_cuts <= cut, cut] = 0
+    return _flatten_rules(sums)
 
-    n_columns = len(cube.features)
-    cell = by_column.shape[4:]
-    covered_if_missing = values.sum(axis=1, keepdims=True)
-    covered_if_present = missing
-    on_missing = (covered_if_missing, covered_if_present)[:n_missingness]
-    joined = np.concatenate((*on_missing, by_column.reshape(n_columns, -1, *cell)), axis=1)
-    return LeafTables(
-        features=cube.features,
-        layout=layout,
-        tables=joined.reshape(-1, *cell),
-        signs=signs,
-        n_copies=n_copies,
-        n_missingness=n_missingness,
-    )
+
+def _flatten_rules(sums: CountArray) -> CountArray:
+    """Make one axis of rules of those of cuts, signs and truths, as `_sum_bins` has them."""
+    return sums.reshape(len(sums), math.prod(sums.shape[1:4]), *sums.shape[4:])
 
 
 def _sum_bins(values: CountArray, layout: Layout, signs: Sequence[bool]) -> CountArray:
