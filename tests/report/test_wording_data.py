@@ -33,8 +33,8 @@ def test_the_table_is_described_by_its_size_and_rate():
         "a.csv", n_rows=1200, n_columns=1, positive="ill = yes", n_positive=300
     )
     assert facts == [
-        ["Data", "a.csv: 1,200 rows, 1 column to learn from"],
-        ["Positive", "ill = yes, in 25.0% of the rows"],
+        ("Data", "a.csv: 1,200 rows, 1 column to learn from"),
+        ("Positive", "ill = yes, in 25.0% of the rows"),
     ]
 
 
@@ -48,18 +48,18 @@ def test_facts_that_do_not_apply_are_left_out():
 
 
 def test_what_was_done_to_rows_and_environments_is_told():
-    assert data.describe_environments("site", 1234) == [["Environments", "1,234, by site"]]
-    assert data.describe_groups("id") == [["Groups", "rows with the same id belong together"]]
-    assert data.describe_dropped_rows(1) == [["Dropped", "1 row without target or environment"]]
-    assert data.describe_excluded_environments(7, ["A", "B"]) == [["Excluded", "7 rows of A, B"]]
+    assert data.describe_environments("site", 1234) == [("Environments", "1,234, by site")]
+    assert data.describe_groups("id") == [("Groups", "rows with the same id belong together")]
+    assert data.describe_dropped_rows(1) == [("Dropped", "1 row without target or environment")]
+    assert data.describe_excluded_environments(7, ["A", "B"]) == [("Excluded", "7 rows of A, B")]
     merged = {"north": ["B", "A"], "south": ["C"]}
-    assert data.describe_merged_environments(merged) == [["Merged", "A, B as north; C as south"]]
+    assert data.describe_merged_environments(merged) == [("Merged", "A, B as north; C as south")]
 
 
 def test_texts_that_were_read_as_missing_are_listed_with_their_columns():
     cells = [("?", {"age": 3}), ("NA", {"age": 1, "dose": 4})]
     text = "'?' in age (3 cells), 'NA' in 2 columns (5 cells), read as missing"
-    assert data.describe_missing_texts(cells, has_defaults=False) == [["Missing", text]]
+    assert data.describe_missing_texts(cells, has_defaults=False) == [("Missing", text)]
     ((_, with_hint),) = data.describe_missing_texts(cells, has_defaults=True)
     assert with_hint == f"{text}; --no-default-na keeps such texts"
 

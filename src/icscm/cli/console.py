@@ -20,6 +20,7 @@ from icscm.io.formats import MISSING_TEXTS
 from icscm.io.locating import name_data
 from icscm.io.roles import Roles
 from icscm.progress import show_progress
+from icscm.report.wording.facts import Fact
 from icscm.writing import is_stream
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def open_output() -> IO[str]:
 
 def list_data_facts(
     data: Path, labels: Roles, *, n_rows: int, n_positive: int, n_columns: int, n_environments: int
-) -> list[list[str]]:
+) -> list[Fact]:
     """The first lines of a command: its data, as terms and texts."""
     from icscm.report.wording import data as wording
 

@@ -30,6 +30,7 @@ from icscm.exceptions import Parameter
 from icscm.formatting import as_text, escape_controls, format_name, shorten_list
 from icscm.io.locating import name_data
 from icscm.model.thresholds import Threshold, fix_threshold, read_threshold
+from icscm.report.wording.facts import Fact
 from icscm.writing import STDOUT, check_free, write_text
 
 if TYPE_CHECKING:
@@ -284,7 +285,7 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
     return summary
 
 
-def _list_facts(data: Path, learned: Learned) -> list[list[str]]:
+def _list_facts(data: Path, learned: Learned) -> list[Fact]:
     """The first lines: the data, dropped columns, the purpose of a tree, the threshold."""
     from icscm.estimators.tree import BaseTreeClassifier
 
@@ -299,13 +300,14 @@ def _list_facts(data: Path, learned: Learned) -> list[list[str]]:
         n_environments=len(learner.environments_ or ()),
     )
     if learner.dropped_columns_:
-        facts.append(["Dropped", _describe_dropped(learner.dropped_columns_)])
+        facts.append(Fact("Dropped", _describe_dropped(learner.dropped_columns_)))
     if isinstance(learner, BaseTreeClassifier):
         is_plain = learner.trace_.tolerance is None
-        facts.append(["Purpose", _PLAIN_PURPOSE if is_plain else _PURPOSES[learner.invariance]])
+        purpose = _PLAIN_PURPOSE if is_plain else _PURPOSES[learner.invariance]
+        facts.append(Fact("Purpose", purpose))
     threshold = learner.model_.threshold
     if isinstance(threshold, Threshold):
-        facts.append(["Threshold", threshold.describe()])
+        facts.append(Fact("Threshold", threshold.describe()))
     return facts
 
 

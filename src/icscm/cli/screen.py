@@ -15,6 +15,7 @@ from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_optio
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
 from icscm.io.locating import describe_path, name_data
+from icscm.report.wording.facts import Fact
 from icscm.writing import STDOUT, write_text
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     )
     if dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in dropped.items()]
-        facts.append(["Dropped", shorten_list(reasons, "; ")])
+        facts.append(Fact("Dropped", shorten_list(reasons, "; ")))
     # standard output is for the names of columns if --out says so
     console.print_all(console.make_console(stderr=out == STDOUT), render_screen(page, facts))
     console.print_written(out, report)

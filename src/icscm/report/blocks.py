@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from icscm.formatting import clip
+from icscm.report.wording.facts import Fact
 
 # Characters of a name and of a sentence that holds names; longer ones are cut in the middle.
 MAX_NAME = 160
@@ -53,7 +54,7 @@ class Code(Block):
 class Facts(Block):
     """Terms with their texts."""
 
-    facts: Sequence[Sequence[str]]
+    facts: Sequence[Fact]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from icscm.report.page import Report, render_page
 from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, make_screen_path
 from icscm.report.summary import ABOUT
 from icscm.report.terminal import render_blocks
+from icscm.report.wording.facts import Fact
 from icscm.report.wording.screening import (
     LIMITS,
     PRICE_OF_TRUTH,
@@ -95,9 +96,7 @@ def make_screen_report(
     return ScreenReport(summary=summarize_screen(content), content=content)
 
 
-def render_screen(
-    report: ScreenReport, facts: Sequence[Sequence[str]]
-) -> "Iterator[RenderableType]":
+def render_screen(report: ScreenReport, facts: Sequence[Fact]) -> "Iterator[RenderableType]":
     """Return the report as the terminal shows it, below the facts about the data."""
     return render_blocks(write_document(report.content, is_brief=True, facts=facts))
 

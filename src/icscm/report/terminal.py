@@ -3,7 +3,7 @@
 Names come from users, so every cell is `Text`: nothing in it is read as markup.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -25,13 +25,14 @@ from icscm.report.blocks import (
 )
 from icscm.report.documents.learner import write_document
 from icscm.report.formatting import Plain
+from icscm.report.wording.facts import Fact
 
 # Characters of a table's cell, of its indent, and of a text, such as a rule; files have all of it.
 _MAX_CELL, _MAX_INDENT, MAX_TEXT = 200, 16, 2_000
 _INDENT = 2
 
 
-def make_fact_table(facts: Iterable[Sequence[str]]) -> RichTable:
+def make_fact_table(facts: Iterable[Fact]) -> RichTable:
     """Return a table with a term and its explanation on each line."""
     table = RichTable.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
@@ -69,7 +70,7 @@ def render_block(block: Block) -> RenderableType:
         case Facts(facts):
             return make_fact_table(facts)
         case Bullets(points):
-            return make_fact_table(("-", point) for point in points)
+            return make_fact_table(Fact("-", point) for point in points)
         case Table():
             return render_table(block)
     raise TypeError(f"the terminal cannot show {type(block).__name__}")

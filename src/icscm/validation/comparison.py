@@ -28,6 +28,7 @@ from icscm.report.documents.comparison import write_document
 from icscm.report.markdown import render_markdown
 from icscm.report.score_plots import draw_comparison
 from icscm.report.wording.comparison import describe_comparison
+from icscm.report.wording.facts import Fact
 from icscm.tables.environments import check_several
 from icscm.validation.candidates import BASELINE, choose_candidates, format_score
 from icscm.validation.cohort import Cohort, drop_columns, make_cohort
@@ -236,11 +237,11 @@ class Comparison:
         numbers = [name for name in frame if name not in ("candidate", "model")]
         return frame.astype(dict.fromkeys(numbers, float))
 
-    def to_markdown(self, facts: Sequence[Sequence[str]] = ()) -> str:
+    def to_markdown(self, facts: Sequence[Fact] = ()) -> str:
         """Write tables, rules and conclusions in Markdown, below facts about the data."""
         return render_markdown(self.write_document(facts))
 
-    def write_document(self, facts: Sequence[Sequence[str]] = ()) -> Document:
+    def write_document(self, facts: Sequence[Fact] = ()) -> Document:
         """Write tables, rules and conclusions as blocks, below facts about the data."""
         return write_document(self.to_dict(), facts, format_score)
 

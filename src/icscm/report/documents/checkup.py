@@ -24,6 +24,7 @@ from icscm.report.formatting import (
     format_p,
     format_share,
 )
+from icscm.report.wording.facts import Fact
 
 # Shares of the rows in words.
 SHARES = {1.0: "all rows", 0.5: "half of them", 0.1: "a tenth"}
@@ -32,7 +33,7 @@ N_WEAK = 3
 
 
 def write_document(
-    found: Plain, *, facts: Sequence[Sequence[str]], n_strong: int, n_listed: int | None
+    found: Plain, *, facts: Sequence[Fact], n_strong: int, n_listed: int | None
 ) -> Document:
     """Return a check-up; lists are cut after so many items, or whole."""
     return [
@@ -121,7 +122,7 @@ def write_sparse(sparse: Sequence[Plain], classes: Sequence[object]) -> Block:
 def write_dropped(dropped: Sequence[Sequence[str]]) -> Block:
     """Return the columns that are dropped, and why."""
     return Facts(
-        [[shorten_name(as_text(name)), shorten_sentence(as_text(why))] for name, why in dropped]
+        [Fact(shorten_name(as_text(name)), shorten_sentence(as_text(why))) for name, why in dropped]
     )
 
 
@@ -155,10 +156,10 @@ def write_associations(found: Plain, n_strong: int, n_listed: int | None) -> Doc
 def write_power(found: Plain) -> Document:
     """Return the minimum detectable differences in leaves of several sizes."""
     facts = [
-        [
+        Fact(
             SHARES[each["share"]],
             f"{each['n_rows']:,} rows: {format_detectable(each['difference'])}",
-        ]
+        )
         for each in found["power"]
     ]
     return [

@@ -15,15 +15,14 @@ from icscm.report.blocks import (
 )
 from icscm.report.documents.shared import shorten_facts
 from icscm.report.formatting import Plain
+from icscm.report.wording.facts import Fact
 
 # Writes the value of a measure, with its interval where that is given.
 WriteScore = Callable[..., str]
 MEASURES = ("log_loss", "slope", "intercept", "error")
 
 
-def write_document(
-    found: Plain, facts: Sequence[Sequence[str]], write_score: WriteScore
-) -> Document:
+def write_document(found: Plain, facts: Sequence[Fact], write_score: WriteScore) -> Document:
     """Return tables, rules and conclusions, below facts about the data.
 
     `write_score` writes the value of a measure, where it is given with its interval.
@@ -35,7 +34,7 @@ def write_document(
     document += write_folds(found, write_score)
     for title, key in (("Learned from all rows", "model"), ("Failed on some folds", "failure")):
         described = [
-            [shorten_name(each["name"]), shorten_name(as_text(each[key]))]
+            Fact(shorten_name(each["name"]), shorten_name(as_text(each[key])))
             for each in found["candidates"]
             if each[key]
         ]
@@ -45,15 +44,15 @@ def write_document(
     return [*document, Heading("Conclusions"), Bullets(conclusions)]
 
 
-def list_facts(found: Plain) -> list[list[str]]:
+def list_facts(found: Plain) -> list[Fact]:
     """Return the columns that were dropped, and the environments that were not left out."""
-    facts = []
+    facts: list[Fact] = []
     if found["dropped"]:
         dropped = as_text(shorten_list(list(found["dropped"])))
-        facts.append(["Dropped", f"{dropped}, for all candidates; see icscm check"])
+        facts.append(Fact("Dropped", f"{dropped}, for all candidates; see icscm check"))
     small = [f"{each['environment']} ({each['n_rows']:,} rows)" for each in found["kept_in"]]
     if small:
-        facts.append(["Not held out", f"too small: {as_text(shorten_list(small))}"])
+        facts.append(Fact("Not held out", f"too small: {as_text(shorten_list(small))}"))
     return facts
 
 

@@ -26,6 +26,7 @@ from icscm.report.wording.evaluation import (
     write_bounds,
     write_measure,
 )
+from icscm.report.wording.facts import Fact
 
 
 def write_document(
@@ -51,18 +52,18 @@ def write_document(
     return document
 
 
-def list_facts(content: EvaluationContent, decision_text: str) -> list[list[str]]:
+def list_facts(content: EvaluationContent, decision_text: str) -> list[Fact]:
     """Return the model, the rows, the baseline, and decisions."""
     overall = content.overall
     rate = format_share(overall.n_positive / overall.n_samples)
     positive = shorten_name(content.positive)
     baseline = describe_baseline(shorten_name(content.baseline), content.baseline_from)
     facts = [
-        ["Model", shorten_sentence(content.model)],
-        ["Samples", f"{overall.n_samples:,}, of which {rate} are {positive}"],
-        ["Baseline", baseline],
+        Fact("Model", shorten_sentence(content.model)),
+        Fact("Samples", f"{overall.n_samples:,}, of which {rate} are {positive}"),
+        Fact("Baseline", baseline),
     ]
-    return [*facts, ["Decisions", decision_text]] if decision_text else facts
+    return [*facts, Fact("Decisions", decision_text)] if decision_text else facts
 
 
 def write_scores(content: EvaluationContent) -> Block:

@@ -39,6 +39,7 @@ from icscm.report.formatting import (
     format_value,
 )
 from icscm.report.selection import list_spans
+from icscm.report.wording.facts import Fact
 
 # Facts that the whole report repeats below its headline.
 REPEATED_FACTS = ("Shape", "Stability")
@@ -81,7 +82,8 @@ def write_document(
 def write_brief(summary: Plain, *, with_rejected: bool) -> Document:
     """Return the short form of a report."""
     model, leaves = summary["model"], summary["leaves"]
-    document: Document = [Facts(shorten_facts(summary["headline"]["facts"]))]
+    facts = [Fact(term, text) for term, text in summary["headline"]["facts"]]
+    document: Document = [Facts(shorten_facts(facts))]
     document += write_left_out(summary, is_brief=True)
     document += write_model(summary, is_brief=True)
     document += write_search(summary, is_brief=True, with_rejected=with_rejected)

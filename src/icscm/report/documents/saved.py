@@ -14,7 +14,7 @@ from icscm.report.content.leaves import Leaf, make_leaves
 from icscm.report.content.model import ModelSize, find_noun
 from icscm.report.documents.shared import note_more
 from icscm.report.formatting import Names, format_prediction_interval, make_names
-from icscm.report.wording.headline import Fact
+from icscm.report.wording.facts import Fact
 from icscm.report.wording.headline import list_facts as list_model_facts
 
 
@@ -26,8 +26,8 @@ class SavedContent:
     ----------
     saved, size, names : SavedModel, str, Names
         The model, its size in words, and the names of its classes and environments.
-    facts : sequence of pairs of str
-        Terms and texts on its rules and errors.
+    facts : sequence of Fact
+        On its rules and errors.
     leaves, probabilities : sequence of Leaf, sequence of float
         Empty for a forest.
     n_listed : int or None
@@ -37,7 +37,7 @@ class SavedContent:
     saved: SavedModel
     size: str
     names: Names
-    facts: Sequence[Sequence[str]]
+    facts: Sequence[Fact]
     leaves: Sequence[Leaf]
     probabilities: Sequence[float]
     n_listed: int | None
@@ -83,7 +83,7 @@ def write_document(content: SavedContent) -> Document:
     document: Document = [Facts(list_facts(content))]
     if not content.is_chain:
         document.append(Code(str(content.saved.model)))
-    facts = [[term, text] for term, text in content.facts if term != "Tree"]
+    facts = [fact for fact in content.facts if fact.term != "Tree"]
     if facts:
         document.append(Facts(facts))
     if content.n_listed is not None and not content.is_chain:
@@ -95,24 +95,24 @@ def write_document(content: SavedContent) -> Document:
     return [*document, Heading("Settings"), Facts(list_settings(content.saved.settings))]
 
 
-def list_facts(content: SavedContent) -> list[list[str]]:
+def list_facts(content: SavedContent) -> list[Fact]:
     """Return size, target, classes, columns, environments and how it predicts."""
     saved, model = content.saved, content.saved.model
     table = get_table_settings(saved)
-    facts = [["Model", content.size]]
+    facts = [Fact("Model", content.size)]
     if table.get("target"):
         positive = as_text(" or ".join(table.get("positive", ())))
         where = f", positive where it is {positive}" if positive else ""
-        facts.append(["Target", f"{as_text(table['target'])}{where}"])
+        facts.append(Fact("Target", f"{as_text(table['target'])}{where}"))
     negative, positive = map(as_text, saved.classes)
-    facts.append(["Classes", f"{positive} (positive) and {negative}"])
-    facts.append(["Columns", describe_columns(saved)])
-    facts.append(["Environments", describe_environments(saved, table)])
+    facts.append(Fact("Classes", f"{positive} (positive) and {negative}"))
+    facts.append(Fact("Columns", describe_columns(saved)))
+    facts.append(Fact("Environments", describe_environments(saved, table)))
     if model.is_calibrated:
-        facts.append(["Calibration", model.describe_calibration()])
+        facts.append(Fact("Calibration", model.describe_calibration()))
     if model.threshold is not None:
-        facts.append(["Threshold", f"{positive} from a probability of {model.threshold} on"])
-    return [*facts, ["Version", f"icscm {as_text(saved.version)}"]]
+        facts.append(Fact("Threshold", f"{positive} from a probability of {model.threshold} on"))
+    return [*facts, Fact("Version", f"icscm {as_text(saved.version)}")]
 
 
 def describe_columns(saved: SavedModel) -> str:
@@ -187,10 +187,10 @@ def describe_new_interval(leaf: Leaf) -> str:
     return f"{text}; tau {leaf.tau:.2f}"
 
 
-def list_settings(settings: Mapping[str, Any]) -> list[list[str]]:
+def list_settings(settings: Mapping[str, Any]) -> list[Fact]:
     """Return the parameters of the learner."""
     return [
-        [as_text(name), format_setting(value)]
+        Fact(as_text(name), format_setting(value))
         for name, value in settings.items()
         if name != "table"
     ]

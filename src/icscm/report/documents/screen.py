@@ -33,6 +33,7 @@ from icscm.report.formatting import (
     format_ratio,
     format_score,
 )
+from icscm.report.wording.facts import Fact
 from icscm.report.wording.screening import (
     LIMITS,
     PRICE_OF_TRUTH,
@@ -49,7 +50,7 @@ N_KEPT = 15
 
 
 def write_document(
-    content: ScreenContent, *, is_brief: bool = False, facts: Sequence[Sequence[str]] = ()
+    content: ScreenContent, *, is_brief: bool = False, facts: Sequence[Fact] = ()
 ) -> Document:
     """Return a report on a screen; the short form begins with facts about the data."""
     task = content.task
@@ -84,9 +85,9 @@ def choose_columns(
     return [*others, *kept[:n_kept]], len(kept[n_kept:])
 
 
-def write_brief_start(task: ScreenTask, facts: Sequence[Sequence[str]]) -> Document:
+def write_brief_start(task: ScreenTask, facts: Sequence[Fact]) -> Document:
     """Return the facts about the data and the learner."""
-    return [Facts([*shorten_facts(facts), ["Learner", shorten_name(task.estimator)]])]
+    return [Facts([*shorten_facts(facts), Fact("Learner", shorten_name(task.estimator))])]
 
 
 def write_start(task: ScreenTask) -> Document:

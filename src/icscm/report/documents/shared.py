@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from icscm.report.blocks import Block, Note, make_table, shorten_name, shorten_sentence
 from icscm.report.drawing import Limits, choose_largest
 from icscm.report.formatting import Plain, format_interval, format_ratio, format_share
+from icscm.report.wording.facts import Fact
 
 # What is listed at most in files, and of long lists in the short form on the terminal.
 LIMITS = Limits()
@@ -40,9 +41,9 @@ def note_more(n_more: int, text: str, *, is_tight: bool = False) -> list[Block]:
     return [Note(text, is_tight=is_tight)] if n_more > 0 else []
 
 
-def shorten_facts(facts: Sequence[Sequence[str]]) -> list[list[str]]:
+def shorten_facts(facts: Iterable[Fact]) -> list[Fact]:
     """Return facts with texts of limited length."""
-    return [[term, shorten_sentence(text)] for term, text in facts]
+    return [Fact(fact.term, shorten_sentence(fact.text)) for fact in facts]
 
 
 def write_ratio(extreme: Plain | None) -> str:

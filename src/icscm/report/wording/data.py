@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from icscm.formatting import as_text, count, shorten_list
-
-Fact = list[str]  # a term and its text; a list, as JSON has it
+from icscm.report.wording.facts import Fact
 
 
 def describe_table(
@@ -14,35 +13,37 @@ def describe_table(
     size = f"{count(n_rows, 'row')}, {count(n_columns, 'column')} to learn from"
     share = f"{n_positive / n_rows:.1%}"
     return [
-        ["Data", f"{as_text(name)}: {size}"],
-        ["Positive", f"{as_text(positive)}, in {share} of the rows"],
+        Fact("Data", f"{as_text(name)}: {size}"),
+        Fact("Positive", f"{as_text(positive)}, in {share} of the rows"),
     ]
 
 
 def describe_environments(column: str | None, n_environments: int) -> list[Fact]:
     """Return the number of environments, where the table has a column of them."""
-    return [] if column is None else [["Environments", f"{n_environments:,}, by {as_text(column)}"]]
+    if column is None:
+        return []
+    return [Fact("Environments", f"{n_environments:,}, by {as_text(column)}")]
 
 
 def describe_groups(column: str | None) -> list[Fact]:
     """Return by which column rows belong together."""
     if not column:
         return []
-    return [["Groups", f"rows with the same {as_text(column)} belong together"]]
+    return [Fact("Groups", f"rows with the same {as_text(column)} belong together")]
 
 
 def describe_dropped_rows(n_dropped: int) -> list[Fact]:
     """Return how many rows lack what is needed to learn from them."""
     if not n_dropped:
         return []
-    return [["Dropped", f"{count(n_dropped, 'row')} without target or environment"]]
+    return [Fact("Dropped", f"{count(n_dropped, 'row')} without target or environment")]
 
 
 def describe_excluded_environments(n_excluded: int, excluded: Sequence[str]) -> list[Fact]:
     """Return which environments were excluded, and how many rows they have."""
     if not excluded:
         return []
-    return [["Excluded", f"{count(n_excluded, 'row')} of {as_text(shorten_list(excluded))}"]]
+    return [Fact("Excluded", f"{count(n_excluded, 'row')} of {as_text(shorten_list(excluded))}")]
 
 
 def describe_merged_environments(merged: Mapping[str | None, Sequence[str]]) -> list[Fact]:
@@ -52,7 +53,7 @@ def describe_merged_environments(merged: Mapping[str | None, Sequence[str]]) -> 
     texts = [
         f"{as_text(shorten_list(sorted(names)))} as {as_text(new)}" for new, names in merged.items()
     ]
-    return [["Merged", "; ".join(texts)]]
+    return [Fact("Merged", "; ".join(texts))]
 
 
 def describe_missing_texts(
@@ -72,4 +73,4 @@ def describe_missing_texts(
             (columns,) = by_column
         parts.append(f"{text!r} in {columns} ({count(sum(by_column.values()), 'cell')})")
     hint = "; --no-default-na keeps such texts" if has_defaults else ""
-    return [["Missing", f"{as_text(shorten_list(parts))}, read as missing{hint}"]]
+    return [Fact("Missing", f"{as_text(shorten_list(parts))}, read as missing{hint}")]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from icscm.formatting import as_text, count
 from icscm.report.content.errors import Errors
@@ -25,6 +24,7 @@ from icscm.report.formatting import (
 )
 from icscm.report.wording.errors import describe_error, describe_metrics
 from icscm.report.wording.estimates import describe_estimate, has_interval
+from icscm.report.wording.facts import Fact
 from icscm.report.wording.leaves import explain_leaf
 from icscm.report.wording.model import (
     describe_model,
@@ -54,13 +54,6 @@ CONCLUSIONS = {
     TOO_LITTLE_DATA: "No heterogeneity was found, but a difference beyond the margin is possible.",
 }
 NO_ENVIRONMENTS = "The data have no environments to compare."
-
-
-class Fact(NamedTuple):
-    """A term and its text."""
-
-    term: str
-    text: str
 
 
 @dataclass(frozen=True)
