@@ -107,9 +107,9 @@ def test_each_kind_of_column_has_its_own_advice():
     }
     for kind, start in starts.items():
         columns = kinds | {kind: ["a", "b"]}
-        (advice,) = checkup.advise_on_columns(**columns, name_option=name_option)
+        (advice,) = checkup.advise_on_columns(**columns)
         assert advice.startswith(start)
-    assert checkup.advise_on_columns(**kinds, name_option=name_option) == []
+    assert checkup.advise_on_columns(**kinds) == []
 
 
 # --- new rows -------------------------------------------------------------------------------------

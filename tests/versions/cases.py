@@ -482,7 +482,7 @@ STUDIES: list[Case] = [
         Study("check_environments", table)
         for table in ("admissions", "regions", "noise", "lopsided", "twins", "kinds")
     ),
-    Study("check_environments", "admissions", arguments={"alpha": 0.2, "keep_columns": "all"}),
+    Study("check_environments", "admissions", arguments={"alpha": 0.2}),
     Study("leave_one_environment_out", "sites", "tree", {"max_leaves": 4}),
     Study("leave_one_environment_out", "network-words", "rules"),
     Study("leave_one_environment_out", "visits", "plain rules", rows=("groups",)),

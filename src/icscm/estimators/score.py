@@ -78,7 +78,6 @@ class InvariantScoreClassifier(BaseRuleClassifier):
     """
 
     tests_invariance: ClassVar[bool] = True
-    missing: ClassVar[str] = "separate"  # missing values have points of their own
     device: ClassVar[str] = "cpu"  # of `BinningConfig`: residuals are not summed on a card
 
     model_: Score = field(init=False)

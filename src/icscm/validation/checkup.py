@@ -620,13 +620,13 @@ def _advise(checkup: CheckUp, words: Words) -> tuple[str, ...]:
             name_option=name_option,
         ),
         *wording.advise_on_equal_rates(checkup.p_value, checkup.alpha),
-        *_advise_on_columns(checkup.associations, name_option),
+        *_advise_on_columns(checkup.associations),
     ]
     return tuple(advice)
 
 
 def _advise_on_columns(
-    associations: Sequence[Association], name_option: wording.NameOption
+    associations: Sequence[Association],
 ) -> list[str]:
     """Recommend which columns to look at, by what they tell of environment or outcome."""
     copies: list[str] = []
@@ -648,5 +648,4 @@ def _advise_on_columns(
         strong=strong,
         deciding=deciding,
         missing=missing,
-        name_option=name_option,
     )

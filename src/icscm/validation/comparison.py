@@ -333,7 +333,8 @@ def compare(
         Rows that belong together, such as those of a patient: never in training and test rows of
         one fold. Intervals of differences treat groups as independent, not rows.
     random_state : int, RandomState, Generator or None, default=0
-        Random seed of the folds.
+        Random seed of the folds. By default all studies have the same, so that results of
+        learners compared one by one are on the same folds; None draws others each time.
 
     Returns
     -------

@@ -55,7 +55,8 @@ def permutation_importance(
     max_rows : int, optional
         Draw at most this many rows.
     random_state : int, RandomState, Generator or None, default=0
-        Random seed.
+        Random seed of the permutations. By default a study has the same each time, so that
+        columns and models are compared on the same permutations; None draws others.
 
     Returns
     -------

@@ -170,7 +170,7 @@ def stability_selection(
     environments: Any,
     n_resamples: int = 100,
     threshold: float = 0.6,
-    random_state: int | np.random.Generator | None = None,
+    random_state: Any = 0,
     groups: Any = None,
 ) -> StabilitySelection:
     """Count how often each column, rule and model is chosen on subsamples of half the rows.
@@ -198,8 +198,9 @@ def stability_selection(
         Number of subsamples.
     threshold : float, default=0.6
         Share of subsamples above which a feature is stable; more than 0.5.
-    random_state : int or numpy.random.Generator, optional
-        Random seed or generator.
+    random_state : int, RandomState, Generator or None, default=0
+        Random seed of the subsamples. By default they are the same each time, so that learners
+        are compared on the same subsamples; None draws others.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: in a subsample or out of it.
 

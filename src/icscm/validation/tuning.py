@@ -146,7 +146,8 @@ def grid_search(
         Rows that belong together, such as those of a patient: never in training and test rows of
         one fold.
     random_state : int, RandomState, Generator or None, default=0
-        Random seed of the folds of rows.
+        Random seed of the folds of rows. By default they are the same each time, so that settings
+        and learners are compared on the same folds; None draws others.
 
     Returns
     -------
@@ -311,7 +312,8 @@ def choose_threshold(
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together.
     random_state : int, RandomState, Generator or None, default=0
-        Random seed of folds of rows.
+        Random seed of folds of rows. By default they are the same each time, so that settings and
+        learners are compared on the same folds; None draws others.
 
     Returns
     -------

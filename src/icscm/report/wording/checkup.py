@@ -70,7 +70,6 @@ def advise_on_columns(
     strong: Sequence[str],
     deciding: Sequence[str],
     missing: Sequence[str],
-    name_option: NameOption,
 ) -> list[str]:
     """Return what to do about columns that tell of the environment or of the label.
 
@@ -93,7 +92,7 @@ def advise_on_columns(
     if missing:
         advice.append(
             f"Missing values depend on the environment: {shorten_list(missing)}. Rules on "
-            f"missingness are tested like any other; {name_option('missing', 'separate')} keeps "
-            "missing values out of other rules; or drop the columns."
+            "missingness are tested like any other; drop the columns if values will be missing for "
+            "other reasons in a new environment."
         )
     return advice
