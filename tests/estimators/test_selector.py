@@ -406,7 +406,7 @@ def test_sums_by_bin_are_those_of_the_rows():
     assert np.array_equal(np.array(source.environments)[table.environments], site)
     values = np.random.default_rng(0).normal(size=(300, 2))
     for cube in table.sum_by_bin(values):
-        for feature, sums in zip(cube.features.tolist(), cube.counts, strict=True):
+        for feature, sums in zip(cube.columns.tolist(), cube.sums, strict=True):
             codes = source.piece.find_store(feature).find_codes(feature)[source.position]
             slow = np.zeros_like(sums)
             for i in range(300):

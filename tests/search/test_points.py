@@ -89,11 +89,12 @@ def test_sums_of_residuals_are_those_of_the_rows():
         rows = slice(None) if part is source else slice(None, None, 2)
         group = [patterns.index([*each]) for each in np.array(truths).T[rows].tolist()]
         own, site = p[group, places[rows]], places[rows]
-        (cube,) = [c for c in part.rows.sum_residuals(rules, p, np.array([1])) if len(c.features)]
+        (cube,) = [c for c in part.rows.sum_residuals(rules, p, np.array([1])) if len(c.columns)]
         for level, place in product(range(6), range(3)):
             at = (X[rows, 1] == level) & (site == place)
             sums = (y[rows] - own)[at].sum(), (own * (1 - own))[at].sum()
-            assert cube.counts[0, level, :, place] == pytest.approx(sums)
+            moments = cube.gradients[0, level, place], cube.hessians[0, level, place]
+            assert moments == pytest.approx(sums)
 
 
 def test_the_order_of_rows_does_not_matter():

@@ -59,6 +59,31 @@ class CountCube:
             )
 
 
+@dataclass(frozen=True, eq=False)
+class ValueCube:
+    """Sums of values of the rows for a block of columns, by (column, bin, value, environment).
+
+    The values are one or more numbers of each row; columns and layout are as in `CountCube`.
+    """
+
+    columns: IntArray
+    sums: FloatArray
+    layout: Layout = ORDERED
+
+
+@dataclass(frozen=True, eq=False)
+class MomentCube:
+    """Sums of gradients and of hessians for a block of columns, by (column, bin, environment).
+
+    See `icscm.engine.moments`; columns and layout are as in `CountCube`.
+    """
+
+    columns: IntArray
+    gradients: FloatArray
+    hessians: FloatArray
+    layout: Layout = ORDERED
+
+
 # The `cut` of the rules `x is missing` and, negated, `x is present`.
 MISSINGNESS = -1
 
@@ -409,13 +434,13 @@ class RowAccess(Protocol):
     def find_leaves(self, splits: Sequence[BinnedSplit], is_wanted: BoolArray) -> IntArray:
         """Find the leaf of a tree in which each row falls; -1 for those that are not wanted."""
 
-    def sum_values(self, values: FloatArray, columns: IntArray | None) -> Iterator[CountCube]:
+    def sum_values(self, values: FloatArray, columns: IntArray | None) -> Iterator[ValueCube]:
         """Sum values (row, value) by (column, bin, value, environment); of all columns for None."""
 
     def sum_residuals(
         self, rules: Sequence[BinnedRule], p: FloatArray, columns: IntArray
-    ) -> Iterator[CountCube]:
-        """Sum outcome - p, and p (1 - p), by (column, bin, 2, environment).
+    ) -> Iterator[MomentCube]:
+        """Sum gradients, outcome - p, and hessians, p (1 - p), by column, bin and environment.
 
         p (pattern, environment) is for the patterns that `count_patterns` finds.
         """

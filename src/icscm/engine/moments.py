@@ -9,22 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from icscm._types import Array, FloatArray, IntArray
-from icscm.engine.counts import ORDERED, BinnedColumns, CountCube, Layout
+from icscm._types import Array, FloatArray
+from icscm.engine.counts import BinnedColumns, CountCube, MomentCube, ValueCube
 from icscm.engine.leaf_tables import LeafTables, compute_halves
-
-
-@dataclass(frozen=True, eq=False)
-class MomentCube:
-    """Moments of a block of columns; `gradients` and `hessians` are (column, bin, environment).
-
-    `layout` is as in `CountCube`.
-    """
-
-    columns: IntArray
-    gradients: FloatArray
-    hessians: FloatArray
-    layout: Layout = ORDERED
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +27,19 @@ class CutMoments:
     hessians: FloatArray
 
 
+def make_moments(cube: ValueCube) -> MomentCube:
+    """Make moments of sums of two values: the gradient of each row, and its hessian."""
+    return MomentCube(
+        columns=cube.columns,
+        gradients=cube.sums[:, :, 0],
+        hessians=cube.sums[:, :, 1],
+        layout=cube.layout,
+    )
+
+
 def compute_cut_moments(cube: MomentCube, columns: BinnedColumns) -> CutMoments:
     """Compute the moments where each cut is false."""
+    # Moments are added up over bins as counts are, so they take the places of the two outcomes.
     sums: Array = np.stack((cube.gradients, cube.hessians), axis=2)
     as_counts = CountCube(features=cube.columns, counts=sums, layout=cube.layout)
     halves = compute_halves(as_counts, columns)

@@ -28,6 +28,7 @@ from icscm.engine.counts import (
     Layout,
     PatternTable,
     RulePath,
+    ValueCube,
 )
 from icscm.engine.counts import BinnedSplit as BinnedSplit
 from icscm.engine.patterns import add_patterns, count_patterns
@@ -185,7 +186,7 @@ class Piece:
 
     def sum_values(
         self, values: FloatArray, environments: Array, columns: IntArray | None = None
-    ) -> Iterator[CountCube]:
+    ) -> Iterator[ValueCube]:
         """Sum values (row, value) by (column, bin, value, environment), in blocks of columns.
 
         `environments` are those of the rows; `columns` are the wanted ones, by default all.
@@ -203,7 +204,7 @@ class Piece:
                 for sums_of_column, column in zip(sums, wanted[block].tolist(), strict=True):
                     bins = self.rows.take(store.find_codes(column))
                     _kernels.add_values(bins, environments, values, sums_of_column)
-                yield CountCube(wanted[block], sums, store.layout)
+                yield ValueCube(columns=wanted[block], sums=sums, layout=store.layout)
 
     def find_store(self, feature: int) -> Store | None:
         """Find the store that has a column; None if no store has it, since it cannot be cut."""

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from icscm._types import Array, FloatArray, IntArray
+from icscm._types import FloatArray, IntArray
 from icscm.engine.clusters import square_sums
-from icscm.engine.counts import CountCube, Cut, RowAccess, RowSource
-from icscm.engine.moments import MomentCube
+from icscm.engine.counts import Cut, MomentCube, RowAccess, RowSource, ValueCube
+from icscm.engine.moments import make_moments
 from icscm.screening.residuals import Residuals, compute_rates
 from icscm.stats.design_effects import compute_design_effects
 from icscm.stats.replication import measure_columns
@@ -98,7 +98,7 @@ class BinnedTable:
 
     def sum_by_bin(
         self, values: FloatArray, columns: IntArray | None = None
-    ) -> Iterator[CountCube]:
+    ) -> Iterator[ValueCube]:
         """Add up values of the rows in each bin of a column and each environment.
 
         Parameters
@@ -111,8 +111,8 @@ class BinnedTable:
 
         Yields
         ------
-        CountCube
-            The sums of a block of columns (column, bin, quantity, environment).
+        ValueCube
+            The sums of a block of columns.
         """
         source_values = np.empty_like(values)
         source_values[self._source_rows] = values
@@ -124,13 +124,7 @@ class BinnedTable:
         """Add up gradients and hessians in each bin of a column and each environment."""
         values = np.column_stack((residuals.gradients, residuals.hessians))
         for cube in self.sum_by_bin(values, columns):
-            sums: Array = cube.counts
-            yield MomentCube(
-                columns=cube.features,
-                gradients=sums[:, :, 0],
-                hessians=sums[:, :, 1],
-                layout=cube.layout,
-            )
+            yield make_moments(cube)
 
     # --- columns by themselves --------------------------------------------------------------------
 
@@ -156,11 +150,11 @@ class BinnedTable:
         variation = np.zeros(len(columns))
         values = np.column_stack((scores - scores.mean(), np.ones(len(scores))))
         for cube in self.sum_by_bin(values, columns):
-            sums = cube.counts.sum(axis=3)
+            sums = cube.sums.sum(axis=3)
             score_sums = sums[:, :, 0]
             n_rows = np.maximum(sums[:, :, 1], 1.0)
-            places = np.searchsorted(columns, cube.features)
-            variation[places] = (score_sums**2 / n_rows).sum(axis=1)
+            numbers = np.searchsorted(columns, cube.columns)
+            variation[numbers] = (score_sums**2 / n_rows).sum(axis=1)
         return variation
 
     def find_copied(self, column: int, rejected_cuts: Iterable[tuple[int, Cut]]) -> int | None:

@@ -27,8 +27,8 @@ import numpy as np
 
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import IntArray
-from icscm.engine.counts import Cut
-from icscm.engine.moments import MomentCube, compute_cut_moments
+from icscm.engine.counts import Cut, MomentCube
+from icscm.engine.moments import compute_cut_moments
 from icscm.screening.binned_table import BinnedTable
 from icscm.screening.contributions import ColumnContribution
 from icscm.screening.residuals import Residuals
@@ -252,12 +252,12 @@ def sum_total_effects(
     values = np.zeros((len(table.outcomes), 4))
     values[contribution.rows] = np.column_stack((g + h * c, h, h * c, h * c_squared))
     [block] = table.sum_by_bin(values, np.array([contribution.column]))
-    total_gradients, hessians, sums_hc, sums_hcc = np.moveaxis(block.counts, 2, 0)
+    total_gradients, hessians, sums_hc, sums_hcc = np.moveaxis(block.sums, 2, 0)
 
     variation = sums_hcc - sums_hc**2 / np.maximum(hessians, MIN_HESSIAN)
     return TotalEffects(
         cube=MomentCube(
-            columns=block.features,
+            columns=block.columns,
             gradients=total_gradients,
             hessians=hessians,
             layout=block.layout,

@@ -28,8 +28,8 @@ import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import Array, BoolArray, CountArray, FloatArray
-from icscm.engine.counts import Cut, RowSource
-from icscm.engine.moments import MomentCube, compute_cut_moments
+from icscm.engine.counts import Cut, MomentCube, RowSource
+from icscm.engine.moments import compute_cut_moments
 from icscm.model.rules import Rule
 from icscm.search.design_effects import measure_design_effects
 from icscm.search.grow import Subtree, TreeSettings, grow, list_leaves, make_binned_splits

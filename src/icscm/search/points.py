@@ -125,6 +125,15 @@ def fit_effects(terms: Array, counts: CountArray, precision: float = EFFECT_PREC
 # --- terms ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnResiduals:
+    """Sums of gradients and of hessians of one column, by (bin, environment)."""
+
+    gradients: FloatArray
+    hessians: FloatArray
+    layout: Layout
+
+
 class BestTerm(NamedTuple):
     """The term that explains most given others, and the deviance that it explains."""
 
@@ -177,17 +186,23 @@ def _find_best_term(
     """Find the term that explains most given the others, the first of ties; None if none does."""
     assert source.rows is not None, "residuals are summed over rows in this process"
     p = _fit_terms(source, terms).p
-    residuals_by_column = {}
+    residuals_by_column: dict[int, ColumnResiduals] = {}
     for cube in source.rows.sum_residuals(terms, p, settings.features):
-        for column, sums in zip(cube.features.tolist(), cube.counts, strict=True):
-            residuals_by_column[column] = sums, cube.layout
+        for number, column in enumerate(cube.columns.tolist()):
+            n_bins = int(source.columns.count_bins(np.array([column]))[0])
+            residuals_by_column[column] = ColumnResiduals(
+                gradients=cube.gradients[number, :n_bins],
+                hessians=cube.hessians[number, :n_bins],
+                layout=cube.layout,
+            )
 
     used = {(term.feature, term.satisfied.tobytes()) for term in terms}
     best: BestTerm | None = None
-    for column, (sums, layout) in sorted(residuals_by_column.items(), key=lambda item: item[0]):
-        n_bins = int(source.columns.count_bins(np.array([column]))[0])
-        g, h = sums[:n_bins].swapaxes(0, 1)  # (bin, environment) each
-        sets = list_sets(layout, g.sum(axis=1), h.sum(axis=1))
+    for column in sorted(residuals_by_column):
+        residuals = residuals_by_column[column]
+        g = residuals.gradients
+        h = residuals.hessians
+        sets = list_sets(residuals.layout, g.sum(axis=1), h.sum(axis=1))
         if not len(sets):
             continue
         is_used = [(column, bins.tobytes()) in used for bins in sets]

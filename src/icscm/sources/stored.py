@@ -18,13 +18,16 @@ from icscm.engine.counts import (
     ClusterPatterns,
     Clusters,
     CountCube,
+    MomentCube,
     PatternTable,
     RowCells,
     RulePath,
     Shortlist,
     ShortlistQuery,
     SourceInfo,
+    ValueCube,
 )
+from icscm.engine.moments import make_moments
 from icscm.engine.patterns import find_patterns
 from icscm.engine.pieces import Piece, RowsOfPaths, find_leaves
 from icscm.engine.stores import Rows, Store
@@ -228,14 +231,14 @@ class StoredRows:
 
     def sum_values(
         self, values: FloatArray, columns: IntArray | None = None
-    ) -> Iterator[CountCube]:
+    ) -> Iterator[ValueCube]:
         """Sum values (row, value) by (column, bin, value, environment); of all columns for None."""
         return self._piece.sum_values(values, self.list_cells().environments, columns)
 
     def sum_residuals(
         self, rules: Sequence[BinnedRule], p: FloatArray, columns: IntArray
-    ) -> Iterator[CountCube]:
-        """Sum outcome - p, and p (1 - p), by (column, bin, 2, environment)."""
+    ) -> Iterator[MomentCube]:
+        """Sum gradients, outcome - p, and hessians, p (1 - p), by column, bin and environment."""
         cells = self.list_cells()
         truths = [self.find_true(rule) for rule in rules]
         patterns = find_patterns(truths, len(self._all_rows))
@@ -243,7 +246,8 @@ class StoredRows:
 
         gradients = cells.outcomes - p_of_row
         hessians = p_of_row * (1.0 - p_of_row)
-        return self.sum_values(np.column_stack((gradients, hessians)), columns)
+        for cube in self.sum_values(np.column_stack((gradients, hessians)), columns):
+            yield make_moments(cube)
 
 
 class StoredClusters:
