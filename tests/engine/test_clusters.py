@@ -10,7 +10,7 @@ from icscm.engine import _kernels
 from icscm.engine.clusters import EVERY_ROW
 from icscm.engine.counts import BinnedRule
 from icscm.sources.memory import make_memory_source
-from support.literal.kernels import add_moments
+from support.literal import kernels as literal_kernels
 
 FIRST, SECOND = (BinnedRule(j, np.array([False, True])) for j in range(2))
 
@@ -43,6 +43,12 @@ def sum_literally(X, labels, places, groups, n_places, is_in_leaf):
     return moments
 
 
+def stack(moments):
+    """The moments as (leaf, environment, moment)."""
+    sums = moments.n_clusters, moments.sum_nn, moments.sum_np, moments.sum_pp
+    return np.stack(sums, axis=2)
+
+
 def make_source(X, labels, places, groups, n_places):
     names = tuple(range(n_places))
     return make_memory_source(X, labels, places, environment_labels=names, groups=groups)
@@ -52,11 +58,11 @@ def make_source(X, labels, places, groups, n_places):
 def test_moments_of_leaves(case):
     X, *_ = case
     source = make_source(*case)
-    found = source.clusters.count_moments((), [EVERY_ROW, FIRST, SECOND])
+    found = stack(source.clusters.count_moments((), [EVERY_ROW, FIRST, SECOND]))
     leaves = (lambda row: True), (lambda row: X[row, 0] == 0), (lambda row: X[row, 1] == 0)
     np.testing.assert_array_equal(found, [sum_literally(*case, each) for each in leaves])
     leaves = (lambda row: X[row, 0]), (lambda row: X[row, 0] and X[row, 1] == 0)
-    found = source.clusters.count_moments((FIRST,), [EVERY_ROW, SECOND])
+    found = stack(source.clusters.count_moments((FIRST,), [EVERY_ROW, SECOND]))
     np.testing.assert_array_equal(found, [sum_literally(*case, each) for each in leaves])
 
 
@@ -69,7 +75,7 @@ def test_moments_of_patterns(case):
     assert len(table.patterns) >= 2
     found = source.clusters.count_patterns([FIRST, SECOND])
     for parts in (table.patterns[:, 0].astype(int), np.arange(len(table.patterns))):
-        moments = found.count_moments(parts, parts.max() + 1)
+        moments = stack(found.count_moments(parts, parts.max() + 1))
         number = {
             tuple(each): part for each, part in zip(table.patterns.tolist(), parts, strict=True)
         }
@@ -102,10 +108,11 @@ def test_kernel_and_twin(case, n_negative):
     codes = places * (groups.max() + 1) + groups
     starts = np.arange(n_places + 1) * (groups.max() + 1)
     found = []
-    for add in (_kernels.add_moments, add_moments):
+    for kernels in (_kernels, literal_kernels):
         n, p = np.full((2, starts[-1]), 7)
-        moments = np.ones((n_places, 4), dtype=np.int64)
-        add(X[:, 0] == 1, codes, n_negative, starts, n, p, moments)
+        moments = np.ones((4, n_places), dtype=np.int64)
+        kernels.count_clusters(X[:, 0] == 1, codes, n_negative, n, p)
+        kernels.add_moments(n, p, starts, *moments)
         found.append((n, p, moments))
     for fast, slow in zip(*found, strict=True):
         np.testing.assert_array_equal(fast, slow)

@@ -78,7 +78,13 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
             own = (leaf == part) & (places == e)
             sums = [(len(y[own & (groups == g)]), y[own & (groups == g)].sum()) for g in range(15)]
             wanted = [[n > 0, n * n, n * positive, positive**2] for n, positive in sums]
-            assert moments[part, e].tolist() == np.sum(wanted, axis=0, dtype=int).tolist()
+            sums_of_leaf = [
+                moments.n_clusters[part, e],
+                moments.sum_nn[part, e],
+                moments.sum_np[part, e],
+                moments.sum_pp[part, e],
+            ]
+            assert sums_of_leaf == np.sum(wanted, axis=0, dtype=int).tolist()
 
 
 def test_what_cannot_be_told_counts_a_group_as_one_row():

@@ -17,7 +17,7 @@ from icscm import InvariantForestClassifier, InvariantTreeClassifier, SCMClassif
 from icscm.cli import main
 from icscm.exceptions import IcscmError
 from icscm.model.saved import make_saved_model
-from icscm.model.thresholds import find_threshold, read_threshold
+from icscm.model.thresholds import Criterion, find_threshold, read_threshold
 from icscm.validation.tuning import choose_threshold
 
 ROWS = st.lists(
@@ -31,13 +31,13 @@ def test_thresholds_are_those_of_a_search_over_all(rows, name, least):
     y, p = map(np.array, zip(*rows, strict=True))
     if y.all() or not y.any():
         with pytest.raises(IcscmError, match="rows of a single class"):
-            find_threshold((name, least), y, p)
+            find_threshold(Criterion(name, least), y, p)
         return
     found = []
     for cut in [0.025, 0.075, 0.2, 0.4, 0.65, 0.9]:  # between the values, whether they occur or not
         shares = (p >= cut)[y].mean(), (p < cut)[~y].mean()
         found.append((cut, *shares))
-    cut = find_threshold((name, least), y, p)
+    cut = find_threshold(Criterion(name, least), y, p)
     own = (p >= cut)[y].mean(), (p < cut)[~y].mean()
     if name == "youden":
         assert sum(own) == pytest.approx(max(a + b for _, a, b in found))

@@ -1,13 +1,8 @@
 """Rows that belong together: the visits of a patient, the genomes of a lineage.
 
 A cluster is a group within one environment. A leaf takes some rows of each cluster; what a test
-needs to know of these are four sums over the clusters of an environment, its moments.
-
-    leaf   environment a             moments of a
-           cluster    n  p           clusters  sum n n  sum n p  sum p p
-           0          3  2     -->   2         13       8        5
-           1          2  1
-           2          0  0
+needs to know of these are four sums over the clusters of an environment
+(`icscm.stats.design_effects.ClusterMoments`).
 """
 
 from collections.abc import Sequence
@@ -15,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from icscm._constants import COUNT_DTYPE
-from icscm._types import Array, CountArray, FloatArray, IntArray
+from icscm._types import Array, FloatArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import BinnedRule
 from icscm.engine.counts import ClusterPatterns as ClusterPatterns
@@ -23,7 +18,7 @@ from icscm.engine.counts import Clusters as Clusters
 from icscm.engine.patterns import find_patterns
 from icscm.engine.pieces import Piece
 from icscm.engine.stores import Rows
-from icscm.stats.design_effects import ClusterSums
+from icscm.stats.design_effects import ClusterMoments, ClusterSums
 
 # Covers every row: a feature that is in no store has one bin.
 EVERY_ROW = BinnedRule(-1, np.zeros(1, dtype=np.bool_))
@@ -53,16 +48,31 @@ def number_clusters(
 
 def count_moments(
     piece: Piece, rows: Rows, clusters: Clusters, rules: Sequence[BinnedRule]
-) -> CountArray:
-    """Count the moments (rule, environment, 4) of what each rule covers of some rows."""
+) -> ClusterMoments:
+    """Count the moments (rule, environment) of what each rule covers of some rows."""
     codes = rows.take(clusters.codes)
     n_negative = int(rows.bounds[piece.n_environments])
-    moments = np.zeros((len(rules), piece.n_environments, 4), dtype=COUNT_DTYPE)
+    shape = len(rules), piece.n_environments
+    moments = ClusterMoments(
+        n_clusters=np.zeros(shape, dtype=COUNT_DTYPE),
+        sum_nn=np.zeros(shape, dtype=COUNT_DTYPE),
+        sum_np=np.zeros(shape, dtype=COUNT_DTYPE),
+        sum_pp=np.zeros(shape, dtype=COUNT_DTYPE),
+    )
     # n and p of each cluster, for the kernel to work with
     n, p = np.empty((2, int(clusters.starts[-1])), dtype=COUNT_DTYPE)
-    for rule, moments_of_rule in zip(rules, moments, strict=True):
+    for number, rule in enumerate(rules):
         is_covered = piece.find_covered(rows, rule)
-        _kernels.add_moments(is_covered, codes, n_negative, clusters.starts, n, p, moments_of_rule)
+        _kernels.count_clusters(is_covered, codes, n_negative, n, p)
+        _kernels.add_moments(
+            n,
+            p,
+            clusters.starts,
+            moments.n_clusters[number],
+            moments.sum_nn[number],
+            moments.sum_np[number],
+            moments.sum_pp[number],
+        )
     return moments
 
 

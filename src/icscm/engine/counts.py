@@ -16,7 +16,7 @@ from icscm._constants import COUNT_DTYPE
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.model.rules import Rule
-from icscm.stats.design_effects import ClusterSums
+from icscm.stats.design_effects import ClusterMoments, ClusterSums
 
 
 class Layout(NamedTuple):
@@ -323,12 +323,8 @@ class ClusterPatterns:
     counts: CountArray
     starts: IntArray
 
-    def count_moments(self, parts: IntArray, n_parts: int) -> CountArray:
-        """Count the moments (part, environment, 4), given the part of each pattern; -1 for none.
-
-        Of the n rows of a cluster in a part, p are positive. The moments are the number of clusters
-        with rows, and the sums over them of n n, n p and p p.
-        """
+    def count_moments(self, parts: IntArray, n_parts: int) -> ClusterMoments:
+        """Count the moments (part, environment), given the part of each pattern; -1 for none."""
         n_clusters = int(self.starts[-1])
         n_environments = len(self.starts) - 1
         part_of_pair = parts[self.patterns]
@@ -343,33 +339,39 @@ class ClusterPatterns:
 
         environments = np.searchsorted(self.starts, keys % n_clusters, side="right") - 1
         cells = keys // n_clusters * n_environments + environments
-        n_cells = n_parts * n_environments
-        moments = [
-            np.bincount(cells, products, n_cells) for products in (n > 0, n * n, n * p, p * p)
-        ]
-        by_cell = np.stack(moments, axis=1).astype(COUNT_DTYPE)
-        return by_cell.reshape(n_parts, n_environments, 4)
+
+        def add_up(values: Array) -> CountArray:
+            """Add up values of the clusters by (part, environment)."""
+            sums = np.bincount(cells, values, n_parts * n_environments)
+            return sums.astype(COUNT_DTYPE).reshape(n_parts, n_environments)
+
+        return ClusterMoments(
+            n_clusters=add_up(n > 0),
+            sum_nn=add_up(n * n),
+            sum_np=add_up(n * p),
+            sum_pp=add_up(p * p),
+        )
 
 
 class ClusterCounter(Protocol):
     """Counts clusters: rows of one environment that belong together, such as a patient's visits.
 
     What a test needs to know of the clusters in a leaf are four sums over them, their *moments*:
-    see `icscm.engine.clusters`.
+    see `icscm.stats.design_effects`.
     """
 
     @property
     def unit(self) -> float:
         """How many rows stand for one: above 1 where rows were repeated by their weights."""
 
-    def count_moments(self, path: RulePath, rules: Sequence[BinnedRule]) -> CountArray:
-        """Count the moments (rule, environment, 4) of what each rule covers of a path's rows."""
+    def count_moments(self, path: RulePath, rules: Sequence[BinnedRule]) -> ClusterMoments:
+        """Count the moments (rule, environment) of what each rule covers of a path's rows."""
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
         """Count all rows by cluster and the truth of each rule."""
 
-    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
-        """Count the moments (leaf, environment, 4) of all rows in the leaves of a tree."""
+    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> ClusterMoments:
+        """Count the moments (leaf, environment) of all rows in the leaves of a tree."""
 
     def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> ClusterSums:
         """Square the clusters' sums of outcome - p, with p (leaf, environment), and count clusters.

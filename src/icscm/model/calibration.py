@@ -1,29 +1,35 @@
 """Calibration and threshold: from raw probabilities to predictions, for all kinds of models.
 
-    raw  --a + b * log odds-->  probability  -->= threshold-->  positive
+    p = expit(a + b logit(raw))        calibration: a line through the log odds (Platt 1999)
+    positive  where  p >= threshold
 
-`raw` is the rate of a leaf, or the mean of such rates over the trees of a forest.
+`raw` is the rate of a leaf, or the mean of such rates over the trees of a forest; a is the
+intercept and b the slope, 0 and 1 where nothing is calibrated.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from icscm._lazy import special
 from icscm._repr import DisplayMixin
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
 
-# log odds of float64 stay within 37, so with these limits exp() never overflows
+# The log odds of float64 lie within 37 of 0, so with these limits exp() never overflows.
 from icscm.stats.calibration import MAX_INTERCEPT, MAX_SLOPE
 
-# The identity calibration.
+# Intercept and slope that change nothing.
 IDENTITY: Final = (0.0, 1.0)
+# Above this, a probability is predicted positive if no threshold is set.
+HALF: Final = 0.5
 
 
 class Decisions(NamedTuple):
     """Prediction, probability and what decided for each row; exports return the same columns.
 
-    The prediction of a tree or forest is whether the label is positive.
+    The prediction is whether the row is positive.
     """
 
     prediction: Array
@@ -40,8 +46,8 @@ class CalibratedModel(DisplayMixin):
     calibration : tuple of two float, default=(0.0, 1.0)
         Intercept and slope on the log odds: p = expit(intercept + slope * logit(raw)).
     threshold : float, optional
-        The least calibrated probability that is predicted positive. None: above 1/2 is positive;
-        in a conjunction or disjunction the rules decide.
+        The smallest calibrated probability that is predicted positive. None: above 1/2 is
+        positive; in a conjunction or disjunction the rules decide.
     """
 
     calibration: tuple[float, float] = field(default=IDENTITY, kw_only=True)
@@ -60,11 +66,11 @@ class CalibratedModel(DisplayMixin):
             )
 
     def decide(self, X: Any) -> Decisions:
-        """Prediction, probability and what decided for each row; each kind of model has its own."""
+        """Decide on each row: each kind of model does it in its own way."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> BoolArray:
-        """Whether each row is predicted positive.
+        """Predict whether each row is positive.
 
         Parameters
         ----------
@@ -79,7 +85,7 @@ class CalibratedModel(DisplayMixin):
         return self.decide(X).prediction
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of the positive label for each row.
+        """Predict the probability that each row is positive.
 
         Parameters
         ----------
@@ -111,15 +117,18 @@ class CalibratedModel(DisplayMixin):
     @property
     def decision_threshold(self) -> float | None:
         """The threshold between the classes; None where rules decide."""
-        return self.threshold or (None if self.is_chain else 0.5)
+        if self.threshold is not None:
+            return self.threshold
+        return None if self.is_chain else HALF
 
     @property
     def at_threshold(self) -> str:
         """The threshold as words after a prediction; empty where rules decide."""
-        return "" if (t := self.decision_threshold) is None else f" at threshold {t:.3g}"
+        threshold = self.decision_threshold
+        return "" if threshold is None else f" at threshold {threshold:.3g}"
 
     def calibrate(self, raw: FloatArray) -> FloatArray:
-        """Calibrated probabilities.
+        """Calibrate probabilities: expit(a + b logit(raw)).
 
         Parameters
         ----------
@@ -138,7 +147,7 @@ class CalibratedModel(DisplayMixin):
         return probability
 
     def is_positive(self, probability: FloatArray) -> BoolArray:
-        """Whether calibrated probabilities are predicted positive.
+        """Return whether rows of calibrated probabilities are predicted positive.
 
         Parameters
         ----------
@@ -150,10 +159,12 @@ class CalibratedModel(DisplayMixin):
         array of bool
             More than 1/2, or at least the threshold.
         """
-        return probability > 0.5 if self.threshold is None else probability >= self.threshold
+        if self.threshold is None:
+            return probability > HALF
+        return probability >= self.threshold
 
     def find_cut(self) -> float:
-        """The least raw probability that is predicted positive.
+        """Find the smallest raw probability that is predicted positive.
 
         Exports use it, since exp and log of other languages may differ in the last bit.
 
@@ -162,24 +173,30 @@ class CalibratedModel(DisplayMixin):
         float
             Found by bisection, to the last bit.
         """
-        low, high = 0.0, 1.0
-        while low < (middle := (low + high) / 2) < high:
-            positive = self.is_positive(self.calibrate(middle))  # type: ignore[arg-type]
-            low, high = (low, middle) if positive else (middle, high)
-        return high
+        low = 0.0
+        high = 1.0
+        while True:
+            middle = (low + high) / 2
+            if not low < middle < high:  # no float64 lies between the two
+                return high
+            if self.is_positive(self.calibrate(np.array(middle))):
+                high = middle
+            else:
+                low = middle
 
     def describe_calibration(self) -> str:
-        """The calibration as a formula.
+        """Return the calibration as a formula.
 
         Returns
         -------
         str
             Such as `log odds = 0.27 + 1.49 * uncalibrated log odds`.
         """
-        return "log odds = {:.2f} + {:.2f} * uncalibrated log odds".format(*self.calibration)
+        intercept, slope = self.calibration
+        return f"log odds = {intercept:.2f} + {slope:.2f} * uncalibrated log odds"
 
     def describe_threshold(self) -> str:
-        """The threshold as words.
+        """Return the threshold as words.
 
         Returns
         -------
@@ -189,13 +206,16 @@ class CalibratedModel(DisplayMixin):
         return f"predicts positive from a probability of {self.decision_threshold:.3g} on"
 
     def _list_fields(self) -> dict[str, Any]:
-        """Calibration and threshold for `to_dict`, where they are not the default."""
-        calibration = list(self.calibration) if self.is_calibrated else None
-        fields = {"calibration": calibration, "threshold": self.threshold}
-        return {key: value for key, value in fields.items() if value is not None}
+        """Return calibration and threshold for `to_dict`, where they are not the default."""
+        fields: dict[str, Any] = {}
+        if self.is_calibrated:
+            fields["calibration"] = list(self.calibration)
+        if self.threshold is not None:
+            fields["threshold"] = self.threshold
+        return fields
 
 
 def take_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Calibration and threshold of a dict that `to_dict` made."""
+    """Take calibration and threshold from a dict that `to_dict` made."""
     intercept, slope = map(float, fields.get("calibration", IDENTITY))
     return {"calibration": (intercept, slope), "threshold": fields.get("threshold")}

@@ -1,10 +1,18 @@
 """Recalibration for a site: shifts the intercept of a model, by rows of the site or a base rate.
 
-    log odds at the site = shift + slope * log odds of the model
+    log odds at the site = a + b x,    with the log odds x of the model, the shift a, and slope b
 
-The shift is estimated with the slope kept at 1, by maximum likelihood with Jeffreys' prior, so
-that it is finite without a positive row and its interval has coverage at any rate. With few rows
-it is imprecise: the applied shift is shrunk towards 0 as if sites varied by `SITE_SPREAD`.
+With b = 1, the shift is estimated by maximum likelihood with Jeffreys' prior (Firth 1993), so that
+it is finite without a positive row and its interval has coverage at any rate. Of rows i with the
+outcomes y_i, probabilities p_i = expit(a + x_i) and weights v_i = p_i (1 - p_i), it solves
+
+    sum (y_i - p_i) + sum v_i (1 - 2 p_i) / (2 sum v_i) = 0        variance of a: s^2 = 1 / sum v_i
+
+With few rows a is imprecise. So it is shrunk towards 0, as if sites varied by tau, `SITE_SPREAD`:
+
+    applied shift = a tau^2 / (tau^2 + s^2)
+
+With many rows, both a and b are those of a logistic regression of y on x.
 """
 
 from dataclasses import replace
@@ -22,8 +30,11 @@ from icscm.tables.labels import code_known
 SITE_SPREAD: Final = 0.5
 # Rows of each label from which the slope is estimated, too: its standard error is then .1 to .15.
 MIN_FOR_SLOPE: Final = 100
+# The normal quantile of a 95% interval.
 _Z: Final = 1.959964
-_BOUNDS: Final = (-80.0, 80.0)
+# Log odds of float64 lie within 37 of 0, so all shifts between them do within these bounds.
+_LOWEST_SHIFT: Final = -80.0
+_HIGHEST_SHIFT: Final = 80.0
 
 
 class Shift(NamedTuple):
@@ -31,7 +42,7 @@ class Shift(NamedTuple):
 
     `intercept` and `slope` are applied. `estimate` is the shift with the slope kept, with its
     standard error and 95% interval, None for a base rate that is taken as exact. `rate` is that of
-    the label at the site, `n` the rows.
+    positives at the site, `n` the number of rows.
     """
 
     intercept: float
@@ -47,44 +58,63 @@ class Shift(NamedTuple):
         rows = f" from {self.n:,} rows" if self.n else ""
         text = f"The log odds are shifted by {self.intercept:+.2f}{rows}"
         if self.low is not None and self.high is not None:
-            text += f" (estimate {self.estimate:+.2f}, 95% interval {self.low:+.2f} to "
-            text += f"{self.high:+.2f})"
+            text += (
+                f" (estimate {self.estimate:+.2f}, 95% interval {self.low:+.2f} to "
+                f"{self.high:+.2f})"
+            )
         slope = "kept" if self.slope == 1 else f"multiplied by {self.slope:.2f}"
         return f"{text}; the slope is {slope}."
 
 
 def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
-    """The shift of a site from labelled rows.
+    """Fit the shift of a site to rows with outcomes, 0 or 1, and the model's log odds.
 
-    >>> found = fit_shift(np.zeros(40), np.arange(40) < 30)
-    >>> print(f"{found.estimate:.2f} from {found.low:.2f} to {found.high:.2f}")
+    >>> shift = fit_shift(np.zeros(40), np.arange(40) < 30)
+    >>> print(f"{shift.estimate:.2f} from {shift.low:.2f} to {shift.high:.2f}")
     1.07 from 0.36 to 1.78
     """
 
-    def measure(shift: float) -> float:
-        p, weight = predict_with_variance(shift + log_odds)
-        return float((y - p).sum() + (weight @ (1.0 - 2.0 * p)) / (2.0 * weight.sum()))
+    def compute_penalized_score(a: float) -> float:
+        p, v = predict_with_variance(a + log_odds)
+        return float((y - p).sum() + (v @ (1.0 - 2.0 * p)) / (2.0 * v.sum()))
 
-    estimate = float(optimize.brentq(measure, *_BOUNDS))
-    error = float(predict_with_variance(estimate + log_odds)[1].sum() ** -0.5)
-    intercept, slope = estimate * SITE_SPREAD**2 / (SITE_SPREAD**2 + error**2), 1.0
-    if min(y.sum(), len(y) - y.sum()) >= MIN_FOR_SLOPE:
-        fit = fit_logistic_regression(
-            log_odds[:, np.newaxis],
-            y,
-            np.zeros(len(y), dtype=np.intp),
-            n_environments=1,
-            initial_slope=1.0,
-        )
-        if fit is not None:
-            slope = float(fit.slopes[0])
-            intercept = float(fit.intercepts[0])
-    ends = estimate - _Z * error, estimate + _Z * error
-    return Shift(intercept, slope, estimate, error, *ends, float(np.mean(y)), len(y))
+    a = float(optimize.brentq(compute_penalized_score, _LOWEST_SHIFT, _HIGHEST_SHIFT))
+    _, v = predict_with_variance(a + log_odds)
+    standard_error = float(v.sum() ** -0.5)
+    shrunken = a * SITE_SPREAD**2 / (SITE_SPREAD**2 + standard_error**2)
+    shift = Shift(
+        intercept=shrunken,
+        slope=1.0,
+        estimate=a,
+        standard_error=standard_error,
+        low=a - _Z * standard_error,
+        high=a + _Z * standard_error,
+        rate=float(np.mean(y)),
+        n=len(y),
+    )
+    n_positives = y.sum()
+    if min(n_positives, len(y) - n_positives) < MIN_FOR_SLOPE:
+        return shift
+
+    line = fit_logistic_regression(
+        log_odds[:, np.newaxis],
+        y,
+        np.zeros(len(y), dtype=np.intp),
+        n_environments=1,
+        initial_slope=1.0,
+    )
+    if line is None:  # all predictions are equal, or separate the outcomes
+        return shift
+    return shift._replace(intercept=float(line.intercepts[0]), slope=float(line.slopes[0]))
 
 
 def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> Shift:
-    """The shift from a rate to a base rate or, with rows, to that mean prediction.
+    """Find the shift from a rate to a base rate or, with rows, to that mean prediction.
+
+    Without rows a = logit(prevalence) - logit(rate). With n rows of log odds x_i, a solves
+    mean p_i = prevalence  with  p_i = expit(a + x_i), and has by the delta method
+
+        standard error = sd(p) / sqrt(n) / mean v        v_i = p_i (1 - p_i)
 
     >>> print(find_shift(0.2, 0.5, None))
     The log odds are shifted by -1.39; the slope is kept.
@@ -92,44 +122,68 @@ def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> S
     if not 0 < prevalence < 1:
         raise IcscmError(f"prevalence is between 0 and 1, both excluded; got {prevalence}")
     if log_odds is None:
-        shift = float(special.logit(prevalence) - special.logit(rate))
-        return Shift(shift, 1.0, shift, None, None, None, prevalence, 0)
-    shift = float(
-        optimize.brentq(lambda a: special.expit(a + log_odds).mean() - prevalence, *_BOUNDS)
+        a = float(special.logit(prevalence) - special.logit(rate))
+        return Shift(
+            intercept=a,
+            slope=1.0,
+            estimate=a,
+            standard_error=None,
+            low=None,
+            high=None,
+            rate=prevalence,
+            n=0,
+        )
+
+    def compute_excess(a: float) -> float:
+        return float(special.expit(a + log_odds).mean() - prevalence)
+
+    a = float(optimize.brentq(compute_excess, _LOWEST_SHIFT, _HIGHEST_SHIFT))
+    p, v = predict_with_variance(a + log_odds)
+    standard_error = float(p.std() / np.sqrt(len(p)) / v.mean())
+    return Shift(
+        intercept=a,
+        slope=1.0,
+        estimate=a,
+        standard_error=standard_error,
+        low=a - _Z * standard_error,
+        high=a + _Z * standard_error,
+        rate=prevalence,
+        n=len(p),
     )
-    p, weight = predict_with_variance(shift + log_odds)
-    error = float(p.std() / np.sqrt(len(p)) / weight.mean())
-    ends = shift - _Z * error, shift + _Z * error
-    return Shift(shift, 1.0, shift, error, *ends, prevalence, len(p))
 
 
 def move(saved: Any, X: Any, y: Any, prevalence: float | None) -> tuple[Any, Shift]:
-    """The model of a saved model, recalibrated, and the shift."""
+    """Return the model of a saved model, recalibrated for a site, and the shift."""
     if (y is None) == (prevalence is None) or (y is not None and X is None):
         raise IcscmError(
             "recalibrate takes labelled rows of the site, recalibrate(X, y), or its base rate, "
             "recalibrate(prevalence=0.12), with unlabelled rows X or without"
         )
-    log_odds = np.empty(0) if X is None else special.logit(saved.decide(X).probability)
-    n_labels = len(log_odds) if y is None else len(y)
-    if X is not None and (not n_labels or n_labels != len(log_odds)):
-        raise IcscmError(
-            f"X has {len(log_odds):,} rows with {n_labels:,} labels; give a label for each row"
-        )
+    log_odds = None if X is None else special.logit(saved.decide(X).probability)
+    if log_odds is not None:
+        n_rows = len(log_odds)
+        n_labels = n_rows if y is None else len(y)
+        if n_labels == 0 or n_labels != n_rows:
+            raise IcscmError(
+                f"X has {n_rows:,} rows with {n_labels:,} labels; give a label for each row"
+            )
+
     if prevalence is None:
+        assert log_odds is not None
         shift = fit_shift(log_odds, code_known(y, np.array(saved.classes)))
     else:
-        own = None if X is None else log_odds
-        shift = find_shift(float(prevalence), _find_rate(saved), own)
+        shift = find_shift(float(prevalence), _find_rate(saved), log_odds)
+
+    # The line of the site, applied to that of the model: a + b (intercept + slope x).
     intercept, slope = saved.model.calibration
-    moved = shift.intercept + shift.slope * intercept, shift.slope * slope
-    return replace(saved.model, calibration=moved), shift
+    calibration = shift.intercept + shift.slope * intercept, shift.slope * slope
+    return replace(saved.model, calibration=calibration), shift
 
 
 def _find_rate(saved: Any) -> float:
-    """The rate of the site of the last recalibration, else the rate in training."""
-    known = saved.settings.get("recalibration")
-    rate = known.get("rate") if isinstance(known, dict) else None
+    """Return the rate of the site of the last recalibration, else the rate in training."""
+    recalibration = saved.settings.get("recalibration")
+    rate = recalibration.get("rate") if isinstance(recalibration, dict) else None
     if isinstance(rate, float) and 0 < rate < 1:
         return rate
     return float(saved.model.make_baseline().leaf_probabilities()[0])

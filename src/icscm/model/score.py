@@ -1,8 +1,15 @@
-"""Points scores: whole points for each column, and a risk for each total."""
+"""Points scores: whole points for each column, and a risk for each total.
+
+    total = sum over columns of the points of the first term that is true
+    risk  = expit(a + b log_odds[total])        a, b: the calibration
+
+A *term* is a rule on a column with its points. Totals next to each other form a *class of totals*,
+of which the rows in training are known; classes are the leaves of a score.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
@@ -21,12 +28,14 @@ from icscm.tables.columns import count_rows
 
 # Totals in a line of the table of risks.
 _N_TOTALS: Final = 10
+# Risks are at least this, and as far from 1: their log odds are finite.
+_LOWEST_RISK: Final = 1e-9
 # The largest total of points: a file must not require a table of risks larger than memory.
 MAX_TOTAL: Final = 10_000
 
 
 class Term(NamedTuple):
-    """Points of the samples for which the rule is the first of its column that is true."""
+    """Points of the rows for which the rule is the first of its column that is true."""
 
     rule: Rule
     points: int
@@ -41,9 +50,14 @@ class PointsRow(NamedTuple):
 
 
 def find_max_total(terms: Sequence[Term]) -> int:
-    """The largest total of points: the sum of the largest points of each column."""
-    columns = groupby(terms, lambda term: term.rule.feature)
-    return sum(max(points for _, points in own) for _, own in columns)
+    """Find the largest total of points: the sum of the largest points of each column."""
+    return sum(max(term.points for term in column) for column in group_by_column(terms))
+
+
+def group_by_column(terms: Sequence[Term]) -> Iterator[list[Term]]:
+    """Group terms by column; those of a column come together."""
+    for _, terms_of_column in groupby(terms, lambda term: term.rule.feature):
+        yield list(terms_of_column)
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,9 +72,9 @@ class Score(CalibratedModel):
     log_odds : tuple of float
         For each total, in a new environment; never decreasing.
     bounds : tuple of int
-        The least total of each class of totals but the first.
-    leaves : tuple of counts by (label, environment)
-        Training samples of each class of totals.
+        The smallest total of each class of totals but the first.
+    leaves : tuple of counts by (outcome, environment)
+        Training rows of each class of totals.
     calibration, threshold : pair of floats, float or None
         As in `CalibratedModel`; the raw probability is expit(log_odds[total]).
 
@@ -94,16 +108,18 @@ class Score(CalibratedModel):
             raise IcscmError(
                 f"totals, and bounds of their classes, are at most {MAX_TOTAL:,} points"
             )
-        rises = np.diff(self.log_odds)
-        if len(self.log_odds) != self.max_total + 1 or not (
-            np.isfinite(self.log_odds).all() and (rises >= 0).all()
-        ):
+        has_all_totals = len(self.log_odds) == self.max_total + 1
+        is_finite = bool(np.isfinite(self.log_odds).all())
+        falls = bool((np.diff(self.log_odds) < 0).any())
+        if not has_all_totals or not is_finite or falls:
             raise IcscmError("log_odds must have a number for each total, and must not fall")
-        if len(self.leaves) != len(self.bounds) + 1 or [*self.bounds] != sorted({*self.bounds}):
+        has_all_classes = len(self.leaves) == len(self.bounds) + 1
+        is_rising = list(self.bounds) == sorted(set(self.bounds))
+        if not has_all_classes or not is_rising:
             raise IcscmError("bounds of the classes of totals must rise, and each class has counts")
 
     def decide(self, X: Any) -> Decisions:
-        """Prediction, risk and total of points for each row, in one pass.
+        """Decide on each row by its total of points, in one pass.
 
         Parameters
         ----------
@@ -118,15 +134,26 @@ class Score(CalibratedModel):
         """
         columns, _ = read_columns(X, self.rules)
         totals = self._add(columns, count_rows(X))
-        texts = np.array([f"total of {n}" for n in range(self.max_total + 1)], dtype=object)[totals]
-        lacking = {r.feature: r.judge(columns[r.feature]) for r in self.missing_rules}
-        rows = np.flatnonzero(np.logical_or.reduce([*lacking.values()]))
-        if len(rows):
-            texts[rows] = name_unseen(lacking, rows, self.averaged) + texts[rows]
-        return Decisions(totals >= self.cut, self.compute_risks()[totals], texts)
+        text_of_total = np.array(
+            [f"total of {total}" for total in range(self.max_total + 1)], dtype=object
+        )
+        texts = text_of_total[totals]
+
+        is_missing = {
+            rule.feature: rule.judge(columns[rule.feature]) for rule in self.missing_rules
+        }
+        incomplete_rows = np.flatnonzero(np.logical_or.reduce(list(is_missing.values())))
+        if len(incomplete_rows):
+            names = name_unseen(is_missing, incomplete_rows, self.averaged)
+            texts[incomplete_rows] = names + texts[incomplete_rows]
+        return Decisions(
+            prediction=totals >= self.cut,
+            probability=self.compute_risks()[totals],
+            decided_by=texts,
+        )
 
     def add_points(self, X: Any) -> IntArray:
-        """The total of points of each row.
+        """Add up the points of each row.
 
         Parameters
         ----------
@@ -138,18 +165,21 @@ class Score(CalibratedModel):
         array of int, of shape (n_samples,)
             From 0 to `max_total`.
         """
-        return self._add(read_columns(X, self.rules)[0], count_rows(X))
+        columns, _ = read_columns(X, self.rules)
+        return self._add(columns, count_rows(X))
 
     def _add(self, columns: Columns, n_rows: int) -> IntArray:
+        """Add up the points of each row, given the columns that have some."""
         totals = np.zeros(n_rows, dtype=np.int64)
         for terms in self.list_columns():
             column = columns[terms[0].rule.feature]
-            truths = [rule.judge(column) for rule, _ in terms]
-            totals += np.select(truths, [points for _, points in terms], 0)
+            truths = [term.rule.judge(column) for term in terms]
+            # `np.select` takes the first that is true
+            totals += np.select(truths, [term.points for term in terms], 0)
         return totals
 
     def find_leaves(self, X: Any) -> IntArray:
-        """Number of the class of totals that each row falls in.
+        """Find the class of totals that each row falls in.
 
         Parameters
         ----------
@@ -166,15 +196,14 @@ class Score(CalibratedModel):
     # --- content --------------------------------------------------------------------------------
 
     def list_columns(self) -> Iterator[list[Term]]:
-        """The terms of each column.
+        """List the terms column by column.
 
         Yields
         ------
         list of Term
             In their order: the first that is true counts.
         """
-        for _, terms in groupby(self.terms, lambda term: term.rule.feature):
-            yield [*terms]
+        yield from group_by_column(self.terms)
 
     @property
     def max_total(self) -> int:
@@ -182,7 +211,7 @@ class Score(CalibratedModel):
         return find_max_total(self.terms)
 
     def compute_risks(self) -> FloatArray:
-        """The risk of each total, calibrated.
+        """Compute the risk of each total, calibrated.
 
         Returns
         -------
@@ -190,22 +219,25 @@ class Score(CalibratedModel):
             From 0 points to `max_total`.
         """
         raw: FloatArray = special.expit(np.array(self.log_odds))
-        return self.calibrate(raw.clip(1e-9, 1.0 - 1e-9))
+        return self.calibrate(raw.clip(_LOWEST_RISK, 1.0 - _LOWEST_RISK))
 
     @property
     def cut(self) -> int:
-        """The least total that is predicted positive; `max_total` + 1 where none is."""
-        return int((~self.is_positive(self.compute_risks())).sum())
+        """The smallest total that is predicted positive; `max_total` + 1 where none is."""
+        is_positive = self.is_positive(self.compute_risks())
+        return int(np.count_nonzero(~is_positive))
 
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the terms."""
-        return tuple(rule for rule, _ in self.terms)
+        return tuple(term.rule for term in self.terms)
 
     @property
     def missing_rules(self) -> tuple[MissingRule, ...]:
         """For each column the rule that its value is missing."""
-        return tuple(r for r in self.rules if isinstance(r, MissingRule) and r.is_missing)
+        return tuple(
+            rule for rule in self.rules if isinstance(rule, MissingRule) and rule.is_missing
+        )
 
     @property
     def averaged(self) -> set[str | int]:
@@ -213,7 +245,7 @@ class Score(CalibratedModel):
         return {rule.feature for rule in self.rules if rule.is_unsure}
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
-        """The same score with each rule changed.
+        """Return the same score with other rules.
 
         Parameters
         ----------
@@ -225,10 +257,11 @@ class Score(CalibratedModel):
         Score
             With the same points.
         """
-        return replace(self, terms=tuple(Term(change(rule), points) for rule, points in self.terms))
+        terms = tuple(Term(rule=change(term.rule), points=term.points) for term in self.terms)
+        return replace(self, terms=terms)
 
     def make_baseline(self) -> Tree:
-        """The majority-class baseline.
+        """Make the majority-class baseline.
 
         Returns
         -------
@@ -240,28 +273,36 @@ class Score(CalibratedModel):
     @property
     def leaf_texts(self) -> tuple[str, ...]:
         """The totals of each class: `4 to 6 points`."""
-        lows, highs = (0, *self.bounds), (*(each - 1 for each in self.bounds), self.max_total)
-        pairs = zip(lows, highs, strict=True)
-        return tuple(f"{a} to {b} points" if a < b else count(a, "point") for a, b in pairs)
+        return tuple(
+            f"{totals.lowest} to {totals.highest} points"
+            if totals.lowest < totals.highest
+            else count(totals.lowest, "point")
+            for totals in self._list_classes()
+        )
+
+    def _list_classes(self) -> list["_ClassOfTotals"]:
+        """List the classes of totals, in ascending order."""
+        edges = (0, *self.bounds, self.max_total + 1)
+        return [_ClassOfTotals(lowest=start, highest=end - 1) for start, end in pairwise(edges)]
 
     def leaf_probabilities(self) -> FloatArray:
-        """The risk in the middle of each class of totals.
+        """Compute the risk in the middle of each class of totals.
 
         Returns
         -------
         array of float
             One for each class.
         """
-        edges, risks = np.array([0, *self.bounds, self.max_total + 1]), self.compute_risks()
-        return np.asarray(risks[(edges[:-1] + edges[1:] - 1) // 2])
+        middle = [(totals.lowest + totals.highest) // 2 for totals in self._list_classes()]
+        return np.asarray(self.compute_risks()[middle])
 
     @property
     def leaf_verdicts(self) -> BoolArray:
-        """Whether the samples of each class are predicted positive."""
+        """Whether the rows of each class are predicted positive."""
         return self.is_positive(self.leaf_probabilities())
 
     def to_dict(self) -> dict[str, Any]:
-        """The model as plain values.
+        """Return the model as plain values.
 
         Returns
         -------
@@ -270,7 +311,7 @@ class Score(CalibratedModel):
         """
         fields = {
             "kind": self.kind,
-            "terms": [{"rule": rule.to_dict(), "points": points} for rule, points in self.terms],
+            "terms": [{"rule": term.rule.to_dict(), "points": term.points} for term in self.terms],
             "log_odds": [*self.log_odds],
             "bounds": [*self.bounds],
             "leaves": [[list(row) for row in leaf] for leaf in self.leaves],
@@ -283,57 +324,95 @@ class Score(CalibratedModel):
     # --- text -----------------------------------------------------------------------------------
 
     def list_rows(self) -> list[PointsRow]:
-        """The table of points as it is printed.
+        """List the table of points as it is printed.
 
         Returns
         -------
         list of PointsRow
             Values in ascending order, levels with the same points in one row, missing ones last.
         """
-        rows = []
-        for terms in self.list_columns():
-            found: dict[Any, list[str]] = {}
-            for place, (rule, points) in reversed([*enumerate(terms)]):
-                is_level = isinstance(rule, CategoryRule) and rule.equal
-                text = _describe_values(rule, terms[place - 1].rule if place else None)
-                if isinstance(rule, MissingRule) and rule.feature in self.averaged:
-                    text += " (average)"
-                found.setdefault((points, is_level or place), []).insert(0, text)
-            name = format_name(terms[0].rule.feature)
-            rows += [PointsRow(name, shorten_list(each), key[0]) for key, each in found.items()]
-        return rows
+        return [row for terms in self.list_columns() for row in self._list_rows_of_column(terms)]
+
+    def _list_rows_of_column(self, terms: Sequence[Term]) -> list[PointsRow]:
+        """List the rows of one column, given its terms.
+
+        The first term that is true counts, so terms on values come in descending order, and are
+        printed from the last to the first.
+        """
+        texts_of_rows: dict[_RowKey, list[str]] = {}
+        for number in reversed(range(len(terms))):
+            rule, points = terms[number]
+            text = _describe_values(rule, above=terms[number - 1].rule if number else None)
+            if isinstance(rule, MissingRule) and rule.feature in self.averaged:
+                text += " (average)"
+            is_level = isinstance(rule, CategoryRule) and rule.equal
+            row = _RowKey(points=points, number=None if is_level else number)
+            texts_of_rows.setdefault(row, []).insert(0, text)
+
+        name = format_name(terms[0].rule.feature)
+        return [
+            PointsRow(column=name, value=shorten_list(texts), points=row.points)
+            for row, texts in texts_of_rows.items()
+        ]
 
     def __str__(self) -> str:
-        line, columns, _ = self._display()
         if not self.terms:
-            return line
-        rows = [(*row[:2], str(row.points)) for row in self.list_rows()]
-        repeated = {k for k in range(1, len(rows)) if rows[k][0] == rows[k - 1][0]}
-        shown = [("" if k in repeated else a, b, c) for k, (a, b, c) in enumerate(rows)]
-        risks, lines = self.compute_risks().tolist(), []
+            return self._describe()
+        points_table = [["column", "value", "points"]]
+        column_above = None
+        for row in self.list_rows():
+            column = "" if row.column == column_above else row.column
+            points_table.append([column, row.value, str(row.points)])
+            column_above = row.column
+        lines = [self._describe(), *align(points_table, n_text=2)]
+
+        risks = [f"{risk:.1%}" for risk in self.compute_risks().tolist()]
+        totals = [str(total) for total in range(len(risks))]
         for start in range(0, len(risks), _N_TOTALS):
-            part = risks[start : start + _N_TOTALS]
-            totals = map(str, range(start, start + len(part)))
-            lines += align([["total", *totals], ["risk", *(f"{p:.1%}" for p in part)]], n_text=1)
-        head = [each.removeprefix(">") for each in columns]
-        return "\n".join([line, *align([head, *shown], n_text=2), *lines])
+            shown = slice(start, start + _N_TOTALS)
+            risk_table = [["total", *totals[shown]], ["risk", *risks[shown]]]
+            lines += align(risk_table, n_text=1)
+        return "\n".join(lines)
 
     def _display(self) -> Display:
-        """A row for each value of a column and for each class of totals."""
+        """Show a row for each value of a column and for each class of totals."""
         if not self.terms:
-            return Display(
-                f"no term was found (risk {self.compute_risks()[0]:.1%} for every sample)"
-            )
-        rows = [(*row[:2], str(row.points)) for row in self.list_rows()]
-        risks, edges = self.compute_risks(), (0, *self.bounds, self.max_total + 1)
-        for text, low, end in zip(self.leaf_texts, edges[:-1], edges[1:], strict=True):
-            rows.append(("total", text, f"risk {risks[low]:.1%} to {risks[end - 1]:.1%}"))
-        line = f"score of {count(len(self), 'column')}, 0 to {count(self.max_total, 'point')}"
-        return Display(line, ("column", "value", ">points"), rows)
+            return Display(self._describe())
+        risks = self.compute_risks()
+        rows = [(row.column, row.value, str(row.points)) for row in self.list_rows()]
+        for text, totals in zip(self.leaf_texts, self._list_classes(), strict=True):
+            lowest_risk = risks[totals.lowest]
+            highest_risk = risks[totals.highest]
+            rows.append(("total", text, f"risk {lowest_risk:.1%} to {highest_risk:.1%}"))
+        return Display(self._describe(), ("column", "value", ">points"), rows)
+
+    def _describe(self) -> str:
+        """Describe the score in a line."""
+        if not self.terms:
+            return f"no term was found (risk {self.compute_risks()[0]:.1%} for every sample)"
+        n_columns = count(len(self), "column")
+        return f"score of {n_columns}, 0 to {count(self.max_total, 'point')}"
+
+
+class _ClassOfTotals(NamedTuple):
+    """Totals next to each other, from the lowest to the highest."""
+
+    lowest: int
+    highest: int
+
+
+class _RowKey(NamedTuple):
+    """What tells the printed rows of a column apart.
+
+    Levels with the same points share a row; every other term has one, by its number.
+    """
+
+    points: int
+    number: int | None
 
 
 def _describe_values(rule: Rule, above: Rule | None) -> str:
-    """The values of a row: `> 50 to 60`, a level, `other`, `missing`."""
+    """Describe the values of a row: `> 50 to 60`, a level, `other`, `missing`."""
     if isinstance(rule, MissingRule):
         return "missing"
     if isinstance(rule, CategoryRule):

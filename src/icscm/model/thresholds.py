@@ -1,45 +1,73 @@
-"""Thresholds: the least probability that is predicted positive, and how it is chosen."""
+"""Thresholds: the smallest probability that is predicted positive, and how it is chosen.
 
-from typing import Any, Final, Self
+A user gives a number, costs that amount to one, or a criterion by which a number is chosen on rows
+with known outcomes:
+
+    costs=f:m           f for a false positive, m for a missed positive:  threshold = f / (f + m)
+    youden              the largest sensitivity + specificity                    (Youden 1950)
+    sensitivity=0.95    the largest threshold of at least this sensitivity
+    specificity=0.9     the smallest threshold of at least this specificity
+"""
+
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
 from icscm._types import BoolArray, FloatArray
 from icscm.exceptions import IcscmError, Parameter, ThresholdWarning, warn
 
-# A criterion that chooses a threshold on labelled rows, and the share that it requires.
-Criterion = tuple[str, float]
-CRITERIA: Final = "youden", "sensitivity", "specificity"
+# The criteria that choose a threshold on rows with known outcomes.
+CRITERIA: Final = ("youden", "sensitivity", "specificity")
+# What stands in the place of a share in a criterion that requires none.
+_NO_SHARE: Final = 0.5
 FORMS: Final = "a number between 0 and 1, costs=1:10, youden, sensitivity=0.95 or specificity=0.9"
 
 
+class Criterion(NamedTuple):
+    """A criterion that chooses a threshold, and the sensitivity or specificity that it requires."""
+
+    name: str
+    min_share: float
+
+
 def read_threshold(value: Any) -> float | Criterion:
-    """A threshold as a user gives it: a number, or the criterion that chooses one.
+    """Read a threshold as a user gives it: a number, or the criterion that chooses one.
 
-    `costs=1:10` are those of a false positive and of a false negative.
-
-    >>> read_threshold(0.2), read_threshold("costs=1:4"), read_threshold("sensitivity=0.95")
-    (0.2, 0.2, ('sensitivity', 0.95))
+    >>> read_threshold(0.2), read_threshold("costs=1:4")
+    (0.2, 0.2)
+    >>> read_threshold("sensitivity=0.95")
+    Criterion(name='sensitivity', min_share=0.95)
     """
-    name, _, rest = str(value).strip().partition("=")
+    name, _, text = str(value).strip().partition("=")
     try:
-        if name == "costs":
-            false_positive, false_negative = map(float, rest.split(":"))
-            found = false_positive / (false_positive + false_negative)
-            found = found if min(false_positive, false_negative) > 0 else np.nan
-        else:
-            found = float(rest if name in ("sensitivity", "specificity") else value)
+        number = _read_number(value, name=name, text=text)
     except (TypeError, ValueError, ZeroDivisionError):
-        found = 0.5 if value == "youden" else np.nan
-    if isinstance(value, bool) or not 0 < found < 1:
+        number = np.nan
+    if isinstance(value, bool) or not 0 < number < 1:
         raise IcscmError(Parameter("threshold"), f" must be {FORMS}; got {str(value)!r}")
-    return (name, found) if name in CRITERIA else found
+    return Criterion(name=name, min_share=number) if name in CRITERIA else number
+
+
+def _read_number(value: Any, *, name: str, text: str) -> float:
+    """Read the number in a threshold, which may be `name=text`; NaN, or raise, if there is none."""
+    if value == "youden":
+        return _NO_SHARE
+    if name in ("sensitivity", "specificity"):
+        return float(text)
+    if name != "costs":
+        return float(value)
+    false_positive, missed_positive = map(float, text.split(":"))
+    if min(false_positive, missed_positive) <= 0:
+        return np.nan
+    return false_positive / (false_positive + missed_positive)
 
 
 class Threshold(float):
     """A threshold, how it was chosen, and what it reaches on the rows that it was chosen on.
 
     `criterion` is what the user gave, None for a number; `held_out` are "environments" or "rows".
+    A threshold that was not chosen on rows reaches nothing: it has only a criterion. Settings of a
+    model keep `vars` of it.
 
     >>> reached = {"sensitivity": 0.91, "specificity": 0.55, "held_out": "environments"}
     >>> Threshold(0.1234, "sensitivity=0.9", **reached).describe()
@@ -47,9 +75,9 @@ class Threshold(float):
     """
 
     criterion: str | None
-    sensitivity: float
-    specificity: float
-    held_out: str
+    sensitivity: float = np.nan
+    specificity: float = np.nan
+    held_out: str | None = None
 
     def __new__(cls, value: float, criterion: str | None = None, **reached: Any) -> Self:
         self = super().__new__(cls, value)
@@ -57,46 +85,51 @@ class Threshold(float):
         return self
 
     def describe(self) -> str:
-        """The threshold in a line."""
-        text = f"{self:.3g}" + f" ({self.criterion})" * (self.criterion is not None)
-        if hasattr(self, "held_out"):
-            text += f": sensitivity {self.sensitivity:.2f}, specificity {self.specificity:.2f}"
-            text += f" in held-out {self.held_out}"
+        """Return the threshold as a line of text."""
+        text = f"{self:.3g}"
+        if self.criterion is not None:
+            text += f" ({self.criterion})"
+        if self.held_out is not None:
+            text += (
+                f": sensitivity {self.sensitivity:.2f}, specificity {self.specificity:.2f} in "
+                f"held-out {self.held_out}"
+            )
         return text
 
 
 def fix_threshold(value: Any, advice: str) -> float:
-    """A threshold as a number; raises, with advice, if it needs labelled rows."""
-    found = read_threshold(value)
-    if isinstance(found, tuple):
+    """Return a threshold as a number; raise, with advice, if it must be chosen on rows."""
+    threshold = read_threshold(value)
+    if isinstance(threshold, Criterion):
         raise IcscmError(Parameter("threshold", value), f" {advice}")
-    return found
+    return threshold
 
 
 def find_threshold(criterion: Criterion, is_positive: BoolArray, probability: FloatArray) -> float:
-    """The threshold that a criterion chooses on labelled rows.
+    """Find the threshold that a criterion chooses on rows with known outcomes.
 
-    `youden` has the largest sum of sensitivity and specificity, `sensitivity` is the largest
-    threshold with at least that sensitivity, `specificity` the smallest with at least that one. The
-    threshold lies halfway between two probabilities that occur.
+    It lies halfway between two probabilities that occur.
 
     >>> y, p = np.array([False, True, False, True]), np.array([0.1, 0.3, 0.5, 0.9])
-    >>> [find_threshold((name, 0.9), y, p) for name in ("youden", "sensitivity", "specificity")]
+    >>> [find_threshold(Criterion(name, 0.9), y, p) for name in CRITERIA]
     [0.2, 0.2, 0.7]
     """
     if is_positive.all() or not is_positive.any():
         raise IcscmError("a threshold cannot be chosen on rows of a single class")
     values = np.unique(probability)
     cuts = (np.append(0.0, values) + np.append(values, 1.0)) / 2
-    found, missed = (np.sort(probability[each]) for each in (is_positive, ~is_positive))
-    sensitivity = (len(found) - np.searchsorted(found, cuts)) / len(found)
-    specificity = np.searchsorted(missed, cuts) / len(missed)
-    name, least = criterion
-    if name == "youden":
+
+    of_positives = np.sort(probability[is_positive])
+    of_negatives = np.sort(probability[~is_positive])
+    n_missed = np.searchsorted(of_positives, cuts)
+    sensitivity = (len(of_positives) - n_missed) / len(of_positives)
+    specificity = np.searchsorted(of_negatives, cuts) / len(of_negatives)
+
+    if criterion.name == "youden":
         return float(cuts[np.argmax(sensitivity + specificity)])
-    if name == "sensitivity":
-        return float(cuts[sensitivity >= least].max())
-    return float(cuts[specificity >= least].min())
+    if criterion.name == "sensitivity":
+        return float(cuts[sensitivity >= criterion.min_share].max())
+    return float(cuts[specificity >= criterion.min_share].min())
 
 
 def warn_of_shift(threshold: float | None, chosen: Any) -> None:

@@ -106,7 +106,7 @@ def make_criteria(
     counts = uncovered.counts
     p_numerator, p_denominator = utility.ratio.as_integer_ratio()
     critical = compute_critical_values(criterion, counts)
-    unreplicated_below, replicated_from = find_effective_bounds(counts, settings.min_replication)
+    effective_bounds = find_effective_bounds(counts, settings.min_replication)
     min_evidence = 0.0 if settings.min_utility is None else settings.min_evidence
     evidence_rounding = bound_rounding(min_evidence, n_rows=uncovered.n_rows)
 
@@ -121,8 +121,8 @@ def make_criteria(
         fails_from=critical.upper,
         # Reason.UNREPLICATED: too few environments with information
         replication_factors=compute_factors(counts),
-        unreplicated_below=unreplicated_below,
-        replicated_from=replicated_from,
+        unreplicated_below=effective_bounds.unreplicated_below,
+        replicated_from=effective_bounds.replicated_from,
         # Reason.UNHELPFUL: too low a utility, or too little evidence that it is not due to chance
         min_utility=utility.find_bound(settings.min_utility),
         positive_rates=compute_rates(counts),

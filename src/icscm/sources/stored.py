@@ -31,7 +31,7 @@ from icscm.engine.moments import make_moments
 from icscm.engine.patterns import find_patterns
 from icscm.engine.pieces import Piece, RowsOfPaths, find_leaves
 from icscm.engine.stores import Rows, Store
-from icscm.stats.design_effects import ClusterSums
+from icscm.stats.design_effects import ClusterMoments, ClusterSums
 
 
 def place(
@@ -258,8 +258,8 @@ class StoredClusters:
         self._clusters = clusters
         self.unit = clusters.unit
 
-    def count_moments(self, path: RulePath, rules: Sequence[BinnedRule]) -> CountArray:
-        """Count the moments (rule, environment, 4) of what each rule covers of a path's rows."""
+    def count_moments(self, path: RulePath, rules: Sequence[BinnedRule]) -> ClusterMoments:
+        """Count the moments (rule, environment) of what each rule covers of a path's rows."""
         rows = self._source.find_rows(path)
         return cluster_sums.count_moments(self._source.piece, rows, self._clusters, rules)
 
@@ -267,8 +267,8 @@ class StoredClusters:
         """Count all rows by cluster and the truth of each rule."""
         return cluster_sums.count_cluster_patterns(self._source.piece, self._clusters, rules)
 
-    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> CountArray:
-        """Count the moments (leaf, environment, 4) of all rows in the leaves of a tree."""
+    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> ClusterMoments:
+        """Count the moments (leaf, environment) of all rows in the leaves of a tree."""
         outcomes = self._source.rows.list_cells().outcomes
         patterns = ClusterPatterns(
             patterns=self._find_leaves(splits),

@@ -1,7 +1,11 @@
-"""Criteria by which a leaf is accepted as invariant, corrections, and outlying environments."""
+"""Criteria by which a leaf is accepted as invariant, corrections, and outlying environments.
+
+Leaves are tables of counts (leaf, outcome, environment). Where rows come in clusters, a design
+effect of each leaf says by what factor these inflate its statistic.
+"""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -11,17 +15,17 @@ from icscm._types import BoolArray, CountArray, FloatArray
 from icscm.stats.independence import IndependenceTest, compute_corrected, exceeds, find_independent
 from icscm.stats.verdicts import deflate, find_shown
 
-# Environments tried at each removal: those that stand out most.
-_N_TRIED = 16
+# Environments that are tried at each removal: those that stand out most.
+_N_TRIED: Final = 16
+# Above 0 where a leaf has one outcome only, so that its statistic is 0 and not NaN.
+_TINY: Final = 1e-300
 
 
 class Criterion(Protocol):
-    """Decides which leaves, given as tables (n, 2, K), are accepted as invariant.
+    """Decides which leaves are accepted as invariant."""
 
-    Where samples come in clusters, `effects` are the design effects of the leaves.
-    """
-
-    def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray: ...
+    def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
+        """Find the leaves that are accepted; `effects` are their design effects, if any."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class PValueCriterion:
     alpha: float
 
     def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
+        """Find the leaves whose p-value is above alpha."""
         if effects is None:
             return find_independent(self.test, tables, self.alpha)
         return np.asarray(exceeds(compute_corrected(self.test, tables, effects), self.alpha))
@@ -39,18 +44,19 @@ class PValueCriterion:
 
 @dataclass(frozen=True)
 class EquivalenceCriterion:
-    """Accepted when shown invariant: all environments lie inside the margin of each other.
+    """Accepted when shown invariant: the rates of all environments differ by less than a margin.
 
-    For each pair of environments the 1 - 2 alpha interval of the difference must lie inside
-    +-margin: two one-sided tests, each at alpha. All pairs must pass, and the chance that all do
-    is at most that of the pair which truly lies outside (intersection-union), so that the error
-    stays at alpha without a correction for the number of pairs.
+    For each pair of environments the 1 - 2 alpha interval of the difference of their rates must lie
+    inside +-margin: two one-sided tests, each at alpha (Schuirmann 1987). All pairs must pass, and
+    the chance that all do is at most that of the pair which truly lies outside (intersection-union,
+    Berger 1982), so that the error stays at alpha without a correction for the number of pairs.
     """
 
     alpha: float
     margin: float
 
     def find_accepted(self, tables: CountArray, effects: FloatArray | None = None) -> BoolArray:
+        """Find the leaves that are shown to be invariant."""
         return find_shown(deflate(tables, effects), self.alpha, self.margin)
 
 
@@ -58,19 +64,25 @@ class EquivalenceCriterion:
 
 
 def find_least_evidence(n_rules: int) -> float:
-    """The evidence (`LeafTables.compute_evidence`) that the best of so many rules must have.
+    """Find the evidence (`LeafTables.compute_evidence`) that the best of so many rules must have.
 
-    Twice the evidence is the square of a normal deviate, nearly so even for a leaf of few samples
-    (the signed root of a deviance); the level is divided by the number of rules (Bonferroni).
+        z^2 / 2,  with z the normal quantile of level / n_rules        (Bonferroni)
+
+    Evidence is half a deviance, whose signed root is nearly normal even for a leaf of few rows.
 
     >>> round(find_least_evidence(2_000), 2)
     8.22
     """
-    return float(special.ndtri(CHANCE_LEVEL / max(n_rules, 1)) ** 2 / 2)
+    z = special.ndtri(CHANCE_LEVEL / max(n_rules, 1))
+    return float(z**2 / 2)
 
 
 def adjust_holm(p_values: FloatArray) -> FloatArray:
-    """Holm's corrected p-values: at most alpha where his procedure rejects at alpha.
+    """Correct p-values by Holm (1979): at most alpha where his procedure rejects at alpha.
+
+    Of d p-values in ascending order, the i-th becomes
+
+        max over j <= i of  min((d + 1 - j) p_j, 1)
 
     >>> adjust_holm(np.array([0.04, 0.01, 0.5])).round(3).tolist()
     [0.08, 0.03, 0.5]
@@ -86,34 +98,52 @@ def adjust_holm(p_values: FloatArray) -> FloatArray:
 
 
 def find_outlier_environments(
-    table: CountArray, criterion: Criterion, most: int | None = None, effect: float | None = None
+    table: CountArray,
+    criterion: Criterion,
+    *,
+    max_outliers: int | None = None,
+    effect: float | None = None,
 ) -> list[int] | None:
-    """The environments to omit from a leaf (label, environment) for it to pass, in this order.
+    """Find the environments to omit from a leaf (outcome, environment) for it to pass, in order.
 
-    They are omitted one by one, each time the one without which label and environment depend least
-    on each other. None if half of the environments, or more than `most`, would have to be omitted:
-    then they are not outliers. `effect` is the design effect of the leaf.
+    They are omitted one by one, each time the one without which outcome and environment depend
+    least on each other. None if half of the environments, or more than `max_outliers`, would have
+    to be omitted: then they are not outliers. `effect` is the design effect of the leaf.
     """
     effects = None if effect is None else np.array([effect])
-    seen = np.flatnonzero(table.sum(axis=0))
+    remaining = np.flatnonzero(table.sum(axis=0))
     outliers: list[int] = []
-    while len(seen) > 1:
-        own = table[:, seen]
-        if criterion.find_accepted(own[np.newaxis], effects)[0]:
+    while len(remaining) > 1:
+        leaf = table[:, remaining]
+        if criterion.find_accepted(leaf[np.newaxis], effects)[0]:
             return outliers
-        # that without which Pearson's statistic is smallest, of those that stand out most
-        tried = np.argsort(-_split_pearson(own), kind="stable")[:_N_TRIED]
-        without = [_split_pearson(np.delete(own, each, axis=1)).sum() for each in tried]
-        at = int(tried[np.argmin(without)])
-        outliers.append(int(seen[at]))
-        seen = np.delete(seen, at)
-        if len(outliers) >= len(seen) or (most is not None and len(outliers) > most):
+
+        number = _find_most_dependent(leaf)
+        outliers.append(int(remaining[number]))
+        remaining = np.delete(remaining, number)
+        if len(outliers) >= len(remaining):
+            return None
+        if max_outliers is not None and len(outliers) > max_outliers:
             return None
     return None
 
 
+def _find_most_dependent(leaf: CountArray) -> int:
+    """Find the environment without which Pearson's statistic is smallest.
+
+    To try all of many environments would take long: only those that add most to it are tried.
+    """
+    tried = np.argsort(-_split_pearson(leaf), kind="stable")[:_N_TRIED]
+    statistics = [_split_pearson(np.delete(leaf, number, axis=1)).sum() for number in tried]
+    return int(tried[np.argmin(statistics)])
+
+
 def _split_pearson(table: CountArray) -> FloatArray:
-    """What each environment adds to Pearson's statistic."""
-    n = table.sum(axis=0).astype(np.float64)
-    rate = table[1].sum() / n.sum()
-    return np.asarray((table[1] - n * rate) ** 2 / (n * max(rate * (1 - rate), 1e-300)))
+    """Compute what each environment adds to Pearson's statistic.
+
+    With p_e of n_e rows positive, and the rate r of all:  (p_e - n_e r)^2 / (n_e r (1 - r)).
+    """
+    n_e = table.sum(axis=0).astype(np.float64)
+    p_e = table[1]
+    r = p_e.sum() / n_e.sum()
+    return np.asarray((p_e - n_e * r) ** 2 / (n_e * max(r * (1 - r), _TINY)))

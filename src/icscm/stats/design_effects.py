@@ -30,6 +30,26 @@ class ClusterSums:
     n_groups: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class ClusterMoments:
+    """Sums over the clusters of an environment that have rows in a leaf, by (leaf, environment).
+
+    Of the n rows of a cluster in the leaf, p are positive. From these sums follows the sum of
+    squares (p - r n)^2 for any rate r, so a source may count before the rate is known.
+
+        leaf   environment a             moments of a
+               cluster    n  p           n_clusters  sum_nn  sum_np  sum_pp
+               0          3  2     -->   2           13      8       5
+               1          2  1
+               2          0  0
+    """
+
+    n_clusters: CountArray
+    sum_nn: CountArray
+    sum_np: CountArray
+    sum_pp: CountArray
+
+
 def compute_design_effects(sums: ClusterSums, hessians: Array, sizes: Array) -> FloatArray:
     """Compute by how much groups of rows that belong together inflate variances, by environment.
 
@@ -50,25 +70,33 @@ def compute_design_effects(sums: ClusterSums, hessians: Array, sizes: Array) -> 
     return np.maximum(np.where(is_known, effects, rows_per_group), 1.0)
 
 
-def compute_leaf_design_effects(tables: CountArray, moments: CountArray) -> FloatArray:
-    """By how much similarity within clusters inflates the statistic of each table, at least 1.
+def compute_leaf_design_effects(tables: CountArray, moments: ClusterMoments) -> FloatArray:
+    """Compute by how much clusters inflate the statistic of each leaf (leaf, outcome, environment).
 
-    With r_e the rate of an environment of n_e samples, V_e the variance of its positives, and all
-    n samples: Pearson's statistic has the mean sum (1 - n_e / n) V_e / n_e / (r (1 - r)) instead of
-    K - 1, and is divided by the ratio of the two. `moments` are those of `icscm.engine.clusters`;
-    environments of a single cluster have no information.
+    Of the n_e rows of environment e a share r_e is positive; n are the rows of all environments,
+    and V_e is the variance of the positives of e, from its G_e clusters:
+
+        V_e = G_e / (G_e - 1) sum (p - r_e n)^2       over the clusters
+
+    Pearson's statistic is in the mean proportional to  sum_e (1 - n_e / n) V_e / n_e,  where
+    V_e / n_e = r_e (1 - r_e) if rows are independent. The design effect is the ratio of the two,
+    at least 1 (Rao and Scott 1981). Environments of a single cluster have no information.
     """
-    n, positives = tables.sum(axis=1).astype(np.float64), tables[:, 1]
-    rates = positives / np.maximum(n, 1.0)
-    n_clusters, nn, n_p, pp = np.moveaxis(moments, 2, 0)
-    squares = pp - 2.0 * rates * n_p + rates**2 * nn
-    variances = estimate_variances(squares, n_clusters) / np.maximum(n, 1.0)
-    weights = np.where(n_clusters > 1, n.sum(axis=1, keepdims=True) - n, 0.0)
-    expected = (weights * rates * (1.0 - rates)).sum(axis=1)
-    found = (weights * variances).sum(axis=1) / np.where(expected > 0, expected, 1.0)
-    return np.where(expected > 0, np.maximum(found, 1.0), 1.0)
+    n_e = tables.sum(axis=1).astype(np.float64)
+    n = n_e.sum(axis=1, keepdims=True)
+    r_e = tables[:, 1] / np.maximum(n_e, 1.0)
+
+    squares = moments.sum_pp - 2.0 * r_e * moments.sum_np + r_e**2 * moments.sum_nn
+    V_e = estimate_variances(squares, moments.n_clusters)
+    weights = np.where(moments.n_clusters > 1, n - n_e, 0.0)
+
+    if_independent = (weights * r_e * (1.0 - r_e)).sum(axis=1)
+    in_clusters = (weights * (V_e / np.maximum(n_e, 1.0))).sum(axis=1)
+    is_known = if_independent > 0
+    effects = in_clusters / np.where(is_known, if_independent, 1.0)
+    return np.where(is_known, np.maximum(effects, 1.0), 1.0)
 
 
-def estimate_variances(squares: Array, n_groups: Array) -> FloatArray:
+def estimate_variances(squares: Array | float, n_groups: Array | float) -> FloatArray:
     """Estimate the variance of a total from the sums of its groups: G / (G - 1) sum s^2."""
     return np.asarray(n_groups / np.maximum(n_groups - 1, 1) * squares)

@@ -14,7 +14,7 @@ has nearly all information: replication is NaN, and nothing is rejected.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,22 +25,30 @@ from icscm.stats.heterogeneity import TINY, fit_common_effects
 LEAST_EXPECTED: Final = 0.1
 # Replications that differ by less are equal: the order of a sum must not decide anything.
 _DECIMALS: Final = 6
-# Replications that lie nearer to the least one are for the search itself to decide.
+# Replications that lie nearer to the required one are for the search itself to decide.
 _SLACK: Final = 2e-6
+# Above 0 where no environment has any weight.
+_MIN_SQUARES: Final = 1e-300
 
 
-def measure_replication(tables: CountArray, samples: CountArray) -> FloatArray:
-    """Replication of cuts, given the leaf of each (n, label, K) and all samples (label, K).
+def measure_replication(tables: CountArray, rows: CountArray) -> FloatArray:
+    """Measure the replication of cuts, given their leaves and all rows (outcome, environment).
 
-    >>> samples = np.array([[80, 90, 70, 99], [20, 10, 30, 0]])  # the last has no cases
+    `tables` (leaf, outcome, environment) has the rows n_0 on one side of each cut; n_1 are on the
+    other. With the hessians h_1 = n_1 p (1 - p) and h_0 = n_0 p (1 - p) of the two sides,
+
+        w_e = h_1 h_0 / (h_1 + h_0) = n_1 n_0 p (1 - p) / n
+
+    >>> rows = np.array([[80, 90, 70, 99], [20, 10, 30, 0]])  # the last has no cases
     >>> cause = [[8, 12, 7, 0], [10, 5, 15, 0]]
     >>> artefact = [[0, 0, 0, 0], [0, 0, 14, 0]]
-    >>> measure_replication(np.array([cause, artefact]), samples).round(2).tolist()
+    >>> measure_replication(np.array([cause, artefact]), rows).round(2).tolist()
     [0.93, 0.0]
     """
-    sizes = (tables[:, 0] + tables[:, 1]).astype(np.float64)
-    informs = sizes * (samples.sum(axis=0) - sizes) * compute_factors(samples)
-    return _compare(count_effective(informs), _compute_hessians(samples)[np.newaxis])
+    n_0 = (tables[:, 0] + tables[:, 1]).astype(np.float64)
+    n_1 = rows.sum(axis=0) - n_0
+    w = n_0 * n_1 * compute_factors(rows)
+    return _compare(count_effective(w), hessians=_compute_hessians(rows)[np.newaxis])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,37 +83,59 @@ def measure_columns(gradients: FloatArray, hessians: FloatArray) -> ColumnReplic
     sum_hdd = (hessians * d**2).sum(axis=1)
     information = sum_hdd - sum_hd**2 / np.maximum(h_by_environment, TINY)
     return ColumnReplication(
-        replication=_compare(count_effective(information), h_by_environment),
+        replication=_compare(count_effective(information), hessians=h_by_environment),
         deviance=information.sum(axis=1),
     )
 
 
-def find_replicated(tables: CountArray, samples: CountArray, least: float) -> BoolArray:
-    """Which cuts are replicated, or have an undefined replication; see `measure_replication`."""
-    return ~(measure_replication(tables, samples) < least)
+def find_replicated(tables: CountArray, rows: CountArray, min_replication: float) -> BoolArray:
+    """Find the cuts that are replicated, or whose replication is undefined.
+
+    `tables` and `rows` are as in `measure_replication`.
+    """
+    is_unreplicated = measure_replication(tables, rows) < min_replication  # never for NaN
+    return ~is_unreplicated
 
 
-def find_effective_bounds(samples: CountArray, least: float) -> tuple[float, float]:
-    """Effective numbers below which a cut surely is not replicated, and from which on it is."""
-    could = _count_expected(_compute_hessians(samples)[np.newaxis])[0]
-    if least <= 0 or could < LEAST_EXPECTED:
-        return 0.0, 0.0
-    return 1.0 + (least - _SLACK) * float(could), 1.0 + (least + _SLACK) * float(could)
+class EffectiveBounds(NamedTuple):
+    """Effective numbers of environments that decide on a cut; between them rounding might.
+
+    Below the first a cut surely is not replicated, from the second on it surely is.
+    """
+
+    unreplicated_below: float
+    replicated_from: float
 
 
-def find_lone_environment(samples: CountArray) -> int | None:
-    """The environment that has nearly all information on the label, if there is one.
+def find_effective_bounds(rows: CountArray, min_replication: float) -> EffectiveBounds:
+    """Find the effective numbers of environments that decide whether a cut is replicated.
+
+    Replication (eff(w) - 1) / (eff(w*) - 1) is the required one where
+
+        eff(w) = 1 + min_replication (eff(w*) - 1)
+    """
+    (expected,) = _count_expected(_compute_hessians(rows)[np.newaxis]).tolist()
+    if min_replication <= 0 or expected < LEAST_EXPECTED:
+        return EffectiveBounds(unreplicated_below=0.0, replicated_from=0.0)
+    return EffectiveBounds(
+        unreplicated_below=1.0 + (min_replication - _SLACK) * expected,
+        replicated_from=1.0 + (min_replication + _SLACK) * expected,
+    )
+
+
+def find_lone_environment(rows: CountArray) -> int | None:
+    """Find the environment that has nearly all information on the outcome, if there is one.
 
     >>> find_lone_environment(np.array([[80, 90, 99], [20, 0, 0]]))
     0
     """
-    hessians = _compute_hessians(samples)
+    hessians = _compute_hessians(rows)
     is_lone = _count_expected(hessians[np.newaxis])[0] < LEAST_EXPECTED
     return int(hessians.argmax()) if is_lone and hessians.any() else None
 
 
 def describe_lone(environment: Any) -> str:
-    """The warning that this environment has nearly all information."""
+    """Return the warning that this environment has nearly all information."""
     return (
         f"One environment ({environment}) has nearly all information on the label, so "
         "replication in other environments cannot be assessed; add cases from others, or define "
@@ -113,32 +143,38 @@ def describe_lone(environment: Any) -> str:
     )
 
 
-def compute_factors(samples: CountArray) -> FloatArray:
-    """By environment what n_1 n_0 is multiplied by to give w: p (1 - p) / n."""
-    sizes = np.maximum(samples.sum(axis=0), 1)
-    return np.asarray(_compute_hessians(samples) / sizes / sizes)
+def compute_factors(rows: CountArray) -> FloatArray:
+    """Compute by environment what n_1 n_0 is multiplied by to give w: p (1 - p) / n."""
+    n = np.maximum(rows.sum(axis=0), 1)
+    return np.asarray(_compute_hessians(rows) / n / n)
 
 
-def count_effective(weights: Array) -> FloatArray:
-    """Effective number of environments of weights (n, K), at least 1.
+def count_effective(w: Array) -> FloatArray:
+    """Compute the effective number of environments of weights (cut, environment), at least 1.
+
+        eff(w) = (sum w)^2 / sum w^2        (Kish 1965)
 
     >>> count_effective(np.array([[50.0, 50.0], [116.0, 6.0]])).round(2).tolist()
     [2.0, 1.1]
     """
-    squares = (weights**2).sum(axis=1)
-    effective: FloatArray = weights.sum(axis=1) ** 2 / np.maximum(squares, 1e-300)
+    squares = (w**2).sum(axis=1)
+    effective: FloatArray = w.sum(axis=1) ** 2 / np.maximum(squares, _MIN_SQUARES)
     return np.maximum(effective, 1.0)
 
 
-def _compute_hessians(samples: CountArray) -> FloatArray:
-    return np.asarray(samples[0] * (samples[1] / np.maximum(samples.sum(axis=0), 1)))
+def _compute_hessians(rows: CountArray) -> FloatArray:
+    """Compute the hessian of each environment,  n p (1 - p),  of rows (outcome, environment)."""
+    negatives, positives = rows
+    return np.asarray(negatives * (positives / np.maximum(rows.sum(axis=0), 1)))
 
 
 def _count_expected(hessians: FloatArray) -> FloatArray:
+    """Compute eff(w*) - 1, by how many environments a cut could be informative beyond one."""
     return (count_effective(hessians) - 1.0).round(_DECIMALS)
 
 
-def _compare(effective: FloatArray, hessians: FloatArray) -> FloatArray:
-    could = _count_expected(hessians)
-    ratio = (effective - 1.0) / np.maximum(could, LEAST_EXPECTED)
-    return np.where(could < LEAST_EXPECTED, np.nan, ratio).round(_DECIMALS)
+def _compare(effective: FloatArray, *, hessians: FloatArray) -> FloatArray:
+    """Compute replication from eff(w) of each cut, and the hessians (cut, environment)."""
+    expected = _count_expected(hessians)
+    ratio = (effective - 1.0) / np.maximum(expected, LEAST_EXPECTED)
+    return np.where(expected < LEAST_EXPECTED, np.nan, ratio).round(_DECIMALS)

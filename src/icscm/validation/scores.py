@@ -43,6 +43,7 @@ import numpy as np
 from icscm._constants import VERDICT_CONFIDENCE
 from icscm._lazy import optimize, special, stats
 from icscm._types import BoolArray, FloatArray, IntArray
+from icscm.stats.design_effects import estimate_variances
 from icscm.stats.logistic import fit_logistic_regression
 from icscm.stats.ranking import compute_placements
 from icscm.stats.verdicts import compute_wilson
@@ -440,7 +441,7 @@ def compute_group_variance(influence: FloatArray, groups: IntArray) -> GroupVari
     if n_groups < 2:
         return GroupVariance(variance=np.inf, quantile=Z)
     return GroupVariance(
-        variance=n_groups / (n_groups - 1) * float(sums @ sums),
+        variance=float(estimate_variances(sums @ sums, n_groups)),
         quantile=float(special.stdtrit(n_groups - 1, (1 + VERDICT_CONFIDENCE) / 2)),
     )
 

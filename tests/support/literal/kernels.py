@@ -250,10 +250,16 @@ def add_values(codes, environments, values, sums: Array):
         sums[code, :, environment] += row
 
 
-def add_moments(covered, clusters, n_negative, starts, n, p, moments):
+def count_clusters(covered, clusters, n_negative, n, p):
     positive = np.arange(len(covered)) >= n_negative
     n[:] = np.bincount(clusters[covered], minlength=len(n))
     p[:] = np.bincount(clusters[covered & positive], minlength=len(n))
+
+
+def add_moments(n, p, starts, n_clusters, sum_nn, sum_np, sum_pp):
     for e, (start, stop) in enumerate(pairwise(starts.tolist())):
-        own_n, own_p = n[start:stop], p[start:stop]
-        moments[e] += (own_n > 0).sum(), own_n @ own_n, own_n @ own_p, own_p @ own_p
+        n_of_e, p_of_e = n[start:stop], p[start:stop]
+        n_clusters[e] += (n_of_e > 0).sum()
+        sum_nn[e] += n_of_e @ n_of_e
+        sum_np[e] += n_of_e @ p_of_e
+        sum_pp[e] += p_of_e @ p_of_e

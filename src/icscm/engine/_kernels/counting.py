@@ -345,13 +345,10 @@ def add_values(codes, environments, values, sums):
 
 
 @compiled
-def add_moments(covered, clusters, n_negative, starts, n, p, moments):
-    """Add to the moments of each environment the sums over its clusters, which start at `starts`:
+def count_clusters(covered, clusters, n_negative, n, p):
+    """Count the covered rows of each cluster into `n`, and the positive ones into `p`.
 
-        1 if n > 0,    n n,    n p,    p p
-
-    Of the covered rows of a cluster there are n, of which p are positive: rows from `n_negative`
-    on are. The arrays `n` and `p` are room to count them.
+    Rows from `n_negative` on are positive.
     """
     n[:] = 0
     p[:] = 0
@@ -359,9 +356,17 @@ def add_moments(covered, clusters, n_negative, starts, n, p, moments):
         if covered[i]:
             n[clusters[i]] += 1
             p[clusters[i]] += i >= n_negative
-    for e in range(moments.shape[0]):
+
+
+@compiled
+def add_moments(n, p, starts, n_clusters, sum_nn, sum_np, sum_pp):
+    """Add up n > 0, n n, n p and p p over the clusters of each environment into four arrays.
+
+    Those of environment e are numbered from `starts[e]` on.
+    """
+    for e in range(len(n_clusters)):
         for c in range(starts[e], starts[e + 1]):
-            moments[e, 0] += n[c] > 0
-            moments[e, 1] += n[c] * n[c]
-            moments[e, 2] += n[c] * p[c]
-            moments[e, 3] += p[c] * p[c]
+            n_clusters[e] += n[c] > 0
+            sum_nn[e] += n[c] * n[c]
+            sum_np[e] += n[c] * p[c]
+            sum_pp[e] += p[c] * p[c]

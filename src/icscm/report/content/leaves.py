@@ -222,7 +222,9 @@ def find_outliers(
     """Return the few environments without which the counts would pass the test, or None."""
     if criterion is None:
         return None
-    outliers = find_outlier_environments(np.array(counts), criterion, MAX_OUTLIERS, design_effect)
+    outliers = find_outlier_environments(
+        np.array(counts), criterion, max_outliers=MAX_OUTLIERS, effect=design_effect
+    )
     return [names.environments[k] for k in sorted(outliers)] if outliers else None
 
 
