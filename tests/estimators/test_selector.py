@@ -28,11 +28,6 @@ from icscm.exceptions import (
     NotInvariantWarning,
     TooLittleDataWarning,
 )
-from icscm.screening.binned_table import BinnedTable
-from icscm.screening.contributions import Contributions, fit_joint_slopes, fit_separate_slopes
-from icscm.screening.cross_fitting import score_shuffled
-from icscm.screening.residuals import Residuals, fit_score_model
-from icscm.sources import BinningConfig, open_memory
 
 LOGISTIC = TableClassifier("logistic")
 thorough = pytest.mark.thorough
@@ -161,39 +156,6 @@ def test_two_columns_whose_difference_is_a_shortcut():
     selector = fit(X, y, site)
     assert selector.rejected_ in ([1], [2], [1, 2], [2, 1])  # the other time alone is weak
     assert selector.screen_["question"][selector.rejected_[0]] == "contribution"
-
-
-def test_joint_slopes_are_those_of_a_regression():
-    """One Newton step for all contributions of an environment, by least squares."""
-    rng = np.random.default_rng(1)
-    c, environments = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 3)), np.arange(300) % 2
-    g, h = rng.normal(size=300), rng.uniform(0.1, 0.3, 300)
-    residuals = Residuals(
-        outcomes=np.zeros(300, dtype=int),
-        probabilities=np.zeros(300),
-        weights=np.ones(300),
-        environments=environments,
-        n_environments=3,
-    )
-    # of a model that leaves these gradients and hessians
-    vars(residuals).update(gradients=g, hessians=h)
-    contributions = Contributions(np.arange(300), np.arange(3), c, np.zeros_like(c))
-    centred = contributions.centre_by_environment(residuals)
-    alone = fit_separate_slopes(centred, residuals)
-    jointly = fit_joint_slopes(centred, residuals, np.arange(3))
-    for k in (0, 1):
-        own, root = environments == k, np.sqrt(h[environments == k])
-        design = np.column_stack((np.ones(150), c[own])) * root[:, np.newaxis]
-        information = design.T @ design
-        slopes = np.linalg.lstsq(design, g[own] / root, rcond=None)[0][1:]
-        np.testing.assert_allclose(jointly.estimates[:, k], slopes, rtol=1e-3)
-        variances = np.linalg.inv(information).diagonal()[1:]
-        np.testing.assert_allclose(jointly.information[:, k], 1 / variances, rtol=1e-3)
-        first = design[:, :2]
-        slope = np.linalg.lstsq(first, g[own] / root, rcond=None)[0][1]
-        np.testing.assert_allclose(alone.estimates[0, k], slope, rtol=1e-3)
-    assert not alone.information[:, 2].any()
-    assert not jointly.information[:, 2].any()
 
 
 def test_a_learner_of_the_wrong_form_does_not_reject_causes():
@@ -379,69 +341,6 @@ def test_errors_and_warnings_are_sentences():
             X[["code"]], y, environments=site
         )
     assert np.allclose(all_bad.predict_proba(X)[:, 1], y.mean())
-
-
-def test_scores_are_combined_as_by_a_logistic_regression():
-    """Slopes and intercepts against scikit-learn's, without a penalty."""
-    rng = np.random.default_rng(0)
-    e, one, two = rng.integers(0, 3, 3000), rng.normal(size=3000), rng.normal(size=3000)
-    y = (rng.random(3000) < expit(0.7 * one + 0.4 * two + np.array([-1, 0, 1.0])[e])) * 1
-    model = fit_score_model(np.column_stack((one, two)), y, e, 3)
-    X = np.column_stack((one, two, *(e == k for k in range(3))))
-    literal = LogisticRegression(C=1e9, fit_intercept=False, max_iter=1000, tol=1e-9).fit(X, y)
-    assert np.allclose([*model.slopes, *model.intercepts], literal.coef_[0], atol=1e-3)
-    # a learner whose slope would be negative is left out
-    assert fit_score_model(np.column_stack((one, -two)), y, e, 3).slopes[1] == 0
-
-
-def test_sums_by_bin_are_those_of_the_rows():
-    """The sums that the tests work with, against a loop over rows."""
-    X, y, site = make_data(n=300)
-    X.loc[::7, "age"] = np.nan
-    source = open_memory(
-        X, y, environments=site, preparation=BinningConfig(drop_suspicious=False)
-    ).source
-    table = BinnedTable(source)
-    assert np.array_equal(table.outcomes, y)
-    assert np.array_equal(np.array(source.environments)[table.environments], site)
-    values = np.random.default_rng(0).normal(size=(300, 2))
-    for cube in table.sum_by_bin(values):
-        for feature, sums in zip(cube.columns.tolist(), cube.sums, strict=True):
-            codes = source.piece.find_store(feature).find_codes(feature)[source.position]
-            slow = np.zeros_like(sums)
-            for i in range(300):
-                slow[codes[i], :, table.environments[i]] += values[i]
-            assert np.allclose(sums, slow)
-
-
-@pytest.mark.parametrize("kind", ["array", "pandas", "shuffled index", "polars"])
-def test_columns_are_drawn_alike_in_all_tables(kind):
-    """Frames were made anew for each column: 200 columns of 200 took a minute, now seconds.
-
-    All are drawn at once; the scores are those of a loop over columns and draws.
-    """
-
-    class Sum:
-        def decision_function(self, X):
-            return np.asarray(X) @ np.arange(1.0, 6.0)
-
-    rng = np.random.default_rng(0)
-    X, test, columns = rng.normal(size=(40, 5)), np.arange(5, 25), np.array([1, 2, 4])
-    table = X.copy()
-    if kind != "array":
-        index = rng.permutation(40) if kind == "shuffled index" else None
-        table = pd.DataFrame(X, columns=list("abcde"), index=index)
-    if kind == "polars":
-        table = pytest.importorskip("polars").from_pandas(table)
-    draws = [rng.permutation(20) for _ in range(3)]
-    found = score_shuffled([Sum()], table, test, columns, np.concatenate(draws))
-    slow = []
-    for j in columns:
-        for order in draws:
-            own = X[test]
-            own[:, j] = own[order, j]
-            slow.append(own @ np.arange(1.0, 6.0))
-    assert np.allclose(found[:, 0], np.concatenate(slow))
 
 
 def test_levels_are_numbered_as_by_scikit_learn():

@@ -1,4 +1,4 @@
-"""Rows that belong together: what trees, forests and the judge of the screen make of them.
+"""Rows that belong together: what trees and forests make of them.
 
 Noise that is constant within a patient differs between environments by the patients that these
 happen to have: with many visits of each, rows taken for independent ones show that as a difference
@@ -11,34 +11,13 @@ import pytest
 from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.counts import Cut
 from icscm.engine.pieces import BinnedSplit
-from icscm.screening.binned_table import BinnedTable
-from icscm.screening.column_tests import run_column_tests
-from icscm.screening.contributions import LearnerContributions
 from icscm.search.forest import draw_rows
 from icscm.sources.memory import open_memory
 from icscm.stats.design_effects import ClusterSums, compute_design_effects
 from icscm.stats.leaf_rates import predict_leaves
+from support.visits import N_NOISE, make_visits
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
-N_NOISE = 8
-
-
-def make_visits(seed, n_visits, n_patients=400, *, has_shortcut=False):
-    """Two causes and noise, constant within patients, whose own risks differ.
-
-    A shortcut copies the label in 95, 85, 70 and 50 % of the rows of the four environments.
-    """
-    rng = np.random.default_rng(seed)
-    places = rng.integers(0, 4, n_patients)
-    X = rng.integers(0, 2, (n_patients, 2 + N_NOISE)).astype(float)
-    patients = np.repeat(np.arange(n_patients), n_visits)
-    risk = -0.5 + 1.2 * X[:, 0] + 0.8 * X[:, 1] + rng.normal(0, 1.5, n_patients) + 0.3 * places
-    y = (rng.random(len(patients)) < 1 / (1 + np.exp(-risk[patients]))).astype(int)
-    X, places = X[patients], places[patients]
-    if has_shortcut:
-        is_copy = rng.random(len(y)) < np.array([0.95, 0.85, 0.7, 0.5])[places]
-        X = np.column_stack((X, np.where(is_copy, y, 1 - y)))
-    return X, y, places, patients
 
 
 def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
@@ -143,29 +122,6 @@ def test_leaves_of_a_tree_are_tested_by_groups(invariance):
     assert n_leaves >= 50
     assert n_rejected <= 0.05 * n_leaves + 4 * np.sqrt(n_leaves * 0.05 * 0.95)
     assert n_used >= 21
-
-
-@pytest.mark.parametrize("n_visits", [5, pytest.param(10, marks=pytest.mark.thorough)])
-def test_noise_of_patients_is_no_heterogeneity_of_the_screen(n_visits):
-    """The judge, given the scores of a model of the causes and the shortcut."""
-    n_wrong, n_found = np.zeros(2), np.zeros(2)
-    for seed in range(40):
-        X, y, places, patients = make_visits(seed, n_visits, has_shortcut=True)
-        scores = (1.2 * X[:, 0] + 0.8 * X[:, 1] + 2 * X[:, -1])[:, np.newaxis]
-        made = np.broadcast_to(X[:, :1, np.newaxis], (3, len(y), 1, 1)).copy()
-        for way, groups in enumerate((patients, None)):
-            source = open_memory(X, y, environments=places, groups=groups).source
-            contributions = LearnerContributions(np.arange(len(y)), np.array([0]), made)
-            tests = run_column_tests(
-                BinnedTable(source), np.arange(X.shape[1]), scores, contributions
-            )
-            found = tests.columns
-            wrong = [found[j].p_value < 0.05 for j in range(2 + N_NOISE)]
-            n_wrong[way] += any(wrong)
-            n_found[way] += found[2 + N_NOISE].p_value < 0.05 and found[2 + N_NOISE].share > 0.01
-    assert n_wrong[0] <= 40 * 0.05 + 4 * np.sqrt(40 * 0.05 * 0.95)
-    assert n_wrong[1] >= 15
-    assert n_found.tolist() == [40, 40]
 
 
 def test_groups_of_single_rows_change_no_verdict():
