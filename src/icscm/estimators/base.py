@@ -233,7 +233,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         return self
 
     def prepare(self) -> BinningConfig:
-        """How a table is read and binned for this learner.
+        """Return how a table is read and binned for this learner.
 
         Returns
         -------
@@ -280,7 +280,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         self.dropped_columns_ = {names[column]: why for column, why in table.dropped.items()}
 
     def make_settings(self, countable: Countable[Any]) -> Any:
-        """The settings of the search.
+        """Make the settings of the search.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         return self._make_settings(countable)
 
     def _make_settings(self, countable: Countable[Any]) -> Any:
-        """The settings of the search, from parameters that were checked before."""
+        """Make the settings of the search, from parameters that were checked before."""
         raise NotImplementedError
 
     def _learn(self, countable: Countable[Any]) -> None:
@@ -315,7 +315,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         """Warn of a model that is empty or otherwise unexpected."""
 
     def predict(self, X: Any) -> Any:
-        """The class of each row.
+        """Predict the class of each row.
 
         Environments are not needed. Columns of a frame go by name, and unused ones may be missing.
 
@@ -343,7 +343,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         return self.classes_[is_positive.astype(np.intp)]
 
     def predict_proba(self, X: Any) -> Any:
-        """Probability of each class, from the training samples in the row's leaf.
+        """Predict the probability of each class, from the training samples in the row's leaf.
 
         (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class;
         a conjunction or disjunction may not, in a leaf with more samples of the other class.
@@ -367,7 +367,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
 
     @data_by_name
     def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows that are predicted correctly.
+        """Compute the accuracy: the share of rows that are predicted correctly.
 
         Parameters
         ----------
@@ -430,7 +430,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
     def recalibrate(
         self, X: Any = None, y: Any = None, *, prevalence: float | None = None
     ) -> SavedModel:
-        """The fitted model moved to a site, from labelled rows of it or from its base rate.
+        """Move the fitted model to a site, by labelled rows of it or by its base rate.
 
         Parameters
         ----------

@@ -128,7 +128,7 @@ class SCMClassifier(BaseRuleClassifier):
         self.model_, self.trace_ = find_model(countable.source, settings)
 
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
-        """A hook that is called before the search."""
+        """Do what comes before the search; a hook for subclasses."""
 
     def _warn_of_findings(self) -> None:
         if not self.model_.rules:

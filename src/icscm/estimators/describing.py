@@ -61,7 +61,7 @@ class DescribingMixin:
         return importances / total if total > 0 else importances
 
     def describe_leaves(self, *, prevalence: float | None = None) -> pandas.DataFrame:
-        """The leaves, their heterogeneity, and 95% prediction intervals for a new environment.
+        """Describe the leaves: heterogeneity, and 95% prediction intervals for a new environment.
 
         The log odds of the positive label are modelled as normal across environments, with
         standard deviation tau, of which a part is shared by all leaves of an environment; a new
@@ -113,7 +113,7 @@ class DescribingMixin:
         )
 
     def plot(self, *, order: str = "name") -> Figure:
-        """The tree of the rules and the label's rate in each leaf, by environment.
+        """Draw the tree of the rules and the label's rate in each leaf, by environment.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class DescribingMixin:
         stability: Any = None,
         importances: PermutationImportance | None = None,
     ) -> Report:
-        """A report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
+        """Make a report to read, save (`.html`, `.md`, `.json`) or show in a notebook.
 
         It shows the model and its search, and any results of further fits that it is given.
 

@@ -1,12 +1,15 @@
 """A screen of columns for any learner: rejects shortcuts that may fail at the next site.
 
-A *shortcut* is a column whose effect on the outcome differs between environments. The screen runs
-in rounds: cross-fit a learner on the columns that are left, test each column given that model
-(`icscm.screening`), reject the worst. `icscm.estimators.selector_tables` shows what was found.
+    selector_rounds   tests the columns and rejects the worst, round by round
+    selector_tables   makes the verdicts, and the tables of the result
+    selector_views    makes the report and the figure
+
+This module has the estimator: it opens a table for the screen, and fits a learner on the columns
+that are kept, which predicts.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -20,24 +23,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm import exceptions
 from icscm._changes import data_by_name, reject_removed_options
-from icscm._constants import CHANCE_LEVEL
-from icscm._types import Array, BoolArray, CountArray, IntArray
-from icscm.engine.counts import Cut
+from icscm._types import Array, BoolArray, CountArray
 from icscm.estimators.base import warn_of_environments
 from icscm.estimators.fitted import is_set
-from icscm.estimators.learners import TableClassifier, limit_threads
-from icscm.estimators.selector_tables import FinishedScreen, ScreenRound, make_tables
+from icscm.estimators.learners import TableClassifier
+from icscm.estimators.selector_rounds import FinishedScreen, run_screen
+from icscm.estimators.selector_tables import make_tables
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError, warn
 from icscm.formatting import shorten_list
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
-from icscm.screening.binned_table import BinnedTable, ColumnStrength
-from icscm.screening.column_tests import ColumnResult, measure_performance, run_column_tests
-from icscm.screening.cross_fitting import MAX_COLUMNS, CrossFitting, Fold
+from icscm.screening.binned_table import BinnedTable
+from icscm.screening.cross_fitting import CrossFitting, Fold
 from icscm.sources.countable import BinningConfig
 from icscm.sources.memory import open_memory
 from icscm.stats.replication import describe_lone, find_lone_environment
-from icscm.stats.splits import find_quantile
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.environments import check_several, take_environments, warn_of_two
 
@@ -186,7 +186,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         return self
 
     def make_learner(self, n_columns: int = 1) -> Any:
-        """The learner of this many columns, unfitted: without any, one that predicts the rate.
+        """Make the learner of this many columns, unfitted: of none, one that predicts the rate.
 
         Parameters
         ----------
@@ -207,114 +207,26 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     # --- the screen -------------------------------------------------------------------------------
 
     def _screen(self, X: Any, table: BinnedTable, groups: Any) -> FinishedScreen:
-        """Reject the worst column, cross-fit without it, and again until none is to be rejected.
-
-        Only one at a time: while a shortcut is in the model, the tests of the other columns are
-        given a model that contains it.
-        """
+        """Screen the columns of X; without environments there is nothing to compare."""
         seed = draw_seed(self.random_state)
         if self.environments_ is None:
             return FinishedScreen(n_columns=self.n_features_in_)
 
-        strengths = table.measure_strengths()
-        rejection_reasons = self._find_unreplicated(strengths)
-        results: dict[int, ColumnResult] = {}
-        rounds: list[ScreenRound] = []
-        remaining = np.setdiff1d(np.arange(self.n_features_in_), list(rejection_reasons))
         cross_fitting = CrossFitting(
             classes=self.classes_,
             folds=self._make_folds(X, table.outcomes, groups=groups, seed=seed),
             seed=seed,
             n_jobs=self.n_jobs,
         )
-        while cross_fitting.folds and len(remaining):
-            learners = self._make_learners(remaining, strengths)
-            with limit_threads(len(table.outcomes) * len(remaining)):
-                fitted = cross_fitting.fit(learners, X, columns=remaining, table=table)
-            tests = run_column_tests(table, remaining, fitted.scores, fitted.contributions)
-
-            round_number = len(rounds) + 1
-            for column, result in tests.columns.items():
-                results[column] = replace(result, round=round_number)
-
-            worst = tests.find_worst(self.tolerance)
-            performance = measure_performance(table, tests.probabilities)
-            rounds.append(
-                ScreenRound(
-                    round=round_number,
-                    n_columns=len(remaining),
-                    auc=performance.auc,
-                    log_loss=performance.log_loss,
-                    deviance_explained=tests.explained,
-                    rejected=None if worst is None else self._names[worst],
-                )
-            )
-            if worst is None:
-                break
-            rejection_reasons[worst] = self._find_reason(
-                worst, table, results=results, rejected=list(rejection_reasons)
-            )
-            remaining = remaining[remaining != worst]
-
-        return FinishedScreen(
-            n_columns=self.n_features_in_,
-            results=results,
-            strengths=strengths,
-            rejection_reasons=rejection_reasons,
-            rounds=rounds,
+        return run_screen(
+            X,
+            table,
+            names=self._names,
+            learner=self.make_learner(),
+            cross_fitting=cross_fitting,
+            tolerance=self.tolerance,
+            min_replication=self.min_replication,
         )
-
-    def _find_unreplicated(self, strengths: dict[int, ColumnStrength]) -> dict[int, str]:
-        """Find the columns that explain the outcome in too few environments to be compared.
-
-        A column that explains no more than chance, corrected for the number of columns, is none.
-        """
-        chance_deviance = find_quantile(CHANCE_LEVEL / max(self.n_features_in_, 1), 1)
-        return {
-            column: "informative in too few environments"
-            for column, strength in strengths.items()
-            if strength.replication < self.min_replication and strength.deviance > chance_deviance
-        }
-
-    def _find_reason(
-        self,
-        worst: int,
-        table: BinnedTable,
-        *,
-        results: dict[int, ColumnResult],
-        rejected: list[int],
-    ) -> str:
-        """Say why the worst column is rejected; a copy of a rejected column is named as such."""
-        rejected_cuts: list[tuple[int, Cut]] = []
-        for column in rejected:
-            cut = results[column].cut if column in results else None
-            if cut is not None:
-                rejected_cuts.append((column, cut))
-
-        original = table.find_copied(worst, rejected_cuts)
-        if original is None:
-            return "its effect differs"
-        return f"carries the same as {self._names[original]}, which was rejected"
-
-    def _make_learners(self, columns: IntArray, strengths: dict[int, ColumnStrength]) -> list[Any]:
-        """Make the learners of a round: the user's, and boosting unless that is the user's.
-
-        Both are combined: effects that a learner of the wrong form has missed must not look like
-        differences between environments. Of many columns boosting uses those that explain most by
-        themselves.
-        """
-        learner = self.make_learner()
-        if isinstance(learner, TableClassifier) and learner.kind == "hgb":
-            return [learner]
-
-        # a constant column has no strength
-        deviances = [
-            strengths[column].deviance if column in strengths else 0.0
-            for column in columns.tolist()
-        ]
-        by_strength = np.argsort([-deviance for deviance in deviances])
-        strongest = np.sort(by_strength[:MAX_COLUMNS])
-        return [learner, TableClassifier("hgb", random_state=0, columns=strongest)]
 
     def _make_folds(self, X: Any, outcomes: Array, *, groups: Any, seed: int) -> list[Fold]:
         """Make the folds of the cross-fit; fewer than `cv` where an outcome or groups are rare."""
@@ -334,7 +246,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         splitter = make_splitter(min(self.cv, max_folds), shuffle=True, random_state=seed)
         return split_into_folds(splitter, X, outcomes, groups)
 
-    # --- its result -------------------------------------------------------------------------------
+    # --- the result of the screen -----------------------------------------------------------------
 
     def _keep(self, screen: FinishedScreen, table: BinnedTable) -> None:
         """Keep the result of the screen in public attributes."""
@@ -394,7 +306,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     # --- predicting -------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
-        """The columns kept; a frame stays a frame.
+        """Select the columns kept; a frame stays a frame.
 
         Parameters
         ----------
@@ -427,7 +339,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         return frame.select(*self.kept_).to_native()
 
     def predict(self, X: Any) -> Any:
-        """The class of each row, by the learner on the columns kept.
+        """Predict the class of each row, by the learner on the columns kept.
 
         Parameters
         ----------
@@ -444,7 +356,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
     @available_if(offers("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """Probability of each class, by the learner on the columns kept.
+        """Predict the probability of each class, by the learner on the columns kept.
 
         Parameters
         ----------
@@ -461,7 +373,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
     @available_if(offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """Scores by the learner on the columns kept.
+        """Score the rows by the learner on the columns kept.
 
         Parameters
         ----------

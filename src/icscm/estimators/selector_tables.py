@@ -1,21 +1,20 @@
-"""The result of a screen of columns, and the tables in which `InvariantFeatureSelector` shows it.
+"""The tables in which `InvariantFeatureSelector` shows the result of its screen, and the verdicts.
 
-The screen runs in rounds. A round tests every column that is left, and rejects at most one of them
-(`icscm.estimators.selector`). Here its records become `screen_`, with a row for each column,
-`effects_`, with a row for each column and environment, and `rounds_`, with a row for each round.
+`screen_` has a row for each column, `effects_` one for each column and environment, and `rounds_`
+one for each round of the screen (`icscm.estimators.selector_rounds`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from icscm._types import BoolArray
-from icscm.screening.binned_table import BinnedTable, ColumnStrength
+from icscm.estimators.selector_rounds import FinishedScreen
+from icscm.screening.binned_table import BinnedTable
 from icscm.screening.column_tests import ColumnResult
 from icscm.stats.splits import find_extreme_environments
 
@@ -25,62 +24,6 @@ if TYPE_CHECKING:
 # The verdict is "cannot tell" if even a share of so many times the tolerance would not have been
 # significant.
 MAX_DETECTABLE_RATIO: Final = 5.0
-
-
-@dataclass(frozen=True)
-class ScreenRound:
-    """One round: the model of the columns that were left, and the column that was rejected.
-
-    `auc` and `log_loss` are cross-validated. `rejected` is None in the last round.
-    """
-
-    round: int
-    n_columns: int
-    auc: float
-    log_loss: float
-    deviance_explained: float
-    rejected: str | int | None
-
-
-@dataclass(frozen=True, eq=False)
-class FinishedScreen:
-    """All that a screen has found, by the number of the column.
-
-    Attributes
-    ----------
-    n_columns : int
-        The number of columns that were screened.
-    results : dict of ColumnResult
-        The last tests of each column that was tested.
-    strengths : dict of ColumnStrength
-        What each column explains by itself; a constant column has none.
-    rejection_reasons : dict of str
-        Why each of the rejected columns was rejected.
-    rounds : list of ScreenRound
-        In their order.
-    """
-
-    n_columns: int
-    results: dict[int, ColumnResult] = field(default_factory=dict)
-    strengths: dict[int, ColumnStrength] = field(default_factory=dict)
-    rejection_reasons: dict[int, str] = field(default_factory=dict)
-    rounds: list[ScreenRound] = field(default_factory=list)
-
-    def find_kept(self) -> BoolArray:
-        """Return whether each column is kept."""
-        is_kept = np.ones(self.n_columns, dtype=np.bool_)
-        is_kept[list(self.rejection_reasons)] = False
-        return is_kept
-
-    def get_result(self, column: int) -> ColumnResult:
-        """Return the tests of a column; without any, those of a column that was never tested."""
-        return self.results.get(column, ColumnResult())
-
-    def get_replication(self, column: int) -> float:
-        """Return in how many environments a column is informative; NaN where that is unknown."""
-        if column not in self.strengths:
-            return np.nan
-        return self.strengths[column].replication
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class SelectorViews:
         target: str | None = None,
         environment: str | None = None,
     ) -> ScreenReport:
-        """A report on the screen: a page, Markdown or JSON.
+        """Make a report on the screen: a page, Markdown or JSON.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class SelectorViews:
         )
 
     def plot(self, column: Any = None) -> "Figure":
-        """The effect of a column in each environment, as a forest plot.
+        """Draw the effect of a column in each environment, as a forest plot.
 
         Parameters
         ----------
