@@ -270,8 +270,9 @@ def test_a_tree_fits_the_screen_and_is_drawn(width, browser, tree_file):
         assert len(bars) == rows.count()
         assert max(bars) > 10
         assert page.locator(".effects .dot").count() >= 8
-        assert page.locator(".path circle.own").count() == 1
-        assert "without code" in page.locator("svg.path").text_content()
+        path = page.locator('svg[aria-label^="Deviance explained"]')
+        assert path.locator("circle.pooled").count() == 1
+        assert "without code" in path.text_content()
 
 
 @pytest.mark.thorough
