@@ -5,8 +5,8 @@ Each `check_*` raises `AssertionError` with the first difference it finds.
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -74,8 +74,13 @@ def check_row_source(source: RowSource, expected: RowSource, cuts: Sequence[Cut]
         answer.check_equal(expected_answer)
     for path, expected_answer in zip(paths[::-1], expected_answers[::-1], strict=True):
         _Answer.ask(source, path).check_equal(expected_answer)
+    # Each thread asks in a copy of this one's context, which may hold a client of a cluster.
+    context = copy_context()
     with ThreadPoolExecutor(_N_THREADS) as threads:
-        ask = partial(_Answer.ask, source)
+
+        def ask(path: RulePath) -> _Answer:
+            return context.copy().run(_Answer.ask, source, path)
+
         # the counts of the last paths are asked for while those of the first are made
         for answer, expected_answer in zip(
             threads.map(ask, paths + paths[::-1]),

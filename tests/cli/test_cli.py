@@ -311,8 +311,6 @@ def test_nothing_found_says_why_and_what_to_try(here):
     sets = run(*fit, "--search", "exhaustive")
     assert "all sets were tested" in sets.stdout
     assert "set of columns" in sets.stdout
-    plain = run("fit", "t.csv", "--target", "y", "--model", "scm", "--only", "same")
-    assert "Suggestions" in plain.stdout
 
 
 def test_many_environments_stay_readable(here):

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
+import icscm
 from icscm.datasets import make_conjunction
 from icscm.engine.levels import make_level_counts
 from icscm.estimators.icp import InvariantCausalPrediction
@@ -305,8 +306,8 @@ def test_clone_keeps_every_parameter():
 
 
 def test_the_old_name_says_what_to_use():
-    with pytest.raises(ImportError, match=r'use InvariantCausalPrediction\(model="tree"\)'):
-        from icscm import TreeCausalPrediction  # noqa: F401
+    with pytest.raises(AttributeError, match=r'use InvariantCausalPrediction\(model="tree"\)'):
+        _ = icscm.TreeCausalPrediction
 
 
 # --- errors -----------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The shape of a rule set, chosen where samples are held out."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -58,11 +59,7 @@ def test_scores_are_those_of_models_learned_without_an_environment():
 
 
 def test_a_shape_needs_rows_that_can_be_held_out():
-    class Counted:
-        def __getattr__(self, name):
-            raise AttributeError(name)
-
-    countable = type("Countable", (), {"source": Counted()})()
+    countable = SimpleNamespace(source=SimpleNamespace(rows=None))
     with pytest.raises(IcscmError, match="model_type='auto' holds out rows"):
         ICSCMClassifier(model_type="auto")._make_settings(countable)
 

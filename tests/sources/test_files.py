@@ -562,7 +562,7 @@ def test_the_choice_of_a_shape_takes_no_memory_of_its_own(tmp_path):
         from icscm import ICSCMClassifier
         warnings.simplefilter("ignore")
         learner = ICSCMClassifier(model_type=sys.argv[2])
-        learner.fit_dataset(sys.argv[1], "y", "e", max_memory="600MB")
+        learner.fit_dataset(sys.argv[1], "y", environments="e", max_memory="600MB")
         print(hasattr(learner, "shape_"), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     """
     peaks = []

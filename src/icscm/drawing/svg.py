@@ -40,7 +40,7 @@ class Figure:
     >>> figure = Figure(Panel(100, 20, [Text(Point(0, 12), "a < b", Role.NAME)]), "A rule.")
     >>> figure
     <figure: A rule.>
-    >>> print(figure.to_svg()[-37:])
+    >>> print(figure.to_svg()[-38:])
     class="name">a &lt; b</text></g></svg>
     """
 
