@@ -136,7 +136,8 @@ def translate_criterion(options: dict[str, Any]) -> dict[str, Any]:
     translated = {name: value for name, value in options.items() if name != "criterion"}
     if options.get("criterion") == "equivalence":
         return translated | {"margin": options.get("margin", 0.05)}
-    translated.pop("margin", None)
+    if translated.pop("margin", 0.05) != 0.05:
+        raise GoneError("with p-values, the margin of verdicts is 0.05")
     return translated
 
 
