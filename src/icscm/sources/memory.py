@@ -16,7 +16,7 @@ from icscm.engine.bits import NotBinaryError, pack_binary
 from icscm.engine.clusters import number_clusters
 from icscm.engine.coding import encode
 from icscm.engine.counts import BinnedColumns, SourceInfo
-from icscm.engine.stores import Store, sort_rows
+from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads
 from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable
@@ -85,6 +85,7 @@ def open_memory(
         raise IcscmError("X is a Dask collection, which only fit and predict take; use X.compute()")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
+
     table = _read_table(X, config)
     labels = _label_rows(
         bring(y),
@@ -93,12 +94,14 @@ def open_memory(
         groups=bring(groups),
         sample_weight=bring(sample_weight),
     )
+
     try:
         source, columns = _bin(table, labels, config)
     except NotBinaryError:  # a sparse matrix; known only after a full scan
         assert isinstance(table, ParsedTable)
         dense_table = read_table(make_dense(table.content, labels.table_rows))
         source, columns = _bin(dense_table, labels, config)
+
     return Countable(
         source,
         table=columns,
@@ -148,13 +151,16 @@ def _label_rows(
         table_rows = find_weighted_rows(sample_weight, n_rows)
         if table_rows is not None:
             unit = len(table_rows) / len(np.unique(table_rows))
+
     outcomes, classes = check_labels(y, n_rows, table_rows)
     environment_of_row, environment_names = number_environments(environments, n_rows, table_rows)
+
     group_of_row = None
     if groups is not None:
         group_of_row = encode_environments(groups, n_rows, table_rows, "groups")[0]
     elif unit > 1:  # a row that is repeated is one row, however often
         group_of_row = table_rows
+
     return _LabelledRows(
         table_rows=table_rows,
         outcomes=outcomes,
@@ -215,40 +221,98 @@ def make_memory_source(
     groups: Array | None = None,
     unit: float = 1.0,
 ) -> StoredSource:
-    """Bin a table and make a source of its rows.
+    """Bin a table and make a source of its rows, sorted by label and environment.
 
-    An array holds numbers, and NaN where one is missing; infinities are rejected. Zeros and ones
-    only go straight to bits, and so do sparse matrices, which hold nothing else. Values on a card
-    are binned there. For each row of X, `labels` holds 0 or 1, `environments` a position in
-    `environment_labels`, and `groups` the number of the group that it belongs to. `unit` is how
-    many rows stand for one.
+    Every learner counts in such a source, whatever the table was; here its values, labels and
+    environments are numbers already.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, CodedTable or CardValues
+        An array holds numbers, and NaN where one is missing; infinities are rejected. A sparse
+        matrix holds zeros and ones only.
+    labels, environments, groups : arrays with a value for each row of X
+        The label, 0 or 1; a position in `environment_labels`; the number of its group.
+    unit : float
+        How many rows stand for one, where rows are repeated by their weights.
     """
-    position, rows = sort_rows(labels, environments, len(environment_labels))
-    n_threads = count_threads(n_jobs)
-    columns: BinnedColumns
-    stores: Sequence[Store]
-    if not (isinstance(X, CodedTable | np.ndarray) or is_sparse(X)):  # values on a card
-        assert max_thresholds is not None
-        columns, stores = X.encode(position, rows, max_thresholds, n_threads)
-    else:
-        table = X if isinstance(X, CodedTable) else CodedTable(X)
-        packed = pack_binary(table, position, rows, n_threads)
-        if packed is not None:
-            columns, bits = packed
-            stores = [bits]
-        elif is_sparse(table.values):
-            raise NotBinaryError("X is sparse and holds values other than 0 and 1; make it dense")
-        else:
-            columns, stores = encode(table, position, rows, max_thresholds, n_threads)
-        stores = place(stores, rows, columns, device=device)
-
+    n_environments = len(environment_labels)
+    position, sorted_rows = sort_rows(labels, environments, n_environments)
+    binned = _bin_values(
+        X,
+        position,
+        sorted_rows,
+        max_thresholds=max_thresholds,
+        n_threads=count_threads(n_jobs),
+        device=device,
+    )
     clusters = None
     if groups is not None:
-        n_environments = len(environment_labels)
         clusters = number_clusters(groups, environments, n_environments, position, unit)
-    notes = list_notes(columns, unit)
-    info = SourceInfo(columns, classes, environment_labels, notes)
-    return StoredSource(info, stores, rows, position, clusters)
+    info = SourceInfo(
+        columns=binned.columns,
+        classes=classes,
+        environments=environment_labels,
+        notes=list_notes(binned.columns, unit),
+    )
+    return StoredSource(info, binned.stores, sorted_rows, position, clusters)
+
+
+@dataclass(frozen=True, eq=False)
+class _BinnedTable:
+    """How the columns were binned, and the stores that hold the sorted rows of those that vary."""
+
+    columns: BinnedColumns
+    stores: Sequence[Store]
+
+
+def _bin_values(
+    X: Any,
+    position: Array,
+    sorted_rows: Rows,
+    *,
+    max_thresholds: int | None,
+    n_threads: int,
+    device: str,
+) -> _BinnedTable:
+    """Bin values where they are: those on a card there, all others in memory.
+
+    Stores made in memory are then placed on the device that counts. `position` is that of each row
+    of X among the sorted rows.
+    """
+    is_in_memory = isinstance(X, CodedTable | np.ndarray) or is_sparse(X)
+    if not is_in_memory:
+        assert max_thresholds is not None  # `put_values` leaves other tables in memory
+        columns, stores = X.encode(position, sorted_rows, max_thresholds, n_threads)
+        return _BinnedTable(columns, stores)
+
+    table = X if isinstance(X, CodedTable) else CodedTable(X)
+    binned = _bin_in_memory(
+        table, position, sorted_rows, max_thresholds=max_thresholds, n_threads=n_threads
+    )
+    placed_stores = place(binned.stores, sorted_rows, binned.columns, device=device)
+    return _BinnedTable(binned.columns, placed_stores)
+
+
+def _bin_in_memory(
+    table: CodedTable,
+    position: Array,
+    sorted_rows: Rows,
+    *,
+    max_thresholds: int | None,
+    n_threads: int,
+) -> _BinnedTable:
+    """Pack a table as bits if all values are 0 or 1, which needs no thresholds; else bin it."""
+    packed = pack_binary(table, position, sorted_rows, n_threads)
+    if packed is not None:
+        packed_columns, bits = packed
+        return _BinnedTable(packed_columns, stores=[bits])
+
+    if is_sparse(table.values):
+        raise NotBinaryError("X is sparse and holds values other than 0 and 1; make it dense")
+
+    columns, stores = encode(table, position, sorted_rows, max_thresholds, n_threads)
+    return _BinnedTable(columns, stores)
 
 
 def list_notes(columns: BinnedColumns, unit: float) -> list[str]:
