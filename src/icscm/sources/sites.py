@@ -112,25 +112,38 @@ def make_agreement(
     reject_unknown(missing, columns, "missing names columns that were not agreed: ")
     edges: list[FloatArray] = []
     levels: dict[int, LevelBins] = {}
-    for j, (name, cuts) in enumerate(columns.items()):
-        listed = cuts if isinstance(cuts, Iterable) and not isinstance(cuts, str) else ()
-        cuts = [each.item() if isinstance(each, np.generic) else each for each in listed]
-        kinds = {
-            type(v) if isinstance(v, str | bool) else isinstance(v, Real) and abs(v) <= 1e308
-            for v in cuts
-        }
-        if kinds not in ({str}, {bool}, {True}):
-            raise IcscmError(f"column {name!r} needs thresholds, or levels of one kind")
-        if isinstance(cuts[0], str | bool):
-            levels[j] = LevelBins(tuple(sorted(set(cuts), key=sort_key)))
-            edges.append(np.arange(levels[j].n_bins - 1, dtype=np.float64))
+    for number, (name, cuts) in enumerate(columns.items()):
+        values = _list_cuts(name, cuts)
+        if isinstance(values[0], str | bool):
+            levels[number] = LevelBins(tuple(sorted(set(values), key=sort_key)))
+            edges.append(np.arange(levels[number].n_bins - 1, dtype=np.float64))
         else:
-            edges.append(np.unique(np.asarray(cuts, dtype=np.float64)))
+            edges.append(np.unique(np.asarray(values, dtype=np.float64)))
     has_missing = np.array([name in missing for name in columns], dtype=np.bool_)
     table = CodedTable(np.empty((0, len(columns))), tuple(columns), levels, has_missing)
     if len(set(classes)) != 2 or len(set(environments)) < len(environments):
         raise IcscmError("classes must be two distinct labels, and each environment be named once")
     return Agreement(make_binning(edges, table), classes, tuple(environments))
+
+
+def _list_cuts(name: str, cuts: Any) -> list[Any]:
+    """List the agreed thresholds or levels of a column; all must be of one kind."""
+    is_listed = isinstance(cuts, Iterable) and not isinstance(cuts, str)
+    listed = cuts if is_listed else ()
+    values = [cut.item() if isinstance(cut, np.generic) else cut for cut in listed]
+    kinds = {_find_kind(value) for value in values}
+    if kinds not in ({"text"}, {"boolean"}, {"number"}):
+        raise IcscmError(f"column {name!r} needs thresholds, or levels of one kind")
+    return values
+
+
+def _find_kind(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool):
+        return "boolean"
+    is_usable = isinstance(value, Real) and abs(value) <= 1e308
+    return "number" if is_usable else "unusable"
 
 
 class Site(Protocol):
