@@ -142,8 +142,8 @@ def _find_kind(value: Any) -> str:
         return "text"
     if isinstance(value, bool):
         return "boolean"
-    is_usable = isinstance(value, Real) and abs(value) <= 1e308
-    return "number" if is_usable else "unusable"
+    is_number = isinstance(value, Real)
+    return "number" if is_number and abs(value) <= 1e308 else "unusable"
 
 
 class Site(Protocol):
