@@ -1,4 +1,8 @@
-"""Models along a tolerance: what they explain against what varies, and their scores."""
+"""Drawings of a tolerance path: the models learned from the loosest to the strictest tolerance.
+
+`draw_path` shows the deviance that each model explains against the heterogeneity of its effects.
+`draw_scores` shows the AUC of each model where rows were left out.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icscm.drawing.axes import Scale, make_name_axis, make_number_axis
+from icscm.drawing.axes import Axis, Scale, make_name_axis, make_number_axis
 from icscm.drawing.curves import (
     WIDE_BOX,
     Box,
@@ -25,12 +29,19 @@ PATH_TITLES: Final = ("heterogeneity between environments, beyond chance", "devi
 # Radius of a dot, and of that of the model itself.
 _DOT_RADIUS: Final = 4.0
 _OWN_RADIUS: Final = 6.0
+_SPREAD_RADIUS: Final = 2.0
+# An axis is that much longer than its largest value.
+_AXIS_ROOM: Final = 1.05
+# Pixels below the lowest text.
+_BOTTOM_ROOM: Final = 4.0
 # Pixels from a dot to its text, and from one line of text to the next.
 _TEXT_OFFSET: Final = Point(9.0, 15.0)
 _LINE_HEIGHT: Final = 13.0
 _FONT_SIZE: Final = 12.0
 _SCORES_BOX: Final = Box(width=560, height=300, left=52, right=540, top=24, floor=258)
+# Characters of the rejected columns at a tolerance, and pixels from its tick to their text.
 _MAX_REJECTED: Final = 30
+_NOTE_OFFSET: Final = 6.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,15 @@ class ScoreLine:
     values: Sequence[float | None]
     role: Role
 
+    @property
+    def points(self) -> list[PlotPoint]:
+        """The known scores, each at the number of its tolerance."""
+        return [
+            PlotPoint(float(tolerance), score)
+            for tolerance, score in enumerate(self.values)
+            if score is not None
+        ]
+
 
 @dataclass(frozen=True)
 class ScorePath:
@@ -68,109 +88,120 @@ class ScorePath:
 def draw_path(dots: Sequence[PathDot]) -> Panel:
     """Draw the deviance explained against the heterogeneity: a dot for each model, joined."""
     points = [PlotPoint(dot.heterogeneity, dot.deviance_explained) for dot in dots]
-    x_end = 1.05 * max(1.0, *(point.x for point in points))
-    y_end = 1.05 * max(1.0, *(point.y for point in points))
+    plot_dots = [
+        _make_path_dot(point, is_own=dot.is_own) for point, dot in zip(points, dots, strict=True)
+    ]
+    x_end = _AXIS_ROOM * max(1.0, *(point.x for point in points))
+    y_end = _AXIS_ROOM * max(1.0, *(point.y for point in points))
     plot = CurvePlot(
         x_axis=make_number_axis(0.0, x_end),
         y_axis=make_number_axis(0.0, y_end),
         x_title=PATH_TITLES[0],
         y_title=PATH_TITLES[1],
         curves=[PlotCurve(points, Role.PATH_CURVE)],
-        dots=[
-            PlotDot(
-                point,
-                radius=_OWN_RADIUS if dot.is_own else _DOT_RADIUS,
-                role=Role.POOLED_DOT if dot.is_own else Role.DOT,
-            )
-            for point, dot in zip(points, dots, strict=True)
-        ],
+        dots=plot_dots,
     )
     panel = draw_curves(plot, WIDE_BOX)
+
     x_scale, y_scale = make_scales(plot, WIDE_BOX)
-    places = [Point(x_scale.place(point.x), y_scale.place(point.y)) for point in points]
-    texts = _place_texts([dot.text for dot in dots], places)
-    bottom = max((text.position.y for text in texts), default=0.0)
-    return Panel(panel.width, max(panel.height, bottom + 4.0), [*panel.shapes, *texts])
+    dot_positions = [Point(x_scale.place(point.x), y_scale.place(point.y)) for point in points]
+    texts = _place_texts([dot.text for dot in dots], dot_positions)
+    lowest_text = max((text.position.y for text in texts), default=0.0)
+    height = max(panel.height, lowest_text + _BOTTOM_ROOM)
+    return Panel(panel.width, height, [*panel.shapes, *texts])
 
 
-def _place_texts(texts: Sequence[str], places: Sequence[Point]) -> Sequence[Text]:
-    """Place a text below and right of each dot; further down where another one is."""
-    placed: list[Text] = []
-    for text, place in zip(texts, places, strict=True):
-        x = place.x + _TEXT_OFFSET.x
-        y = place.y + _TEXT_OFFSET.y
-        while any(_overlaps(text, Point(x, y), other) for other in placed):
+def _make_path_dot(point: PlotPoint, *, is_own: bool) -> PlotDot:
+    """Make the dot of a model; that of the model itself is larger."""
+    if is_own:
+        return PlotDot(point, radius=_OWN_RADIUS, role=Role.POOLED_DOT)
+    return PlotDot(point, radius=_DOT_RADIUS, role=Role.DOT)
+
+
+def _place_texts(texts: Sequence[str], dot_positions: Sequence[Point]) -> Sequence[Text]:
+    """Place each text below and right of its dot, and further down until it overlaps no other."""
+    placed_texts: list[Text] = []
+    for text, dot_position in zip(texts, dot_positions, strict=True):
+        x = dot_position.x + _TEXT_OFFSET.x
+        y = dot_position.y + _TEXT_OFFSET.y
+        while any(_overlaps(text, Point(x, y), placed) for placed in placed_texts):
             y += _LINE_HEIGHT
-        placed.append(Text(Point(x, y), text, Role.NOTE))
-    return placed
+        placed_texts.append(Text(Point(x, y), text, Role.NOTE))
+    return placed_texts
 
 
-def _overlaps(text: str, position: Point, other: Text) -> bool:
-    """Whether a text at a position would overlap another."""
-    is_near = abs(position.y - other.position.y) < _LINE_HEIGHT - 0.1
-    starts_left = position.x < other.position.x + estimate_width(other.text, _FONT_SIZE)
-    ends_right = position.x + estimate_width(text, _FONT_SIZE) > other.position.x
-    return is_near and starts_left and ends_right
+def _overlaps(text: str, position: Point, placed: Text) -> bool:
+    """Tell whether a text at a position would overlap one that was placed before."""
+    is_on_same_line = abs(position.y - placed.position.y) < _LINE_HEIGHT - 0.1
+    text_end = position.x + estimate_width(text, _FONT_SIZE)
+    placed_end = placed.position.x + estimate_width(placed.text, _FONT_SIZE)
+    return is_on_same_line and position.x < placed_end and text_end > placed.position.x
 
 
 def draw_scores(path: ScorePath) -> Panel:
     """Draw scores along tolerances, from loose to strict."""
-    axis = make_name_axis(path.names)
-    known_lines = [line for line in path.lines if any(value is not None for value in line.values)]
-    scores = [value for line in known_lines for value in line.values if value is not None]
-    scores += [score for spread in path.spread for score in spread]
-    low, high = min(scores, default=0.0), max(scores, default=1.0)
-    room = 0.05 * (high - low) or 0.01
+    curves = [_make_curve(line) for line in path.lines if line.points]
+    dots = _make_spread_dots(path.spread)
+    for line in path.lines:
+        dots += _make_line_dots(line)
+
+    scores = [point.y for line in path.lines for point in line.points]
+    scores += [score for environment_scores in path.spread for score in environment_scores]
     plot = CurvePlot(
-        x_axis=axis,
-        y_axis=make_number_axis(low - room, high + room),
+        x_axis=make_name_axis(path.names),
+        y_axis=_make_score_axis(scores),
         x_title="tolerance, from loose to strict",
         y_title="AUC",
-        curves=[_make_curve(line) for line in known_lines],
-        dots=_make_spread_dots(path) + _make_line_dots(known_lines),
+        curves=curves,
+        dots=dots,
     )
     panel = draw_curves(plot, _SCORES_BOX)
+
     x_scale, _ = make_scales(plot, _SCORES_BOX)
     notes = _write_rejected(path.rejected, x_scale, _SCORES_BOX)
     return Panel(panel.width, panel.height, [*panel.shapes, *notes])
 
 
+def _make_score_axis(scores: Sequence[float]) -> Axis:
+    """Make an axis of all scores, with some room at both ends."""
+    lowest = min(scores, default=0.0)
+    highest = max(scores, default=1.0)
+    room = 0.05 * (highest - lowest) or 0.01
+    return make_number_axis(lowest - room, highest + room)
+
+
 def _make_curve(line: ScoreLine) -> PlotCurve:
-    points = [PlotPoint(float(x), y) for x, y in enumerate(line.values) if y is not None]
-    return PlotCurve(points, line.role, title=line.title)
+    """Make the curve that joins the known scores of a line."""
+    return PlotCurve(line.points, line.role, title=line.title)
 
 
-def _make_spread_dots(path: ScorePath) -> list[PlotDot]:
-    return [
-        PlotDot(PlotPoint(float(x), score), radius=2.0, role=Role.FAINT_DOT)
-        for x, scores in enumerate(path.spread)
-        for score in scores
-    ]
+def _make_line_dots(line: ScoreLine) -> list[PlotDot]:
+    """Make a dot for each known score of a line; the dashed line of worst scores has none."""
+    if line.role is Role.WORST_CURVE:
+        return []
+    dot_role = Role.POOLED_DOT if line.role is Role.OVERALL_CURVE else Role.DOT
+    return [PlotDot(point, radius=_DOT_RADIUS, role=dot_role) for point in line.points]
 
 
-def _make_line_dots(lines: Sequence[ScoreLine]) -> list[PlotDot]:
-    """Make the dots of lines; those of a dashed line have none."""
-    return [
-        PlotDot(
-            PlotPoint(float(x), y),
-            radius=_DOT_RADIUS,
-            role=Role.POOLED_DOT if line.role is Role.OVERALL_CURVE else Role.DOT,
-        )
-        for line in lines
-        if line.role is not Role.WORST_CURVE
-        for x, y in enumerate(line.values)
-        if y is not None
-    ]
+def _make_spread_dots(spread: Sequence[Sequence[float]]) -> list[PlotDot]:
+    """Make a faint dot for the score in each environment, at each tolerance."""
+    dots: list[PlotDot] = []
+    for tolerance, environment_scores in enumerate(spread):
+        for score in environment_scores:
+            point = PlotPoint(float(tolerance), score)
+            dots.append(PlotDot(point, radius=_SPREAD_RADIUS, role=Role.FAINT_DOT))
+    return dots
 
 
 def _write_rejected(rejected: Sequence[str], scale: Scale, box: Box) -> Sequence[Shape]:
     """Write the rejected columns upright, each at its tolerance."""
     notes: list[Shape] = []
-    for number, text in enumerate(rejected):
-        if text:
-            position = Point(scale.place(number) - 6.0, box.floor - 6.0)
-            clipped = clip(text, _MAX_REJECTED)
-            notes.append(Text(position, clipped, Role.SMALL_NOTE, is_upright=True))
+    for tolerance, columns in enumerate(rejected):
+        if not columns:
+            continue
+        position = Point(scale.place(tolerance) - _NOTE_OFFSET, box.floor - _NOTE_OFFSET)
+        clipped = clip(columns, _MAX_REJECTED)
+        notes.append(Text(position, clipped, Role.SMALL_NOTE, is_upright=True))
     return notes
 
 

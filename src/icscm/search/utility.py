@@ -1,9 +1,13 @@
-"""The utility of a rule, U = |A| - p |B|, compared exactly.
+"""The utility of a rule, compared exactly.
 
-A are the negatives that a rule covers rightly, B the positives that it covers wrongly. In floats
-1 - 0.1 * 1 and 9 - 0.1 * 81 differ by rounding, and the wrong one of two equals would win. So p is
-the fraction of its decimal text, and utilities are compared as whole numbers, multiplied by its
-denominator.
+    U = n_negatives - p n_positives
+
+with the rows of both labels that the rule covers: it predicts the negatives rightly, the positives
+wrongly. In floats the equal utilities 1 - 0.1 * 1 and 9 - 0.1 * 81 differ by rounding, and chance
+would decide between two rules. So p is a fraction, that of its decimal text, and whole numbers are
+compared:
+
+    U * denominator = n_negatives * denominator - n_positives * numerator
 """
 
 from dataclasses import dataclass
@@ -17,6 +21,7 @@ from icscm._types import BoolArray, CountArray, IntArray
 
 # Utilities stay below this, well inside int64.
 _MAX_UTILITY: Final = 2**62
+# A p of more decimals than nine is rounded.
 _MAX_DENOMINATOR: Final = 10**9
 
 
@@ -29,7 +34,7 @@ class LeafUtilities:
     utilities : array of int
         U times the denominator of p.
     excess_negatives : array of int
-        |A| - |B|, which decides between equal utilities.
+        Negatives less positives, which decides between equal utilities.
     is_candidate : array of bool
         Whether a rule covers a negative, and leaves some row uncovered.
     """
@@ -46,9 +51,9 @@ class Utility:
     Attributes
     ----------
     p : Fraction
-        For display.
+        The fraction that is displayed.
     ratio : Fraction
-        For comparing; see `make_utility`.
+        The fraction that is compared with: p within the bounds of `make_utility`.
     """
 
     p: Fraction
@@ -56,17 +61,24 @@ class Utility:
 
     def measure(self, leaves: CountArray, *, n_rows: int) -> LeafUtilities:
         """Measure the utilities of leaves (rule, label, environment) of `n_rows` uncovered rows."""
-        negatives, positives = np.einsum("ijk->ji", leaves)  # a quarter of the time of sum
-        p_numerator, p_denominator = self.ratio.as_integer_ratio()
-        n_covered = negatives + positives
+        # the sum over environments, in a quarter of the time of `sum`
+        n_negatives, n_positives = np.einsum("ijk->ji", leaves)
+        utilities = self.ratio.denominator * n_negatives - self.ratio.numerator * n_positives
+
+        covers_a_negative = n_negatives > 0
+        leaves_rows_uncovered = n_negatives + n_positives < n_rows
         return LeafUtilities(
-            utilities=p_denominator * negatives - p_numerator * positives,
-            excess_negatives=negatives - positives,
-            is_candidate=(negatives > 0) & (n_covered < n_rows),
+            utilities=utilities,
+            excess_negatives=n_negatives - n_positives,
+            is_candidate=covers_a_negative & leaves_rows_uncovered,
         )
 
     def find_bound(self, min_utility: float | None) -> int:
-        """Find the whole number that utilities must reach; one that all reach for None."""
+        """Find the whole number that utilities must reach.
+
+        It is the minimum utility times the denominator of p, rounded up; for None it is so low that
+        every rule reaches it.
+        """
         if min_utility is None:
             return -_MAX_UTILITY
         bound = ceil(Fraction(str(min_utility)) * self.ratio.denominator)
@@ -75,26 +87,35 @@ class Utility:
     def compute(self, leaf: CountArray) -> float:
         """Compute the utility of one leaf (label, environment), for display."""
         n_negatives, n_positives = leaf.sum(axis=1).tolist()
-        p_numerator, p_denominator = self.p.as_integer_ratio()
-        multiple = n_negatives * p_denominator - p_numerator * n_positives
-        return float(multiple / p_denominator)
+        multiple = self.p.denominator * n_negatives - self.p.numerator * n_positives
+        return float(multiple / self.p.denominator)
 
 
 def make_utility(p: float, *, n_rows: int) -> Utility:
     """Make the utility for a number of rows, such that no comparison overflows.
 
-    Beyond the number of rows, and below one over it, p puts leaves in the same order whatever
-    its size. A p of more than nine decimals is the nearest fraction of such a denominator (or of a
-    smaller one, where there are billions of rows): 0.3333333333333333 is 1/3.
+    p is bounded to
+
+        1 / (n_rows + 1)  <=  p  <=  n_rows + 1    (tighter where there are billions of rows),
+
+    which changes no order of leaves: beyond these bounds one label decides and the other only
+    between equals. Then p is rounded to the nearest fraction with
+
+        denominator  <=  10^9  and  denominator * p * (n_rows + 1)  <=  2^62,
+
+    so that 0.3333333333333333 is 1/3.
 
     >>> make_utility(0.1, n_rows=1000).ratio
     Fraction(1, 10)
     """
-    exact = Fraction(str(p))
-    highest = min(n_rows + 1, _MAX_UTILITY // (n_rows + 1))
-    bounded = min(max(exact, Fraction(1, highest)), Fraction(highest))
+    exact_p = Fraction(str(p))
+    highest_p = min(n_rows + 1, _MAX_UTILITY // (n_rows + 1))
+    lowest_p = Fraction(1, highest_p)
+    bounded_p = min(max(exact_p, lowest_p), Fraction(highest_p))
 
-    max_denominator = _MAX_UTILITY // ((n_rows + 1) * ceil(bounded))
-    max_denominator = min(max(max_denominator, 1), _MAX_DENOMINATOR)
-    ratio = bounded.limit_denominator(max_denominator)
-    return Utility(p=ratio if bounded == exact else exact, ratio=ratio)
+    safe_denominator = _MAX_UTILITY // ((n_rows + 1) * ceil(bounded_p))
+    max_denominator = min(max(safe_denominator, 1), _MAX_DENOMINATOR)
+    ratio = bounded_p.limit_denominator(max_denominator)
+
+    is_bounded = bounded_p != exact_p
+    return Utility(p=exact_p if is_bounded else ratio, ratio=ratio)

@@ -9,7 +9,7 @@ from icscm.report.content.errors import Errors
 from icscm.report.content.learner import LearnerContent
 from icscm.report.content.leaves import Leaf, Requirement
 from icscm.report.content.model import ModelContent, Shape
-from icscm.report.content.nodes import CriterionName
+from icscm.report.content.nodes import CriterionName, Nodes
 from icscm.report.formatting import format_score, format_share, join_words
 from icscm.report.wording.requirement import describe_margin
 from icscm.stats.verdicts import NOT_INVARIANT, TOO_LITTLE_DATA
@@ -75,41 +75,57 @@ def describe_shown_rules(content: LearnerContent) -> str:
 
 def list_not_shown(content: LearnerContent) -> list[str]:
     """Return what must not be concluded from the result."""
-    nodes, noun = content.nodes, content.model.noun
     if content.model.is_rule_set:
-        points = [
-            "It does not prove a cause. Invariance is evidence of a cause only if the environments "
-            "act on the columns but not directly on the label, no hidden cause acts on both, and "
-            "the label follows a noisy conjunction (or disjunction) of rules on its causes.",
-            "With few samples, tests have little power and rules on children of the label may "
-            "pass; with very many, trivial differences are rejected. The minimum detectable "
-            "difference of each leaf shows which applies.",
-            "A cause on which the environments do not act cannot be identified.",
-        ]
+        limits = list_not_shown_by_rules()
     else:
-        points = ["It does not prove a cause."]
-        if nodes.is_tested and nodes.invariance == "effect":
-            points.append(
-                "A child of the label whose association is the same in these environments passes: "
-                "effects must be homogeneous, but need not be causes (see "
-                'invariance="rate").'
-            )
-        elif nodes.is_tested:
-            points.append(
-                "With few samples, columns pass that would be rejected with more. Trees are grown "
-                "greedily: a cause without a marginal association may be missed."
-            )
-        points.append(
-            "An association that all of these environments share may still be a shortcut, and fail "
-            "in a new one."
-        )
+        limits = list_not_shown_by_trees(content.nodes)
     if not content.errors.is_out_of_bag:
-        text = f"The errors were measured on the data from which the {noun} was learned."
-        if content.validation is None:
-            reason = content.unvalidated
-            text += f" Its performance in a new environment is not known: {reason}."
-        points.append(text)
-    return points
+        limits.append(describe_errors_in_training(content))
+    return limits
+
+
+def list_not_shown_by_rules() -> list[str]:
+    """Return what tests of rules do not show: causes, with few rows, and without interventions."""
+    return [
+        "It does not prove a cause. Invariance is evidence of a cause only if the environments "
+        "act on the columns but not directly on the label, no hidden cause acts on both, and "
+        "the label follows a noisy conjunction (or disjunction) of rules on its causes.",
+        "With few samples, tests have little power and rules on children of the label may "
+        "pass; with very many, trivial differences are rejected. The minimum detectable "
+        "difference of each leaf shows which applies.",
+        "A cause on which the environments do not act cannot be identified.",
+    ]
+
+
+def list_not_shown_by_trees(nodes: Nodes) -> list[str]:
+    """Return what trees do not show, by what was required of them: effects, rates or nothing."""
+    no_cause = "It does not prove a cause."
+    may_fail = (
+        "An association that all of these environments share may still be a shortcut, and fail "
+        "in a new one."
+    )
+    if not nodes.is_tested:
+        return [no_cause, may_fail]
+    if nodes.invariance == "effect":
+        limit = (
+            "A child of the label whose association is the same in these environments passes: "
+            "effects must be homogeneous, but need not be causes (see "
+            'invariance="rate").'
+        )
+    else:
+        limit = (
+            "With few samples, columns pass that would be rejected with more. Trees are grown "
+            "greedily: a cause without a marginal association may be missed."
+        )
+    return [no_cause, limit, may_fail]
+
+
+def describe_errors_in_training(content: LearnerContent) -> str:
+    """Return that errors are those in training, and why none is known in a new environment."""
+    text = f"The errors were measured on the data from which the {content.model.noun} was learned."
+    if content.validation is not None:
+        return text
+    return f"{text} Its performance in a new environment is not known: {content.unvalidated}."
 
 
 # --- warnings -------------------------------------------------------------------------------------
