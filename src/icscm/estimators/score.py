@@ -113,7 +113,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             features=source.rows.list_columns(),
             max_terms=self.max_terms,
             max_points=self.max_points,
-            least=min_information,
+            min_information=min_information,
             design=average_design_effect(source),
         )
 

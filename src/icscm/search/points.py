@@ -63,14 +63,14 @@ TINY: Final = 1e-9
 class ScoreSettings:
     """Settings of the search for a score.
 
-    `features` may be used; `least` is the least information of a term, its hessian within
+    `features` may be used; `min_information` is what a term must have, its hessian within
     environments. With groups of rows, deviance by chance is `design` times as large.
     """
 
     features: IntArray
     max_terms: int = 12
     max_points: int = 5
-    least: float = 1.0
+    min_information: float = 1.0
     design: float = 1.0
 
 
@@ -93,27 +93,43 @@ class EffectFit:
 def fit_effects(terms: Array, counts: CountArray, precision: float = EFFECT_PRECISION) -> EffectFit:
     """Fit effects of the terms that are common to all environments, and their intercepts.
 
-    `terms` has the axes (pattern, term), `counts` (pattern, label, environment). Each row of the
-    regression is a pattern in an environment.
+    `terms` has the axes (pattern, term), `counts` (pattern, label, environment). With x_it the
+    value of term t in pattern i,
+
+        log odds_ie = intercept_e + sum over t of x_it effect_t
+
+    Effects have a normal prior around 0, of this precision, and intercepts one around the log odds
+    of their environment. The log loss of the fit, without the priors, is
+
+        loss = sum over i, e of  negatives_ie log(1 + exp(log odds_ie))
+                               + positives_ie log(1 + exp(-log odds_ie))
     """
     x = terms.astype(float)
-    sizes = counts.sum(axis=1)
+    negatives = counts[:, 0]
     positives = counts[:, 1]
+    sizes = counts.sum(axis=1)
     n_patterns, n_environments = sizes.shape
-    rates = (positives.sum(axis=0) + 0.5) / (sizes.sum(axis=0) + 1.0)
+
+    environment_rates = (positives.sum(axis=0) + 0.5) / (sizes.sum(axis=0) + 1.0)
+    intercept_prior = InterceptPrior(
+        means=special.logit(environment_rates), precision=INTERCEPT_PRECISION
+    )
+
+    # A row of the regression is a pattern in an environment.
     regression = fit_logistic_regression(
-        np.repeat(x, n_environments, axis=0),
-        positives.ravel(),
-        np.tile(np.arange(n_environments), n_patterns),
+        columns=np.repeat(x, n_environments, axis=0),
+        positives=positives.ravel(),
+        environments=np.tile(np.arange(n_environments), n_patterns),
         n_environments=n_environments,
         sizes=sizes.ravel(),
         ridge=precision,
-        intercept_prior=InterceptPrior(means=special.logit(rates), precision=INTERCEPT_PRECISION),
+        intercept_prior=intercept_prior,
     )
     assert regression is not None  # with a ridge, slopes are always determined
 
-    log_odds = (x @ regression.slopes)[:, np.newaxis] + regression.intercepts
-    losses = counts[:, 0] * np.logaddexp(0, log_odds) + positives * np.logaddexp(0, -log_odds)
+    sum_of_effects = x @ regression.slopes
+    log_odds = sum_of_effects[:, np.newaxis] + regression.intercepts
+    losses = negatives * np.logaddexp(0, log_odds) + positives * np.logaddexp(0, -log_odds)
     return EffectFit(
         intercepts=regression.intercepts,
         effects=regression.slopes,
@@ -206,7 +222,9 @@ def _find_best_term(
         if not len(sets):
             continue
         is_used = [(column, bins.tobytes()) in used for bins in sets]
-        gains = np.where(is_used, 0.0, _compute_gains(sets, g, h, min_information=settings.least))
+        gains = np.where(
+            is_used, 0.0, _compute_gains(sets, g, h, min_information=settings.min_information)
+        )
         number = int(gains.argmax())
         if gains[number] > (0.0 if best is None else best.gain):
             best = BestTerm(BinnedRule(column, sets[number]), gain=float(gains[number]))
@@ -270,28 +288,39 @@ class TotalCounts(NamedTuple):
 
 
 def find_points(table: PatternTable, max_points: int) -> IntArray:
-    """Find whole points of the terms: effects times the best factor, each then moved by 1."""
-    effects = fit_effects(table.patterns, table.counts).effects
-    largest_effect = max(np.abs(effects).max(initial=0.0), TINY)
-    # the largest points from 1 to the maximum, by halves
-    factors = np.arange(2, 2 * max_points + 1) / 2 / largest_effect
-    rounded: list[IntArray] = [np.rint(effects * factor).astype(np.int64) for factor in factors]
-    losses = [_compute_loss(table, points) for points in rounded]
-    points = rounded[int(np.argmin(losses))]
-    loss = min(losses)
+    """Find whole points of the terms: rounded effects, moved by 1 while that lowers the loss."""
+    points = _round_effects(table, max_points)
+    loss = _compute_loss(table, points)
 
-    unit_steps = np.eye(len(points), dtype=np.int64)
+    one_point_more = np.eye(len(points), dtype=np.int64)
     for _ in range(MAX_ROUNDS):
         loss_before = loss
-        for step in (*unit_steps, *-unit_steps):
+        for step in (*one_point_more, *-one_point_more):
             moved = points + step
+            if np.abs(moved).max() > max_points:
+                continue
             moved_loss = _compute_loss(table, moved)
-            if np.abs(moved).max() <= max_points and moved_loss < loss:
+            if moved_loss < loss:
                 points = moved
                 loss = moved_loss
         if loss == loss_before:
             break
     return points
+
+
+def _round_effects(table: PatternTable, max_points: int) -> IntArray:
+    """Round the effects times the factor with the lowest log loss.
+
+    The factors give the largest effect 1, 1.5, 2, ... up to the maximum of points.
+    """
+    effects = fit_effects(table.patterns, table.counts).effects
+    largest_effect = max(np.abs(effects).max(initial=0.0), TINY)
+    largest_points = np.arange(2, 2 * max_points + 1) / 2
+    factors = largest_points / largest_effect
+
+    candidates: list[IntArray] = [np.rint(effects * factor).astype(np.int64) for factor in factors]
+    losses = [_compute_loss(table, points) for points in candidates]
+    return candidates[int(np.argmin(losses))]
 
 
 def _compute_loss(table: PatternTable, points: IntArray) -> float:
@@ -300,9 +329,10 @@ def _compute_loss(table: PatternTable, points: IntArray) -> float:
 
 def count_totals(table: PatternTable, points: IntArray) -> TotalCounts:
     """Count the rows by their total of points."""
-    totals, places = np.unique(table.patterns @ points, return_inverse=True)
+    total_of_pattern = table.patterns @ points
+    totals, total_numbers = np.unique(total_of_pattern, return_inverse=True)
     counts = np.zeros((len(totals), *table.counts.shape[1:]), dtype=np.int64)
-    np.add.at(counts, places, table.counts)
+    np.add.at(counts, total_numbers, table.counts)
     return TotalCounts(totals, counts)
 
 
@@ -314,43 +344,110 @@ def fit_totals(totals: IntArray, counts: CountArray) -> EffectFit:
 # --- the model ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnPoints:
+    """The points that the terms of one column give together.
+
+    `of_values` are those of each bin of values, `value_sizes` the rows in these bins, and
+    `of_missing` the points of missing values.
+    """
+
+    column: int
+    of_values: IntArray
+    value_sizes: CountArray
+    of_missing: int
+
+    @property
+    def lowest(self) -> int:
+        """The lowest points of a row."""
+        return min(self.of_missing, int(self.of_values.min()))
+
+    @property
+    def commonest(self) -> int:
+        """The points that most rows have; unknown levels of a category get these."""
+        return int(np.bincount(self.of_values, self.value_sizes).argmax())
+
+    def start_at_0(self) -> "ColumnPoints":
+        """Return the same points less the lowest, as a model has them."""
+        return replace(
+            self,
+            of_values=self.of_values - self.lowest,
+            of_missing=self.of_missing - self.lowest,
+        )
+
+
 def find_score(source: RowSource, settings: ScoreSettings) -> Score:
     """Find the model: terms, points, and the risk of each total."""
     binned_terms = _add_missing(source, find_terms(source, settings))
     table = source.count_patterns(binned_terms)
-    points = find_points(table, settings.max_points)
+    fitted_points = find_points(table, settings.max_points)
+    columns = _sum_points_by_column(source, binned_terms, fitted_points)
 
-    terms: list[Term] = []
-    lowest_total = 0
-    for column, n_rows in _count_bins(source, binned_terms).items():
+    term_points = _replace_points_of_missing(source, binned_terms, fitted_points, columns=columns)
+    totals, counts = count_totals(table, term_points)
+
+    # In the model the lowest points of each column are 0, so every total is lower by their sum.
+    lowest_total = sum(column.lowest for column in columns)
+    terms = [term for column in columns for term in _make_terms(source, column.start_at_0())]
+    return make_score(terms, totals - lowest_total, counts)
+
+
+def _sum_points_by_column(
+    source: RowSource, binned_terms: Sequence[BinnedRule], term_points: IntArray
+) -> list[ColumnPoints]:
+    """Sum the points of the terms that are true in a bin, for all bins of each column."""
+    columns = []
+    for column, bin_sizes in _count_bins(source, binned_terms).items():
         numbers = [k for k, term in enumerate(binned_terms) if term.feature == column]
-        by_bin = points[numbers] @ np.array([binned_terms[k].satisfied for k in numbers])
+        is_true = np.array([binned_terms[k].satisfied for k in numbers])
+        bin_points = term_points[numbers] @ is_true
+
         has_missing = source.columns.find_layout(column).has_missing
-        first = int(has_missing)
-        value_points = by_bin[first:]
-        value_sizes = n_rows[first:]
-
-        # Few missing values have the mean of the points: too little is known of their own.
-        mean = np.average(value_points, weights=value_sizes)
-        missing_points = ceil(round(float(mean), 9))
-        if has_missing and n_rows[0] >= MIN_MISSING:
-            missing_points = int(by_bin[0])
-        if has_missing:
-            last = numbers[-1]  # the last term of a column is that of its missing values
-            points[last] += missing_points - by_bin[0]
-
-        # The lowest points of a column are 0.
-        lowest = min(missing_points, int(value_points.min()))
-        lowest_total += lowest
-        terms += _make_terms(
-            source,
-            column,
-            points=value_points - lowest,
-            sizes=value_sizes,
-            missing_points=missing_points - lowest,
+        first_value = int(has_missing)
+        value_points = bin_points[first_value:]
+        value_sizes = bin_sizes[first_value:]
+        if has_missing and bin_sizes[0] >= MIN_MISSING:
+            missing_points = int(bin_points[0])
+        else:
+            missing_points = _compute_mean_points(value_points, value_sizes)
+        columns.append(
+            ColumnPoints(
+                column=column,
+                of_values=value_points,
+                value_sizes=value_sizes,
+                of_missing=missing_points,
+            )
         )
-    counted = count_totals(table, points)
-    return make_score(terms, counted.totals - lowest_total, counted.counts)
+    return columns
+
+
+def _compute_mean_points(points: IntArray, sizes: CountArray) -> int:
+    """Compute the mean points of the rows, rounded up.
+
+    Missing values get them where there are too few to know points of their own.
+    """
+    mean = float(np.average(points, weights=sizes))
+    return ceil(round(mean, 9))  # an error in the last digit would round a whole mean up
+
+
+def _replace_points_of_missing(
+    source: RowSource,
+    binned_terms: Sequence[BinnedRule],
+    term_points: IntArray,
+    *,
+    columns: Sequence[ColumnPoints],
+) -> IntArray:
+    """Return the points of the terms; terms of missing values have those of their column.
+
+    `_add_missing` made that term the only one of the column that is true of missing values.
+    """
+    replaced = term_points.copy()
+    points_of_missing = {points.column: points.of_missing for points in columns}
+    for number, term in enumerate(binned_terms):
+        has_missing = source.columns.find_layout(term.feature).has_missing
+        if has_missing and term.satisfied[0]:
+            replaced[number] = points_of_missing[term.feature]
+    return replaced
 
 
 def _add_missing(source: RowSource, terms: Sequence[BinnedRule]) -> list[BinnedRule]:
@@ -360,8 +457,10 @@ def _add_missing(source: RowSource, terms: Sequence[BinnedRule]) -> list[BinnedR
         if source.columns.find_layout(term.feature).has_missing:
             is_missing = np.arange(len(term.satisfied)) == 0
             missing[term.feature] = BinnedRule(term.feature, is_missing)
-    of_values = [term for term in terms if term.feature not in missing or not term.satisfied[0]]
-    return [*of_values, *missing.values()]
+    terms_of_values = [
+        term for term in terms if term.feature not in missing or not term.satisfied[0]
+    ]
+    return [*terms_of_values, *missing.values()]
 
 
 def _count_bins(source: RowSource, terms: Sequence[BinnedRule]) -> dict[int, CountArray]:
@@ -384,52 +483,48 @@ class PointsRule(NamedTuple):
     points: int
 
 
-def _make_terms(
-    source: RowSource, column: int, *, points: IntArray, sizes: CountArray, missing_points: int
-) -> Iterator[Term]:
+def _make_terms(source: RowSource, points: ColumnPoints) -> Iterator[Term]:
     """Make the terms of a column in the model; the first one that is true counts.
 
     Missing values, then thresholds from the highest down, or levels; finally all other values.
     """
-    missing_rule = source.columns.make_rule(Cut(column, MISSINGNESS, negated=False))
+    is_missing = Cut(points.column, MISSINGNESS, negated=False)
+    missing_rule = source.columns.make_rule(is_missing)
     if isinstance(missing_rule, MissingRule):  # a presence or absence is never missing
-        yield Term(missing_rule, missing_points)
+        yield Term(missing_rule, points.of_missing)
 
-    if source.columns.find_layout(column).nominal:
-        rules = _list_level_rules(source, column, points, sizes)
-        other_points = _find_commonest(points, sizes)
+    if source.columns.find_layout(points.column).nominal:
+        rules = _list_level_rules(source, points)
+        other_points = points.commonest
     else:
-        rules = _list_threshold_rules(source, column, points)
-        other_points = int(points[0])
-    of_others = (rules[-1].rule if rules else missing_rule).negate()
-    for rule, rule_points in [*rules, PointsRule(of_others, other_points)]:
+        rules = _list_threshold_rules(source, points)
+        other_points = int(points.of_values[0])
+
+    for rule, rule_points in rules:
         yield Term(_exclude_missing(rule), rule_points)
+    last_rule = rules[-1].rule if rules else missing_rule
+    yield Term(_exclude_missing(last_rule.negate()), other_points)
 
 
-def _find_commonest(points: IntArray, sizes: CountArray) -> int:
-    """Find the points that most rows have: unknown levels get these."""
-    return int(np.bincount(points, sizes).argmax())
-
-
-def _list_level_rules(
-    source: RowSource, column: int, points: IntArray, sizes: CountArray
-) -> list[PointsRule]:
+def _list_level_rules(source: RowSource, points: ColumnPoints) -> list[PointsRule]:
     """List a rule for each level whose points are not the commonest."""
-    commonest = _find_commonest(points, sizes)
-    return [
-        PointsRule(source.columns.make_rule(Cut(column, level, negated=False)), level_points)
-        for level, level_points in enumerate(points.tolist())
-        if level_points != commonest
-    ]
+    rules = []
+    for level, level_points in enumerate(points.of_values.tolist()):
+        if level_points != points.commonest:
+            is_level = Cut(points.column, level, negated=False)
+            rules.append(PointsRule(source.columns.make_rule(is_level), level_points))
+    return rules
 
 
-def _list_threshold_rules(source: RowSource, column: int, points: IntArray) -> list[PointsRule]:
+def _list_threshold_rules(source: RowSource, points: ColumnPoints) -> list[PointsRule]:
     """List a rule for each threshold at which the points change, the highest first."""
-    changes = np.flatnonzero(np.diff(points)).tolist()
-    return [
-        PointsRule(source.columns.make_rule(Cut(column, cut, negated=False)), int(points[cut + 1]))
-        for cut in reversed(changes)
-    ]
+    rules = []
+    changes = np.flatnonzero(np.diff(points.of_values)).tolist()
+    for cut in reversed(changes):
+        is_above = Cut(points.column, cut, negated=False)
+        points_above = int(points.of_values[cut + 1])
+        rules.append(PointsRule(source.columns.make_rule(is_above), points_above))
+    return rules
 
 
 def _exclude_missing(rule: Rule) -> Rule:
@@ -465,25 +560,36 @@ def make_score(terms: Sequence[Term], totals: IntArray, counts: CountArray) -> S
 def find_log_odds(totals: IntArray, counts: CountArray, max_total: int) -> FloatArray:
     """Find the log odds in a new environment of all totals up to the largest; they never fall.
 
-    A line, or a parabola where it fits better than by chance: the effects of columns need not add
-    up. The intercept is the random-effects mean of those of the environments.
+    With z = (total - mean) / sd over all rows,
+
+        log odds = intercept + effect_1 z                    a line, or
+        log odds = intercept + effect_1 z + effect_2 z^2     where it fits better than by chance
+
+    The effects of columns need not add up, hence the parabola. The intercept is the random-effects
+    mean of those of the environments.
     """
     n = counts.sum(axis=1)
     every_total = np.arange(max_total + 1.0)
     sizes = np.bincount(totals, n.sum(axis=1), max_total + 1)
-    middle = float(np.average(every_total, weights=sizes))
-    spread = float(np.average((every_total - middle) ** 2, weights=sizes)) ** 0.5 or 1.0
-    powers = ((every_total - middle) / spread)[:, np.newaxis] ** [1, 2]
+    mean = float(np.average(every_total, weights=sizes))
+    variance = float(np.average((every_total - mean) ** 2, weights=sizes))
+    sd = variance**0.5 or 1.0
+    z = (every_total - mean) / sd
+    powers = z[:, np.newaxis] ** [1, 2]
 
     fit = fit_effects(powers[totals, :1], counts, TOTAL_PRECISION)
     if len(totals) > 2:
         parabola = fit_effects(powers[totals], counts, TOTAL_PRECISION)
-        if 2.0 * (fit.loss - parabola.loss) > find_quantile(CHANCE_LEVEL, 1):
+        explained_deviance = 2.0 * (fit.loss - parabola.loss)
+        if explained_deviance > find_quantile(CHANCE_LEVEL, 1):
             fit = parabola
 
     information = (n * fit.p * (1.0 - fit.p)).sum(axis=0)
-    pooled = pool_effects(fit.intercepts, np.maximum(information, TINY) ** -0.5)
+    standard_errors = np.maximum(information, TINY) ** -0.5
+    pooled = pool_effects(fit.intercepts, standard_errors)
     intercept = float(fit.intercepts[0]) if pooled is None else pooled.mean
-    curve = intercept + powers[:, : len(fit.effects)] @ fit.effects
+
+    n_powers = len(fit.effects)
+    curve = intercept + powers[:, :n_powers] @ fit.effects
     log_odds: FloatArray = isotonic.isotonic_regression(curve, sample_weight=sizes + TINY)
     return np.maximum.accumulate(log_odds)  # against falls by rounding
