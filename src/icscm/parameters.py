@@ -398,11 +398,3 @@ def whole_or_nothing(fit: Fit) -> Fit:
         return self
 
     return cast(Fit, fit_whole)
-
-
-def check_matplotlib() -> None:
-    """Raise if the optional package for figures is missing; called before long work starts."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise IcscmError("figures need matplotlib: pip install 'icscm[plot]'") from None
