@@ -17,13 +17,14 @@ The candidates are the rules of the strongest association with the outcome, one 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from itertools import compress
+from typing import Final
 
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, MAX_EQUIVALENT_RULES
 from icscm._lazy import special
-from icscm._types import FloatArray
+from icscm._types import CountArray, FloatArray, IntArray
 from icscm.engine.counts import BinnedRule, Cut, RowSource
 from icscm.engine.leaf_tables import LeafTables
 from icscm.formatting import count
@@ -77,8 +78,9 @@ def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Tra
     """
     view = ConjunctionView(source, settings)
     screening = _screen(view)
-    rules = [view.make_rule(each.cut) for each in screening.rules]
-    tester = _RuleTester.count(view, [each.cut for each in screening.rules])
+    cuts = [screened.cut for screened in screening.rules]
+    rules = [view.make_rule(cut) for cut in cuts]
+    tester = _RuleTester.count(view, cuts)
 
     sets = find_invariant_sets(tester, max_size=settings.max_rules, alpha=settings.alpha)
     bics = tester.compute_bics(sets.p_values)
@@ -118,20 +120,41 @@ def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Tra
 
 
 # --- screening ------------------------------------------------------------------------------------
+#
+#   all rules --best of each column--> column rules --significant--> --one of each group--> screened
+#
+# A group is the rules that cover the same rows. P-values are multiplied by the number of all rules
+# that were compared (Bonferroni).
 
 
-class _AssociatedRule(NamedTuple):
-    """The best rule of a column; sorts the strongest first, then as ties are broken.
+@dataclass(frozen=True, eq=False)
+class _ColumnRule:
+    """The rule of a column that is most strongly associated with the outcome.
 
-    `rank` is the negative of its statistic; `leaf` are the bytes of
-    the table that it covers, and `equivalent` the rules that cover the same rows.
+    `statistic` is Pearson's, over the design effect; `leaf` has the counts (outcome, environment)
+    of the rows that the rule covers.
     """
 
-    rank: float
     cut: Cut
     statistic: float
-    leaf: bytes
-    equivalent: Sequence[Cut] = ()
+    leaf: CountArray
+
+    def has_same_counts(self, other: "_ColumnRule") -> bool:
+        """Check whether another rule covers as many rows; only then may it cover the same."""
+        return self.leaf.tobytes() == other.leaf.tobytes()
+
+
+@dataclass(frozen=True)
+class _ScreenedRule:
+    """A rule whose sets are tested, and the rules that cover the same rows, for which it stands."""
+
+    column_rule: _ColumnRule
+    equivalent_cuts: Sequence[Cut]
+
+    @property
+    def cut(self) -> Cut:
+        """The cut of the rule."""
+        return self.column_rule.cut
 
 
 @dataclass(frozen=True)
@@ -141,87 +164,117 @@ class _Screening:
     `n_tried` rules were compared, `n_beyond` more columns have a significant rule.
     """
 
-    rules: list[_AssociatedRule]
+    rules: Sequence[_ScreenedRule]
     n_tried: int
     n_beyond: int
 
     def make_records(self, rules: Sequence[Rule]) -> tuple[Screened, ...]:
         """What the trace has of them."""
-        statistics = [each.statistic for each in self.rules]
-        p_values = _compute_p_values(statistics, self.n_tried).tolist()
+        statistics = [screened.column_rule.statistic for screened in self.rules]
+        p_values = _compute_p_values(statistics, n_tried=self.n_tried).tolist()
         return tuple(map(Screened, rules, statistics, p_values))
 
 
 def _screen(view: ConjunctionView) -> _Screening:
-    """Find the best rule of each column that is significantly associated with the outcome.
+    """Choose the rules whose sets are tested: the strongest that are associated with the outcome.
 
-    P-values are multiplied by the number of rules tried (Bonferroni). Of rules that cover the same
-    rows the first stands for all.
+    Rules are chosen by strength, and of rules that cover the same rows only the first: the others
+    would take candidates' places without adding a set that differs.
     """
     root = view.make_root()
-    design_effect = average_design_effect(view.source)
-    associated: list[_AssociatedRule] = []
-    n_tried = 0
-    for leaves in view.iterate_leaf_tables(root.count_cubes(), root):
-        statistics = _associate(view, leaves, root) / design_effect
-        n_tried += leaves.count(statistics > 0)
-        best = leaves.find_best(statistics)
-        # more rules will be tried, but what is not significant now will never be
-        p_values = _compute_p_values(statistics[best], n_tried)
-        is_significant = (statistics[best] > 0) & (p_values <= CHANCE_LEVEL)
-        for number in best[is_significant].tolist():
-            cut = leaves.locate(number)
-            statistic = float(statistics[number])
-            associated.append(
-                _AssociatedRule(
-                    rank=-statistic,
-                    cut=cut,
-                    statistic=statistic,
-                    leaf=leaves.tables[number].tobytes(),
-                )
-            )
-    p_values = _compute_p_values([each.statistic for each in associated], n_tried)
-    remaining = sorted(
-        rule for rule, p in zip(associated, p_values.tolist(), strict=True) if p <= CHANCE_LEVEL
-    )
+    significant_rules, n_tried = _find_significant_rules(view, root)
+    remaining = sorted(significant_rules, key=lambda rule: (-rule.statistic, rule.cut))
 
-    screened: list[_AssociatedRule] = []
+    screened: list[_ScreenedRule] = []
     while remaining and len(screened) < N_CANDIDATES:
-        first = remaining[0]
-        alike_leaves = [each.cut for each in remaining[1:] if each.leaf == first.leaf]
-        same = {first.cut, *view.find_equivalent(first.cut, others=alike_leaves, uncovered=root)}
-        screened.append(first._replace(equivalent=_list_copies(view, same, first.cut)))
-        remaining = [each for each in remaining if each.cut not in same]
+        strongest, *weaker = remaining
+        cuts_of_group = _find_equivalent_cuts(view, strongest, others=weaker, root=root)
+        equivalent_cuts = _list_other_cuts(view, cuts_of_group, shown_cut=strongest.cut)
+        screened.append(_ScreenedRule(strongest, equivalent_cuts))
+        remaining = [rule for rule in weaker if rule.cut not in cuts_of_group]
     return _Screening(rules=screened, n_tried=n_tried, n_beyond=len(remaining))
 
 
-def _list_copies(view: ConjunctionView, same: Iterable[Cut], first: Cut) -> list[Cut]:
-    """List cuts with the same coverage, those of identical columns included, without the first."""
-    copies = view.list_copies(same, MAX_EQUIVALENT_RULES + 1)
-    return [cut for cut in copies if cut != first]
+def _find_significant_rules(view: ConjunctionView, root: Node) -> tuple[Sequence[_ColumnRule], int]:
+    """Find the best rule of each column, if it is significant, and the number of rules compared.
 
-
-def _associate(view: ConjunctionView, leaves: LeafTables, root: Node) -> FloatArray:
-    """Compute Pearson's statistic of each rule against the outcome.
-
-    0 for rules in the wrong direction (their leaf is more positive than the other rows): this
-    holds for a rule or its negation, so each cut counts once.
+    A p-value is final only when all rules are counted. But the count only grows, and p-values with
+    it: a rule that is not significant at its own block of columns never will be, and is not kept.
     """
-    settings = view.settings
+    design_effect = average_design_effect(view.source)
+    rules: list[_ColumnRule] = []
+    n_tried = 0
+    for leaves in view.iterate_leaf_tables(root.count_cubes(), root):
+        statistics = _compute_association(leaves, root, settings=view.settings) / design_effect
+        n_tried += leaves.count(statistics > 0)
+        rules += _list_best_rules(leaves, statistics, n_tried=n_tried)
+
+    p_values = _compute_p_values([rule.statistic for rule in rules], n_tried=n_tried)
+    is_significant = p_values <= CHANCE_LEVEL
+    return list(compress(rules, is_significant)), n_tried
+
+
+def _list_best_rules(
+    leaves: LeafTables, statistics: FloatArray, *, n_tried: int
+) -> Iterator[_ColumnRule]:
+    """List the best rule of each column of a block that is significant among those tried so far."""
+    best = leaves.find_best(statistics)
+    p_values = _compute_p_values(statistics[best], n_tried=n_tried)
+    is_significant = (statistics[best] > 0) & (p_values <= CHANCE_LEVEL)
+    for candidate in best[is_significant].tolist():
+        yield _ColumnRule(
+            cut=leaves.locate(candidate),
+            statistic=float(statistics[candidate]),
+            leaf=leaves.tables[candidate].copy(),  # or the block would stay in memory
+        )
+
+
+def _find_equivalent_cuts(
+    view: ConjunctionView, rule: _ColumnRule, *, others: Sequence[_ColumnRule], root: Node
+) -> set[Cut]:
+    """Find the cuts of the rules that cover the same rows, with that of the rule itself.
+
+    The source is only asked about rules with equal counts, as it must scan rows for the answer.
+    """
+    possible_cuts = [other.cut for other in others if other.has_same_counts(rule)]
+    equivalent_cuts = view.find_equivalent(rule.cut, others=possible_cuts, uncovered=root)
+    return {rule.cut, *equivalent_cuts}
+
+
+def _list_other_cuts(
+    view: ConjunctionView, cuts_of_group: Iterable[Cut], *, shown_cut: Cut
+) -> list[Cut]:
+    """List the cuts of a group, those on identical columns included, but for the one shown."""
+    cuts = view.list_copies(cuts_of_group, limit=MAX_EQUIVALENT_RULES + 1)
+    return [cut for cut in cuts if cut != shown_cut]
+
+
+def _compute_association(leaves: LeafTables, root: Node, *, settings: Settings) -> FloatArray:
+    """Compute Pearson's statistic of each rule against the outcome, environments taken together.
+
+                         negative      positive
+        inside the leaf  inside[0]     inside[1]        rule false
+        outside it       outside[0]    outside[1]       rule true
+
+    It is 0 for rules in the wrong direction: the share of positives must be larger outside. This
+    holds for a rule or its negation, so each cut counts once. It is also 0 for rules that too few
+    environments replicate.
+    """
     inside = leaves.tables.sum(axis=2)
     outside = root.counts.sum(axis=1) - inside
     n_inside = inside.sum(axis=1)
     n_outside = outside.sum(axis=1)
 
-    # neither side of such a rule is empty
+    # outside[1] / n_outside > inside[1] / n_inside, and neither is empty
     is_allowed = outside[:, 1] * n_inside > inside[:, 1] * n_outside
     if settings.min_replication:
         is_allowed &= find_replicated(leaves.tables, root.counts, settings.min_replication)
+
     statistics, _ = PEARSON.compute_statistics(np.stack((inside, outside), axis=2))
     return np.where(is_allowed, statistics, 0.0)
 
 
-def _compute_p_values(statistics: Sequence[float] | FloatArray, n_tried: int) -> FloatArray:
+def _compute_p_values(statistics: Sequence[float] | FloatArray, *, n_tried: int) -> FloatArray:
     """Compute p-values of one degree of freedom, corrected for the number of rules tried."""
     tails: FloatArray = special.chdtrc(1, np.asarray(statistics, dtype=np.float64))
     return np.minimum(n_tried * tails, 1.0)
@@ -234,9 +287,13 @@ def _compute_p_values(statistics: Sequence[float] | FloatArray, n_tried: int) ->
 class _RuleTester:
     """Tests sets of rules within the leaves of their conjunction.
 
-    `patterns` are the rows by the truth of each rule and, behind these, of the wide and the narrow
-    form of rules that have bins beside their cut (`icscm.search.cut_bounds`); `wide` and `narrow`
-    say where these forms are. A rule without such bins is its own wide and narrow form.
+    A rule may have a wide and a narrow form, with both bins beside its cut and without them
+    (`icscm.search.cut_bounds`); else it is its own wide and narrow form. `patterns` are the rows by
+    the truth of each rule and, behind these, of such forms; `wide` and `narrow` say where the forms
+    of each rule are:
+
+        rules            0  1  2             wide    0  3  2
+        forms of rule 1           3  4       narrow  0  4  2
     """
 
     patterns: Patterns
@@ -268,11 +325,16 @@ class _RuleTester:
     def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:
         """Compute the p-value of every set: G summed over its leaves, of rows not beside a cut."""
         sets = list_subsets(self.n_rules, max_size)
-        forms = [([self.wide[i] for i in each], [self.narrow[i] for i in each]) for each in sets]
-        leaves = [self.patterns.compute_leaves(wide, narrow) for wide, narrow in forms]
-        numbers = [self.patterns.number_leaves(wide, narrow) for wide, narrow in forms]
-        effects = self.patterns.measure_all(numbers, leaves)
-        p_values = compute_conditional(leaves, effects=effects).p_values
+        leaves_of_sets: list[CountArray] = []
+        leaf_of_pattern_of_sets: list[IntArray] = []
+        for candidate_set in sets:
+            wide = [self.wide[rule] for rule in candidate_set]
+            narrow = [self.narrow[rule] for rule in candidate_set]
+            leaves_of_sets.append(self.patterns.compute_leaves(wide, others=narrow))
+            leaf_of_pattern_of_sets.append(self.patterns.number_leaves(wide, others=narrow))
+
+        effects = self.patterns.measure_all(leaf_of_pattern_of_sets, leaves_of_sets)
+        p_values = compute_conditional(leaves_of_sets, effects=effects).p_values
         return dict(zip(sets, p_values.tolist(), strict=True))
 
     def compute_bics(self, sets: Iterable[CandidateSet]) -> dict[CandidateSet, float]:
@@ -281,8 +343,11 @@ class _RuleTester:
         Where rows belong together they count as fewer: as many as they would be if independent.
         """
         subsets = [*sets]
-        leaves = [self.patterns.compute_leaves(each) / self.design_effect for each in subsets]
-        return dict(zip(subsets, compute_bic(leaves).tolist(), strict=True))
+        effective_leaves = [
+            self.patterns.compute_leaves(subset) / self.design_effect for subset in subsets
+        ]
+        bics = compute_bic(effective_leaves)
+        return dict(zip(subsets, bics.tolist(), strict=True))
 
 
 # --- conclusion -----------------------------------------------------------------------------------
@@ -314,12 +379,12 @@ def _make_set_records(
     """What the trace has of the sets, with columns by name."""
     return tuple(
         SetTest(
-            features=tuple(rules[i].feature for i in each),
+            features=tuple(rules[rule].feature for rule in candidate_set),
             p_value=p_value,
-            accepted=each in sets.accepted,
-            bic=bics[each],
+            accepted=candidate_set in sets.accepted,
+            bic=bics[candidate_set],
         )
-        for each, p_value in sets.p_values.items()
+        for candidate_set, p_value in sets.p_values.items()
     )
 
 
@@ -346,19 +411,18 @@ def _make_steps(
             [uncovered[np.newaxis]], effects=None if effects is None else [effects[:1]]
         )
 
-        rule = screening.rules[rule_number]
-        leaf_of_rule_alone = np.frombuffer(rule.leaf, rows.dtype).reshape(rows.shape)
+        screened = screening.rules[rule_number]
         yield Step(
             n_candidates=screening.n_tried,
             n_rejected={},
             chosen=Candidate(
-                rule=view.make_rule(rule.cut),
+                rule=view.make_rule(screened.cut),
                 covered=freeze_counts(leaves[number]),
-                utility=utility.compute(leaf_of_rule_alone),
+                utility=utility.compute(screened.column_rule.leaf),
                 verdict=verdicts[number],
             ),
             uncovered=freeze_counts(uncovered),
             p_value_uncovered=float(test_of_uncovered.p_values[0]),
-            equivalent=tuple(map(view.make_rule, rule.equivalent)),
-            n_tied=1 + len(rule.equivalent),
+            equivalent=tuple(map(view.make_rule, screened.equivalent_cuts)),
+            n_tied=1 + len(screened.equivalent_cuts),
         )
