@@ -26,7 +26,7 @@ from icscm._changes import data_by_name
 from icscm._constants import MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine.binning import Binning
-from icscm.engine.clusters import number_clusters
+from icscm.engine.clusters import Clusters, number_clusters
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.sampling import SampledRows, hash_piece, is_sampled, merge_sampled, take_rows
@@ -270,42 +270,34 @@ def open_files(
     file = replace(file, budget=budget)
 
     table = countable.describe_columns(survey, names, config)
-    sampled_columns = find_sampled(survey, table)
-    values = _read_sample(file, sampled_columns, surveyed) if sampled_columns else {}
-    binning = plan_from_survey(survey, table, values)
+    binning = _plan_binning(file, surveyed, table)
     del surveyed  # 8 bytes a row for its hash, which pass two needs
 
+    stored_columns = _choose_stored(binning, table)
     position, sorted_rows = sort_rows(
         rows.list_outcomes(), rows.list_environments(), rows.n_environments
     )
-    stored_columns = _choose_stored(binning, table)
+    info = SourceInfo(
+        columns=binning,
+        classes=labels.classes.tolist(),
+        environments=rows.environments,
+        notes=[countable.SAMPLED] if binning.sampled else [],
+    )
     codes = CodeFile(len(stored_columns), sorted_rows, temp_dir, n_threads)
     with ExitStack() as stack:
         stack.callback(codes.close)  # if anything below fails
         _write_codes(file, codes, PieceCoder(binning, stored_columns), rows.segments)
-        clusters = None
-        if groups is not None:
-            clusters = number_clusters(
-                readers["groups"].list_numbers(),
-                rows.list_environments(),
-                rows.n_environments,
-                position,
-            )
         source = mapped.make_mapped_source(
-            SourceInfo(
-                columns=binning,
-                classes=labels.classes.tolist(),
-                environments=rows.environments,
-                notes=[countable.SAMPLED] if binning.sampled else [],
-            ),
+            info,
             stored_columns,
             codes,
             position,
             block_bytes=budget.share,
             device=config.device,
-            clusters=clusters,
+            clusters=_number_clusters(readers, rows, position),
         )
-        stack.pop_all()
+        stack.pop_all()  # from here on, the user closes the file
+
     return Countable(
         source,
         table=table,
@@ -449,6 +441,16 @@ def _add_lowest(
     return merge_sampled([lowest, rows_of_batch])
 
 
+def _plan_binning(file: TableFile, surveyed: SurveyedFile, table: CodedTable) -> Binning:
+    """Choose thresholds; files are read again only if some are quantiles of sampled rows."""
+    survey = surveyed.survey
+    sampled_columns = find_sampled(survey, table)
+    values_of_columns: dict[int, Array] = {}
+    if sampled_columns:
+        values_of_columns = _read_sample(file, sampled_columns, surveyed)
+    return plan_from_survey(survey, table, values_of_columns)
+
+
 def _read_sample(
     file: TableFile, columns: Sequence[int], surveyed: SurveyedFile
 ) -> dict[int, Array]:
@@ -500,38 +502,90 @@ def _choose_stored(binning: Binning, table: CodedTable) -> list[int]:
     return sorted(usable, key=lambda column: (binning.find_layout(column), column))
 
 
+def _number_clusters(
+    readers: Mapping[str, GroupReader], rows: SegmentedRows, position: Array
+) -> Clusters | None:
+    """Number the groups of rows in each environment; None if all rows are independent."""
+    if "groups" not in readers:
+        return None
+    groups = readers["groups"].list_numbers()
+    return number_clusters(groups, rows.list_environments(), rows.n_environments, position)
+
+
 # Memory of a row in the buffer of codes besides its codes: what sorting it takes.
 _BYTES_TO_SORT = 16
+
+
+class _CodeBuffer:
+    """Collects the codes of several batches before they are written to the code file.
+
+    The file is sorted by segment: the more rows are written together, the longer are the runs of
+    each segment, and the quicker is the disk. Rows come in the order of `segments`, which holds
+    the segment of each row of the table.
+    """
+
+    def __init__(self, file: CodeFile, segments: Array, *, n_columns: int, max_rows: int) -> None:
+        self._file = file
+        self._segments = segments
+        self._codes = np.empty((n_columns, max_rows), dtype=np.uint8)
+        self._first_row = 0
+        self._stop_row = 0
+
+    @property
+    def n_rows_to_come(self) -> int:
+        """How many rows of the table have not been added yet."""
+        return len(self._segments) - self._stop_row
+
+    def add_rows(self, n_rows: int) -> Array:
+        """Make room for the next rows, and return the array (column, row) to fill with their codes.
+
+        Where they do not fit, the rows so far are written first.
+        """
+        max_rows = self._codes.shape[1]
+        n_buffered = self._stop_row - self._first_row
+        if n_buffered + n_rows > max_rows:
+            self.write()
+            n_buffered = 0
+
+        self._stop_row += n_rows
+        return self._codes[:, n_buffered : n_buffered + n_rows]
+
+    def write(self) -> None:
+        """Write the rows in the buffer, and empty it."""
+        n_buffered = self._stop_row - self._first_row
+        self._file.write(
+            self._codes[:, :n_buffered], self._segments[self._first_row : self._stop_row]
+        )
+        self._first_row = self._stop_row
 
 
 def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: Array) -> None:
     """Bin every value and write its code: pass two.
 
-    Codes are buffered: long runs of each segment are quicker to write.
+    The files are read a second time, so this is where it shows if they have changed since.
     """
-    column_of_name = {table.names[column]: column for column in coder.features}
-    names = list(column_of_name)
-    if not names:
+    columns = coder.features
+    if not columns:
         pyarrow.default_memory_pool().release_unused()
         return
 
-    row_bytes = len(names) + _BYTES_TO_SORT
-    buffer_rows = max(table.budget.batch_rows, table.budget.share // row_bytes)
-    buffer = np.empty((len(names), buffer_rows), dtype=np.uint8)
-    first_buffered = 0
-    start = 0
+    row_bytes = len(columns) + _BYTES_TO_SORT
+    buffer = _CodeBuffer(
+        file,
+        segments,
+        n_columns=len(columns),
+        max_rows=max(table.budget.batch_rows, table.budget.share // row_bytes),
+    )
+    names = [table.names[column] for column in columns]
     for batch in table.read(names):
-        stop = start + len(batch)
-        if stop > len(segments):
+        n_rows = len(batch)
+        if n_rows > buffer.n_rows_to_come:
             break  # there are more rows than before
-        if stop - first_buffered > buffer_rows:
-            file.write(buffer[:, : start - first_buffered], segments[first_buffered:start])
-            first_buffered = start
-        columns = dict(zip(coder.features, table.read_columns(batch, names), strict=True))
-        codes_of_batch = buffer[:, start - first_buffered : stop - first_buffered]
-        coder.code(columns, codes_of_batch, table.n_threads)
-        start = stop
-    file.write(buffer[:, : start - first_buffered], segments[first_buffered:start])
-    if start != len(segments):
+        values = table.read_columns(batch, names)
+        values_of_columns = dict(zip(columns, values, strict=True))
+        coder.code(values_of_columns, out=buffer.add_rows(n_rows), n_threads=table.n_threads)
+    buffer.write()
+
+    if buffer.n_rows_to_come:
         raise IcscmError("the files changed while they were read; nothing was learned")
     pyarrow.default_memory_pool().release_unused()
