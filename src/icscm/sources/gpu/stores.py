@@ -287,26 +287,47 @@ def count_by_outcome(rows: Rows) -> tuple[int, int]:
     return n_negative, n_positive
 
 
-# --- putting them there -----------------------------------------------------------
+# --- moving stores to the card ----------------------------------------------------
 
 
 def put_on_card(card: Card, store: Store, rows: Rows, columns: BinnedColumns) -> Store:
-    """Put the same columns on the card; those of more than 256 bins stay where they are."""
+    """Return a store of the same columns on the card, which counts them faster.
+
+    The card's kernels read bits, and bin numbers of a byte: a store of more than 256 bins is
+    returned as it is, and counted by the processor.
+    """
     if isinstance(store, BitStore):
-        unsorted = Unsorted(
-            n_columns=len(store.words),
-            n_words=2 * store.words.shape[1],
-            read=store.words.__getitem__,
-            source=store.bits,
-        )
-        n_copies = columns.count_copies(store.features)
-        return put_bits(card, store.features, unsorted, rows, store.layout, n_copies)
+        return _put_bit_store(card, store, rows, n_copies=columns.count_copies(store.features))
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
-        cards.check_room(card, store.codes.nbytes)
-        with translate_card_errors():
-            codes = card.send(store.codes)
-            return CardCodes(card, store.features, codes, rows, store.layout, store.n_bins)
+        return _put_code_store(card, store, rows)
     return store
+
+
+def _put_bit_store(card: Card, store: BitStore, rows: Rows, *, n_copies: IntArray) -> CardBits:
+    """Put columns of bits, which are words of 64 bits in memory and of 32 on the card."""
+    n_columns, n_long_words = store.words.shape
+    unsorted = Unsorted(
+        n_columns=n_columns,
+        n_words=2 * n_long_words,
+        read=store.words.__getitem__,
+        source=store.bits,
+    )
+    return put_bits(card, store.features, unsorted, rows, store.layout, n_copies)
+
+
+def _put_code_store(card: Card, store: CodeStore, rows: Rows) -> CardCodes:
+    """Put columns of bin numbers; raises where they do not fit."""
+    cards.check_room(card, store.codes.nbytes)
+    with translate_card_errors():
+        codes = card.send(store.codes)
+    return CardCodes(
+        card=card,
+        features=store.features,
+        codes=codes,
+        rows=rows,
+        layout=store.layout,
+        n_bins=store.n_bins,
+    )
 
 
 def put_bits(
@@ -317,18 +338,41 @@ def put_bits(
     layout: Layout = ORDERED,
     n_copies: IntArray | None = None,
 ) -> CardBits:
-    """Put columns of bits on the card, or send them for each scan where they do not fit."""
-    if n_copies is not None and (n_copies == 1).all():
-        n_copies = None
+    """Put columns of bits on the card, or send them for each scan where they do not fit.
+
+    `n_copies` is how many identical columns each stands for.
+    """
+    has_copies = n_copies is not None and not (n_copies == 1).all()
+    kept_copies = n_copies if has_copies else None
     with translate_card_errors():
         sender = Sender(card, unsorted)
         if cards.has_room(card, unsorted.n_bytes):
-            words = sender.send(slice(0, unsorted.n_columns))
-            return CardBits(card, features, words, rows, layout, n_copies)
-        warn(
-            f"The columns take {unsorted.n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
-            "GB of the card's memory are free: they are sent to it again for each rule, which "
-            f"takes about {unsorted.n_bytes / SENT_BYTES_PER_SECOND:,.1f} s each time.",
-            StreamedWarning,
+            return CardBits(
+                card=card,
+                features=features,
+                words=sender.send(slice(0, unsorted.n_columns)),
+                rows=rows,
+                layout=layout,
+                n_copies=kept_copies,
+            )
+
+        _warn_that_bits_are_streamed(card, unsorted.n_bytes)
+        return StreamedBits(
+            card=card,
+            features=features,
+            words=sender,
+            rows=rows,
+            layout=layout,
+            n_copies=kept_copies,
         )
-        return StreamedBits(card, features, sender, rows, layout, n_copies)
+
+
+def _warn_that_bits_are_streamed(card: Card, n_bytes: int) -> None:
+    """Warn that columns do not fit on the card, and how long it takes to send them each time."""
+    seconds = n_bytes / SENT_BYTES_PER_SECOND
+    warn(
+        f"The columns take {n_bytes / 1e9:,.1f} GB and {card.count_free() / 1e9:,.1f} "
+        "GB of the card's memory are free: they are sent to it again for each rule, which "
+        f"takes about {seconds:,.1f} s each time.",
+        StreamedWarning,
+    )

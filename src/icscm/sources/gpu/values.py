@@ -1,5 +1,6 @@
 """Plain tables of numbers on the card: binned there as the engine bins them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._constants import BINARY_LOOK_ROWS, CODE_DTYPE, MAX_NARROW_BINS, QUANTILE_SAMPLE
-from icscm._types import BoolArray, IntArray
+from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine import binning
 from icscm.engine.binning import Binning, ColumnPlan
 from icscm.engine.sampling import choose_sample, is_sampled, make_salt
@@ -54,31 +55,43 @@ class CardValues:
         not have are coded again, by thresholds from all rows.
         """
         check_room(self.card, self.values.size)
-        row_of_sorted = self.card.xp.empty(len(position), dtype=np.uint32)
-        numbers = self.card.xp.arange(len(position), dtype=np.uint32)
-        row_of_sorted[self.card.send(position)] = numbers
+        row_of_sorted = self._invert(position)
 
-        plan = self._plan_from_sample(max_thresholds)
-        coded = self._code(plan, row_of_sorted, rows)
+        sample_plan = self._plan_from_sample(max_thresholds)
+        coded = self._code(sample_plan, row_of_sorted, rows)
         stores = coded.stores
-        edges = list(plan.edges)
-        is_any_sampled = is_sampled(self.n_rows) and not plan.is_complete.all()
+        edges = list(sample_plan.edges)
+        is_any_sampled = is_sampled(self.n_rows) and not sample_plan.is_complete.all()
+
         if len(coded.surprised):
-            new_plan = self._plan_from_all_rows(
-                coded.surprised, plan, max_thresholds=max_thresholds, n_threads=n_threads
+            full_plan = self._plan_from_all_rows(
+                coded.surprised, sample_plan, max_thresholds=max_thresholds, n_threads=n_threads
             )
-            stores += self._code(new_plan, row_of_sorted, rows).stores
-            is_any_sampled |= not new_plan.is_complete.all()
-            for column, new_edges in zip(new_plan.columns.tolist(), new_plan.edges, strict=True):
+            stores += self._code(full_plan, row_of_sorted, rows).stores
+            is_any_sampled |= not full_plan.is_complete.all()
+            for column, new_edges in zip(full_plan.columns.tolist(), full_plan.edges, strict=True):
                 edges[column] = new_edges
 
-        # The first edge of a column with missing values only sets these apart.
+        return self._make_binning(edges, is_any_sampled=bool(is_any_sampled)), stores
+
+    def _invert(self, position: NDArray[np.uint32]) -> Any:
+        """Return which row each sorted row is, given the position of each row among these."""
+        row_of_sorted = self.card.xp.empty(len(position), dtype=np.uint32)
+        row_numbers = self.card.xp.arange(len(position), dtype=np.uint32)
+        row_of_sorted[self.card.send(position)] = row_numbers
+        return row_of_sorted
+
+    def _make_binning(self, edges: Sequence[FloatArray], *, is_any_sampled: bool) -> Binning:
+        """Make the binning of all columns from their edges.
+
+        The first edge of a column with missing values only sets these apart: it is no threshold.
+        """
         thresholds = [
-            edges_of_column[int(has_missing) :]
+            edges_of_column[1:] if has_missing else edges_of_column
             for edges_of_column, has_missing in zip(edges, self.has_missing, strict=True)
         ]
         table = CodedTable(np.empty((0, len(thresholds))), has_missing=self.has_missing)
-        return binning.make_binning(thresholds, table, bool(is_any_sampled)), stores
+        return binning.make_binning(thresholds, table, is_any_sampled)
 
     def _plan_from_sample(self, max_thresholds: int) -> ColumnPlan:
         """Choose the thresholds of all columns from the sampled rows; from all if they are few."""
@@ -137,11 +150,12 @@ class CardValues:
         surprised: list[IntArray] = [plan.columns[:0]]
         for has_missing in (False, True):
             is_of_layout = self.has_missing[plan.columns] == has_missing
-            if is_of_layout.any():
-                plan_of_layout = plan.select(np.flatnonzero(is_of_layout))
-                coded = self._code_layout(plan_of_layout, row_of_sorted, rows)
-                stores += coded.stores
-                surprised.append(coded.surprised)
+            if not is_of_layout.any():
+                continue
+            plan_of_layout = plan.select(np.flatnonzero(is_of_layout))
+            coded = self._code_layout(plan_of_layout, row_of_sorted, rows)
+            stores += coded.stores
+            surprised.append(coded.surprised)
         return CodedColumns(stores, surprised=np.sort(np.concatenate(surprised)))
 
     def _code_layout(self, plan: ColumnPlan, row_of_sorted: Any, rows: Rows) -> "CodedColumns":
@@ -153,6 +167,7 @@ class CardValues:
             padded[: len(edges)] = edges
 
         codes = card.xp.empty((len(n_edges), self.n_rows), dtype=CODE_DTYPE)
+        # writes the codes, and returns which columns have values that are not planned
         is_surprised = card.kernels.code_values(
             self.values,
             row_of_sorted,
@@ -171,43 +186,56 @@ class CardValues:
         if not is_kept.all():
             codes = card.take(codes, np.flatnonzero(is_kept))
         store = CardCodes(
-            card,
-            plan.columns[is_kept],
-            codes,
-            rows,
-            binning.find_layout(int(plan.columns[0]), {}, self.has_missing),
-            int(n_edges[is_kept].max()) + 1,
+            card=card,
+            features=plan.columns[is_kept],
+            codes=codes,
+            rows=rows,
+            layout=binning.find_layout(int(plan.columns[0]), {}, self.has_missing),
+            n_bins=int(n_edges[is_kept].max()) + 1,
         )
         return CodedColumns([store], surprised)
 
 
 @dataclass(frozen=True)
 class CodedColumns:
-    """Stores of columns, and the columns that have other values than their plan, and no store."""
+    """Stores of columns, and the `surprised` ones, which have other values than their plan.
+
+    These have no store: they need another plan first.
+    """
 
     stores: list[Store]
     surprised: IntArray
 
 
 def put_values(X: Any, device: str, max_thresholds: int | None) -> "CardValues | None":
-    """Put a plain table of floats on the card, if that is where it belongs.
+    """Put a plain table of floats on the card, so that it is binned there; None if it is not.
 
-    None where the processor bins: other kinds of tables, zeros and ones, very many thresholds.
+    The processor bins all other tables: those of other types, which it must read first; zeros and
+    ones, which it packs as bits; and those of more thresholds than a byte can number.
     """
-    is_plain = is_on_card(X) or type(X) is np.ndarray
-    if device == "cpu" or not is_plain or max_thresholds is None:
+    if device == "cpu" or max_thresholds is None:
         return None
-    is_float = str(X.dtype) in _FLOATS
-    n_cells = int(np.prod(X.shape))
-    if not is_float or X.ndim != 2 or n_cells == 0 or max_thresholds + 2 > MAX_NARROW_BINS:
+    if max_thresholds + 2 > MAX_NARROW_BINS:  # a bin more than thresholds, and one for missing
         return None
-    card = choose_card(device, n_cells)  # a byte for the code of each cell
+    if not _is_table_of_floats(X):
+        return None
+    n_code_bytes = int(np.prod(X.shape))  # a byte for the code of each cell
+    card = choose_card(device, n_code_bytes)
     if card is None or _looks_binary(X):
         return None
 
     with translate_card_errors():
         values = _send_columns(card, X)
         return CardValues(card, values, _find_missing(card, values))
+
+
+def _is_table_of_floats(X: Any) -> bool:
+    """Return whether this is an array, in memory or on a card, of rows and columns of floats."""
+    if not (is_on_card(X) or type(X) is np.ndarray):
+        return False
+    is_float = str(X.dtype) in _FLOATS
+    has_cells = X.ndim == 2 and int(np.prod(X.shape)) > 0
+    return is_float and has_cells
 
 
 def _looks_binary(X: Any) -> bool:
@@ -230,10 +258,12 @@ def _send_columns(card: Card, X: Any) -> Any:
 
 def _find_missing(card: Card, values: Any) -> BoolArray:
     """Find the columns with missing values; raises for infinities."""
-    # NaN where a value is missing
+    # these are NaN where a value of the column is missing
     highest = values.max(axis=1)
     lowest = values.min(axis=1)
-    # infinite where a value is, but also where the difference is too large for a float
+
+    # A quick check of all columns at once. The difference is infinite where a value is, but also
+    # where it is too large for a float, so that a failure is looked into.
     if not card.xp.isfinite(highest - lowest).all():
         infinite = card.bring(card.xp.isinf(values).any(axis=1))
         if infinite.any():
