@@ -151,20 +151,32 @@ def find_statistic(criterion: Criterion | None) -> str | None:
 
 
 def compute_critical_values(criterion: Criterion | None, uncovered: CountArray) -> Bounds:
-    """Compute the statistic from which on criterion (i) rejects, by its degrees of freedom.
+    """Compute the statistic from which on criterion (i) rejects a leaf, by degrees of freedom.
 
-    A leaf that has rows in K environments has K - 1 degrees of freedom. With none it cannot depend
-    on the environment: the critical value is infinite, as it is for all leaves without a test.
+        environments with rows   degrees of freedom   critical value
+        1                        0                    infinite: it cannot depend on environments
+        K                        K - 1                the one whose p-value is alpha
+
+    Entry d of the bounds is for d degrees of freedom. Without a test all critical values are
+    infinite, so that no leaf is rejected.
     """
     n_environments = uncovered.shape[1]
-    critical = np.full(n_environments, np.inf)
-    if isinstance(criterion, PValueCriterion):
-        critical[1:] = special.chdtri(np.arange(1, n_environments), criterion.alpha)
+    no_limit = np.full(n_environments, np.inf)
+    if not isinstance(criterion, PValueCriterion):
+        return Bounds(lower=no_limit, upper=no_limit)
 
-    is_finite = np.isfinite(critical)
-    rounding = np.zeros(n_environments)
-    rounding[is_finite] = bound_rounding(critical[is_finite], n_rows=int(uncovered.sum()))
-    return Bounds(lower=critical - rounding, upper=critical + rounding)
+    degrees_of_freedom = np.arange(1, n_environments)
+    critical_values = special.chdtri(degrees_of_freedom, criterion.alpha)
+    n_rows = int(uncovered.sum())
+    return surround_bounds(np.append(np.inf, critical_values), n_rows=n_rows)
+
+
+def surround_bounds(bounds: FloatArray, *, n_rows: int) -> Bounds:
+    """Put around each bound the interval that rounding could decide; infinite ones stay."""
+    is_finite = np.isfinite(bounds)
+    rounding = np.zeros(len(bounds))
+    rounding[is_finite] = bound_rounding(bounds[is_finite], n_rows=n_rows)
+    return Bounds(lower=bounds - rounding, upper=bounds + rounding)
 
 
 def compute_rates(counts: CountArray) -> FloatArray:
