@@ -3,9 +3,16 @@
 A cluster is a group within one environment. A leaf takes some rows of each cluster; what a test
 needs to know of these are four sums over the clusters of an environment
 (`icscm.stats.design_effects.ClusterMoments`).
+
+Clusters are numbered by environment, and by group within it:
+
+    cluster        0  1  2 | 3  4        starts    0  3  5
+    environment    a  a  a | b  b
+    group          0  1  2 | 0  2        a group with rows in a and in b makes two clusters
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,41 +39,69 @@ def number_clusters(
     Rows are in any order; `position` says where each of them is among the sorted ones.
     """
     n_groups = int(groups.max(initial=0)) + 1
-    pairs = environments.astype(np.int64) * n_groups + groups
-    pairs_of_clusters, codes = np.unique(pairs, return_inverse=True)
+    pairs = find_pairs(environments, groups, n_seconds=n_groups)
 
-    sorted_codes = np.empty(len(codes), dtype=np.int32)
-    sorted_codes[position] = codes
-    first_pairs = np.arange(n_environments + 1) * n_groups
-    return Clusters(
-        codes=sorted_codes,
-        starts=np.searchsorted(pairs_of_clusters, first_pairs),
-        groups=pairs_of_clusters % n_groups,
-        unit=unit,
+    cluster_of_sorted_row = np.empty(len(pairs.number_of_row), dtype=np.int32)
+    cluster_of_sorted_row[position] = pairs.number_of_row
+    # the clusters, as pairs, are sorted by environment
+    starts = np.searchsorted(pairs.first, np.arange(n_environments + 1))
+    return Clusters(codes=cluster_of_sorted_row, starts=starts, groups=pairs.second, unit=unit)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of two numbers that occur among rows, in ascending order, and that of each row."""
+
+    first: IntArray
+    second: IntArray
+    number_of_row: IntArray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def find_pairs(first: Array, second: Array, *, n_seconds: int) -> Pairs:
+    """Find which pairs of two numbers occur, given both for each row; the second is < `n_seconds`.
+
+    A pair is sorted as one number:    pair = first * n_seconds + second
+
+    >>> pairs = find_pairs(np.array([1, 0, 1]), np.array([0, 2, 0]), n_seconds=3)
+    >>> pairs.first.tolist(), pairs.second.tolist(), pairs.number_of_row.tolist()
+    ([0, 1], [2, 0], [1, 0, 1])
+    """
+    pair_of_row = first.astype(np.int64, copy=False) * n_seconds + second
+    pairs, number_of_row = np.unique(pair_of_row, return_inverse=True)
+    return Pairs(
+        first=pairs // n_seconds,
+        second=pairs % n_seconds,
+        number_of_row=number_of_row,
     )
 
 
 def count_moments(
     piece: Piece, rows: Rows, clusters: Clusters, rules: Sequence[BinnedRule]
 ) -> ClusterMoments:
-    """Count the moments (rule, environment) of what each rule covers of some rows."""
-    codes = rows.take(clusters.codes)
-    n_negative = int(rows.bounds[piece.n_environments])
-    shape = len(rules), piece.n_environments
-    moments = ClusterMoments(
-        n_clusters=np.zeros(shape, dtype=COUNT_DTYPE),
-        sum_nn=np.zeros(shape, dtype=COUNT_DTYPE),
-        sum_np=np.zeros(shape, dtype=COUNT_DTYPE),
-        sum_pp=np.zeros(shape, dtype=COUNT_DTYPE),
-    )
-    # n and p of each cluster, for the kernel to work with
-    n, p = np.empty((2, int(clusters.starts[-1])), dtype=COUNT_DTYPE)
+    """Count the moments (rule, environment) of what each rule covers of some rows.
+
+    Of the rows of a cluster that a rule covers, n in all and p positive ones are counted. The
+    moments are the sums of  1 if n > 0,  n n,  n p  and  p p  over the clusters of an environment.
+    """
+    cluster_of_row = rows.take(clusters.codes)
+    n_clusters = int(clusters.starts[-1])
+    first_positive = find_first_positive(rows, piece.n_environments)
+    moments = make_zero_moments(n_rules=len(rules), n_environments=piece.n_environments)
+
+    # by cluster; written anew for each rule, as there may be millions of clusters
+    n_covered = np.empty(n_clusters, dtype=COUNT_DTYPE)
+    n_covered_positives = np.empty(n_clusters, dtype=COUNT_DTYPE)
     for number, rule in enumerate(rules):
         is_covered = piece.find_covered(rows, rule)
-        _kernels.count_clusters(is_covered, codes, n_negative, n, p)
+        _kernels.count_clusters(
+            is_covered, cluster_of_row, first_positive, n_covered, n_covered_positives
+        )
         _kernels.add_moments(
-            n,
-            p,
+            n_covered,
+            n_covered_positives,
             clusters.starts,
             moments.n_clusters[number],
             moments.sum_nn[number],
@@ -74,6 +109,27 @@ def count_moments(
             moments.sum_pp[number],
         )
     return moments
+
+
+def make_zero_moments(*, n_rules: int, n_environments: int) -> ClusterMoments:
+    """Make moments (rule, environment) of 0, for a kernel to add to."""
+    shape = n_rules, n_environments
+    return ClusterMoments(
+        n_clusters=np.zeros(shape, dtype=COUNT_DTYPE),
+        sum_nn=np.zeros(shape, dtype=COUNT_DTYPE),
+        sum_np=np.zeros(shape, dtype=COUNT_DTYPE),
+        sum_pp=np.zeros(shape, dtype=COUNT_DTYPE),
+    )
+
+
+def find_first_positive(rows: Rows, n_environments: int) -> int:
+    """Find the place of the first positive row: as many negative rows all come before it.
+
+    Rows are sorted into segments by outcome and environment, so the first `n_environments` segments
+    are the negative ones.
+    """
+    first_positive_segment = n_environments
+    return int(rows.bounds[first_positive_segment])
 
 
 def square_sums(values: FloatArray, codes: Array, starts: IntArray) -> ClusterSums:
@@ -86,12 +142,15 @@ def square_sums(values: FloatArray, codes: Array, starts: IntArray) -> ClusterSu
     """
     n_clusters = int(starts[-1])
     n_environments = len(starts) - 1
-    sums = np.bincount(codes, values, n_clusters)
+    sums = np.bincount(codes, weights=values, minlength=n_clusters)
     has_rows = np.bincount(codes, minlength=n_clusters) > 0
-    environments = np.repeat(np.arange(n_environments), np.diff(starts))
+
+    environment_of_cluster = np.repeat(np.arange(n_environments), np.diff(starts))
+    squares = np.bincount(environment_of_cluster, weights=sums**2, minlength=n_environments)
+    n_groups = np.bincount(environment_of_cluster, weights=has_rows, minlength=n_environments)
     return ClusterSums(
-        squares=np.asarray(np.bincount(environments, sums**2, n_environments), np.float64),
-        n_groups=np.asarray(np.bincount(environments, has_rows, n_environments), np.float64),
+        squares=np.asarray(squares, np.float64),
+        n_groups=np.asarray(n_groups, np.float64),
     )
 
 
@@ -102,17 +161,18 @@ def count_cluster_patterns(
     rows = piece.rows
     n_clusters = int(clusters.starts[-1])
     truths = [~piece.find_covered(rows, rule) for rule in rules]
-    patterns = find_patterns(truths, len(rows))
+    pattern_of_row = find_patterns(truths, len(rows)).numbers
+    cluster_of_row = rows.take(clusters.codes)
+    pairs = find_pairs(pattern_of_row, cluster_of_row, n_seconds=n_clusters)
 
-    pairs_of_rows = patterns.numbers * n_clusters + rows.take(clusters.codes)
-    pairs, numbers = np.unique(pairs_of_rows, return_inverse=True)
-    # negatives come first in the order of the rows
-    n_negative = int(rows.bounds[piece.n_environments])
-    negatives = np.bincount(numbers[:n_negative], minlength=len(pairs))
-    positives = np.bincount(numbers[n_negative:], minlength=len(pairs))
+    first_positive = find_first_positive(rows, piece.n_environments)
+    pairs_of_negatives = pairs.number_of_row[:first_positive]
+    pairs_of_positives = pairs.number_of_row[first_positive:]
+    negatives = np.bincount(pairs_of_negatives, minlength=len(pairs))
+    positives = np.bincount(pairs_of_positives, minlength=len(pairs))
     return ClusterPatterns(
-        patterns=pairs // n_clusters,
-        clusters=pairs % n_clusters,
+        patterns=pairs.first,
+        clusters=pairs.second,
         counts=np.column_stack((negatives, positives)),
         starts=clusters.starts,
     )
