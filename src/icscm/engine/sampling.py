@@ -108,18 +108,21 @@ def has_copies(ordered: Hashes) -> bool:
 
 
 def mix_copies(ordered: Hashes) -> Hashes:
-    """Make new hashes of sorted ones, from each and its number among its equals: 0, 1, ...
+    """Make new hashes of sorted ones, from each hash and the number of the copy: 0, 1, ...
+
+        sorted hashes     3 5 5 5 8
+        number of copy    0 0 1 2 0
 
     Else all copies of a row would enter the sample together or not at all, and a value that
     half of the rows have could fill it. Which copy gets which number makes no difference.
     """
     n_rows = len(ordered)
-    is_first = np.append(True, ordered[1:] != ordered[:-1])[:n_rows]
-    first_rows = np.flatnonzero(is_first)
-    n_copies = np.diff(np.append(first_rows, n_rows))
-    number = np.arange(n_rows) - np.repeat(first_rows, n_copies)
+    is_first_copy = np.append(True, ordered[1:] != ordered[:-1])[:n_rows]
+    first_copies = np.flatnonzero(is_first_copy)
+    n_copies = np.diff(np.append(first_copies, n_rows))
+    number_of_copy = np.arange(n_rows) - np.repeat(first_copies, n_copies)
 
-    mixed = ordered ^ (number.astype(np.uint64) * _MULTIPLIERS[0])
+    mixed = ordered ^ (number_of_copy.astype(np.uint64) * _MULTIPLIERS[0])
     mixed *= _MULTIPLIERS[1]
     return np.asarray(mixed ^ (mixed >> np.uint64(32)))
 
@@ -141,34 +144,45 @@ def take_rows(
     columns: Columns, features: Iterable[int], hashes: Hashes, rows: Array
 ) -> SampledRows:
     """Take some rows of a piece: the columns that are numbers, NaN where missing."""
-    distinct_hashes, first = np.unique(hashes[rows], return_index=True)
-    rows_without_copies = rows[first]
+    distinct_hashes, first_copies = np.unique(hashes[rows], return_index=True)
+    rows_without_copies = rows[first_copies]
     values = {}
     for position in features:
         column = columns[position]
         if isinstance(column, Numbers):  # of a piece without rows the kind is unknown
             values[position] = read_numbers(column.take(rows_without_copies), is_exact=True)
-    return SampledRows(distinct_hashes, values)
+    return SampledRows(hashes=distinct_hashes, values=values)
 
 
 def merge_sampled(parts: Sequence[SampledRows]) -> SampledRows:
-    """Merge the rows of several pieces, of copies one; as many of least hash as a sample holds."""
-    with_rows = [part for part in parts if len(part.hashes)] or parts[:1]
-    all_hashes = np.concatenate([part.hashes for part in with_rows])
-    hashes, first = np.unique(all_hashes, return_index=True)
-    kept = first[:QUANTILE_SAMPLE]
-    values = {
-        column: np.concatenate([part.values[column] for part in with_rows])[kept]
-        for column in with_rows[0].values
-    }
-    return SampledRows(hashes[:QUANTILE_SAMPLE], values)
+    """Merge the rows of several pieces and keep those of least hash, as many as a sample holds.
+
+        hashes of the pieces     3 8 | 5 8            the row of hash 8 is in both
+        places of least hash     0 2 1                hashes 3, 5 and 8, of copies the first
+
+    Copies count once, so a merge of merged pieces is the merge of all.
+    """
+    # a piece without rows does not know which of its columns are numbers, and may lack their values
+    parts_with_rows = [part for part in parts if len(part.hashes)]
+    if not parts_with_rows:
+        return parts[0]
+
+    hashes = np.concatenate([part.hashes for part in parts_with_rows])
+    distinct_hashes, first_copies = np.unique(hashes, return_index=True)
+    places_of_least = first_copies[:QUANTILE_SAMPLE]
+
+    values = {}
+    for column in parts_with_rows[0].values:
+        values_of_column = np.concatenate([part.values[column] for part in parts_with_rows])
+        values[column] = values_of_column[places_of_least]
+    return SampledRows(hashes=distinct_hashes[:QUANTILE_SAMPLE], values=values)
 
 
 @dataclass(frozen=True)
 class Sample:
     """The rows of the sample by their hash, ascending, and how many copies of each belong to it.
 
-    Only rows counted whose hash begins with so many zero bits.
+    Only rows whose hash begins with `n_zero_bits` zero bits were counted, to choose it.
     """
 
     hashes: Hashes
@@ -179,13 +193,15 @@ class Sample:
     def make(cls, hashes: Hashes, n_zero_bits: int = 0) -> Sample:
         """Make it from a hash for each row of the sample."""
         distinct_hashes, n_copies = np.unique(hashes, return_counts=True)
-        return cls(distinct_hashes, n_copies, n_zero_bits)
+        return cls(hashes=distinct_hashes, n_copies=n_copies, n_zero_bits=n_zero_bits)
 
     def find_rows(self, hashes: Hashes) -> Array:
         """Find which of the rows with these hashes have the content of a sampled row."""
-        last = len(self.hashes) - 1
-        position = np.minimum(np.searchsorted(self.hashes, hashes), last)
-        return np.flatnonzero(self.hashes[position] == hashes)
+        last_position = len(self.hashes) - 1
+        first_not_below = np.searchsorted(self.hashes, hashes)
+        positions = np.minimum(first_not_below, last_position)
+        is_sampled_content = self.hashes[positions] == hashes
+        return np.flatnonzero(is_sampled_content)
 
     def repeat(self, rows: SampledRows) -> dict[int, Array]:
         """Return the values of all rows of the sample, copies included."""
