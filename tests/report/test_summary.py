@@ -20,7 +20,7 @@ from icscm.report.content.model import ModelSize
 from icscm.report.formatting import make_names
 from icscm.report.summary import make_summary
 from icscm.report.terminal import render_summary
-from icscm.report.wording.headline import list_facts
+from icscm.report.wording.learner_facts import list_facts
 from icscm.report.wording.requirement import describe_bounds
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts

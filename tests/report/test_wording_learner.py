@@ -25,8 +25,9 @@ from icscm.report.wording.advice import (
     warn_of_poor_ranking,
     warn_of_single_environments,
 )
-from icscm.report.wording.headline import describe_shape, find_conclusion
 from icscm.report.wording.intervals import describe_new_environments, describe_unknown_intervals
+from icscm.report.wording.invariance import find_conclusion
+from icscm.report.wording.learner_facts import describe_shape
 from icscm.report.wording.leaves import explain_leaf
 from icscm.report.wording.ranges import describe_outliers, reverses
 from icscm.report.wording.rejections import (

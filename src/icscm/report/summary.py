@@ -55,10 +55,12 @@ from icscm.report.content.nodes import (
 )
 from icscm.report.content.paths import LevelModel
 from icscm.report.formatting import Names, Plain
-from icscm.report.wording import headline as headlines
 from icscm.report.wording.advice import list_not_shown, list_shown, list_warnings
+from icscm.report.wording.errors import name_measured_rows
+from icscm.report.wording.headline import write_headline
 from icscm.report.wording.importances import describe_importances
 from icscm.report.wording.intervals import describe_new_environments, describe_unknown_intervals
+from icscm.report.wording.invariance import CONCLUSIONS
 from icscm.report.wording.leaves import explain_leaf
 from icscm.report.wording.model import (
     MISSING,
@@ -208,7 +210,7 @@ def summarize_requirement(content: LearnerContent) -> Plain:
         "confidence": VERDICT_CONFIDENCE,
         "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
         "power": VERDICT_POWER,
-        "conclusions": headlines.CONCLUSIONS,
+        "conclusions": CONCLUSIONS,
         "null_hypothesis": describe_null_hypothesis(names),
         "text": describe_requirement(content.nodes, names, content.model.kind),
         "bounds_text": describe_bounds(content.leaves, margin),
@@ -217,7 +219,7 @@ def summarize_requirement(content: LearnerContent) -> Plain:
 
 def summarize_headline(content: LearnerContent) -> Plain:
     """Return the headline; facts are pairs of a term and a text."""
-    plain = asdict(headlines.write_headline(content))
+    plain = asdict(write_headline(content))
     return plain | {"facts": [list(fact) for fact in plain["facts"]]}
 
 
@@ -439,7 +441,7 @@ def summarize_leaf(leaf: Leaf, content: LearnerContent) -> Plain:
 
 def summarize_errors(errors: Errors, names: Names) -> Plain:
     """Return errors; those in training have no Brier score, and an AUC only overall."""
-    summary = {"on": headlines.name_measured_rows(errors), **asdict(errors)}
+    summary = {"on": name_measured_rows(errors), **asdict(errors)}
     summary["environments"] = [summarize_error(errors, each) for each in errors.environments]
     for name, extreme in (("worst", errors.worst), ("best", errors.best)):
         summary[name] = None if extreme is None else summarize_error(errors, extreme)

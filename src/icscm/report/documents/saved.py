@@ -15,7 +15,7 @@ from icscm.report.content.model import ModelSize, find_noun
 from icscm.report.documents.shared import note_more
 from icscm.report.formatting import Names, format_prediction_interval, make_names
 from icscm.report.wording.facts import Fact
-from icscm.report.wording.headline import list_facts as list_model_facts
+from icscm.report.wording.learner_facts import list_facts as list_model_facts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
-"""Errors and metrics of a model in a few words."""
+"""Errors and metrics of a model in a few words, and the rows and threshold they belong to."""
 
 from icscm.formatting import count
 from icscm.report.content.errors import ErrorRate, Errors
+from icscm.report.content.model import ModelSize
 from icscm.report.formatting import format_share
 
 
@@ -20,3 +21,24 @@ def describe_metrics(errors: Errors) -> str:
             f"PPV {format_share(errors.ppv)}",
         ]
     return ", ".join(metrics)
+
+
+def name_measured_rows(errors: Errors) -> str:
+    """Return the rows on which errors were measured."""
+    if errors.is_out_of_bag:
+        return "the samples that trees were not grown on"
+    return "the training data"
+
+
+def describe_threshold(model: ModelSize) -> str:
+    """Return the probability at which the classes are divided, where the rules do not do it."""
+    if model.threshold or (model.n_rules and not model.is_rule_set):
+        return f" at threshold {model.threshold or 0.5:.3g}"
+    return ""
+
+
+def describe_error_threshold(model: ModelSize, errors: Errors) -> str:
+    """Return the threshold of the error; out of bag it is 0.5 whatever the model's is."""
+    if not errors.is_out_of_bag:
+        return describe_threshold(model)
+    return " at threshold 0.5" if model.n_rules else ""

@@ -1,5 +1,10 @@
-"""A fact: a term and its text, such as `Data` and `sites.csv: 1,200 rows`."""
+"""What a report says in brief: facts, and answers to the questions of its headline.
 
+A fact is a term and its text, such as `Data` and `sites.csv: 1,200 rows`. An answer is a sentence
+on a topic, with a detail that explains it.
+"""
+
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -8,3 +13,21 @@ class Fact(NamedTuple):
 
     term: str
     text: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An answer and its detail, before they have a topic."""
+
+    answer: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a report says on one topic; the conclusion, if any, is that on the leaves."""
+
+    topic: str
+    answer: str
+    detail: str
+    conclusion: str | None = None

@@ -12,8 +12,9 @@ from icscm.report.content.model import ScorePoints
 from icscm.report.content.task import Setting
 from icscm.report.formatting import format_share, format_value
 from icscm.report.wording.advice import list_not_shown, list_warnings
+from icscm.report.wording.errors import describe_threshold
 from icscm.report.wording.estimates import describe_estimate
-from icscm.report.wording.headline import describe_threshold, list_validation_lines
+from icscm.report.wording.learner_facts import list_validation_lines
 from icscm.report.wording.model import MISSING, name_model
 from icscm.report.wording.requirement import describe_requirement
 
