@@ -153,60 +153,93 @@ def predict(fit: RandomInterceptFit) -> Mixture:
 def predict_given_rate(fit: RandomInterceptFit, rate: float) -> Mixture:
     """Return the distribution where the rate of all rows of the new environment is known.
 
-    theta_l and z are jointly normal, with z as in the module's formula. Given z,
+    theta_l and z are jointly normal, with z as in the module's formula:
+
+        cov(theta_l, z) = tau_b^2 + v_l tau_c^2 + cov(mu_l, sum v mu)
+        var(z)          = tau_b^2 + tau_c^2 sum v^2 + var(d) + var(sum v mu)
+
+    Given z,
 
         mean      mu_l + gain_l z                       gain_l = cov(theta_l, z) / var(z)
         variance  var(theta_l) - gain_l cov(theta_l, z)
 
-    and each node counts by the density of z.
+    and each node counts by the density of z. One part of the mixture is a node of (tau_b, tau_c)
+    with one of the quantiles of var(d).
     """
     mu = fit.nodes.mu
     tau_b2 = fit.variances.shared
     tau_c2 = fit.variances.separate
+    shift = _find_shift(mu, fit.shares.mean(axis=0), rate)
+    z = shift.z
+    v = shift.variance_shares
+
+    # cov(mu_l, sum v mu), and var(sum v mu)
+    covariances_of_mu = (fit.nodes.covariances @ v[..., np.newaxis])[..., 0]
+    variance_of_mean_mu = (v * covariances_of_mu).sum(axis=1)
+
+    covariances = tau_b2[:, np.newaxis] + v * tau_c2[:, np.newaxis] + covariances_of_mu
+    variances = fit.compute_variances_in_new_environment()
+
+    log_weights, means, conditional_variances = [], [], []
+    for variance_of_d in _list_variances_of_d(fit):
+        variance_of_z = tau_b2 + tau_c2 * (v**2).sum(axis=1) + variance_of_d
+        variance_of_z = variance_of_z + variance_of_mean_mu
+        gain = covariances / variance_of_z[:, np.newaxis]
+        log_density = -(np.log(variance_of_z) + z**2 / variance_of_z) / 2
+
+        log_weights.append(fit.nodes.log_likelihoods + log_density)
+        means.append(mu + gain * z[:, np.newaxis])
+        conditional_variances.append(variances - gain * covariances)
+    return Mixture.make(
+        log_weights=np.concatenate(log_weights),
+        means=np.concatenate(means),
+        variances=np.concatenate(conditional_variances),
+    )
+
+
+def _list_variances_of_d(fit: RandomInterceptFit) -> list[FloatArray]:
+    """List quantiles of the variance of d (node,), the effect of other shares of the leaves.
+
+    With p_l = expit(mu_l) and the shares s_el of the leaves in environment e of K in training,
+
+        d_e    = sum over l of p_l (s_el - mean s_l) / sum over l of p_l (1 - p_l) mean s_l
+        var(d) = sum d_e^2 (1 + 1 / K) / chi-squared with K - 1 degrees of freedom
+    """
     mean_shares = fit.shares.mean(axis=0)
     n_environments = len(fit.shares)
-    z, v = _find_shift(mu, mean_shares, rate)
-
-    # cov(theta_l, z) = tau_b^2 + v_l tau_c^2 + cov(mu_l, sum v mu)
-    covariances_of_mu = (fit.nodes.covariances @ v[..., np.newaxis])[..., 0]
-    covariances = tau_b2[:, np.newaxis] + v * tau_c2[:, np.newaxis] + covariances_of_mu
-
-    # d, the effect of other shares of the leaves, as the training environments have them
-    p = special.expit(mu)
+    p = special.expit(fit.nodes.mu)
     slopes = p * (1 - p) @ mean_shares
     d = p @ (fit.shares - mean_shares).T / slopes[:, np.newaxis]
     d_squares = (d**2).sum(axis=1) * (1 + 1 / n_environments)
 
-    variances = fit.compute_variances_in_new_environment()
-    log_weights, means, conditional_variances = [], [], []
-    for share in VARIANCE_SHARES:
-        variance_of_d = d_squares / special.chdtri(n_environments - 1, 1 - share)
-        variance_of_z = tau_b2 + tau_c2 * (v**2).sum(axis=1) + variance_of_d
-        variance_of_z = variance_of_z + (v * covariances_of_mu).sum(axis=1)
-        gain = covariances / variance_of_z[:, np.newaxis]
-        log_density = -(np.log(variance_of_z) + z[:, 0] ** 2 / variance_of_z) / 2
-        log_weights.append(fit.nodes.log_likelihoods + log_density)
-        means.append(mu + gain * z)
-        conditional_variances.append(variances - gain * covariances)
-    return Mixture.make(
-        np.concatenate(log_weights), np.concatenate(means), np.concatenate(conditional_variances)
-    )
+    chi_squared = [special.chdtri(n_environments - 1, 1 - share) for share in VARIANCE_SHARES]
+    return [d_squares / quantile for quantile in chi_squared]
 
 
-def _find_shift(
-    mu: FloatArray, mean_shares: FloatArray, rate: float
-) -> tuple[FloatArray, FloatArray]:
-    """Find the shift z (node, 1) of mu with which the mean rate is as known.
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """The shift z (node,) of the log odds of all leaves with which the mean rate is as known.
 
-    By Newton's method. Also returns v, the leaves' shares in the variance of the outcome.
+    `variance_shares` are v (node, leaf), the leaves' shares in the variance of the outcome there.
+    """
+
+    z: FloatArray
+    variance_shares: FloatArray
+
+
+def _find_shift(mu: FloatArray, mean_shares: FloatArray, rate: float) -> Shift:
+    """Find the shift by Newton's method. With p_l = expit(mu_l + z), z solves
+
+    sum over l of share_l p_l = rate,               v_l ~ share_l p_l (1 - p_l)
     """
     z = np.zeros((len(mu), 1))
     for _ in range(N_SHIFTS):
         p = special.expit(mu + z)
-        hessians = mean_shares * p * (1 - p)
-        gap = (mean_shares * p).sum(axis=1) - rate
-        z = z - np.clip(gap / hessians.sum(axis=1), -MAX_SHIFT, MAX_SHIFT)[:, np.newaxis]
-    return z, hessians / hessians.sum(axis=1, keepdims=True)
+        slopes = mean_shares * p * (1 - p)
+        excess = (mean_shares * p).sum(axis=1) - rate
+        step = np.clip(excess / slopes.sum(axis=1), -MAX_SHIFT, MAX_SHIFT)
+        z = z - step[:, np.newaxis]
+    return Shift(z=z[:, 0], variance_shares=slopes / slopes.sum(axis=1, keepdims=True))
 
 
 # --- what a model says of it ----------------------------------------------------------------------
@@ -225,7 +258,7 @@ def make_expectations(
     if len(tables) == 0:
         return ()
 
-    n_environments = (tables.sum(axis=1) > 0).sum(axis=1).tolist()
+    n_environments = _count_environments(tables).tolist()
     reasons = [_explain_missing(n, has_environments=tables.shape[2] > 1) for n in n_environments]
     if max(n_environments) < LEAST_ENVIRONMENTS:
         return tuple(
@@ -271,39 +304,9 @@ def _explain_missing(n_environments: int, *, has_environments: bool) -> str | No
     return None
 
 
-def compute_surprise(
-    tables: CountArray, positives: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> FloatArray:
-    """p-values (leaf, new environment) of the counts there; NaN without an estimate or rows.
-
-    Twice the smaller of the chances that fewer positives, or more, come of `sizes` rows of an
-    environment not seen, with half of the chance of just as many added to each (mid-p). This
-    accounts for the spread between environments, its uncertainty and the sampling error of the new
-    rows. Above 0.05, the rate is within the prediction interval.
-    """
-    p_values = np.full(sizes.shape, np.nan)
-    is_known = (tables.sum(axis=1) > 0).sum(axis=1) >= LEAST_ENVIRONMENTS
-    if not is_known.any():
-        return p_values
-
-    # the distribution of log odds in narrow bins (leaf, bin)
-    mixture = predict(fit_random_intercepts(tables))
-    ends = mixture.find_quantile(TAIL), mixture.find_quantile(1 - TAIL)
-    edges = np.linspace(*ends, N_BINS + 1, axis=1)
-    chances = np.diff([mixture.compute_below(edge) for edge in edges.T], axis=0).T
-    rates = special.expit((edges[:, 1:] + edges[:, :-1]) / 2)
-
-    for new in range(sizes.shape[1]):
-        k = positives[:, new, np.newaxis]
-        n = sizes[:, new, np.newaxis]
-        at_most = special.bdtr(k, n, rates)
-        more = special.bdtrc(k, n, rates)
-        fewer = np.where(k > 0, special.bdtr(np.maximum(k - 1, 0), n, rates), 0.0)
-        below = (chances * (fewer + at_most) / 2).sum(axis=1)
-        above = (chances * (2 * more + at_most - fewer) / 2).sum(axis=1)
-        two_sided = np.clip(2 * np.minimum(below, above), 0.0, 1.0)
-        p_values[:, new] = np.where(is_known & (n[:, 0] > 0), two_sided, np.nan)
-    return p_values
+def _count_environments(tables: CountArray) -> NDArray[np.int64]:
+    """Count the environments in which each leaf has rows."""
+    return np.asarray((tables.sum(axis=1) > 0).sum(axis=1))
 
 
 def _compute_typical_variance(tables: CountArray) -> FloatArray:
@@ -321,3 +324,82 @@ def _compute_typical_variance(tables: CountArray) -> FloatArray:
     n_others = np.maximum((w > 0).sum(axis=1) - 1, 1)
     typical: FloatArray = n_others * sum_w / np.maximum(sum_w**2 - sum_ww, 1e-300)
     return np.maximum(typical, 1e-300)
+
+
+# --- counts in a new environment ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RateDistribution:
+    """The distribution of the rate of each leaf in a new environment, in narrow bins.
+
+    `rates` are those in the middle of the bins, `probabilities` those of the bins (leaf, bin).
+    """
+
+    rates: FloatArray
+    probabilities: FloatArray
+
+
+def compute_surprise(
+    tables: CountArray, positives: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> FloatArray:
+    """p-values (leaf, new environment) of the counts there; NaN without an estimate or rows.
+
+    Twice the smaller of the chances that fewer positives, or more, come of `sizes` rows of an
+    environment not seen, with half of the chance of just as many added to each (mid-p). This
+    accounts for the spread between environments, its uncertainty and the sampling error of the new
+    rows. Above 0.05, the rate is within the prediction interval.
+    """
+    p_values = np.full(sizes.shape, np.nan)
+    has_estimate = _count_environments(tables) >= LEAST_ENVIRONMENTS
+    if not has_estimate.any():
+        return p_values
+
+    distribution = bin_rates(predict(fit_random_intercepts(tables)))
+    n_new_environments = sizes.shape[1]
+    for new in range(n_new_environments):
+        has_p_value = has_estimate & (sizes[:, new] > 0)
+        mid_p = compute_mid_p(positives[:, new], sizes[:, new], distribution)
+        p_values[:, new] = np.where(has_p_value, mid_p, np.nan)
+    return p_values
+
+
+def bin_rates(mixture: Mixture) -> RateDistribution:
+    """Divide the log odds of each leaf, but for both tails, into bins of equal width."""
+    lowest = mixture.find_quantile(TAIL)
+    highest = mixture.find_quantile(1 - TAIL)
+    edges = np.linspace(lowest, highest, N_BINS + 1, axis=1)
+    bin_middles = (edges[:, 1:] + edges[:, :-1]) / 2
+
+    below_edges = [mixture.compute_below(edge) for edge in edges.T]
+    return RateDistribution(
+        rates=special.expit(bin_middles), probabilities=np.diff(below_edges, axis=0).T
+    )
+
+
+def compute_mid_p(
+    positives: NDArray[np.int64], sizes: NDArray[np.int64], distribution: RateDistribution
+) -> FloatArray:
+    """Compute the two-sided mid-p value of each leaf's positives k, of n rows.
+
+    At a rate the positives K of n rows are binomial. With P(K = k) = P(K <= k) - P(K < k),
+
+        lower = P(K < k) + P(K = k) / 2 = P(K < k) / 2 + P(K <= k) / 2
+        upper = P(K > k) + P(K = k) / 2 = P(K > k) + P(K <= k) / 2 - P(K < k) / 2
+        p     = 2 min(mean of lower, mean of upper)
+
+    the means being over the rates in a new environment.
+    """
+    k = positives[:, np.newaxis]
+    n = sizes[:, np.newaxis]
+    rates = distribution.rates
+    less_than_k = np.where(k > 0, special.bdtr(np.maximum(k - 1, 0), n, rates), 0.0)
+    at_most_k = special.bdtr(k, n, rates)
+    more_than_k = special.bdtrc(k, n, rates)
+
+    lower = less_than_k / 2 + at_most_k / 2
+    upper = more_than_k + at_most_k / 2 - less_than_k / 2
+    mean_lower = (distribution.probabilities * lower).sum(axis=1)
+    mean_upper = (distribution.probabilities * upper).sum(axis=1)
+    p_values: FloatArray = np.clip(2 * np.minimum(mean_lower, mean_upper), 0.0, 1.0)
+    return p_values
