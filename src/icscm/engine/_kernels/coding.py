@@ -16,6 +16,9 @@ from icscm.engine._kernels.hashing import BIT_MASK, ONE, WORD_SHIFT
 
 # Rows and columns copied at a time: as many values as a cache line of float64 holds.
 _TILE = 8
+_BITS_PER_BYTE = 8
+_BYTES_PER_WORD = 8
+_BITS_PER_WORD = 64
 # Four cells of text and the tab after each, read as one word: 0\t0\t0\t0\t; and the bits in which a
 # 1 differs from a 0.
 _FOUR_ZEROS = np.uint64(0x0930093009300930)
@@ -291,47 +294,74 @@ def _add_row(values, bit, lane, not_binary):
 
 
 @compiled
+def _fill_lanes(X, row_of_bit, first_column, n_columns, lanes, not_binary):
+    """Write the 64 rows of a word to eight lanes; bit b goes to bit b % 8 of lane b // 8."""
+    lanes[:] = 0
+    last_column = first_column + n_columns
+    for lane_number in range(_BYTES_PER_WORD):
+        lane = lanes[lane_number]
+        for bit_in_byte in range(_BITS_PER_BYTE):
+            row = row_of_bit[lane_number * _BITS_PER_BYTE + bit_in_byte]
+            if row >= 0:
+                bit = np.uint8(1 << bit_in_byte)
+                _add_row(X[row, first_column:last_column], bit, lane, not_binary)
+
+
+@compiled
+def _join_bytes(lanes, column):
+    """Join the bytes that a column has in the eight lanes to a word, the lowest byte first."""
+    word = np.uint64(0)
+    for lane_number in range(_BYTES_PER_WORD):
+        byte = np.uint64(lanes[lane_number, column])
+        word |= byte << np.uint64(_BITS_PER_BYTE * lane_number)
+    return word
+
+
+@compiled
 def pack_rows(X, row_of_bit, first, last, words):
     """Pack columns first .. last of a row-major table; False if any value is not 0 or 1.
 
-        X, sorted        lanes                       words
-        row 0  1 0 1     byte 0 of a, of b, of c     a: bytes 0 .. 7
-        ...           -> ...                      -> b: bytes 0 .. 7
-        row 63 0 0 1     byte 7 of a, of b, of c     c: bytes 0 .. 7
+    A *lane* holds eight rows of a block of columns, a byte for each column and a bit of it for each
+    row. Eight lanes are 64 rows, and the eight bytes of a column are its word:
 
-    Whole rows go through in lanes of bytes, which processors are good at. `row_of_bit` is -1
-    where a bit belongs to no row.
+        64 rows of X             eight lanes                 words
+                 a b c                     a     b     c
+        rows  0 ..  7            lane 0    byte  byte  byte      a: its bytes of lanes 0 .. 7
+        rows  8 .. 15       -->  lane 1    byte  byte  byte  --> b: ...
+        ...                      ...                             c: ...
+        rows 56 .. 63            lane 7    byte  byte  byte
+
+    Whole rows go through, many columns at once, which processors are good at. The rows of
+    words[:, w] are row_of_bit[64 w], ..., row_of_bit[64 w + 63], -1 where a bit belongs to no row.
     """
-    lanes = np.zeros((8, PACKED_COLUMNS), np.uint8)
+    lanes = np.zeros((_BYTES_PER_WORD, PACKED_COLUMNS), np.uint8)
     not_binary = np.zeros(PACKED_COLUMNS, np.uint8)
-    for start in range(first, last, PACKED_COLUMNS):
-        n_columns = min(PACKED_COLUMNS, last - start)
+    for first_of_block in range(first, last, PACKED_COLUMNS):
+        n_columns = min(PACKED_COLUMNS, last - first_of_block)
         for w in range(words.shape[1]):
-            lanes[:] = 0
-            for bit in range(64):
-                row = row_of_bit[64 * w + bit]
-                if row >= 0:
-                    values = X[row, start : start + n_columns]
-                    _add_row(values, np.uint8(1 << (bit & 7)), lanes[bit >> 3], not_binary)
+            rows_of_word = row_of_bit[_BITS_PER_WORD * w : _BITS_PER_WORD * (w + 1)]
+            _fill_lanes(X, rows_of_word, first_of_block, n_columns, lanes, not_binary)
             if not_binary.any():
                 return False
             for c in range(n_columns):
-                word = np.uint64(0)
-                for b in range(8):
-                    word |= np.uint64(lanes[b, c]) << np.uint64(8 * b)
-                words[start + c, w] = word
+                words[first_of_block + c, w] = _join_bytes(lanes, c)
     return True
 
 
 @compiled
 def pack_sparse_columns(values, rows, starts, bit_position, first, last, words):
-    """Pack columns first .. last of a CSC matrix; False if any value is not 0 or 1."""
+    """Pack columns first .. last of a CSC matrix; False if any value is not 0 or 1.
+
+    The entries of column c are starts[c] .. starts[c + 1], each a value and its row.
+    """
     for c in range(first, last):
-        for i in range(starts[c], starts[c + 1]):
-            if values[i] == 1:
-                bit = bit_position[rows[i]]
-                words[c, bit >> WORD_SHIFT] |= ONE << np.uint64(bit & BIT_MASK)
-            elif values[i] != 0:
+        for entry in range(starts[c], starts[c + 1]):
+            if values[entry] == 1:
+                bit = bit_position[rows[entry]]
+                word = bit >> WORD_SHIFT
+                mask = ONE << np.uint64(bit & BIT_MASK)
+                words[c, word] |= mask
+            elif values[entry] != 0:
                 return False
     return True
 
@@ -340,28 +370,30 @@ def pack_sparse_columns(values, rows, starts, bit_position, first, last, words):
 def pack_sparse_rows(values, columns, starts, bit_position, first, last, words):
     """Pack columns first .. last of a CSR matrix; False if any value is not 0 or 1.
 
-    The columns of each row are sorted. All rows go through a block of columns together, each from
-    where it stopped at the last block: the words of a block stay in the cache.
+    The entries of row r are starts[r] .. starts[r + 1], each a value and its column, by ascending
+    columns. All rows go through a block of columns together, each from where it stopped at the last
+    block, next_entry[r]: the words of a block stay in the cache.
     """
     n_rows = starts.shape[0] - 1
     next_entry = np.empty(n_rows, np.int64)
     for r in range(n_rows):
         columns_of_row = columns[starts[r] : starts[r + 1]]
         next_entry[r] = starts[r] + np.searchsorted(columns_of_row, first)
-    for start in range(first, last, PACKED_COLUMNS):
-        stop = min(last, start + PACKED_COLUMNS)
+
+    for first_of_block in range(first, last, PACKED_COLUMNS):
+        end_of_block = min(last, first_of_block + PACKED_COLUMNS)
         for r in range(n_rows):
             bit = bit_position[r]
             word = bit >> WORD_SHIFT
             mask = ONE << np.uint64(bit & BIT_MASK)
-            i = next_entry[r]
-            while i < starts[r + 1] and columns[i] < stop:
-                if values[i] == 1:
-                    words[columns[i], word] |= mask
-                elif values[i] != 0:
+            entry = next_entry[r]
+            while entry < starts[r + 1] and columns[entry] < end_of_block:
+                if values[entry] == 1:
+                    words[columns[entry], word] |= mask
+                elif values[entry] != 0:
                     return False
-                i += 1
-            next_entry[r] = i
+                entry += 1
+            next_entry[r] = entry
     return True
 
 
