@@ -66,40 +66,40 @@ class Shift(NamedTuple):
         return f"{text}; the slope is {slope}."
 
 
-def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
-    """Fit the shift of a site to rows with outcomes, 0 or 1, and the model's log odds.
-
-    >>> shift = fit_shift(np.zeros(40), np.arange(40) < 30)
-    >>> print(f"{shift.estimate:.2f} from {shift.low:.2f} to {shift.high:.2f}")
-    1.07 from 0.36 to 1.78
-    """
-
-    def compute_penalized_score(a: float) -> float:
-        p, v = predict_with_variance(a + log_odds)
-        return float((y - p).sum() + (v @ (1.0 - 2.0 * p)) / (2.0 * v.sum()))
-
-    a = float(optimize.brentq(compute_penalized_score, _LOWEST_SHIFT, _HIGHEST_SHIFT))
-    _, v = predict_with_variance(a + log_odds)
-    standard_error = float(v.sum() ** -0.5)
-    shrunken = a * SITE_SPREAD**2 / (SITE_SPREAD**2 + standard_error**2)
-    shift = Shift(
-        intercept=shrunken,
+def _make_shift(a: float, standard_error: float, *, applied: float, rate: float, n: int) -> Shift:
+    """Make the shift of an estimate a, with its 95% interval a -+ 1.96 standard errors."""
+    return Shift(
+        intercept=applied,
         slope=1.0,
         estimate=a,
         standard_error=standard_error,
         low=a - _Z * standard_error,
         high=a + _Z * standard_error,
-        rate=float(np.mean(y)),
-        n=len(y),
+        rate=rate,
+        n=n,
     )
+
+
+def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
+    """Fit the shift of a site to rows with outcomes, 0 or 1, and the model's log odds.
+
+    The shift a solves the equation of the module; with enough rows of each outcome, the applied
+    intercept and slope are instead those of a logistic regression.
+
+    >>> shift = fit_shift(np.zeros(40), np.arange(40) < 30)
+    >>> print(f"{shift.estimate:.2f} from {shift.low:.2f} to {shift.high:.2f}")
+    1.07 from 0.36 to 1.78
+    """
+    shift = _fit_intercept(log_odds, y)
     n_positives = y.sum()
-    if min(n_positives, len(y) - n_positives) < MIN_FOR_SLOPE:
+    n_negatives = len(y) - n_positives
+    if min(n_positives, n_negatives) < MIN_FOR_SLOPE:
         return shift
 
     line = fit_logistic_regression(
-        log_odds[:, np.newaxis],
-        y,
-        np.zeros(len(y), dtype=np.intp),
+        columns=log_odds[:, np.newaxis],
+        positives=y,
+        environments=np.zeros(len(y), dtype=np.intp),
         n_environments=1,
         initial_slope=1.0,
     )
@@ -108,13 +108,30 @@ def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
     return shift._replace(intercept=float(line.intercepts[0]), slope=float(line.slopes[0]))
 
 
+def _fit_intercept(log_odds: FloatArray, y: Array) -> Shift:
+    """Fit the shift with the slope kept, and shrink it.
+
+    With p_i = expit(a + x_i) and v_i = p_i (1 - p_i),
+
+        sum (y_i - p_i) + sum v_i (1 - 2 p_i) / (2 sum v_i) = 0        s^2 = 1 / sum v_i
+        applied shift = a tau^2 / (tau^2 + s^2)
+    """
+
+    def compute_penalized_score(a: float) -> float:
+        p, v = predict_with_variance(a + log_odds)
+        score = (y - p).sum()
+        penalty = (v @ (1.0 - 2.0 * p)) / (2.0 * v.sum())
+        return float(score + penalty)
+
+    a = float(optimize.brentq(compute_penalized_score, _LOWEST_SHIFT, _HIGHEST_SHIFT))
+    _, v = predict_with_variance(a + log_odds)
+    s = float(v.sum() ** -0.5)
+    shrunken = a * SITE_SPREAD**2 / (SITE_SPREAD**2 + s**2)
+    return _make_shift(a, s, applied=shrunken, rate=float(np.mean(y)), n=len(y))
+
+
 def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> Shift:
     """Find the shift from a rate to a base rate or, with rows, to that mean prediction.
-
-    Without rows a = logit(prevalence) - logit(rate). With n rows of log odds x_i, a solves
-    mean p_i = prevalence  with  p_i = expit(a + x_i), and has by the delta method
-
-        standard error = sd(p) / sqrt(n) / mean v        v_i = p_i (1 - p_i)
 
     >>> print(find_shift(0.2, 0.5, None))
     The log odds are shifted by -1.39; the slope is kept.
@@ -122,34 +139,43 @@ def find_shift(prevalence: float, rate: float, log_odds: FloatArray | None) -> S
     if not 0 < prevalence < 1:
         raise IcscmError(f"prevalence is between 0 and 1, both excluded; got {prevalence}")
     if log_odds is None:
-        a = float(special.logit(prevalence) - special.logit(rate))
-        return Shift(
-            intercept=a,
-            slope=1.0,
-            estimate=a,
-            standard_error=None,
-            low=None,
-            high=None,
-            rate=prevalence,
-            n=0,
-        )
+        return _find_shift_between_rates(prevalence, rate)
+    return _find_shift_of_predictions(prevalence, log_odds)
 
-    def compute_excess(a: float) -> float:
-        return float(special.expit(a + log_odds).mean() - prevalence)
 
-    a = float(optimize.brentq(compute_excess, _LOWEST_SHIFT, _HIGHEST_SHIFT))
-    p, v = predict_with_variance(a + log_odds)
-    standard_error = float(p.std() / np.sqrt(len(p)) / v.mean())
+def _find_shift_between_rates(prevalence: float, rate: float) -> Shift:
+    """Find a = logit(prevalence) - logit(rate), which is taken as exact."""
+    a = float(special.logit(prevalence) - special.logit(rate))
     return Shift(
         intercept=a,
         slope=1.0,
         estimate=a,
-        standard_error=standard_error,
-        low=a - _Z * standard_error,
-        high=a + _Z * standard_error,
+        standard_error=None,
+        low=None,
+        high=None,
         rate=prevalence,
-        n=len(p),
+        n=0,
     )
+
+
+def _find_shift_of_predictions(prevalence: float, log_odds: FloatArray) -> Shift:
+    """Find the shift a of n log odds x_i with which the mean prediction is the prevalence.
+
+    With p_i = expit(a + x_i) and v_i = p_i (1 - p_i), a solves  mean p_i = prevalence.  By the
+    delta method it has
+
+        standard error = sd(p) / sqrt(n) / mean v
+    """
+
+    def compute_excess(a: float) -> float:
+        p = special.expit(a + log_odds)
+        return float(p.mean() - prevalence)
+
+    a = float(optimize.brentq(compute_excess, _LOWEST_SHIFT, _HIGHEST_SHIFT))
+    p, v = predict_with_variance(a + log_odds)
+    n = len(p)
+    standard_error = float(p.std() / np.sqrt(n) / v.mean())
+    return _make_shift(a, standard_error, applied=a, rate=prevalence, n=n)
 
 
 def move(saved: Any, X: Any, y: Any, prevalence: float | None) -> tuple[Any, Shift]:

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from icscm._types import BoolArray, CountArray
 from icscm.engine.counts import BinnedRule, RowSource
 
 # In a column of no more bins each is taken for a single value; so is, in one of more bins, a bin
@@ -21,55 +22,71 @@ EXACT_BINS: Final = 16
 
 @dataclass(frozen=True)
 class CutBounds:
-    """A rule with the two bins beside its cut added (`wide`), and both taken off (`narrow`)."""
+    """A rule made true in both bins beside its cut (`wide`), and made false in both (`narrow`)."""
 
     wide: BinnedRule
     narrow: BinnedRule
 
 
 def find_cut_bounds(source: RowSource, rules: Sequence[BinnedRule]) -> list[CutBounds | None]:
-    """Find the bounds of each rule; None if the bins beside its cut hold a value each."""
-    bounds: list[CutBounds | None] = [None] * len(rules)
-    candidates = {
-        number: change
-        for number, rule in enumerate(rules)
-        if (change := _change_bins_beside_cut(source, rule)) is not None
-    }
+    """Find the bounds of each rule; None if the bins beside its cut hold a value each.
+
+    A bin that holds a single value cannot hide a threshold, so the rule itself is its bound there.
+    """
+    bounds = [_change_bins_beside_cut(source, rule) for rule in rules]
+    numbers = [number for number, changed in enumerate(bounds) if changed is not None]
+    candidates = [changed for changed in bounds if changed is not None]
     if not candidates:
         return bounds
 
-    changed_rules = [rules[number] for number in candidates]
-    forms = [form for change in candidates.values() for form in (change.wide, change.narrow)]
-    table = source.count_patterns([*changed_rules, *forms])
+    unchanged_rules = [rules[number] for number in numbers]
+    wide_rules = [candidate.wide for candidate in candidates]
+    narrow_rules = [candidate.narrow for candidate in candidates]
+    table = source.count_patterns([*unchanged_rules, *wide_rules, *narrow_rules])
+    is_true, is_wide, is_narrow = np.split(table.patterns, 3, axis=1)
     n_rows = table.counts.sum(axis=(1, 2))
 
-    # The rows of a form that differ from its rule are those of the bin that was added or taken off.
-    n_changed = len(changed_rules)
-    truth_of_rules = table.patterns[:, :n_changed].repeat(2, axis=1)
-    is_beside = table.patterns[:, n_changed:] != truth_of_rules
-    is_single_value = (n_rows @ is_beside * EXACT_BINS > n_rows.sum()).reshape(-1, 2).tolist()
-
-    for (number, change), (keeps_wide, keeps_narrow) in zip(
-        candidates.items(), is_single_value, strict=True
-    ):
+    # Where a rule and its bound differ are the rows of the bin that was added or taken off.
+    wide_is_exact = _is_single_value(n_rows @ (is_wide != is_true), n_rows=n_rows.sum())
+    narrow_is_exact = _is_single_value(n_rows @ (is_narrow != is_true), n_rows=n_rows.sum())
+    for position, number in enumerate(numbers):
+        rule = rules[number]
         bounds[number] = CutBounds(
-            wide=rules[number] if keeps_wide else change.wide,
-            narrow=rules[number] if keeps_narrow else change.narrow,
+            wide=rule if wide_is_exact[position] else wide_rules[position],
+            narrow=rule if narrow_is_exact[position] else narrow_rules[position],
         )
     return bounds
 
 
+def _is_single_value(n_rows_in_bins: CountArray, *, n_rows: int) -> BoolArray:
+    """Tell which bins hold so many rows that each is taken for a single value."""
+    return np.asarray(n_rows_in_bins * EXACT_BINS > n_rows)
+
+
 def _change_bins_beside_cut(source: RowSource, rule: BinnedRule) -> CutBounds | None:
-    """Make a rule true, and false, in both bins beside its cut; None if it has no such bins."""
+    """Make a rule true, and false, in both bins beside its cut; None if it has no such bins.
+
+    The cut lies between two neighbouring bins of values of which one satisfies the rule.
+    """
     layout = source.columns.find_layout(rule.feature)
-    first = int(layout.has_missing)
-    of_values = rule.satisfied[first:]
-    before_cut = np.flatnonzero(of_values[1:] != of_values[:-1]) + first
-    if layout.nominal or len(of_values) <= EXACT_BINS or not len(before_cut):
+    first_value = int(layout.has_missing)
+    n_values = len(rule.satisfied) - first_value
+    if layout.nominal or n_values <= EXACT_BINS:
         return None
 
+    is_true = rule.satisfied[first_value:]
+    is_before_cut = is_true[:-1] != is_true[1:]
+    bins_before_cut = first_value + np.flatnonzero(is_before_cut)
+    if not len(bins_before_cut):
+        return None
+    bins_after_cut = bins_before_cut + 1
+    bins_beside_cut = np.union1d(bins_before_cut, bins_after_cut)
+
     wide = rule.satisfied.copy()
-    wide[before_cut] = wide[before_cut + 1] = True
+    wide[bins_beside_cut] = True
     narrow = rule.satisfied.copy()
-    narrow[before_cut] = narrow[before_cut + 1] = False
-    return CutBounds(wide=BinnedRule(rule.feature, wide), narrow=BinnedRule(rule.feature, narrow))
+    narrow[bins_beside_cut] = False
+    return CutBounds(
+        wide=BinnedRule(rule.feature, satisfied=wide),
+        narrow=BinnedRule(rule.feature, satisfied=narrow),
+    )

@@ -138,7 +138,13 @@ class Heterogeneity:
 def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
     """Measure how much each of several effects differs between environments.
 
-    `effects` and `weights` have a row for each effect and a column for each environment.
+    `effects` and `weights` have a row for each effect and a column for each environment. With
+    effect d_e and weight w_e in the environments with information, and W the sum of the weights,
+
+        mean  = sum w_e d_e / W
+        Q     = sum w_e (d_e - mean)^2
+        dof   = environments with information - 1
+        tau^2 = max(0, Q - dof - 3 sqrt(2 dof)) / (W - sum w_e^2 / W)
 
     >>> effects = np.array([[0.5, 0.5, 0.5], [2.0, 0.0, -2.0]])
     >>> heterogeneity = compare_effects(effects, weights=np.full((2, 3), 10.0))
@@ -146,15 +152,23 @@ def compare_effects(effects: FloatArray, weights: FloatArray) -> Heterogeneity:
     [0.0, 108.0]
     """
     has_information = weights >= MIN_WEIGHT
-    d = np.where(has_information, effects, np.nan)
+    known_effects = np.where(has_information, effects, np.nan)
     w = np.where(has_information, weights, 0.0)
+    d = np.nan_to_num(known_effects)  # 0 where the weight is 0, too, so that sums are finite
 
-    known = np.nan_to_num(d)
-    mean = compute_weighted_mean(known, w)
-    Q = (w * (known - mean[:, np.newaxis]) ** 2).sum(axis=1)
-    dof = np.maximum(np.count_nonzero(w, axis=1) - 1, 0)
-    tau_squared = estimate_tau_squared(compute_excess(Q, dof), dof, w)
-    return Heterogeneity(effects=d, weights=w, statistic=Q, dof=dof, tau_squared=tau_squared)
+    mean = compute_weighted_mean(d, w)
+    deviations = d - mean[:, np.newaxis]
+    Q = (w * deviations**2).sum(axis=1)
+    n_environments = np.count_nonzero(w, axis=1)
+    dof = np.maximum(n_environments - 1, 0)
+    excess = compute_excess(Q, dof)
+    return Heterogeneity(
+        effects=known_effects,
+        weights=w,
+        statistic=Q,
+        dof=dof,
+        tau_squared=estimate_tau_squared(excess, dof, w),
+    )
 
 
 def compute_excess(Q: FloatArray | float, dof: IntArray | int) -> FloatArray:
