@@ -404,11 +404,8 @@ def _make_steps(
     leaf_of_pattern = patterns.number_leaves(chosen_rules)
     for number, rule_number in enumerate(chosen_rules):
         uncovered = leaves[number + 1 :].sum(axis=0)
-        covered = leaves[: number + 1].sum(axis=0)
-        is_covered = (leaf_of_pattern <= number).astype(np.int64)
-        effects = patterns.measure_design_effects(is_covered, np.stack((uncovered, covered)))
-        test_of_uncovered = compute_conditional(
-            [uncovered[np.newaxis]], effects=None if effects is None else [effects[:1]]
+        p_value_uncovered = _test_uncovered(
+            patterns, leaves, n_steps=number + 1, leaf_of_pattern=leaf_of_pattern
         )
 
         screened = screening.rules[rule_number]
@@ -422,7 +419,27 @@ def _make_steps(
                 verdict=verdicts[number],
             ),
             uncovered=freeze_counts(uncovered),
-            p_value_uncovered=float(test_of_uncovered.p_values[0]),
+            p_value_uncovered=p_value_uncovered,
             equivalent=tuple(map(view.make_rule, screened.equivalent_cuts)),
             n_tied=1 + len(screened.equivalent_cuts),
         )
+
+
+def _test_uncovered(
+    patterns: Patterns, leaves: CountArray, *, n_steps: int, leaf_of_pattern: IntArray
+) -> float:
+    """Test whether the outcome depends on the environment in the rows uncovered after some steps.
+
+    After k steps these are the rows of all leaves but the first k. The test is G, as that of sets.
+    """
+    uncovered = leaves[n_steps:].sum(axis=0)
+    covered = leaves[:n_steps].sum(axis=0)
+
+    # the two tables, uncovered and covered, by the number that each pattern has among them
+    tables = np.stack((uncovered, covered))
+    table_of_pattern = (leaf_of_pattern < n_steps).astype(np.int64)
+    effects = patterns.measure_design_effects(table_of_pattern, tables)
+    effects_of_uncovered = None if effects is None else [effects[:1]]
+
+    test = compute_conditional([uncovered[np.newaxis]], effects=effects_of_uncovered)
+    return float(test.p_values[0])
