@@ -21,9 +21,9 @@ from typing import Final
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
-from icscm._types import BoolArray, IntArray
+from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.counts import BinnedColumns, BinnedRule, BinnedSplit, RowAccess, RowSource
-from icscm.engine.leaf_tables import compute_halves
+from icscm.engine.leaf_tables import LeafTables, compute_halves
 from icscm.exceptions import IcscmError
 from icscm.search.cut_bounds import CutBounds, find_cut_bounds
 from icscm.search.grow import SplitCandidate, SplitScan, grow, make_binned_splits
@@ -74,33 +74,61 @@ class ScreenedColumns:
 
 
 def screen_columns(source: RowSource, settings: TreeTestSettings) -> ScreenedColumns:
-    """Find the columns that explain most deviance within environments, beyond chance."""
-    root = make_root(source, NodeUse.TREES)
-    min_rows = settings.find_min_rows(root)
+    """Find the columns that explain most deviance within environments, beyond chance.
 
+    Chance is the deviance that the best of all splits exceeds at the level of `CHANCE_LEVEL`: a
+    chi-squared quantile, with one degree of freedom for each environment, at that level divided by
+    the number of splits (Bonferroni).
+    """
+    root = make_root(source, NodeUse.TREES)
+    explained = _explain_deviance(source, root, min_rows=settings.find_min_rows(root))
+    environment_sizes = root.counts.sum(axis=0)
+    n_environments = int(np.count_nonzero(environment_sizes))
+    chance = find_quantile(CHANCE_LEVEL / max(explained.n_splits, 1), n_environments)
+
+    deviances = explained.deviances
+    strongest_first = sorted(deviances, key=lambda column: (-deviances[column], column))
+    beyond_chance = [column for column in strongest_first if deviances[column] > chance]
+    screened = sorted(beyond_chance[: settings.max_columns])
+    return ScreenedColumns(
+        columns=screened,
+        copied=explained.copied.intersection(screened),
+        n_beyond=len(beyond_chance) - len(screened),
+    )
+
+
+@dataclass(frozen=True)
+class _ExplainedDeviances:
+    """What the best split of all rows on each column explains.
+
+    `deviances` are summed over the environments, below 0 without an allowed split; `n_splits` is
+    the number of splits of all columns, and `copied` are the columns with identical ones.
+    """
+
+    deviances: dict[int, float]
+    n_splits: int
+    copied: set[int]
+
+
+def _explain_deviance(source: RowSource, root: Node, *, min_rows: int) -> _ExplainedDeviances:
+    """Compute the deviance that each column explains within environments, block by block."""
     deviances: dict[int, float] = {}
     copied: set[int] = set()
     n_splits = 0
     for cube in root.count_cubes():
         halves = compute_halves(cube, source.columns)
         rates = measure_rates(halves.tables, root.counts, min_rows)
-        n_splits += halves.count(rates.pooled >= 0)
-        by_column = rates.within.reshape(len(halves.features), -1).max(axis=1, initial=-1.0)
-        rounded = by_column.round(DEVIANCE_DECIMALS)
-        deviances |= zip(halves.features.tolist(), rounded.tolist(), strict=True)
+        is_allowed = rates.pooled >= 0
+        n_splits += halves.count(is_allowed)
+
+        n_columns = len(halves.features)
+        within_by_column = rates.within.reshape(n_columns, -1)
+        largest = within_by_column.max(axis=1, initial=-1.0).round(DEVIANCE_DECIMALS)
+        deviances |= zip(halves.features.tolist(), largest.tolist(), strict=True)
+
         has_copies = source.columns.count_copies(cube.features) > 1
         copied.update(cube.features[has_copies].tolist())
-
-    n_present = int(np.count_nonzero(root.counts.sum(axis=0)))
-    chance = find_quantile(CHANCE_LEVEL / max(n_splits, 1), n_present)
-    strongest_first = sorted(deviances, key=lambda column: (-deviances[column], column))
-    beyond_chance = [column for column in strongest_first if deviances[column] > chance]
-    screened = sorted(beyond_chance[: settings.max_columns])
-    return ScreenedColumns(
-        columns=screened,
-        copied=copied.intersection(screened),
-        n_beyond=len(beyond_chance) - len(screened),
-    )
+    return _ExplainedDeviances(deviances=deviances, n_splits=n_splits, copied=copied)
 
 
 def check_affordable(n_columns: int, max_size: int) -> None:
@@ -150,18 +178,21 @@ class TreeTester:
     def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:
         """Compute the p-value of every set of up to so many columns."""
         columns = self._columns.tolist()
-        sets = [
-            tuple(columns[i] for i in numbers) for numbers in list_subsets(len(columns), max_size)
-        ]
-        return {each: self.compute_p_value(each) for each in sets}
+        subsets = list_subsets(len(columns), max_size)
+        sets = [tuple(columns[number] for number in subset) for subset in subsets]
+        return {candidate_set: self.compute_p_value(candidate_set) for candidate_set in sets}
 
     def compute_bics(self, sets: Iterable[CandidateSet]) -> dict[CandidateSet, float]:
         """Compute the BIC of each set: of both halves, given the tree grown on the other."""
-        return {each: sum(test.bic for test in self.test_both_ways(each)) for each in sets}
+        return {
+            candidate_set: sum(test.bic for test in self.test_both_ways(candidate_set))
+            for candidate_set in sets
+        }
 
     def compute_p_value(self, columns: Iterable[int]) -> float:
         """Compute the p-value of a set: twice the smaller one of the two directions."""
-        return min(1.0, 2.0 * min(test.p_value for test in self.test_both_ways(columns)))
+        smaller = min(test.p_value for test in self.test_both_ways(columns))
+        return min(1.0, 2.0 * smaller)
 
     def test_both_ways(self, columns: Iterable[int]) -> list[LeafTest]:
         """Grow a tree on each half, and test its leaves on the other."""
@@ -205,7 +236,7 @@ class TreeTester:
         At the first split with the row in a bin beside its cut, the paths with the wide rules and
         with the narrow ones part for good.
         """
-        bounds = self._find_bounds([each.rule for each in splits])
+        bounds = self._find_bounds([split.rule for split in splits])
         if not any(bounds):
             return np.ones(int(np.count_nonzero(rows)), dtype=np.bool_)
         wide_splits = list(splits)
@@ -220,12 +251,15 @@ class TreeTester:
 
     def _find_bounds(self, rules: Sequence[BinnedRule]) -> list[CutBounds | None]:
         """Find the bounds of rules, each of them once."""
-        unknown = {_make_key(rule): rule for rule in rules}
-        for key in [key for key in unknown if key in self._bounds_by_rule]:
-            del unknown[key]
+        keys = [_make_key(rule) for rule in rules]
+        unknown = {
+            key: rule
+            for key, rule in zip(keys, rules, strict=True)
+            if key not in self._bounds_by_rule
+        }
         new_bounds = find_cut_bounds(self._source, [*unknown.values()])
         self._bounds_by_rule |= zip(unknown, new_bounds, strict=True)
-        return [self._bounds_by_rule[_make_key(rule)] for rule in rules]
+        return [self._bounds_by_rule[key] for key in keys]
 
     def _count_leaves(self, leaves: IntArray, rows: IntArray, n_leaves: int) -> IntArray:
         """Count rows by their leaf, outcome and environment."""
@@ -329,16 +363,16 @@ class _SetScanner:
             best_of_outcome = halves.find_best(explained.round(DEVIANCE_DECIMALS)).tolist()
             best_of_dependence = halves.find_best(dependence.round(DEVIANCE_DECIMALS)).tolist()
             for k, column in enumerate(columns):
-                first, second = best_of_outcome[k], best_of_dependence[k]
                 scans[column] = _BestSplits(
                     n_splits=n_splits[k],
-                    of_outcome=SplitCandidate(
-                        halves.locate(first), halves.tables[first].copy(), float(explained[first])
-                    ),
-                    of_dependence=SplitCandidate(
-                        halves.locate(second),
-                        halves.tables[second].copy(),
-                        float(dependence[second]),
-                    ),
+                    of_outcome=_make_split(halves, best_of_outcome[k], explained),
+                    of_dependence=_make_split(halves, best_of_dependence[k], dependence),
                 )
         return scans
+
+
+def _make_split(halves: LeafTables, number: int, explained: FloatArray) -> SplitCandidate:
+    """Make a split, given by its number, with what it explains."""
+    return SplitCandidate(
+        halves.locate(number), halves.tables[number].copy(), float(explained[number])
+    )
