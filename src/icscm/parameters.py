@@ -275,18 +275,21 @@ def _name_type(allowed: Allowed) -> str:
 
 
 def _read_allowed(entry: Mapping[str, Any]) -> Allowed:
-    """Read the values that an entry of the registry allows."""
-    values: list[Any] = []
-    if "numbers" in entry:
-        values.append(entry["numbers"])
-    values += entry.get("choices", ())
-    if entry.get("none"):
-        values.append(None)
-    return allow(
-        *values,
-        words=entry.get("words", ""),
-        is_other=OTHER_VALUES.get(entry.get("others", "")),
-    )
+    """Read the values that an entry of the registry allows.
+
+    The fields of an entry, all optional:
+
+        numbers    ranges as text, such as "int [1, inf)"
+        choices    words, true and false
+        none       whether None is allowed
+        others     the name of a check in `OTHER_VALUES`, for values of other kinds
+        words      the allowed values as a message calls them
+    """
+    ranges = [entry["numbers"]] if "numbers" in entry else []
+    choices = entry.get("choices", ())
+    none = [None] if entry.get("none") else []
+    is_other = OTHER_VALUES.get(entry.get("others", ""))
+    return allow(*ranges, *choices, *none, words=entry.get("words", ""), is_other=is_other)
 
 
 @cache

@@ -358,21 +358,28 @@ class Score(CalibratedModel):
     def __str__(self) -> str:
         if not self.terms:
             return self._describe()
-        points_table = [["column", "value", "points"]]
-        column_above = None
-        for row in self.list_rows():
-            column = "" if row.column == column_above else row.column
-            points_table.append([column, row.value, str(row.points)])
-            column_above = row.column
-        lines = [self._describe(), *align(points_table, n_text=2)]
+        return "\n".join([self._describe(), *self._write_points(), *self._write_risks()])
 
+    def _write_points(self) -> list[str]:
+        """Write the table of points; a column's name is written in its first row only."""
+        table = [["column", "value", "points"]]
+        previous_column = None
+        for row in self.list_rows():
+            name = "" if row.column == previous_column else row.column
+            table.append([name, row.value, str(row.points)])
+            previous_column = row.column
+        return align(table, n_text=2)
+
+    def _write_risks(self) -> list[str]:
+        """Write the risk of each total, in tables of a few totals below each other."""
         risks = [f"{risk:.1%}" for risk in self.compute_risks().tolist()]
         totals = [str(total) for total in range(len(risks))]
+        lines: list[str] = []
         for start in range(0, len(risks), _N_TOTALS):
-            shown = slice(start, start + _N_TOTALS)
-            risk_table = [["total", *totals[shown]], ["risk", *risks[shown]]]
-            lines += align(risk_table, n_text=1)
-        return "\n".join(lines)
+            end = start + _N_TOTALS
+            table = [["total", *totals[start:end]], ["risk", *risks[start:end]]]
+            lines += align(table, n_text=1)
+        return lines
 
     def _display(self) -> Display:
         """Show a row for each value of a column and for each class of totals."""

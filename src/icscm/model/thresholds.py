@@ -108,7 +108,10 @@ def fix_threshold(value: Any, advice: str) -> float:
 def find_threshold(criterion: Criterion, is_positive: BoolArray, probability: FloatArray) -> float:
     """Find the threshold that a criterion chooses on rows with known outcomes.
 
-    It lies halfway between two probabilities that occur.
+    Thresholds halfway between two probabilities that occur are compared. At a threshold t
+
+        sensitivity = share of the positives with a probability above t
+        specificity = share of the negatives with a probability below t
 
     >>> y, p = np.array([False, True, False, True]), np.array([0.1, 0.3, 0.5, 0.9])
     >>> [find_threshold(Criterion(name, 0.9), y, p) for name in CRITERIA]
@@ -117,19 +120,26 @@ def find_threshold(criterion: Criterion, is_positive: BoolArray, probability: Fl
     if is_positive.all() or not is_positive.any():
         raise IcscmError("a threshold cannot be chosen on rows of a single class")
     values = np.unique(probability)
-    cuts = (np.append(0.0, values) + np.append(values, 1.0)) / 2
+    lower_neighbours = np.append(0.0, values)
+    upper_neighbours = np.append(values, 1.0)
+    thresholds = (lower_neighbours + upper_neighbours) / 2
 
-    of_positives = np.sort(probability[is_positive])
-    of_negatives = np.sort(probability[~is_positive])
-    n_missed = np.searchsorted(of_positives, cuts)
-    sensitivity = (len(of_positives) - n_missed) / len(of_positives)
-    specificity = np.searchsorted(of_negatives, cuts) / len(of_negatives)
+    # of sorted probabilities, the place of a threshold is the number of those below it
+    positives = np.sort(probability[is_positive])
+    n_missed = np.searchsorted(positives, thresholds)
+    sensitivity = (len(positives) - n_missed) / len(positives)
+
+    negatives = np.sort(probability[~is_positive])
+    n_right_negatives = np.searchsorted(negatives, thresholds)
+    specificity = n_right_negatives / len(negatives)
 
     if criterion.name == "youden":
-        return float(cuts[np.argmax(sensitivity + specificity)])
+        return float(thresholds[np.argmax(sensitivity + specificity)])
     if criterion.name == "sensitivity":
-        return float(cuts[sensitivity >= criterion.min_share].max())
-    return float(cuts[specificity >= criterion.min_share].min())
+        is_sensitive = sensitivity >= criterion.min_share
+        return float(thresholds[is_sensitive].max())
+    is_specific = specificity >= criterion.min_share
+    return float(thresholds[is_specific].min())
 
 
 def warn_of_shift(threshold: float | None, chosen: Any) -> None:

@@ -2,19 +2,26 @@
 
 A p-value above alpha may mean *the label's rate is the same everywhere* or *there was too little
 data to detect a difference*. A verdict distinguishes the two by the largest difference that the
-data do not exclude, and by the minimum detectable difference.
+data do not exclude, and by the minimum detectable difference:
 
-Methods. The rate of one environment has Wilson's score interval. The difference of two rates has
-Newcombe's interval, which joins the Wilson intervals of the two. The *largest* difference between
-any two of K environments is bounded
+    not invariant              the test rejects at level alpha
+    invariant                  it does not, and the largest difference is bounded by the margin
+    too little data to tell    neither
 
-- from above by the largest upper bound of all pairs, each at level 1 - alpha. No correction is
-  needed: the pair that truly differs most is one of them, and its bound holds with that chance;
-- from below by the largest lower bound of all pairs, each at 1 - alpha / (K (K - 1)), Bonferroni's
-  correction for taking the largest of all pairs in both directions.
+Intervals:
 
-Together this is an interval at level 1 - 2 alpha, and requiring that its upper end lie inside the
-margin is the two one-sided tests of equivalence, for all pairs.
+    rate of one environment                    Wilson's score interval
+    difference of two rates                    Newcombe's, which joins their Wilson intervals
+    largest difference of K environments
+        upper bound    the largest upper bound of all pairs, each at level 1 - alpha
+        lower bound    the largest lower bound of all pairs, each at level 1 - alpha / (K (K - 1))
+
+The upper bound needs no correction: the pair that truly differs most is among the pairs, and its
+bound holds with that chance. The lower bound has Bonferroni's correction, as it is the largest of
+all pairs in both directions.
+
+Both bounds together are an interval at level 1 - 2 alpha. If its upper end is within the margin,
+the two one-sided tests of equivalence reject for all pairs.
 
 `icscm.stats.pairs` compares all pairs.
 """
@@ -93,14 +100,28 @@ class Verdicts(tuple[Verdict, ...], DisplayMixin):
 
     def _display(self) -> Display:
         rows = []
-        for number, each in enumerate(self, start=1):
-            low, high = each.difference_interval or (None, None)
-            shares = each.difference, low, high, each.minimum_detectable_difference
-            cells = ("-" if share is None else f"{share:.1%}" for share in shares)
-            rows.append((str(number), each.conclusion, f"{each.p_value:.2g}", *cells))
+        for number, verdict in enumerate(self, start=1):
+            low, high = verdict.difference_interval or (None, None)
+            row = (
+                str(number),
+                verdict.conclusion,
+                f"{verdict.p_value:.2g}",
+                _format_share(verdict.difference),
+                _format_share(low),
+                _format_share(high),
+                _format_share(verdict.minimum_detectable_difference),
+            )
+            rows.append(row)
+        if not rows:
+            return Display("No verdicts: nothing was tested.")
         columns = "leaf", "verdict", ">p", ">difference", ">at least", ">at most", ">detectable"
         line = "Invariance of the label's rate in each leaf"
-        return Display(line, columns, rows) if rows else Display("No verdicts: nothing was tested.")
+        return Display(line, columns, rows)
+
+
+def _format_share(share: float | None) -> str:
+    """Write a share in percent; a dash where it is unknown."""
+    return "-" if share is None else f"{share:.1%}"
 
 
 def make_verdicts(
@@ -130,8 +151,9 @@ def make_verdicts(
 
     differences = compute_differences(effective_tables, alpha)
     is_rejected = ~exceeds(p_values, tested_at)
-    is_shown = _is_inside(differences.high, margin)  # an upper bound is 1 where there is a gap
-    is_invariant = is_shown if trivial_is_invariant else is_shown & ~is_rejected
+    # an upper bound is 1 where an environment has no rows
+    is_within_margin = _is_inside(differences.high, margin)
+    is_invariant = is_within_margin if trivial_is_invariant else is_within_margin & ~is_rejected
 
     detectable = compute_minimum_detectable_difference(
         effective_tables, tested_at, is_corrected(test)
@@ -139,9 +161,8 @@ def make_verdicts(
     sizes = effective_tables.sum(axis=1)
     positives = effective_tables[:, 1]
     rates = _divide(positives, sizes)
-    low_rates, high_rates = compute_wilson(
-        positives, sizes, _find_quantile((1 - limits.VERDICT_CONFIDENCE) / 2)
-    )
+    z = _find_quantile((1 - limits.VERDICT_CONFIDENCE) / 2)
+    low_rates, high_rates = compute_wilson(positives, sizes, z)
 
     verdicts = []
     for leaf in range(len(tables)):
@@ -176,16 +197,21 @@ def _conclude(is_invariant: bool, is_rejected: bool) -> str:
 
 def deflate(tables: CountArray, effects: Iterable[float | None] | None) -> Array:
     """Effective counts: those of each leaf divided by its design effect, where it has one."""
-    factors = [1.0 if each is None else each for each in (() if effects is None else effects)]
-    if all(each == 1.0 for each in factors):
+    if effects is None:
+        return tables
+    factors = [1.0 if effect is None else effect for effect in effects]
+    if all(factor == 1.0 for factor in factors):
         return tables
     return np.asarray(tables / np.array(factors)[:, np.newaxis, np.newaxis])
 
 
 def deflate_alike(tables: CountArray, verdicts: Sequence[Verdict]) -> Array:
     """Counts divided by the mean design effect of all leaves, whose shares stay as they are."""
-    effects = [each.design_effect for each in verdicts if each.design_effect is not None]
-    return deflate(tables, [sum(effects) / len(effects)] * len(tables) if effects else None)
+    effects = [verdict.design_effect for verdict in verdicts if verdict.design_effect is not None]
+    if not effects:
+        return tables
+    mean_effect = sum(effects) / len(effects)
+    return deflate(tables, [mean_effect] * len(tables))
 
 
 def _divide(positives: Array, sizes: Array) -> FloatArray:
@@ -201,15 +227,21 @@ def _blank(values: Iterable[Any], is_seen: Sequence[bool]) -> tuple[Any, ...]:
 def compute_wilson(
     positives: CountArray, sizes: CountArray, z: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Wilson's score interval of a rate; from 0 to 1 without samples."""
+    """Compute Wilson's score interval of a rate; from 0 to 1 without rows.
+
+    Of k positives among n rows, with the normal quantile z:
+
+        centre      = (k + z^2 / 2) / (n + z^2)
+        half-width  = z sqrt(k (n - k) / n + z^2 / 4) / (n + z^2)
+    """
     positives = np.asarray(positives, dtype=np.float64)
     sizes = np.asarray(sizes, dtype=np.float64)
     variance = positives * (sizes - positives) / np.where(sizes > 0, sizes, 1.0)
     # z = 0 is the interval that has shrunk to the rate itself
     weight = np.maximum(sizes + z**2, 1e-300)
     centre = (positives + z**2 / 2) / weight
-    half = z * np.sqrt(variance + z**2 / 4) / weight
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+    half_width = z * np.sqrt(variance + z**2 / 4) / weight
+    return np.maximum(centre - half_width, 0.0), np.minimum(centre + half_width, 1.0)
 
 
 def compute_differences(tables: CountArray, alpha: float) -> Differences:
@@ -235,13 +267,15 @@ def find_shown(tables: CountArray, alpha: float, margin: float) -> BoolArray:
 
 
 def _is_inside(bounds: FloatArray, limit: float) -> BoolArray:
-    """Whether bounds are within a limit; the last digits of a sum must not decide."""
+    """Tell whether bounds are within a limit; they are rounded, for sums differ in last digits."""
     return np.round(bounds, limits.P_VALUE_DECIMALS) <= limit
 
 
 def _has_gap(tables: CountArray) -> BoolArray:
     """Whether an environment has no samples, or there is nothing to compare it with."""
-    return np.asarray((tables.sum(axis=1) == 0).any(axis=1) | (tables.shape[2] < 2))
+    n_environments = tables.shape[2]
+    has_empty_environment = (tables.sum(axis=1) == 0).any(axis=1)
+    return np.asarray(has_empty_environment | (n_environments < 2))
 
 
 def _bound_pairs(tables: CountArray, z: float) -> Differences:
@@ -249,37 +283,43 @@ def _bound_pairs(tables: CountArray, z: float) -> Differences:
     sizes = tables.sum(axis=1)
     rates = _divide(tables[:, 1], sizes)
     low, high = compute_wilson(tables[:, 1], sizes, z)
-    return bound_pairs(rates, rates - low, high - rates, sizes > 0)
+    return bound_pairs(rates, below=rates - low, above=high - rates, exists=sizes > 0)
 
 
 def compute_minimum_detectable_difference(
     tables: CountArray, alpha: float | FloatArray, corrected: bool = True
 ) -> FloatArray:
-    """The smallest difference that a chi-squared test detects with 80 % power; inf if none is.
+    """Compute the smallest difference that a test detects with 80 % power; inf if none is.
 
-    It is between the two environments with the most samples (in harmonic mean), the others being
-    at the common rate r. A difference d between these makes Pearson's statistic noncentral
-    chi-squared, with K - 1 degrees of freedom and noncentrality
+    It is between the two environments with the most rows, n1 and n2; the others are at the common
+    rate r. A difference d between the two makes Pearson's statistic noncentral chi-squared with
+    K - 1 degrees of freedom. The noncentrality, and the d that reaches a needed one, are
 
-        d^2 n1 n2 / (n1 + n2) / (r (1 - r)).
+        noncentrality = d^2 / (r (1 - r) (1/n1 + 1/n2))
+        d             = sqrt(noncentrality r (1 - r) (1/n1 + 1/n2))
 
-    The common rate is taken as (positives + 1) / (samples + 2): a leaf without positives has a
-    small rate, not the rate 0. With two environments a test that is `corrected` (by Yates, or
-    Fisher's) takes (1/n1 + 1/n2) / 2 off any difference first, so that much more is needed.
+    with r = (positives + 1) / (rows + 2): a leaf without positives has a small rate, not the rate
+    0. With two environments a test that is `corrected` (by Yates, or Fisher's) first takes
+    (1/n1 + 1/n2) / 2 off any difference, and d is larger by that.
     """
     sizes = tables.sum(axis=1)
-    largest = np.sort(sizes, axis=1)[:, -2:].astype(np.float64)
-    if largest.shape[1] < 2:
+    if sizes.shape[1] < 2:
         return np.full(len(tables), np.inf)
-    rate = (tables[:, 1].sum(axis=1) + 1) / (sizes.sum(axis=1) + 2)
+    largest_sizes = np.sort(sizes, axis=1)[:, -2:].astype(np.float64)
+    rates = (tables[:, 1].sum(axis=1) + 1) / (sizes.sum(axis=1) + 2)
+
     n_seen = (sizes > 0).sum(axis=1)
+    n_dof = np.maximum(n_seen - 1, 1).tolist()
     levels = np.broadcast_to(alpha, len(tables)).tolist()
-    dof = np.maximum(n_seen - 1, 1).tolist()
-    needed = np.array([_find_noncentrality(*each) for each in zip(dof, levels, strict=True)])
+    noncentralities = np.array(
+        [_find_noncentrality(dof, level) for dof, level in zip(n_dof, levels, strict=True)]
+    )
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = (1 / largest).sum(axis=1)  # inf if fewer than two environments have samples
-        detectable = np.sqrt(needed * rate * (1 - rate) * errors)
-    detectable += np.where(corrected & (n_seen == 2), 0.5 * errors, 0.0)
+        # inf if fewer than two environments have rows
+        inverse_sizes = (1 / largest_sizes).sum(axis=1)
+        detectable = np.sqrt(noncentralities * rates * (1 - rates) * inverse_sizes)
+    detectable += np.where(corrected & (n_seen == 2), 0.5 * inverse_sizes, 0.0)
     return np.where(detectable <= 1.0, detectable, np.inf)
 
 
