@@ -153,11 +153,12 @@ class StabilitySelection(DisplayMixin):
 
 
 def _list_frequency(text: str, frequency: float, *, is_own: bool) -> dict[str, Any]:
+    """Return a line of a report; `is_own` marks what the model of all rows has too."""
     return {"text": text, "frequency": frequency, "is_own": is_own}
 
 
 def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
-    """The most frequent first; ties in the order given."""
+    """Sort by frequency, the highest first; ties stay in the order given."""
     return dict(sorted(frequencies.items(), key=lambda item: -item[1]))
 
 
@@ -253,6 +254,7 @@ def stability_selection(
         return model
 
     def learn_from_subsample(rows: IntArray) -> Model | None:
+        """Learn from a subsample; None where it lacks a class."""
         part = source.rows.take(rows, n_threads=1)
         has_both_classes = part.count_rows().any(axis=1).all()
         return learn(part) if has_both_classes else None
@@ -262,8 +264,10 @@ def stability_selection(
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # of every subsample
         batches = range(0, n_resamples, n_threads)  # not all at once: each takes memory
         for _ in track(batches, len(batches)):
-            models += run_tasks(learn_from_subsample, islice(subsamples, n_threads), n_threads)
+            subsamples_of_batch = islice(subsamples, n_threads)
+            models += run_tasks(learn_from_subsample, subsamples_of_batch, n_threads)
         model_of_all_rows = learn(source)
+
     selection = _summarize(
         model_of_all_rows,
         models,
@@ -277,10 +281,14 @@ def stability_selection(
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What is drawn: rows, or groups of them.
+    """What a subsample is drawn of: rows or, where some belong together, groups of rows.
 
-    `of_rows` is the unit of each row; `of_environments` are the units of each environment, in the
-    order in which environments appear, so that their names do not matter.
+    Attributes
+    ----------
+    of_rows : array of int
+        The number of each row's unit.
+    of_environments : list of arrays of int
+        The numbers of each environment's units.
     """
 
     of_rows: IntArray
@@ -288,44 +296,62 @@ class Units:
 
 
 def _list_units(environments: Any, groups: Any, *, n_rows: int) -> Units:
-    """List the units of each environment; a group is of the environment of its first row."""
-    environment_ranks = pd.factorize(number_environments(environments, n_rows)[0])[0]
-    units = np.arange(n_rows)
-    ranks_of_units = environment_ranks
-    if groups is not None:
-        group_codes, _ = encode_environments(groups, n_rows, what="groups")
-        units = pd.factorize(group_codes)[0]
-        first_rows = np.unique(units, return_index=True)[1]
-        ranks_of_units = environment_ranks[first_rows]
-    n_environments = int(environment_ranks.max()) + 1
-    return Units(
-        of_rows=units,
-        of_environments=[np.flatnonzero(ranks_of_units == rank) for rank in range(n_environments)],
-    )
+    """List the units of each environment; a group is of the environment of its first row.
+
+    Groups and environments are numbered as they appear, so that the same rows are drawn whatever
+    their names.
+    """
+    environment_numbers, _ = number_environments(environments, n_rows)
+    environment_of_row, _ = pd.factorize(environment_numbers)
+    if groups is None:
+        unit_of_row = np.arange(n_rows)
+        environment_of_unit = environment_of_row
+    else:
+        group_numbers, _ = encode_environments(groups, n_rows, what="groups")
+        unit_of_row, _ = pd.factorize(group_numbers)
+        _, first_row_of_unit = np.unique(unit_of_row, return_index=True)
+        environment_of_unit = environment_of_row[first_row_of_unit]
+
+    n_environments = int(environment_of_row.max()) + 1
+    units_of_environments = [
+        np.flatnonzero(environment_of_unit == environment) for environment in range(n_environments)
+    ]
+    return Units(of_rows=unit_of_row, of_environments=units_of_environments)
 
 
 def draw_subsample(units: Units, rng: np.random.Generator) -> IntArray:
     """Return the rows of half of the units of each environment, rounded down but at least one."""
-    drawn = []
-    for of_environment in units.of_environments:
-        n_drawn = max(1, len(of_environment) // 2)
-        drawn.append(rng.permutation(of_environment)[:n_drawn])
-    return np.flatnonzero(np.isin(units.of_rows, np.concatenate(drawn)))
+    drawn_units = []
+    for units_of_environment in units.of_environments:
+        n_drawn = max(1, len(units_of_environment) // 2)
+        shuffled = rng.permutation(units_of_environment)
+        drawn_units.append(shuffled[:n_drawn])
+    is_drawn = np.isin(units.of_rows, np.concatenate(drawn_units))
+    return np.flatnonzero(is_drawn)
 
 
 def _warn_if_unstable(selection: StabilitySelection) -> None:
-    """Warn if the model of all rows is found in fewer than half of the subsamples."""
+    """Warn if the model of all rows is found in fewer than half of the subsamples.
+
+    Trees and forests differ in some rule nearly always: theirs is found where a model has the same
+    columns.
+    """
     model = selection.model
-    is_chain = model.kind in CHAINS
-    share = selection.model_frequency if is_chain else selection.columns_frequency
-    if share < 0.5:
-        text = str(model) if is_chain else f"one on the columns of the {model.kind}"
-        n_found = round(share * selection.n_resamples)
-        warn(
-            f"The model of all samples ({clip(text, 200)}) was found in {n_found:,} of "
-            f"{count(selection.n_resamples, 'random subsample')}; see models for the others.",
-            UnstableModelWarning,
-        )
+    if model.kind in CHAINS:
+        share = selection.model_frequency
+        text = str(model)
+    else:
+        share = selection.columns_frequency
+        text = f"one on the columns of the {model.kind}"
+    if share >= 0.5:
+        return
+
+    n_found = round(share * selection.n_resamples)
+    warn(
+        f"The model of all samples ({clip(text, 200)}) was found in {n_found:,} of "
+        f"{count(selection.n_resamples, 'random subsample')}; see models for the others.",
+        UnstableModelWarning,
+    )
 
 
 def count_usable_columns(source: StoredSource) -> int:
@@ -333,8 +359,9 @@ def count_usable_columns(source: StoredSource) -> int:
     usable: set[int] = set()
     for packed_cube in source.count_cubes():
         cube = expand(packed_cube, source.columns)
-        n_bins = (cube.counts.sum(axis=(2, 3)) > 0).sum(axis=1)
-        usable.update(cube.features[n_bins > 1].tolist())
+        rows_by_bin = cube.counts.sum(axis=(2, 3))  # over labels and environments
+        n_bins_in_use = (rows_by_bin > 0).sum(axis=1)
+        usable.update(cube.features[n_bins_in_use > 1].tolist())
     return len(usable)
 
 
@@ -398,16 +425,18 @@ def _identify(model: Model | None) -> _Identity:
 def _count_models(model: Model, models: Sequence[Model | None]) -> tuple[ResampledModel, ...]:
     """Return the different models of the subsamples, the most frequent first."""
     identities = []
-    texts = {}
+    text_of_identity = {}
     for model_of_subsample in models:
         identity = _identify(model_of_subsample)
         identities.append(identity)
-        texts[identity] = _describe(model_of_subsample)
+        text_of_identity[identity] = _describe(model_of_subsample)
+
     identity_of_all_rows = _identify(model)
-    texts[identity_of_all_rows] = _describe(model)
+    text_of_identity[identity_of_all_rows] = _describe(model)
+
     return tuple(
         ResampledModel(
-            text=texts[identity],
+            text=text_of_identity[identity],
             features=identity.columns,
             frequency=n / len(models),
             is_own=identity == identity_of_all_rows,
