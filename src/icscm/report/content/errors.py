@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from icscm._constants import SPARSE_ENVIRONMENT
-from icscm._types import CountArray
+from icscm._types import BoolArray, CountArray
 from icscm.model.score import Score
 from icscm.model.tree import Tree
 from icscm.report.content.rates import compute_intervals, find_extreme_rows
@@ -70,48 +70,81 @@ class Errors(ErrorRate):
     contrary_leaves: list[int]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Confusion:
+    """Numbers of rows by true class, and of those that are predicted correctly."""
+
+    n_negative: int
+    n_positive: int
+    n_true_negatives: int
+    n_true_positives: int
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return self.n_negative + self.n_positive
+
+    @property
+    def n_errors(self) -> int:
+        """How many rows are predicted wrongly."""
+        return self.n - self.n_true_negatives - self.n_true_positives
+
+    @property
+    def n_predicted_positive(self) -> int:
+        """How many rows are predicted to be positive, rightly or not."""
+        n_false_positives = self.n_negative - self.n_true_negatives
+        return self.n_true_positives + n_false_positives
+
+
 def make_errors(model: Tree | Score, names: Names, p: Any = 1.0) -> Errors:
     """Return the errors on the training data, exact from the counts of the leaves."""
-    counts = np.array(model.leaves, dtype=np.int64)
-    is_positive = model.leaf_verdicts
-    # by (label, environment): all rows, and those whose leaf predicts their label
+    counts = np.array(model.leaves, dtype=np.int64)  # (leaf, label, environment)
+    counts_by_label = counts.sum(axis=2)
     totals = counts.sum(axis=0)
-    right = np.stack((counts[~is_positive, 0].sum(axis=0), counts[is_positive, 1].sum(axis=0)))
     majority = find_majority(totals)
-    (overall,) = measure_errors(
-        totals.sum(axis=1, keepdims=True), right.sum(axis=1, keepdims=True), majority
-    )
-    auc = compute_auc_of_counts(counts.sum(axis=2), model.leaf_probabilities())
-    n_contrary = model.count_contrary()
+
+    confusions = count_confusions(counts, is_positive_leaf=model.leaf_verdicts)
+    overall_counts = counts_by_label[:, :, np.newaxis]  # as if of one environment
+    (confusion,) = count_confusions(overall_counts, is_positive_leaf=model.leaf_verdicts)
+    (overall,) = measure_errors([confusion], majority)
+    auc = compute_auc_of_counts(counts_by_label, model.leaf_probabilities())
     return compare_environments(
         replace(overall, auc=auc),
-        measure_errors(totals, right, majority),
-        names,
-        majority,
+        measure_errors(confusions, majority),
+        names=names,
+        majority=majority,
         is_out_of_bag=False,
         p=p,
-        contrary=n_contrary,
+        n_contrary_of_leaves=model.count_contrary(),
     )
 
 
 def make_out_of_bag_errors(learner: Any, names: Names) -> Errors:
-    """Return the errors of a forest on the rows that some of its trees were not grown on."""
+    """Return the errors of a forest on the rows that some of its trees were not grown on.
+
+    The baseline's errors are those on all rows, since it has no trees to leave out.
+    """
     totals = np.array(learner.class_counts_, dtype=np.int64)
     majority = find_majority(totals)
-    overall, *rows = learner.out_of_bag_.to_dict("records")
-    majority_errors = totals[1 - majority] / np.maximum(totals.sum(axis=0), 1)
-    of_all = float(totals[1 - majority].sum() / totals.sum())
+    n_minority = totals[1 - majority]
+    sizes = totals.sum(axis=0)
+    majority_error = float(n_minority.sum() / totals.sum())
+    majority_errors = (n_minority / np.maximum(sizes, 1)).tolist()
+
+    overall, *scores_of_environments = learner.out_of_bag_.to_dict("records")
     return compare_environments(
-        read_out_of_bag(overall, of_all),
+        read_out_of_bag(overall, majority_error),
         [
-            read_out_of_bag(row, majority_error)
-            for row, majority_error in zip(rows or [overall], majority_errors.tolist(), strict=True)
+            read_out_of_bag(scores, majority_error_of_environment)
+            for scores, majority_error_of_environment in zip(
+                scores_of_environments, majority_errors, strict=True
+            )
         ],
-        names,
-        majority,
+        names=names,
+        majority=majority,
         is_out_of_bag=True,
         p=1.0,
-        contrary=(),
+        n_contrary_of_leaves=(),
     )
 
 
@@ -120,43 +153,63 @@ def find_majority(totals: CountArray) -> int:
     return int(2 * totals[1].sum() > totals.sum())
 
 
-def measure_errors(totals: CountArray, right: CountArray, majority: int) -> list[ErrorRate]:
-    """Return the errors in each environment, from counts by (label, environment).
+def count_confusions(counts: CountArray, *, is_positive_leaf: BoolArray) -> list[Confusion]:
+    """Count right predictions in each environment, from counts by (leaf, label, environment).
 
-    `totals` counts all rows, `right` those that are predicted correctly.
+    All rows of a leaf have the same prediction.
     """
-    sizes = totals.sum(axis=0).tolist()
-    wrong = (totals - right).sum(axis=0).tolist()
-    intervals = compute_intervals(wrong, sizes)
+    n_negative, n_positive = counts.sum(axis=0)
+    n_true_negatives = counts[~is_positive_leaf, 0].sum(axis=0)
+    n_true_positives = counts[is_positive_leaf, 1].sum(axis=0)
+    return [
+        Confusion(
+            n_negative=int(n_negative[environment]),
+            n_positive=int(n_positive[environment]),
+            n_true_negatives=int(n_true_negatives[environment]),
+            n_true_positives=int(n_true_positives[environment]),
+        )
+        for environment in range(counts.shape[2])
+    ]
+
+
+def measure_errors(confusions: Sequence[Confusion], majority: int) -> list[ErrorRate]:
+    """Return the errors of some environments, and those of always predicting the majority."""
+    intervals = compute_intervals(
+        positives=[confusion.n_errors for confusion in confusions],
+        sizes=[confusion.n for confusion in confusions],
+    )
     errors = []
-    for k, (n, n_errors) in enumerate(zip(sizes, wrong, strict=True)):
-        n_negative, n_positive = totals[:, k].tolist()
-        true_negatives, true_positives = right[:, k].tolist()
-        n_predicted_positive = true_positives + n_negative - true_negatives
+    for confusion, interval in zip(confusions, intervals, strict=True):
+        n_majority_errors = confusion.n_negative if majority else confusion.n_positive
         errors.append(
             ErrorRate(
-                n=n,
-                n_errors=n_errors,
-                error=n_errors / n if n else None,
-                error_interval=intervals[k],
-                majority_error=(n_negative if majority else n_positive) / n if n else None,
-                sensitivity=true_positives / n_positive if n_positive else None,
-                specificity=true_negatives / n_negative if n_negative else None,
-                ppv=true_positives / n_predicted_positive if n_predicted_positive else None,
+                n=confusion.n,
+                n_errors=confusion.n_errors,
+                error=_compute_share(confusion.n_errors, confusion.n),
+                error_interval=interval,
+                majority_error=_compute_share(n_majority_errors, confusion.n),
+                sensitivity=_compute_share(confusion.n_true_positives, confusion.n_positive),
+                specificity=_compute_share(confusion.n_true_negatives, confusion.n_negative),
+                ppv=_compute_share(confusion.n_true_positives, confusion.n_predicted_positive),
             )
         )
     return errors
 
 
+def _compute_share(n_hits: int, n_rows: int) -> float | None:
+    """Return the share of some rows; None if there are no rows."""
+    return n_hits / n_rows if n_rows else None
+
+
 def read_out_of_bag(scores: Mapping[Any, Any], majority_error: float) -> ErrorRate:
-    """Return the errors of a row of `out_of_bag_`."""
+    """Return the errors of a row of `out_of_bag_`, which holds the accuracy of n rows."""
     n = int(scores["n"])
     n_errors = round((1 - scores["accuracy"]) * n) if n else 0
     (interval,) = compute_intervals([n_errors], [n])
     return ErrorRate(
         n=n,
         n_errors=n_errors,
-        error=n_errors / n if n else None,
+        error=_compute_share(n_errors, n),
         error_interval=interval,
         majority_error=majority_error,
         auc=None if np.isnan(scores["auc"]) else scores["auc"],
@@ -166,36 +219,66 @@ def read_out_of_bag(scores: Mapping[Any, Any], majority_error: float) -> ErrorRa
 
 def compare_environments(
     overall: ErrorRate,
-    rows: Sequence[ErrorRate],
+    errors_of_environments: Sequence[ErrorRate],
+    *,
     names: Names,
     majority: int,
-    *,
     is_out_of_bag: bool,
     p: Any,
-    contrary: Sequence[int],
+    n_contrary_of_leaves: Sequence[int],
 ) -> Errors:
-    """Return the errors with the worst and the best environment; `contrary` counts rows by leaf."""
+    """Return the errors with the worst and the best environment.
+
+    `n_contrary_of_leaves` counts, by leaf, the rows whose prediction contradicts their probability.
+    """
     environments = [
-        ErrorInEnvironment(environment=name, **vars(row))
-        for name, row in zip(names.environments, rows, strict=True)
+        ErrorInEnvironment(environment=name, **vars(errors))
+        for name, errors in zip(names.environments, errors_of_environments, strict=True)
     ]
-    worst = best = None
-    ends = find_extreme_rows([row.error for row in rows], [row.n for row in rows])
-    sizes = [row.n for row in rows if row.n]
-    n_clear = sum(n >= SPARSE_ENVIRONMENT for n in sizes)
-    if ends is not None and len(sizes) > 1 and n_clear != 1:
-        best, worst = environments[ends[0]], environments[ends[1]]
-    error, majority_error = overall.error, overall.majority_error
+    extremes = find_best_and_worst(environments)
+    beats_majority = (
+        overall.error is not None
+        and overall.majority_error is not None
+        and overall.error < overall.majority_error
+    )
     return Errors(
         **vars(overall),
         is_out_of_bag=is_out_of_bag,
         p=p,
-        beats_majority=error is not None and majority_error is not None and error < majority_error,
+        beats_majority=beats_majority,
         majority_class=names.predict(bool(majority)),
         majority_is_positive=bool(majority),
         environments=environments,
-        worst=worst,
-        best=best,
-        n_contrary=sum(contrary),
-        contrary_leaves=[number for number, n in enumerate(contrary, start=1) if n],
+        worst=None if extremes is None else extremes.worst,
+        best=None if extremes is None else extremes.best,
+        n_contrary=sum(n_contrary_of_leaves),
+        contrary_leaves=[number for number, n in enumerate(n_contrary_of_leaves, start=1) if n],
     )
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The environments of the lowest and of the highest error."""
+
+    best: ErrorInEnvironment
+    worst: ErrorInEnvironment
+
+
+def find_best_and_worst(environments: Sequence[ErrorInEnvironment]) -> Extremes | None:
+    """Find the environments of the lowest and the highest error; None if no two can be compared.
+
+    Environments of few rows are passed over where two or more have enough. If only one has enough,
+    its error would be compared with that of a few rows, which is chance: no environment is named.
+    If none has enough, they are equally uncertain, and the page shows how few rows they have.
+    """
+    sizes = [errors.n for errors in environments]
+    n_with_rows = sum(n > 0 for n in sizes)
+    n_with_enough_rows = sum(n >= SPARSE_ENVIRONMENT for n in sizes)
+    if n_with_rows < 2 or n_with_enough_rows == 1:
+        return None
+
+    ends = find_extreme_rows([errors.error for errors in environments], sizes)
+    if ends is None:
+        return None
+    lowest, highest = ends
+    return Extremes(best=environments[lowest], worst=environments[highest])
