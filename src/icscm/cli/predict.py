@@ -51,28 +51,23 @@ def predict(
     Example:
       icscm predict model.json new.csv --keep-columns id --out predictions.csv
     """
-    import pyarrow
+    file = None if out == STDOUT else out
+    if file is not None:
+        check_prediction_file(file, safe_csv=safe_csv)
+        files.check_outputs([file], force=options["force"], inputs=[model, data])
 
-    out = None if out == STDOUT else out
-    if out is not None:
-        writing_tables.check_output_kind(out)
-        if safe_csv and out.suffix.lower() in locating.PARQUET_ENDINGS:
-            raise IcscmError("--safe-csv is for .csv and .tsv; Parquet files hold no formulas")
-        files.check_outputs([out], force=options["force"], inputs=[model, data])
     saved = load_with_threshold(model, options["threshold"])
     progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         rows = read_rows(saved, data, options)
     with progress.stage(f"Predicting {rows.table.num_rows:,} rows"):
-        decisions = saved.decide(rows.table)
-    columns = {name: rows.table.column(name) for name in rows.kept}
-    columns |= {name: values.tolist() for name, values in decisions._asdict().items()}
-    predictions = pyarrow.table(columns)
+        predictions = predict_rows(saved, rows)
+
     if safe_csv:
         predictions = writing_tables.disarm_formulas(predictions)
-    if out is not None:
-        writing_tables.write_table(predictions, out)
-        console.print_written(out, more=f" ({predictions.num_rows:,} rows)")
+    if file is not None:
+        writing_tables.write_table(predictions, file)
+        console.print_written(file, more=f" ({predictions.num_rows:,} rows)")
         return None
     if console.is_json():
         return {"predictions": make_plain(predictions.to_pylist(), str)}
@@ -80,31 +75,67 @@ def predict(
     return None
 
 
+def check_prediction_file(file: Path, *, safe_csv: bool) -> None:
+    """Raise unless the ending is that of a table, and of a text file where formulas matter."""
+    writing_tables.check_output_kind(file)
+    is_parquet = file.suffix.lower() in locating.PARQUET_ENDINGS
+    if safe_csv and is_parquet:
+        raise IcscmError("--safe-csv is for .csv and .tsv; Parquet files hold no formulas")
+
+
 @dataclass(frozen=True)
 class Rows:
-    """Rows to predict, and the columns to copy to the output."""
+    """Rows to predict, and the names of the columns to copy to the output.
+
+    These let a reader find the rows again: a patient's number, a genome's name.
+    """
 
     table: pyarrow.Table
     kept: list[str]
 
 
 def read_rows(saved: SavedModel, data: Path, options: Options) -> Rows:
-    """The rows, with columns read as they were at fitting."""
-    from icscm.model.calibration import Decisions
+    """Read the rows of a table or of genomes, with columns read as they were for fit."""
+    if files.is_genomes(data):
+        return _read_genomes(saved, data, options)
+
     from icscm.model.saved import list_used
 
-    used = list_used(saved)
-    if files.is_genomes(data):
-        from icscm.sources.bits.opening import read_genomes
-
-        delimiter = files.read_delimiter(options["delimiter"])
-        return Rows(table=read_genomes(data, used, delimiter), kept=["genome"])
     where = describe_path(data)
     table = read_alike(saved, data, options, find_types(saved))
-    check_columns(used, table.column_names, where)
+    check_columns(list_used(saved), table.column_names, where)
     kept = split_names(options["keep_columns"], table.column_names, where)
+    _check_kept_columns(kept, where)
+    return Rows(table=table, kept=kept)
+
+
+def _read_genomes(saved: SavedModel, data: Path, options: Options) -> Rows:
+    """Read the genes that the model uses; a line of the output names its genome."""
+    from icscm.model.saved import list_used
+    from icscm.sources.bits.opening import read_genomes
+
+    delimiter = files.read_delimiter(options["delimiter"])
+    table = read_genomes(data, list_used(saved), delimiter)
+    return Rows(table=table, kept=["genome"])
+
+
+def _check_kept_columns(kept: list[str], where: str) -> None:
+    """Raise if a column to copy has the name of a column of predictions."""
+    from icscm.model.calibration import Decisions
+
     for name in kept:
         if name in Decisions._fields:
-            why = f"{where} and the predictions both have a column {name!r}"
-            raise IcscmError(f"{why}; rename it to keep it")
-    return Rows(table=table, kept=kept)
+            raise IcscmError(
+                f"{where} and the predictions both have a column {name!r}; rename it to keep it"
+            )
+
+
+def predict_rows(saved: SavedModel, rows: Rows) -> pyarrow.Table:
+    """Predict rows: the columns to copy, then those of the predictions."""
+    import pyarrow
+
+    decisions = saved.decide(rows.table)
+    columns = {name: rows.table.column(name) for name in rows.kept}
+    for name, values in decisions._asdict().items():
+        columns[name] = values.tolist()
+    return pyarrow.table(columns)
