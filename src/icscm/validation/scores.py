@@ -45,7 +45,7 @@ from icscm._lazy import optimize, special, stats
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.stats.design_effects import estimate_variances
 from icscm.stats.logistic import fit_logistic_regression
-from icscm.stats.ranking import compute_placements
+from icscm.stats.ranking import Placements, compute_placements
 from icscm.stats.verdicts import compute_wilson
 
 # Level of the tests of differences.
@@ -143,7 +143,9 @@ def compute_scores(
     scores = _score_classes(is_positive, is_predicted, groups)
     if probability is None:
         scores |= dict.fromkeys(PROBABILITY_METRICS)
-        return scores if rate is None else {**scores, "skill": None}
+        if rate is not None:
+            scores["skill"] = None
+        return scores
 
     p = np.asarray(probability, dtype=np.float64)
     scores |= _score_probabilities(is_positive, p, groups)
@@ -157,20 +159,20 @@ def _score_classes(
 ) -> dict[str, Score | None]:
     """Compute the metrics of predicted classes."""
     every_row = np.ones(len(is_positive), dtype=np.bool_)
+    is_right = is_positive == is_predicted
     sensitivity = _score_share(is_predicted, is_positive, groups)
     specificity = _score_share(~is_predicted, ~is_positive, groups)
-    balanced = None
+    balanced_accuracy = None
     if sensitivity is not None and specificity is not None:
         if groups is None:
-            balanced = _average_shares(sensitivity, specificity)
+            balanced_accuracy = _average_shares(sensitivity, specificity)
         else:
-            is_right = is_positive == is_predicted
-            balanced = _average_shares_of_groups(
+            balanced_accuracy = _average_shares_of_groups(
                 sensitivity, specificity, is_positive, is_right, groups
             )
     return {
-        "error": _score_share(is_positive != is_predicted, every_row, groups),
-        "balanced_accuracy": balanced,
+        "error": _score_share(~is_right, every_row, groups),
+        "balanced_accuracy": balanced_accuracy,
         "sensitivity": sensitivity,
         "specificity": specificity,
         "ppv": _score_share(is_positive, is_predicted, groups),
@@ -187,8 +189,9 @@ def _score_share(hits: BoolArray, is_counted: BoolArray, groups: IntArray | None
     n_hits = int(counted.sum())
     share = n_hits / n_rows
     if groups is not None:
-        return _bound_share(share, (counted - share) / n_rows, groups[is_counted])
-    return _bound(share, *compute_wilson(np.array(n_hits), np.array(n_rows), Z))
+        influence = (counted - share) / n_rows
+        return _bound_share(share, influence, groups[is_counted])
+    return _bound_by_wilson(share, n_hits=n_hits, n_rows=n_rows, quantile=Z)
 
 
 def _average_shares(first: Score, second: Score) -> Score:
@@ -211,9 +214,10 @@ def _average_shares_of_groups(
     Influence of a row of class c:  (right - share_c) / (2 n_c)
     """
     mean = (sensitivity.value + specificity.value) / 2
-    residuals: FloatArray = is_right - np.where(is_positive, sensitivity.value, specificity.value)
-    twice_sizes = np.where(is_positive, 2 * is_positive.sum(), 2 * (~is_positive).sum())
-    return _bound_share(mean, residuals / twice_sizes, groups)
+    share_of_class = np.where(is_positive, sensitivity.value, specificity.value)
+    size_of_class = np.where(is_positive, is_positive.sum(), (~is_positive).sum())
+    influence = (is_right - share_of_class) / (2 * size_of_class)
+    return _bound_share(mean, influence, groups)
 
 
 def _score_probabilities(
@@ -223,14 +227,13 @@ def _score_probabilities(
 
     Brier score: mean of (y - p)^2; log loss: mean of -log(p) if y, else -log(1 - p).
     """
-    inner = _clip_probability(p)
+    brier_losses = (is_positive - p) ** 2
+    inner = _clip_probability(p)  # strictly between 0 and 1
     log_losses = -np.log(np.where(is_positive, inner, 1 - inner))
     calibration = score_calibration(is_positive, p, groups)
     return {
         "auc": score_auc(is_positive, p, groups),
-        "brier": _score_mean_loss(
-            (is_positive - p) ** 2, p, loss_gap=1 - 2 * p, highest=1.0, groups=groups
-        ),
+        "brier": _score_mean_loss(brier_losses, p, loss_gap=1 - 2 * p, highest=1.0, groups=groups),
         "log_loss": _score_mean_loss(
             log_losses, inner, loss_gap=special.logit(inner), highest=np.inf, groups=groups
         ),
@@ -244,7 +247,9 @@ def _score_skill(
     is_positive: BoolArray, p: FloatArray, groups: IntArray | None, *, rate: float
 ) -> Score | None:
     """Compute 1 - (Brier score) / (Brier score of the rate of training)."""
-    ratio = _score_ratio((is_positive - p) ** 2, (is_positive - rate) ** 2, groups)
+    losses = (is_positive - p) ** 2
+    losses_of_rate = (is_positive - rate) ** 2
+    ratio = _score_ratio(losses, losses_of_rate, groups)
     if ratio is None:
         return None
     return Score(1 - ratio.value, low=1 - ratio.high, high=1 - ratio.low)
@@ -266,28 +271,62 @@ def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | N
     placements = compute_placements(is_positive, np.asarray(ranking, dtype=np.float64))
     if placements is None:
         return None
-    positive, negative = placements.positive, placements.negative
-    auc = float(positive.mean())
-    n_rarer = min(len(positive), len(negative))
-    variance, quantile = 0.0, Z
-    if groups is not None:
-        influence = np.empty(len(is_positive))
-        influence[is_positive] = (positive - auc) / len(positive)
-        influence[~is_positive] = (negative - auc) / len(negative)
-        over_groups = compute_group_variance(influence, groups)
-        variance, quantile = over_groups.variance, over_groups.quantile
-        n_rarer = min(len(np.unique(groups[is_positive])), len(np.unique(groups[~is_positive])))
-    elif n_rarer > 1:
-        variance = float(
-            positive.var(ddof=1) / len(positive) + negative.var(ddof=1) / len(negative)
+    auc = float(placements.positive.mean())
+    spread = _measure_auc_spread(auc, placements, is_positive, groups)
+    if not 0 < auc < 1 or spread.variance <= 0:
+        return _bound_by_wilson(
+            auc,
+            n_hits=auc * spread.n_rarer,
+            n_rows=spread.n_rarer,
+            quantile=spread.quantile,
         )
-    if not 0 < auc < 1 or variance <= 0:
-        return _bound(auc, *compute_wilson(np.array(auc * n_rarer), np.array(n_rarer), quantile))
 
     # on the scale of log odds, whose derivative is 1 / (auc (1 - auc))
     log_odds = special.logit(auc)
-    half_width = quantile * np.sqrt(variance) / (auc * (1 - auc))
+    half_width = spread.quantile * np.sqrt(spread.variance) / (auc * (1 - auc))
     return _bound(auc, special.expit(log_odds - half_width), special.expit(log_odds + half_width))
+
+
+@dataclass(frozen=True)
+class _AucSpread:
+    """What the interval of an AUC needs.
+
+    `n_rarer` is how many rows, or groups, the rarer class has; `quantile` is the normal one, or
+    Student's over groups. The variance is 0 where a class has a single row.
+    """
+
+    variance: float
+    quantile: float
+    n_rarer: int
+
+
+def _measure_auc_spread(
+    auc: float, placements: Placements, is_positive: BoolArray, groups: IntArray | None
+) -> _AucSpread:
+    """Estimate the variance of an AUC over rows or, if they are given, over groups."""
+    n_positive = len(placements.positive)
+    n_negative = len(placements.negative)
+    if groups is not None:
+        influence = np.empty(len(is_positive))
+        influence[is_positive] = (placements.positive - auc) / n_positive
+        influence[~is_positive] = (placements.negative - auc) / n_negative
+        over_groups = compute_group_variance(influence, groups)
+        n_positive_groups = len(np.unique(groups[is_positive]))
+        n_negative_groups = len(np.unique(groups[~is_positive]))
+        return _AucSpread(
+            variance=over_groups.variance,
+            quantile=over_groups.quantile,
+            n_rarer=min(n_positive_groups, n_negative_groups),
+        )
+
+    n_rarer = min(n_positive, n_negative)
+    if n_rarer < 2:
+        return _AucSpread(variance=0.0, quantile=Z, n_rarer=n_rarer)
+    variance_of_positive = placements.positive.var(ddof=1) / n_positive
+    variance_of_negative = placements.negative.var(ddof=1) / n_negative
+    return _AucSpread(
+        variance=float(variance_of_positive + variance_of_negative), quantile=Z, n_rarer=n_rarer
+    )
 
 
 def score_calibration(y: Any, probability: Any, groups: IntArray | None = None) -> Calibration:
@@ -339,9 +378,12 @@ def _score_calibration_slope(
     is_positive: BoolArray, log_odds: FloatArray, groups: IntArray | None
 ) -> Score | None:
     """Fit the slope b of logit P(y) = a + b x; None where the outcomes are separated by x."""
-    positive, negative = log_odds[is_positive], log_odds[~is_positive]
-    if positive.min() >= negative.max() or negative.min() >= positive.max():
+    positive = log_odds[is_positive]
+    negative = log_odds[~is_positive]
+    is_separated = positive.min() >= negative.max() or negative.min() >= positive.max()
+    if is_separated:
         return None
+
     spread = log_odds.std()
     centred = log_odds - log_odds.mean()
     fit = fit_logistic_regression(
@@ -405,10 +447,13 @@ def _score_mean_loss(
     implied_variance = (likely * (1 - likely) * loss_gap**2).mean()
 
     mean = losses.mean()
-    variance, quantile = losses.var(ddof=min(1, n_rows - 1)), Z
-    if groups is not None:
+    if groups is None:
+        variance = losses.var(ddof=min(1, n_rows - 1))
+        quantile = Z
+    else:  # n_rows times the variance of the mean, so that both are variances of a row
         over_groups = compute_group_variance((losses - mean) / np.sqrt(n_rows), groups)
-        variance, quantile = over_groups.variance, over_groups.quantile
+        variance = over_groups.variance
+        quantile = over_groups.quantile
     half_width = quantile * np.sqrt(max(variance, implied_variance) / n_rows)
     return _bound(mean, mean - half_width, mean + half_width, highest=highest)
 
@@ -418,12 +463,14 @@ def _score_ratio(numerators: Any, denominators: Any, groups: IntArray | None) ->
 
     Influence of a row on the logarithm:  (numerator - ratio denominator) / (sum of numerators)
     """
-    total, other_total = float(numerators.sum()), float(denominators.sum())
-    if not total or not other_total:
+    numerator = float(numerators.sum())
+    denominator = float(denominators.sum())
+    if not numerator or not denominator:
         return None
-    ratio = total / other_total
+    ratio = numerator / denominator
+    influence = (numerators - ratio * denominators) / numerator
     units = np.arange(len(numerators)) if groups is None else groups
-    over_units = compute_group_variance((numerators - ratio * denominators) / total, units)
+    over_units = compute_group_variance(influence, units)
     factor = np.exp(min(over_units.half_width, MAX_LOG_RATIO))
     return _bound(ratio, ratio / factor, ratio * factor, highest=np.inf)
 
@@ -436,7 +483,8 @@ def compute_group_variance(influence: FloatArray, groups: IntArray) -> GroupVari
     >>> print(two_groups.variance)  # not 16 / 3: the rows of a group are equal
     16.0
     """
-    sums = np.bincount(np.unique(groups, return_inverse=True)[1], influence)
+    _, group_numbers = np.unique(groups, return_inverse=True)
+    sums = np.bincount(group_numbers, influence)
     n_groups = len(sums)
     if n_groups < 2:
         return GroupVariance(variance=np.inf, quantile=Z)
@@ -462,15 +510,19 @@ def compare_losses(
     are_errors = np.asarray(losses).dtype == bool
     if groups is None and are_errors and gains.any():
         n_worse = int((gains < 0).sum())
-        p_value = float(stats.binomtest(n_worse, np.count_nonzero(gains)).pvalue)
+        n_different = np.count_nonzero(gains)
+        p_value = float(stats.binomtest(n_worse, n_different).pvalue)
+    elif groups is None:
+        p_value = _compute_paired_p_value(gains)
     else:
-        independent_gains = gains
-        if groups is not None:
-            independent_gains = np.bincount(groups, gains).astype(np.float64)
-        p_value = _compute_paired_p_value(independent_gains)
+        gains_of_groups = np.bincount(groups, gains).astype(np.float64)
+        p_value = _compute_paired_p_value(gains_of_groups)
+
     if gains.sum() <= 0:
         return LossComparison(NO_BETTER, p_value)
-    return LossComparison(BETTER if p_value <= ALPHA else UNCLEAR, p_value)
+    if p_value <= ALPHA:
+        return LossComparison(BETTER, p_value)
+    return LossComparison(UNCLEAR, p_value)
 
 
 def _compute_paired_p_value(gains: FloatArray) -> float:
@@ -495,10 +547,15 @@ def _bound_share(share: float, influence: FloatArray, groups: IntArray) -> Score
     n_effective: float = len(np.unique(groups))
     if spread > 0 and over_groups.variance > 0:
         n_effective = spread / over_groups.variance
-    return _bound(
-        share,
-        *compute_wilson(np.array(share * n_effective), np.array(n_effective), over_groups.quantile),
+    return _bound_by_wilson(
+        share, n_hits=share * n_effective, n_rows=n_effective, quantile=over_groups.quantile
     )
+
+
+def _bound_by_wilson(share: float, *, n_hits: float, n_rows: float, quantile: float) -> Score:
+    """Bound a share of rows, or of an effective number of them, by Wilson's score interval."""
+    low, high = compute_wilson(np.array(n_hits), np.array(n_rows), quantile)
+    return _bound(share, low, high)
 
 
 def _bound(value: Any, low: Any, high: Any, *, lowest: float = 0.0, highest: float = 1.0) -> Score:
