@@ -200,18 +200,7 @@ def _find_best_term(
     source: RowSource, settings: ScoreSettings, terms: Sequence[BinnedRule]
 ) -> BestTerm | None:
     """Find the term that explains most given the others, the first of ties; None if none does."""
-    assert source.rows is not None, "residuals are summed over rows in this process"
-    p = _fit_terms(source, terms).p
-    residuals_by_column: dict[int, ColumnResiduals] = {}
-    for cube in source.rows.sum_residuals(terms, p, settings.features):
-        for number, column in enumerate(cube.columns.tolist()):
-            n_bins = int(source.columns.count_bins(np.array([column]))[0])
-            residuals_by_column[column] = ColumnResiduals(
-                gradients=cube.gradients[number, :n_bins],
-                hessians=cube.hessians[number, :n_bins],
-                layout=cube.layout,
-            )
-
+    residuals_by_column = _sum_residuals(source, settings, terms)
     used = {(term.feature, term.satisfied.tobytes()) for term in terms}
     best: BestTerm | None = None
     for column in sorted(residuals_by_column):
@@ -221,14 +210,34 @@ def _find_best_term(
         sets = list_sets(residuals.layout, g.sum(axis=1), h.sum(axis=1))
         if not len(sets):
             continue
+
+        gains = _compute_gains(sets, g, h, min_information=settings.min_information)
         is_used = [(column, bins.tobytes()) in used for bins in sets]
-        gains = np.where(
-            is_used, 0.0, _compute_gains(sets, g, h, min_information=settings.min_information)
-        )
+        gains[is_used] = 0.0
         number = int(gains.argmax())
-        if gains[number] > (0.0 if best is None else best.gain):
+        gain_to_beat = 0.0 if best is None else best.gain
+        if gains[number] > gain_to_beat:
             best = BestTerm(BinnedRule(column, sets[number]), gain=float(gains[number]))
     return best
+
+
+def _sum_residuals(
+    source: RowSource, settings: ScoreSettings, terms: Sequence[BinnedRule]
+) -> dict[int, ColumnResiduals]:
+    """Sum what the fit of the terms leaves unexplained, by column."""
+    assert source.rows is not None, "residuals are summed over rows in this process"
+    p = _fit_terms(source, terms).p
+    residuals_by_column: dict[int, ColumnResiduals] = {}
+    for cube in source.rows.sum_residuals(terms, p, settings.features):
+        all_n_bins = source.columns.count_bins(cube.columns).tolist()
+        for number, column in enumerate(cube.columns.tolist()):
+            n_bins = all_n_bins[number]
+            residuals_by_column[column] = ColumnResiduals(
+                gradients=cube.gradients[number, :n_bins],
+                hessians=cube.hessians[number, :n_bins],
+                layout=cube.layout,
+            )
+    return residuals_by_column
 
 
 def list_sets(layout: Layout, g: FloatArray, h: FloatArray) -> BoolArray:
