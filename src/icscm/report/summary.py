@@ -47,6 +47,8 @@ from icscm.report.content.model import ColumnUse, Discarded
 from icscm.report.content.nodes import (
     ChosenRule,
     ChosenSplit,
+    Nodes,
+    Pruning,
     RejectedCandidate,
     RuleCandidate,
     ScanContent,
@@ -295,8 +297,11 @@ def summarize_discarded(discarded: Discarded | None, content: LearnerContent) ->
 
 def summarize_nodes(content: LearnerContent) -> Plain:
     """Return nodes, chosen and rejected candidates, and why the search ended."""
-    nodes, names = content.nodes, content.names
-    rejections = "" if nodes.last_scan is None else describe_rejections(nodes.last_scan.size)
+    nodes = content.nodes
+    rejected_features = [
+        summarize_rejected(rejected, content) | {"node": rejected.node}
+        for rejected in nodes.rejected_features
+    ]
     summary = {
         "walk": [asdict(node) for node in nodes.walk],
         "criterion": nodes.criterion,
@@ -306,30 +311,40 @@ def summarize_nodes(content: LearnerContent) -> Plain:
         "tolerance": nodes.tolerance,
         "stop_reason": nodes.stop_reason,
         "stop_text": content.trace.stop_text if nodes.is_chain else None,
-        "splits": [summarize_chosen(each, content) for each in nodes.splits],
+        "splits": [summarize_chosen(chosen, content) for chosen in nodes.splits],
         "scans": [summarize_scan(scan, content) for scan in nodes.scans],
-        "outliers": [summarize_outlying(each) for each in nodes.outliers],
-        "best_rejected": summarize_best_rejected(nodes.best_rejected, names),
-        "rejected_features": [
-            summarize_rejected(each, content) | {"node": each.node}
-            for each in nodes.rejected_features
-        ],
-        "rejected_columns": [asdict(each) for each in nodes.rejected_columns],
-        "rejected_text": rejections or None,
-        "nearest": [summarize_rejected(each, content) for each in nodes.nearest],
-        "screening": [asdict(each) for each in nodes.screening],
-        "sets": [asdict(each) for each in nodes.sets],
-        "pruning": {
-            "removed": [test.feature for test in nodes.pruning.tests if test.removed],
-            "tests": [asdict(test) for test in nodes.pruning.tests],
-            "text": describe_pruning(nodes.pruning) or None,
-        },
-        "importances": [asdict(each) for each in nodes.importances],
-        "tried": [asdict(each) for each in nodes.tried],
+        "outliers": [summarize_outlying(outlying) for outlying in nodes.outliers],
+        "best_rejected": summarize_best_rejected(nodes.best_rejected, content.names),
+        "rejected_features": rejected_features,
+        "rejected_columns": [asdict(column) for column in nodes.rejected_columns],
+        "rejected_text": describe_last_rejections(nodes),
+        "nearest": [summarize_rejected(candidate, content) for candidate in nodes.nearest],
+        "screening": [asdict(screened) for screened in nodes.screening],
+        "sets": [asdict(candidate_set) for candidate_set in nodes.sets],
+        "pruning": summarize_pruning(nodes.pruning),
+        "importances": [asdict(importance) for importance in nodes.importances],
+        "tried": [asdict(tree) for tree in nodes.tried],
     }
     if nodes.alpha is not None:
-        summary["tests_text"] = describe_tests(nodes, describe_margin(content.task.requirement))
+        margin = describe_margin(content.task.requirement)
+        summary["tests_text"] = describe_tests(nodes, margin)
     return summary
+
+
+def describe_last_rejections(nodes: Nodes) -> str | None:
+    """Return why candidates of the last scan were rejected; None if there is nothing to say."""
+    if nodes.last_scan is None:
+        return None
+    return describe_rejections(nodes.last_scan.size) or None
+
+
+def summarize_pruning(pruning: Pruning) -> Plain:
+    """Return the tests of rules or columns that pruning may remove, and those that it removed."""
+    return {
+        "removed": [test.feature for test in pruning.tests if test.removed],
+        "tests": [asdict(test) for test in pruning.tests],
+        "text": describe_pruning(pruning) or None,
+    }
 
 
 def summarize_chosen(chosen: ChosenRule | ChosenSplit, content: LearnerContent) -> Plain:
