@@ -51,8 +51,8 @@ CLAIMS = {
         and max(it.errors["ICSCMClassifier"].values()) < 0.2
     ),
     "margin": lambda it: (
-        min(it.errors["pvalue"][-1], it.errors["equivalence"][0]) > 0.25  # nothing found
-        and max(it.errors["equivalence"][2:]) < 0.1
+        min(it.errors[None][-1], it.errors[0.05][0]) > 0.25  # nothing found
+        and max(it.errors[0.05][2:]) < 0.1
     ),
     "missingness": lambda it: (
         ((it.rates[True] - it.rates[False]).abs() > 0.5).tolist() == [True, False] * 2 + [True]

@@ -17,7 +17,16 @@ from icscm.report.content.nodes import CriterionName, Nodes, Pruning
 from icscm.report.content.rates import EnvironmentRate, Rate, RateExtreme
 from icscm.report.content.task import Setting, Task
 from icscm.report.formatting import make_names
-from icscm.report.wording import advice, headline, suggestions, tripod
+from icscm.report.wording import (
+    advice,
+    headline,
+    invariance,
+    learner_facts,
+    rejected,
+    suggestions,
+    tripod,
+)
+from icscm.report.wording.facts import Judgement
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 NAMES = make_names(["north", "south", "west"], ("no", "yes"), "ill", "site")
@@ -170,7 +179,7 @@ def test_rules_that_were_discarded_are_told_in_title_and_warning():
     model = replace(RULES, n_rules=0, discarded=discarded)
     title = headline.write_title(replace(CONTENT, model=model))
     assert title.startswith("Rules were found and discarded: ")
-    (warning,) = headline.list_warnings(model, ERRORS)
+    (warning,) = learner_facts.list_warnings(model, ERRORS)
     assert warning.term == "Warning"
     assert "(error 45.0%)" in warning.text
     assert warning.text.endswith("the majority-class baseline (negative)")
@@ -201,25 +210,24 @@ def test_rules_that_were_discarded_are_told_in_title_and_warning():
 )
 def test_the_worst_leaf_decides_on_the_invariance_of_rates(conclusions, answer, start):
     leaves = [replace(LEAF, conclusion=conclusion) for conclusion in conclusions]
-    said = headline.answer_invariance(replace(CONTENT, leaves=leaves))
-    assert (said.answer, said.conclusion) == (answer, headline.find_conclusion(leaves))
+    said = invariance.answer_invariance(replace(CONTENT, leaves=leaves))
+    assert (said.answer, said.conclusion) == (answer, invariance.find_conclusion(leaves))
     assert said.detail.startswith(start)
     assert said.detail.endswith("Margin 5 points, level 0.05.")
 
 
 def test_without_environments_or_leaves_nothing_is_concluded():
     untested = replace(TASK, requirement=Requirement())
-    assert headline.judge_rates(replace(CONTENT, task=untested)) == (
-        "Not tested",
-        "The data have no environments to compare.",
+    assert invariance.judge_rates(replace(CONTENT, task=untested)) == Judgement(
+        "Not tested", "The data have no environments to compare."
     )
-    assert headline.judge_rates(replace(CONTENT, leaves=[]))[0] == "Not tested by leaf"
-    assert headline.judge_rates(replace(CONTENT, leaves=[LEAF]))[0] == "No leaf to test"
+    assert invariance.judge_rates(replace(CONTENT, leaves=[])).answer == "Not tested by leaf"
+    assert invariance.judge_rates(replace(CONTENT, leaves=[LEAF])).answer == "No leaf to test"
     alone = replace(TASK, environments=TASK.environments[:1])
-    assert headline.judge_effects(replace(CONTENT, task=alone))[0] == "Not tested"
-    assert headline.judge_effects(replace(CONTENT, model=TREE))[0] == "No split to test"
+    assert invariance.judge_effects(replace(CONTENT, task=alone)).answer == "Not tested"
+    assert invariance.judge_effects(replace(CONTENT, model=TREE)).answer == "No split to test"
     forest = replace(CONTENT, model=replace(TREE, noun="forest"))
-    assert headline.judge_effects(forest)[0] == "By column, on all samples"
+    assert invariance.judge_effects(forest).answer == "By column, on all samples"
 
 
 def test_performance_at_new_sites_is_unknown_without_validation():
@@ -243,11 +251,11 @@ def test_errors_stand_beside_those_of_the_baseline():
 def test_nothing_is_rejected_where_nothing_was_tested():
     untested = replace(CONTENT, nodes=replace(NODES, is_tested=False))
     why = "Nothing was tested: the search did not use environments."
-    assert headline.judge_rejected(untested) == ("None", why)
+    assert rejected.judge_rejected(untested) == Judgement("None", why)
     alone = replace(untested, task=replace(TASK, environments=TASK.environments[:1]))
     why = "Nothing was tested: the data have no environments."
-    assert headline.judge_rejected(alone) == ("None", why)
-    assert headline.judge_rejected(CONTENT)[0] == "None in the first scan"
+    assert rejected.judge_rejected(alone) == Judgement("None", why)
+    assert rejected.judge_rejected(CONTENT).answer == "None in the first scan"
 
 
 # --- advice ---------------------------------------------------------------------------------------

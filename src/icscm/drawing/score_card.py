@@ -18,7 +18,7 @@ _VALUES_WIDTH: Final = 170.0
 _BARS_WIDTH: Final = 180.0
 _BAR_HEIGHT: Final = 13.0
 _MAX_COLUMN: Final = 20
-MAX_VALUE: Final = 24
+_MAX_VALUE: Final = 24
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def draw_points(rows: Sequence[PointsRow]) -> Panel:
         previous_column = row.column
         width = _BARS_WIDTH * row.points / max(most_points, 1)
         corner = Point(bars_x, middle - _BAR_HEIGHT / 2)
-        value = clip(row.value, MAX_VALUE)
+        value = clip(row.value, _MAX_VALUE)
         shapes += [
             Text(Point(bars_x - 12.0, middle + 4.0), value, Role.NAME, anchor="end"),
             Rectangle(corner, width, _BAR_HEIGHT, Role.POINTS),

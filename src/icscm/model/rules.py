@@ -92,11 +92,15 @@ class Rule:
         return plain
 
     def __str__(self) -> str:
-        return f"{format_name(self.feature)} {self._format_condition()}"
+        return f"{format_name(self.feature)} {self._format_condition()}{self._format_note()}"
 
     def _format_condition(self) -> str:
         """What the rule says of its column, such as `> 63`."""
         raise NotImplementedError
+
+    def _format_note(self) -> str:
+        """What the rule says of a missing value, where its condition does not."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,10 @@ class ThresholdRule(Rule):
 
     def _format_condition(self) -> str:
         sign = ">" if self.above else "<="
-        return f"{sign} {format_number(self.threshold)}{_format_missing(self.missing)}"
+        return f"{sign} {format_number(self.threshold)}"
+
+    def _format_note(self) -> str:
+        return _format_missing(self.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +214,10 @@ class CategoryRule(Rule):
                 "had"
             )
 
-    def _format_condition(self) -> str:
-        return self._format_levels() + _format_missing(self.missing)
+    def _format_note(self) -> str:
+        return _format_missing(self.missing)
 
-    def _format_levels(self) -> str:
+    def _format_condition(self) -> str:
         verb = "in" if self.equal else "not in"
         if self.pooled:
             return f"{verb} {count(len(self.levels), 'rare level')}"
