@@ -46,7 +46,7 @@ def check_row_source(source: RowSource, expected: RowSource, cuts: Sequence[Cut]
     >>> data = make_conjunction(50, random_state=0)
     >>> mine = open_memory(data.X, data.y, environments=data.environments).source
     >>> expected = open_memory(data.X.astype(float), data.y, environments=data.environments).source
-    >>> check_row_source(mine, expected, [Cut(feature=0, cut=0, negated=False)])
+    >>> check_row_source(mine, expected, [Cut(column=0, cut=0, negated=False)])
     """
     for cut in cuts:
         assert str(source.columns.make_rule(cut)) == str(expected.columns.make_rule(cut))
@@ -161,7 +161,7 @@ class _Answer:
     def check_shapes(self, other: "_Answer") -> None:
         """Raise unless blocks come as in the answer to another path."""
         for cube, other_cube in zip(self.cubes, other.cubes, strict=True):
-            np.testing.assert_array_equal(cube.features, other_cube.features)
+            np.testing.assert_array_equal(cube.columns, other_cube.columns)
             assert cube.counts.shape == other_cube.counts.shape, "a shape depends on the path"
 
     def check_equal(self, expected: "_Answer") -> None:
@@ -188,7 +188,7 @@ def _sort_by_column(source: RowSource, cubes: Iterable[CountCube]) -> dict[int, 
     counts_by_column: dict[int, CountArray] = {}
     for cube in (expand(cube, source.columns) for cube in cubes):
         assert cube.counts.dtype == np.int64, f"counts must be int64, got {cube.counts.dtype}"
-        for column, counts in zip(cube.features.tolist(), cube.counts, strict=True):
+        for column, counts in zip(cube.columns.tolist(), cube.counts, strict=True):
             assert column not in counts_by_column, f"column {column} came twice"
             layout = source.columns.find_layout(column)
             assert cube.layout == layout, f"column {column} came as {cube.layout}"

@@ -48,7 +48,7 @@ def test_any_path_in_any_order(seed, n_rows):
         found = nodes.find(tuple(path))
         wanted = np.ones(n_rows, bool)
         for rule in path:
-            wanted &= rule.satisfied[codes[rule.feature]]
+            wanted &= rule.satisfied[codes[rule.column]]
         np.testing.assert_array_equal(list_rows(found), np.flatnonzero(wanted))
         wanted_bounds = [np.count_nonzero(wanted[:bound]) for bound in piece.rows.bounds]
         np.testing.assert_array_equal(found.bounds, wanted_bounds)
@@ -69,7 +69,7 @@ def test_a_growing_tree_splits_each_node_once(monkeypatch):
     for _ in range(20):
         path, rule = leaves.pop(rng.integers(len(leaves))), draw_rule(rng)
         expected.append(len(nodes.find(tuple(path))))
-        halves = [[*path, rule], [*path, BinnedRule(rule.feature, ~rule.satisfied)]]
+        halves = [[*path, rule], [*path, BinnedRule(rule.column, ~rule.satisfied)]]
         nodes.find(tuple(halves[rng.integers(2)]))
         leaves += halves
         assert_partition(nodes, 500)

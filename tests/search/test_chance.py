@@ -73,7 +73,7 @@ def test_evidence_is_no_more_than_the_exact_probability_gives():
         for n, k, c in zip(sizes, positives, covered, strict=True):
             exact = np.convolve(exact, stats.hypergeom.pmf(np.arange(c + 1), n, k, c))
         leaf = np.stack((covered - drawn, drawn))[np.newaxis]
-        tables = LeafTables(features=np.arange(1), layout=None, tables=leaf)
+        tables = LeafTables(columns=np.arange(1), layout=None, tables=leaf)
         evidence = tables.compute_evidence(np.stack((sizes - positives, positives)))[0]
         chance = exact[: drawn.sum() + 1].sum() - exact[drawn.sum()] / 2
         if evidence > 0:

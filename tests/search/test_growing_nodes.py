@@ -58,7 +58,7 @@ def test_nodes_count_what_their_rows_count(drawn, n_bytes, use):
             counted = zip(node.count_cubes(), direct.count_cubes(node.path), strict=True)
             for found, wanted in counted:
                 np.testing.assert_array_equal(found.counts, wanted.counts)
-                np.testing.assert_array_equal(found.features, wanted.features)
+                np.testing.assert_array_equal(found.columns, wanted.columns)
                 np.testing.assert_array_equal(found.counts[0].sum(axis=0), node.counts)
             cache = node._cache
             kept_cubes = [cube for node in every for cube in cache.get(node._rows) or ()]

@@ -91,7 +91,7 @@ def list_in_any_order(rng, blocks_seen):
         blocks = [
             replace(each, tables=each.tables.copy()) for each in iterate(view, cubes, uncovered)
         ]
-        blocks_seen[:] = [set(each.features.tolist()) for each in blocks]
+        blocks_seen[:] = [set(each.columns.tolist()) for each in blocks]
         return iter(blocks if rng.random() < 0.5 else blocks[::-1])
 
     return mock.patch.object(ConjunctionView, "iterate_leaf_tables", list_blocks)

@@ -81,8 +81,8 @@ def test_sums_of_residuals_are_those_of_the_rows():
     rules = find_terms(source, ScoreSettings(np.arange(3), max_terms=2))
     assert len(rules) == 2
     p = np.random.default_rng(1).random((len(source.count_patterns(rules).patterns), 3))
-    lows = [np.flatnonzero(rule.satisfied)[0] - (rule.feature == 0) for rule in rules]
-    truths = [X[:, rule.feature] >= low for rule, low in zip(rules, lows, strict=True)]
+    lows = [np.flatnonzero(rule.satisfied)[0] - (rule.column == 0) for rule in rules]
+    truths = [X[:, rule.column] >= low for rule, low in zip(rules, lows, strict=True)]
     patterns = [[*row] for row in source.count_patterns(rules).patterns.tolist()]
     # codes of a part are those of all
     for part in (source, source.rows.take(np.arange(0, 600, 2))):

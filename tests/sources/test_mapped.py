@@ -62,7 +62,7 @@ def test_counts_equal_those_in_memory(made, block_bytes):
     numbers = np.arange(binned.n_features)
     stored = [j for j in numbers.tolist() if binned.count_bins(numbers)[j] > 1]
     stored.sort(key=lambda j: (binned.find_layout(j), j))
-    first = [candidates.make_binned_rule(Cut(j, 0, False)).feature for j in stored]
+    first = [candidates.make_binned_rule(Cut(j, 0, False)).column for j in stored]
     stores = [memory.piece.find_store(j) for j in first]
     codes = np.array(
         [store.find_codes(j)[memory.position] for store, j in zip(stores, first, strict=True)],

@@ -31,9 +31,9 @@ def test_a_single_missing_value_anywhere_has_a_bin_of_its_own(n_rows, kind, orde
     X[n_rows // 2 + 1, 0] = np.nan
     source = make_memory_source(np.array(X, order=order), y, e, environment_labels=(0, 1))
     assert source.columns.has_missing.tolist() == [True, False, False]
-    cube = next(cube for cube in source.count_cubes() if 0 in cube.features)
+    cube = next(cube for cube in source.count_cubes() if 0 in cube.columns)
     assert cube.layout.has_missing
-    assert cube.counts[cube.features == 0][0, 0].sum() == 1
+    assert cube.counts[cube.columns == 0][0, 0].sum() == 1
 
 
 @pytest.mark.parametrize("n_rows", N_ROWS.values(), ids=N_ROWS)

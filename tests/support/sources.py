@@ -52,7 +52,7 @@ class LiteralSource:
         return PatternTable(patterns.reshape(len(counts), len(rules)), np.array(counts))
 
     def _find_satisfied(self, rule):
-        return rule.satisfied[self._codes[:, rule.feature]]
+        return rule.satisfied[self._codes[:, rule.column]]
 
     def _count_features(self, wanted):
         for feature, codes in enumerate(self._codes.T):
@@ -150,7 +150,7 @@ def check_any_nodes(source, expected, n_features, rng):
 def use_first(path, source):
     """The rules as a source has them that may store the first of identical features only."""
     return tuple(
-        replace(rule, feature=source.columns.list_copies(rule.feature, 1)[0]) for rule in path
+        replace(rule, column=source.columns.list_copies(rule.column, 1)[0]) for rule in path
     )
 
 

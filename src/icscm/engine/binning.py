@@ -59,52 +59,52 @@ class Binning(BinnedColumns):
     def n_features(self) -> int:
         return len(self.offsets) - 1
 
-    def find_edges(self, feature: int) -> Array:
+    def find_edges(self, column: int) -> Array:
         """Find the thresholds of one column, ascending."""
-        return self.edges[self.offsets[feature] : self.offsets[feature + 1]]
+        return self.edges[self.offsets[column] : self.offsets[column + 1]]
 
-    def find_layout(self, feature: int) -> Layout:
-        return find_layout(feature, self.levels, self.has_missing)
+    def find_layout(self, column: int) -> Layout:
+        return find_layout(column, self.levels, self.has_missing)
 
-    def count_bins(self, features: IntArray) -> IntArray:
-        n_edges = self.offsets[features + 1] - self.offsets[features]
-        return np.asarray(n_edges + 1 + self.has_missing[features])
+    def count_bins(self, columns: IntArray) -> IntArray:
+        n_edges = self.offsets[columns + 1] - self.offsets[columns]
+        return np.asarray(n_edges + 1 + self.has_missing[columns])
 
     def make_rule(self, cut: Cut) -> Rule:
-        name = None if self.names is None else self.names[cut.feature]
+        name = None if self.names is None else self.names[cut.column]
         if cut.cut == MISSINGNESS:
-            return MissingRule(cut.feature, name, is_missing=not cut.negated)
+            return MissingRule(cut.column, name, is_missing=not cut.negated)
 
-        missing = cut.missing if self.has_missing[cut.feature] else None
-        bins = self.levels.get(cut.feature)
+        missing = cut.missing if self.has_missing[cut.column] else None
+        bins = self.levels.get(cut.column)
         if bins is None:
-            threshold = self.find_edges(cut.feature)[cut.cut].item()
-            return ThresholdRule(cut.feature, name, threshold, not cut.negated, missing)
+            threshold = self.find_edges(cut.column)[cut.cut].item()
+            return ThresholdRule(cut.column, name, threshold, not cut.negated, missing)
 
         levels = bins.find_levels(cut.cut)
         is_pool = cut.cut == len(bins.levels)
-        return CategoryRule(cut.feature, name, levels, not cut.negated, is_pool, missing)
+        return CategoryRule(cut.column, name, levels, not cut.negated, is_pool, missing)
 
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
-        bins = np.arange(len(self.find_edges(cut.feature)) + 1)  # without that of missing values
+        bins = np.arange(len(self.find_edges(cut.column)) + 1)  # without that of missing values
         if cut.cut == MISSINGNESS:
             satisfied = np.full(len(bins), cut.negated)
-        elif self.find_layout(cut.feature).nominal:
+        elif self.find_layout(cut.column).nominal:
             satisfied = (bins == cut.cut) != cut.negated
         else:
             satisfied = (bins > cut.cut) != cut.negated
-        if self.has_missing[cut.feature]:
+        if self.has_missing[cut.column]:
             satisfied = np.append(cut.missing, satisfied)
-        return BinnedRule(cut.feature, satisfied)
+        return BinnedRule(cut.column, satisfied)
 
 
-def find_layout(feature: int, levels: Mapping[int, LevelBins], has_missing: BoolArray) -> Layout:
+def find_layout(column: int, levels: Mapping[int, LevelBins], has_missing: BoolArray) -> Layout:
     """Find how the bins of one column are to be read."""
-    bins = levels.get(feature)
+    bins = levels.get(column)
     return Layout(
         nominal=bins is not None and not bins.is_ordered,
         is_pair=bins is not None and bins.n_bins == 2,
-        has_missing=bool(has_missing[feature]),
+        has_missing=bool(has_missing[column]),
     )
 
 

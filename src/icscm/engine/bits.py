@@ -75,9 +75,9 @@ class Copies:
         first_members = expected.members[expected.offsets[:-1]]
         return bool((first_members[1:] > first_members[:-1]).all())
 
-    def find_first(self, feature: int) -> int:
+    def find_first(self, column: int) -> int:
         """Find the column that stands for the group of one."""
-        return int(self.members[self.offsets[self.numbers[feature]]])
+        return int(self.members[self.offsets[self.numbers[column]]])
 
     def list_first(self, groups: slice | None = None) -> IntArray:
         """List the first column of each group, or of some groups."""
@@ -95,9 +95,9 @@ class Copies:
         members: IntArray = self.members[np.repeat(starts, sizes) + number_in_group]
         return members.astype(np.int64)
 
-    def count_members(self, features: IntArray) -> IntArray:
+    def count_members(self, columns: IntArray) -> IntArray:
         """Return the size of the group of each of some columns."""
-        groups = self.numbers[features].astype(np.intp)
+        groups = self.numbers[columns].astype(np.intp)
         return self.offsets[groups + 1] - self.offsets[groups]
 
 
@@ -126,19 +126,19 @@ class CollapsedMap(BinnedColumns):
 
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
         rule = self.single.make_binned_rule(cut)
-        return replace(rule, feature=self.copies.find_first(cut.feature))
+        return replace(rule, column=self.copies.find_first(cut.column))
 
-    def find_layout(self, feature: int) -> Layout:
-        return self.single.find_layout(feature)
+    def find_layout(self, column: int) -> Layout:
+        return self.single.find_layout(column)
 
-    def count_bins(self, features: IntArray) -> IntArray:
-        return self.single.count_bins(features)
+    def count_bins(self, columns: IntArray) -> IntArray:
+        return self.single.count_bins(columns)
 
-    def count_copies(self, features: IntArray) -> IntArray:
-        return self.copies.count_members(features)
+    def count_copies(self, columns: IntArray) -> IntArray:
+        return self.copies.count_members(columns)
 
-    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:
-        members: list[int] = self.copies.list_members(np.array([feature]))[:limit].tolist()
+    def list_copies(self, column: int, limit: int | None = None) -> list[int]:
+        members: list[int] = self.copies.list_members(np.array([column]))[:limit].tolist()
         return members
 
 
@@ -146,8 +146,8 @@ def expand(cube: CountCube, columns: BinnedColumns) -> CountCube:
     """Return the cube with each column in its place, copies included."""
     if not isinstance(columns, CollapsedMap):
         return cube
-    members = columns.copies.list_members(cube.features)
-    counts = np.repeat(cube.counts, columns.count_copies(cube.features), axis=0)
+    members = columns.copies.list_members(cube.columns)
+    counts = np.repeat(cube.counts, columns.count_copies(cube.columns), axis=0)
     order = np.argsort(members)
     return CountCube(members[order], counts[order], cube.layout)
 
@@ -234,17 +234,17 @@ class PresenceMap(BinnedColumns):
         self._names = names
 
     def make_rule(self, cut: Cut) -> Rule:
-        name = None if self._names is None else self._names[cut.feature]
-        return PresenceRule(cut.feature, name, present=not cut.negated)
+        name = None if self._names is None else self._names[cut.column]
+        return PresenceRule(cut.column, name, present=not cut.negated)
 
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
-        return BinnedRule(cut.feature, np.array([cut.negated, not cut.negated]))
+        return BinnedRule(cut.column, np.array([cut.negated, not cut.negated]))
 
-    def find_layout(self, feature: int) -> Layout:  # noqa: ARG002 (all have the same)
+    def find_layout(self, column: int) -> Layout:  # noqa: ARG002 (all have the same)
         return ORDERED
 
-    def count_bins(self, features: IntArray) -> IntArray:
-        return np.full(len(features), 2, dtype=np.int64)
+    def count_bins(self, columns: IntArray) -> IntArray:
+        return np.full(len(columns), 2, dtype=np.int64)
 
 
 def pack_binary(

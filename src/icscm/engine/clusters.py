@@ -27,7 +27,7 @@ from icscm.engine.pieces import Piece
 from icscm.engine.stores import Rows
 from icscm.stats.design_effects import ClusterMoments, ClusterSums
 
-# Covers every row: a feature that is in no store has one bin.
+# Covers every row: a column that is in no store has one bin.
 EVERY_ROW = BinnedRule(-1, np.zeros(1, dtype=np.bool_))
 
 

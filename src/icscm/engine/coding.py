@@ -185,7 +185,7 @@ class _TableEncoder:
                 store, is_unexpected = self._make_bit_store(plan_of_group, kind.layout)
             else:
                 store, is_unexpected = self._make_code_store(plan_of_group, kind)
-            if len(store.features):
+            if len(store.columns):
                 self.stores.append(store)
             unexpected_columns.append(plan_of_group.columns[is_unexpected])
         return np.concatenate(unexpected_columns)
@@ -214,7 +214,7 @@ class _TableEncoder:
         has_edges = np.array([len(edges) > 0 for edges in plan.edges])
         is_kept = ~is_unexpected & has_edges
         if not is_kept.all():
-            store.features = plan.columns[is_kept]
+            store.columns = plan.columns[is_kept]
             store.words = store.words[is_kept]
         return store, is_unexpected
 
@@ -420,9 +420,9 @@ def _make_guesses(edges: FloatArray) -> _Guesses:
 class PieceCoder:
     """Turns pieces into bin numbers, for some columns of a binning, as `encode` would."""
 
-    def __init__(self, binned: Binning, features: Sequence[int]) -> None:
-        self.features = features
-        n_bins = binned.count_bins(np.array(features, dtype=np.int64))
+    def __init__(self, binned: Binning, columns: Sequence[int]) -> None:
+        self.columns = columns
+        n_bins = binned.count_bins(np.array(columns, dtype=np.int64))
         # one byte where that is enough for all columns, else two or four
         max_bins = max(1, *n_bins.tolist(), limits.MAX_NARROW_BINS)
         self._dtype = np.min_scalar_type(max_bins - 1)
@@ -432,7 +432,7 @@ class PieceCoder:
         # ... of numbers the edges, and where it is the quickest the table to search them by
         self._edges: dict[int, Array] = {}
         self._search_tables: dict[int, SearchTable] = {}
-        for column in features:
+        for column in columns:
             if column in binned.levels:
                 self._bin_of_level[column] = _number_levels(binned, column)
                 continue
@@ -449,14 +449,14 @@ class PieceCoder:
         `columns` are the columns of the piece by position; only those of the coder are needed.
         """
         if out is None:
-            n_rows = len(columns[self.features[0]]) if self.features else 0
-            out = np.empty((len(self.features), n_rows), dtype=self._dtype)
+            n_rows = len(columns[self.columns[0]]) if self.columns else 0
+            out = np.empty((len(self.columns), n_rows), dtype=self._dtype)
 
         def code_column(number: int) -> None:
-            position = self.features[number]
+            position = self.columns[number]
             self._code_into(out[number], position, columns[position])
 
-        run_in_parts(code_column, range(len(self.features)), n_threads)
+        run_in_parts(code_column, range(len(self.columns)), n_threads)
         return out
 
     def _code_into(self, out: Array, position: int, column: Column) -> None:

@@ -46,7 +46,7 @@ class CountCube:
     cube; `BinnedColumns.list_copies` has the others.
     """
 
-    features: IntArray
+    columns: IntArray
     counts: CountArray
     layout: Layout = ORDERED
 
@@ -98,7 +98,7 @@ class Cut(NamedTuple):
     values false before true.
     """
 
-    feature: int
+    column: int
     cut: int
     negated: bool
     missing: bool = False
@@ -108,7 +108,7 @@ class Cut(NamedTuple):
 class BinnedRule:
     """A rule as the sources understand it: which bins of one column satisfy it."""
 
-    feature: int
+    column: int
     satisfied: BoolArray
 
 
@@ -137,19 +137,19 @@ class BinnedColumns(Protocol):
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
         """Make the rule of a cut as a source understands it, on the column that is stored."""
 
-    def find_layout(self, feature: int) -> Layout:
+    def find_layout(self, column: int) -> Layout:
         """Find how the bins of a column are to be read."""
 
-    def count_bins(self, features: IntArray) -> IntArray:
+    def count_bins(self, columns: IntArray) -> IntArray:
         """Return the number of bins of some columns, that of missing values included."""
 
-    def count_copies(self, features: IntArray) -> IntArray:
+    def count_copies(self, columns: IntArray) -> IntArray:
         """Return how many identical columns each of some stored columns stands for, itself too."""
-        return np.ones(len(features), dtype=np.int64)
+        return np.ones(len(columns), dtype=np.int64)
 
-    def list_copies(self, feature: int, limit: int | None = None) -> list[int]:  # noqa: ARG002
+    def list_copies(self, column: int, limit: int | None = None) -> list[int]:  # noqa: ARG002
         """List the columns that are identical to one, itself included, the first up to a limit."""
-        return [feature]
+        return [column]
 
 
 class SourceInfo(NamedTuple):

@@ -32,7 +32,7 @@ class LeafTables:
 
     Attributes
     ----------
-    features : array of int
+    columns : array of int
         The columns.
     layout : Layout
         How their bins are to be read.
@@ -48,7 +48,7 @@ class LeafTables:
         The number of the first threshold or level.
     """
 
-    features: IntArray
+    columns: IntArray
     layout: Layout
     tables: CountArray
     signs: Sequence[bool] = (False, True)
@@ -59,17 +59,17 @@ class LeafTables:
     @property
     def n_candidates(self) -> int:
         """The number of rules on each column."""
-        return len(self.tables) // max(len(self.features), 1)
+        return len(self.tables) // max(len(self.columns), 1)
 
     def count(self, mask: BoolArray) -> int:
         """Count the rules that a mask selects, those on identical columns included."""
         if self.n_copies is None:
             return int(np.count_nonzero(mask))
-        return int(mask.reshape(len(self.features), -1).sum(axis=1) @ self.n_copies)
+        return int(mask.reshape(len(self.columns), -1).sum(axis=1) @ self.n_copies)
 
     def find_best(self, values: FloatArray) -> NDArray[np.intp]:
         """Find the rule of each column with the largest of some values, the first of equals."""
-        best: NDArray[np.intp] = values.reshape(len(self.features), -1).argmax(axis=1)
+        best: NDArray[np.intp] = values.reshape(len(self.columns), -1).argmax(axis=1)
         best += self.n_candidates * np.arange(len(best))
         return best
 
@@ -86,26 +86,26 @@ class LeafTables:
 
     def locate(self, candidate: int) -> Cut:
         """Return the cut of a rule, given by its number."""
-        column, number = divmod(int(candidate), self.n_candidates)
-        feature = int(self.features[column])
+        position, number = divmod(int(candidate), self.n_candidates)
+        column = int(self.columns[position])
         if number < self.n_missingness:
             is_present = number == 1
-            return Cut(feature, MISSINGNESS, negated=is_present, missing=not is_present)
+            return Cut(column, MISSINGNESS, negated=is_present, missing=not is_present)
 
         truths = find_truths_of_missing(self.layout)
         rules_per_cut = len(self.signs) * len(truths)
         cut, number_in_cut = divmod(number - self.n_missingness, rules_per_cut)
         sign, truth = divmod(number_in_cut, len(truths))
-        return Cut(feature, self.first_cut + cut, negated=self.signs[sign], missing=truths[truth])
+        return Cut(column, self.first_cut + cut, negated=self.signs[sign], missing=truths[truth])
 
     def find(self, cut: Cut) -> int:
         """Find the number of the rule of a cut: `locate` the other way round.
 
         Raises KeyError if the cut is not among the rules.
         """
-        columns = np.flatnonzero(self.features == cut.feature)
-        if len(columns):
-            start = int(columns[0]) * self.n_candidates
+        positions = np.flatnonzero(self.columns == cut.column)
+        if len(positions):
+            start = int(positions[0]) * self.n_candidates
             for candidate in range(start, start + self.n_candidates):
                 if self.locate(candidate) == cut:
                     return candidate
@@ -150,7 +150,7 @@ def compute_halves(cube: CountCube, columns: BinnedColumns) -> LeafTables:
         return halves
 
     cell = halves.tables.shape[1:]
-    by_column = halves.tables.reshape(len(cube.features), -1, *cell)
+    by_column = halves.tables.reshape(len(cube.columns), -1, *cell)
     on_missing = by_column[:, : halves.n_missingness]
     # `smoker == yes`, not `smoker == no`: the second of booleans and such words is the natural one
     n_of_level = len(find_truths_of_missing(cube.layout))
@@ -174,9 +174,9 @@ def _compute_tables(
     else:
         by_column = _flatten_rules(_sum_bins(cube.counts, cube.layout, signs))
 
-    copies = columns.count_copies(cube.features)
+    copies = columns.count_copies(cube.columns)
     return LeafTables(
-        features=cube.features,
+        columns=cube.columns,
         layout=cube.layout,
         tables=by_column.reshape(-1, *by_column.shape[2:]),
         signs=signs,
@@ -210,7 +210,7 @@ def _sum_bins_beside_missing(
 
     # No leaf for cuts that narrower columns of a block do not have. Without missing values such a
     # cut covers everything or nothing, and is no candidate anyway.
-    n_cuts = columns.count_bins(cube.features) - 1 - (not cube.layout.nominal)
+    n_cuts = columns.count_bins(cube.columns) - 1 - (not cube.layout.nominal)
     for cut in range(int(n_cuts.min()), sums.shape[1]):
         sums[n_cuts <= cut, cut] = 0
     return _flatten_rules(sums)

@@ -41,7 +41,7 @@ def compute_cut_moments(cube: MomentCube, columns: BinnedColumns) -> CutMoments:
     """Compute the moments where each cut is false."""
     # Moments are added up over bins as counts are, so they take the places of the two outcomes.
     sums: Array = np.stack((cube.gradients, cube.hessians), axis=2)
-    as_counts = CountCube(features=cube.columns, counts=sums, layout=cube.layout)
+    as_counts = CountCube(columns=cube.columns, counts=sums, layout=cube.layout)
     halves = compute_halves(as_counts, columns)
     tables: Array = halves.tables
     return CutMoments(cuts=halves, gradients=tables[:, 0], hessians=tables[:, 1])

@@ -51,32 +51,34 @@ _OBJECT_BYTES = 500
 class Block(NamedTuple):
     """Columns that are counted and sent together: they are laid out alike."""
 
-    features: IntArray
+    columns: IntArray
     n_bins: int
     layout: Layout
 
     def count_cells(self, n_environments: int) -> int:
         """Return the size of its cube."""
-        return len(self.features) * self.n_bins * 2 * n_environments
+        return len(self.columns) * self.n_bins * 2 * n_environments
 
 
-def plan_blocks(columns: BinnedColumns, features: IntArray, n_environments: int) -> list[Block]:
+def plan_blocks(
+    binned_columns: BinnedColumns, columns: IntArray, n_environments: int
+) -> list[Block]:
     """Plan blocks of the columns that can be cut at all, the same for every piece of a table."""
-    n_bins = columns.count_bins(features)
+    n_bins = binned_columns.count_bins(columns)
     groups: dict[_BlockKind, list[int]] = {}
     for position in np.flatnonzero(n_bins > 1).tolist():
-        column = int(features[position])
+        column = int(columns[position])
         rank = _rank_width(int(n_bins[position]), column)
-        kind = _BlockKind(layout=columns.find_layout(column), rank_of_width=rank)
+        kind = _BlockKind(layout=binned_columns.find_layout(column), rank_of_width=rank)
         groups.setdefault(kind, []).append(position)
 
     blocks = []
     for kind in sorted(groups):
         positions = groups[kind]
-        block = Block(features[positions], int(n_bins[positions].max()), kind.layout)
+        block = Block(columns[positions], int(n_bins[positions].max()), kind.layout)
         n_parts = -(-block.count_cells(n_environments) // SENT_CELLS)
-        parts = split_evenly(len(block.features), n_parts)
-        blocks += [block._replace(features=block.features[part]) for part in parts]
+        parts = split_evenly(len(block.columns), n_parts)
+        blocks += [block._replace(columns=block.columns[part]) for part in parts]
     return blocks
 
 
@@ -103,8 +105,8 @@ def make_cubes(blocks: Sequence[Block], counted: Iterable[CountArray]) -> Iterat
     """Cut the counts of each block into parts that the search can work on in the cache."""
     for block, counts in zip(blocks, counted, strict=True):
         n_parts = -(-counts.size // BLOCK_CELLS)
-        for part in split_evenly(len(block.features), n_parts):
-            yield CountCube(block.features[part], counts[part], block.layout)
+        for part in split_evenly(len(block.columns), n_parts):
+            yield CountCube(block.columns[part], counts[part], block.layout)
 
 
 @dataclass(frozen=True)
@@ -170,11 +172,11 @@ class Piece:
 
     def find_covered(self, rows: Rows, rule: BinnedRule) -> BoolArray:
         """Find which of some rows a rule covers: those of which it is false."""
-        store = self.find_store(rule.feature)
+        store = self.find_store(rule.column)
         if store is None:  # what cannot be cut has one bin
             return np.full(len(rows), not rule.satisfied[0])
 
-        codes = store.find_codes(rule.feature)
+        codes = store.find_codes(rule.column)
         is_covered_bin = ~rule.satisfied
         is_covered: BoolArray = np.empty(len(rows), dtype=np.bool_)
         for start in range(0, len(rows), ROW_CHUNK):
@@ -192,7 +194,7 @@ class Piece:
         `environments` are those of the rows; `columns` are the wanted ones, by default all.
         """
         for store in self.stores:
-            wanted = store.features
+            wanted = store.columns
             if columns is not None:
                 wanted = np.intersect1d(wanted, columns)
             if len(wanted) == 0:
@@ -206,11 +208,11 @@ class Piece:
                     _kernels.add_values(bins, environments, values, sums_of_column)
                 yield ValueCube(columns=wanted[block], sums=sums, layout=store.layout)
 
-    def find_store(self, feature: int) -> Store | None:
+    def find_store(self, column: int) -> Store | None:
         """Find the store that has a column; None if no store has it, since it cannot be cut."""
         for store in self.stores:
-            place = np.searchsorted(store.features, feature)
-            if place < len(store.features) and store.features[place] == feature:
+            place = np.searchsorted(store.columns, column)
+            if place < len(store.columns) and store.columns[place] == column:
                 return store
         return None
 
@@ -231,10 +233,10 @@ def make_piece(
 
 def _make_bit_store(codes: Codes, block: Block, *, position: Array, rows: Rows) -> BitStore:
     """Store columns of two bins, row i at `position[i]` of the sorted rows."""
-    store = BitStore(block.features, rows, n_threads=1, layout=block.layout)
+    store = BitStore(block.columns, rows, n_threads=1, layout=block.layout)
     bit_of_row = store.bits[position]
     bits = np.zeros(store.words.shape[1] * WORD_BITS, dtype=np.uint8)
-    for words, column in zip(store.words, block.features.tolist(), strict=True):
+    for words, column in zip(store.words, block.columns.tolist(), strict=True):
         bits[bit_of_row] = codes[column]
         words[:] = np.packbits(bits, bitorder="little").view(WORD_DTYPE)
     return store
@@ -242,11 +244,11 @@ def _make_bit_store(codes: Codes, block: Block, *, position: Array, rows: Rows) 
 
 def _make_code_store(codes: Codes, block: Block, *, position: Array) -> CodeStore:
     """Store columns of more bins, row i at `position[i]` of the sorted rows."""
-    shape = len(block.features), len(position)
+    shape = len(block.columns), len(position)
     sorted_codes = np.empty(shape, dtype=np.min_scalar_type(block.n_bins - 1))
-    for codes_of_column, column in zip(sorted_codes, block.features.tolist(), strict=True):
+    for codes_of_column, column in zip(sorted_codes, block.columns.tolist(), strict=True):
         codes_of_column[position] = codes[column]
-    return CodeStore(block.features, sorted_codes, block.n_bins, 1, block.layout)
+    return CodeStore(block.columns, sorted_codes, block.n_bins, 1, block.layout)
 
 
 # What identifies a rule on bins: the column, and the bins that satisfy it.
@@ -309,12 +311,12 @@ class RowsOfPaths(Generic[SomeRows]):
 
 def make_key(rule: BinnedRule) -> RuleKey:
     """Make what identifies a rule; arrays cannot be compared at once."""
-    return rule.feature, rule.satisfied.tobytes()
+    return rule.column, rule.satisfied.tobytes()
 
 
 def negate(rule: BinnedRule) -> BinnedRule:
     """Make the rule that is true where this one is false."""
-    return BinnedRule(rule.feature, ~rule.satisfied)
+    return BinnedRule(rule.column, ~rule.satisfied)
 
 
 def find_leaves(

@@ -141,13 +141,13 @@ class SampledRows:
 
 
 def take_rows(
-    columns: Columns, features: Iterable[int], hashes: Hashes, rows: Array
+    columns: Columns, wanted_columns: Iterable[int], hashes: Hashes, rows: Array
 ) -> SampledRows:
     """Take some rows of a piece: the columns that are numbers, NaN where missing."""
     distinct_hashes, first_copies = np.unique(hashes[rows], return_index=True)
     rows_without_copies = rows[first_copies]
     values = {}
-    for position in features:
+    for position in wanted_columns:
         column = columns[position]
         if isinstance(column, Numbers):  # of a piece without rows the kind is unknown
             values[position] = read_numbers(column.take(rows_without_copies), is_exact=True)

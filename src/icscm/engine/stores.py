@@ -105,7 +105,7 @@ def sort_rows(outcomes: Array, environments: Array, n_environments: int) -> tupl
 class Store(ABC):
     """Binned columns that are laid out alike, and can be counted over any of the sorted rows."""
 
-    features: IntArray
+    columns: IntArray
     n_bins: int
     n_threads: int
     layout: Layout
@@ -116,7 +116,7 @@ class Store(ABC):
         """What the columns take."""
 
     @abstractmethod
-    def find_codes(self, feature: int) -> Array:
+    def find_codes(self, column: int) -> Array:
         """Return the bins of all sorted rows in one column."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ class Store(ABC):
 class CodeStore(Store):
     """Columns as the bin of each cell: `codes` (column, sorted row), of at most `n_bins` bins."""
 
-    features: IntArray
+    columns: IntArray
     codes: Array
     n_bins: int
     n_threads: int
@@ -155,12 +155,12 @@ class CodeStore(Store):
     def n_bytes(self) -> int:
         return self.codes.nbytes
 
-    def find_codes(self, feature: int) -> Array:
-        return np.asarray(self.codes[np.searchsorted(self.features, feature)])
+    def find_codes(self, column: int) -> Array:
+        return np.asarray(self.codes[np.searchsorted(self.columns, column)])
 
     def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
         n_segments = len(rows.bounds) - 1
-        n_columns = len(self.features)
+        n_columns = len(self.columns)
         n_cells = n_columns * self.n_bins * n_segments
         for block in split_evenly(n_columns, -(-n_cells // limits.BLOCK_CELLS)):
             counts = np.zeros(
@@ -168,7 +168,7 @@ class CodeStore(Store):
             )
             self._count_into(counts, block, rows)
             by_outcome = counts.reshape(*counts.shape[:2], 2, -1)
-            yield CountCube(self.features[block], by_outcome, self.layout)
+            yield CountCube(self.columns[block], by_outcome, self.layout)
 
     def _count_into(self, counts: CountArray, block: slice, rows: Rows) -> None:
         """Count some columns into zeros (column, bin, segment)."""
@@ -193,8 +193,8 @@ class BitStore(Store):
 
     n_bins = 2
 
-    def __init__(self, features: IntArray, rows: Rows, n_threads: int, layout: Layout) -> None:
-        self.features = features
+    def __init__(self, columns: IntArray, rows: Rows, n_threads: int, layout: Layout) -> None:
+        self.columns = columns
         self.layout = layout
         self.n_threads = n_threads
 
@@ -206,32 +206,32 @@ class BitStore(Store):
         self._is_used: BoolArray = np.repeat(is_used_run, run_lengths)
         #: the bit of each sorted row
         self.bits = np.flatnonzero(self._is_used).astype(limits.ROW_DTYPE)
-        self.words = np.zeros((len(features), self._word_bounds[-1]), dtype=limits.WORD_DTYPE)
+        self.words = np.zeros((len(columns), self._word_bounds[-1]), dtype=limits.WORD_DTYPE)
 
-    def keep_first(self, features: IntArray) -> None:
+    def keep_first(self, columns: IntArray) -> None:
         """Keep these of the columns, ascending: the first of identical ones.
 
         Only for who fills the store: afterwards it never changes.
         """
-        kept = np.searchsorted(self.features, features)
+        kept = np.searchsorted(self.columns, columns)
         for part in split_evenly(len(kept), -(-self.words.size // limits.BLOCK_CELLS)):
             self.words[part] = self.words[kept[part]]  # in place: all move towards the start
         self.words = self.words[: len(kept)]
-        self.features = features
+        self.columns = columns
 
     @property
     def n_bytes(self) -> int:
         return self.words.nbytes
 
-    def find_codes(self, feature: int) -> Array:
-        words = self.words[np.searchsorted(self.features, feature)]
+    def find_codes(self, column: int) -> Array:
+        words = self.words[np.searchsorted(self.columns, column)]
         # a quarter of the time that taking each of self.bits takes
         return np.unpackbits(words.view(np.uint8), bitorder="little")[self._is_used]
 
     def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
         mask = self._make_mask(rows)
-        n_cells = len(self.features) * 2 * len(rows.sizes)
-        blocks = split_evenly(len(self.features), -(-n_cells // limits.PACKED_BLOCK_CELLS))
+        n_cells = len(self.columns) * 2 * len(rows.sizes)
+        blocks = split_evenly(len(self.columns), -(-n_cells // limits.PACKED_BLOCK_CELLS))
         n_threads = self.n_threads if self.words.size >= limits.MIN_THREADED_CELLS else 1
 
         def count_block(block: slice) -> CountCube:
@@ -253,4 +253,4 @@ class BitStore(Store):
         counts = np.empty((len(words), 2, len(n_rows)), dtype=limits.COUNT_DTYPE)
         _kernels.count_bits(words, mask[np.newaxis], self._word_bounds, n_rows, counts)
         by_outcome = counts.reshape(len(words), 2, 2, -1)
-        return CountCube(self.features[block], by_outcome, self.layout)
+        return CountCube(self.columns[block], by_outcome, self.layout)

@@ -117,7 +117,7 @@ class ColumnScreen:
             if round_number <= MAX_SINGLE_ROUNDS:  # the worst, and its copies
                 beyond = [each for each in beyond if each.share == beyond[0].share]
             for worst in beyond:
-                records[worst.cut.feature] = self._describe_differing(worst, round_number)
+                records[worst.cut.column] = self._describe_differing(worst, round_number)
             round_number += 1
         if round_number > MAX_SINGLE_ROUNDS:
             return records
@@ -163,8 +163,8 @@ class ColumnScreen:
     def _list_copied_rules(self, cut: Cut) -> list[Rule]:
         """The rule of a cut on its column, and on identical columns."""
         columns = self._source.columns
-        copies = columns.list_copies(cut.feature, MAX_COPIES)
-        return [columns.make_rule(cut._replace(feature=column)) for column in copies]
+        copies = columns.list_copies(cut.column, MAX_COPIES)
+        return [columns.make_rule(cut._replace(column=column)) for column in copies]
 
     # --- replication ------------------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ def _sum_leaves(
             if number == len(blocks):
                 blocks.append(
                     MomentCube(
-                        columns=cube.features,
+                        columns=cube.columns,
                         gradients=np.zeros(n_rows.shape),
                         hessians=np.zeros(n_rows.shape),
                         layout=cube.layout,

@@ -68,7 +68,7 @@ def _change_bins_beside_cut(source: RowSource, rule: BinnedRule) -> CutBounds | 
 
     The cut lies between two neighbouring bins of values of which one satisfies the rule.
     """
-    layout = source.columns.find_layout(rule.feature)
+    layout = source.columns.find_layout(rule.column)
     first_value = int(layout.has_missing)
     n_values = len(rule.satisfied) - first_value
     if layout.nominal or n_values <= EXACT_BINS:
@@ -87,6 +87,6 @@ def _change_bins_beside_cut(source: RowSource, rule: BinnedRule) -> CutBounds | 
     narrow = rule.satisfied.copy()
     narrow[bins_beside_cut] = False
     return CutBounds(
-        wide=BinnedRule(rule.feature, satisfied=wide),
-        narrow=BinnedRule(rule.feature, satisfied=narrow),
+        wide=BinnedRule(rule.column, satisfied=wide),
+        narrow=BinnedRule(rule.column, satisfied=narrow),
     )

@@ -131,7 +131,7 @@ def screen_columns(source: RowSource, settings: TreeSettings) -> ScreenedColumns
 
 def list_other_columns(root: Node, rejected: list[int]) -> IntArray:
     """List all columns but those that are rejected."""
-    columns = [cube.features for cube in root.count_cubes()]
+    columns = [cube.columns for cube in root.count_cubes()]
     if not columns:
         return np.empty(0, dtype=np.int64)
     return np.setdiff1d(np.concatenate(columns), rejected)

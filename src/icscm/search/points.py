@@ -201,7 +201,7 @@ def _find_best_term(
 ) -> BestTerm | None:
     """Find the term that explains most given the others, the first of ties; None if none does."""
     residuals_by_column = _sum_residuals(source, settings, terms)
-    used = {(term.feature, term.satisfied.tobytes()) for term in terms}
+    used = {(term.column, term.satisfied.tobytes()) for term in terms}
     best: BestTerm | None = None
     for column in sorted(residuals_by_column):
         residuals = residuals_by_column[column]
@@ -407,7 +407,7 @@ def _sum_points_by_column(
     """Sum the points of the terms that are true in a bin, for all bins of each column."""
     columns = []
     for column, bin_sizes in _count_bins(source, binned_terms).items():
-        numbers = [k for k, term in enumerate(binned_terms) if term.feature == column]
+        numbers = [k for k, term in enumerate(binned_terms) if term.column == column]
         is_true = np.array([binned_terms[k].satisfied for k in numbers])
         bin_points = term_points[numbers] @ is_true
 
@@ -453,9 +453,9 @@ def _replace_points_of_missing(
     replaced = term_points.copy()
     points_of_missing = {points.column: points.of_missing for points in columns}
     for number, term in enumerate(binned_terms):
-        has_missing = source.columns.find_layout(term.feature).has_missing
+        has_missing = source.columns.find_layout(term.column).has_missing
         if has_missing and term.satisfied[0]:
-            replaced[number] = points_of_missing[term.feature]
+            replaced[number] = points_of_missing[term.column]
     return replaced
 
 
@@ -463,11 +463,11 @@ def _add_missing(source: RowSource, terms: Sequence[BinnedRule]) -> list[BinnedR
     """Return the terms, followed by one of missing values for each column that has any."""
     missing = {}
     for term in terms:
-        if source.columns.find_layout(term.feature).has_missing:
+        if source.columns.find_layout(term.column).has_missing:
             is_missing = np.arange(len(term.satisfied)) == 0
-            missing[term.feature] = BinnedRule(term.feature, is_missing)
+            missing[term.column] = BinnedRule(term.column, is_missing)
     terms_of_values = [
-        term for term in terms if term.feature not in missing or not term.satisfied[0]
+        term for term in terms if term.column not in missing or not term.satisfied[0]
     ]
     return [*terms_of_values, *missing.values()]
 
@@ -476,10 +476,10 @@ def _count_bins(source: RowSource, terms: Sequence[BinnedRule]) -> dict[int, Cou
     """Count the rows by bin, of the columns of some terms, in their order."""
     if not terms:
         return {}
-    n_bins = {term.feature: len(term.satisfied) for term in terms}
+    n_bins = {term.column: len(term.satisfied) for term in terms}
     sizes = {}
     for cube in source.count_cubes(()):
-        for column, counts in zip(cube.features.tolist(), cube.counts, strict=True):
+        for column, counts in zip(cube.columns.tolist(), cube.counts, strict=True):
             if column in n_bins:
                 sizes[column] = counts.sum(axis=(1, 2))[: n_bins[column]]
     return {column: sizes[column] for column in n_bins}

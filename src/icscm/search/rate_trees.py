@@ -170,8 +170,8 @@ class RateTreeSearch:
         splits = list_splits(tree)
         for split in splits:
             rule = self._source.columns.make_rule(split.cut)
-            self._names[split.cut.feature] = rule.feature
-        columns = tuple(sorted({split.cut.feature for split in splits}))
+            self._names[split.cut.column] = rule.feature
+        columns = tuple(sorted({split.cut.column for split in splits}))
         leaves = np.stack([leaf.node.counts for leaf in list_leaves(tree)])
         explained = round(sum(split.deviance_explained for split in splits), DEVIANCE_DECIMALS)
 

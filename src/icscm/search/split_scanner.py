@@ -190,8 +190,8 @@ class SplitFinder:
         best = splits.find_best(deviances)
         places = best[is_informative[best]]
 
-        columns: IntArray = splits.features[is_informative[best]]
-        n_by_column = is_informative.reshape(len(splits.features), -1).sum(axis=1)
+        columns: IntArray = splits.columns[is_informative[best]]
+        n_by_column = is_informative.reshape(len(splits.columns), -1).sum(axis=1)
         n_informative: IntArray = n_by_column[is_informative[best]]
         return BestOfBlock(
             splits=splits,
@@ -315,9 +315,9 @@ class SplitScanner:
         rejected_splits: list[RejectedSplit] = []
         for number in rejected[rejected < len(splits.kept)][:N_REJECTED_KEPT].tolist():
             split = splits.make_candidate(number)
-            reason = self._reasons[split.cut.feature]
-            for column in self._finder.columns.list_copies(split.cut.feature, N_REJECTED_KEPT):
-                copy: Cut = split.cut._replace(feature=column)
+            reason = self._reasons[split.cut.column]
+            for column in self._finder.columns.list_copies(split.cut.column, N_REJECTED_KEPT):
+                copy: Cut = split.cut._replace(column=column)
                 rejected_splits.append(RejectedSplit(replace(split, cut=copy), reason))
         rejected_splits.sort(key=lambda rejection: rejection.candidate.rank)
         return rejected_splits[:N_REJECTED_KEPT]

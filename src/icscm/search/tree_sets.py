@@ -121,13 +121,13 @@ def _explain_deviance(source: RowSource, root: Node, *, min_rows: int) -> _Expla
         is_allowed = rates.pooled >= 0
         n_splits += halves.count(is_allowed)
 
-        n_columns = len(halves.features)
+        n_columns = len(halves.columns)
         within_by_column = rates.within.reshape(n_columns, -1)
         largest = within_by_column.max(axis=1, initial=-1.0).round(DEVIANCE_DECIMALS)
-        deviances |= zip(halves.features.tolist(), largest.tolist(), strict=True)
+        deviances |= zip(halves.columns.tolist(), largest.tolist(), strict=True)
 
-        has_copies = source.columns.count_copies(cube.features) > 1
-        copied.update(cube.features[has_copies].tolist())
+        has_copies = source.columns.count_copies(cube.columns) > 1
+        copied.update(cube.columns[has_copies].tolist())
     return _ExplainedDeviances(deviances=deviances, n_splits=n_splits, copied=copied)
 
 
@@ -270,7 +270,7 @@ class TreeTester:
 
 
 def _make_key(rule: BinnedRule) -> RuleKey:
-    return rule.feature, rule.satisfied.tobytes()
+    return rule.column, rule.satisfied.tobytes()
 
 
 def draw_half(environments: IntArray, numbers: IntArray, seed: int) -> BoolArray:
@@ -345,8 +345,8 @@ class _SetScanner:
         scans: dict[int, _BestSplits] = {}
         dependence_before = compute_rate_heterogeneity(node.counts[np.newaxis])[0]
         for cube in node.count_cubes():
-            places = np.flatnonzero(np.isin(cube.features, self.columns))
-            part = replace(cube, features=cube.features[places], counts=cube.counts[places])
+            places = np.flatnonzero(np.isin(cube.columns, self.columns))
+            part = replace(cube, columns=cube.columns[places], counts=cube.counts[places])
             halves = compute_halves(part, self.binned_columns)
             if not len(halves.tables):
                 continue
@@ -358,7 +358,7 @@ class _SetScanner:
                 explained >= 0, dependence_before - (false_side + true_side), -1.0
             )
 
-            columns = halves.features.tolist()
+            columns = halves.columns.tolist()
             n_splits = (explained >= 0).reshape(len(columns), -1).sum(axis=1).tolist()
             best_of_outcome = halves.find_best(explained.round(DEVIANCE_DECIMALS)).tolist()
             best_of_dependence = halves.find_best(dependence.round(DEVIANCE_DECIMALS)).tolist()

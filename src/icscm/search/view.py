@@ -97,9 +97,9 @@ class ConjunctionView:
         """List cuts with the same cuts on identical columns: the first of them, up to a limit."""
         columns = self.source.columns
         copies = [
-            cut._replace(feature=column)
+            cut._replace(column=column)
             for cut in cuts
-            for column in columns.list_copies(cut.feature, limit)
+            for column in columns.list_copies(cut.column, limit)
         ]
         return sorted(copies)[:limit]
 

@@ -15,7 +15,7 @@ from icscm.tables.suspicion import drop_columns
 
 # A remark on tables with columns of many values.
 SAMPLED = (
-    f"Thresholds of features with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
+    f"Thresholds of columns with many values are quantiles of a sample of {QUANTILE_SAMPLE:,} "
     "rows, picked by a hash of their content."
 )
 

@@ -47,7 +47,7 @@ def open_memory(
     Parameters
     ----------
     X : array, frame or sparse matrix of shape (n_samples, n_features)
-        The features. A sparse matrix of other numbers than 0 and 1 is made dense.
+        The columns. A sparse matrix of other numbers than 0 and 1 is made dense.
     y : array-like of shape (n_samples,)
         Labels of two classes.
     environments : array-like of shape (n_samples,), str or list of str, optional

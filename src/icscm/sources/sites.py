@@ -65,7 +65,7 @@ class Agreement:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """The features in the order, and in the blocks, in which they are counted."""
+        """The columns in the order, and in the blocks, in which they are counted."""
         every = np.arange(self.binning.n_features)
         return plan_blocks(self.binning, every, len(self.environments))
 
@@ -158,7 +158,7 @@ class Site(Protocol):
     >>> agreed = make_agreement({"age": [40]}, classes=(0, 1), environments=("a", "b"))
     >>> ages = pd.DataFrame({"age": [30, 70]})
     >>> site = LocalSite(ages, [0, 1], environments="a", agreement=agreed)
-    >>> site.count_cube(rules=[], block=0).shape  # feature, bin, label, environment
+    >>> site.count_cube(rules=[], block=0).shape  # column, bin, label, environment
     (1, 2, 2, 2)
     """
 
@@ -172,14 +172,14 @@ class Site(Protocol):
         """
 
     def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
-        """Samples that satisfy all rules, by (feature, bin, label, environment).
+        """Samples that satisfy all rules, by (column, bin, label, environment).
 
         Parameters
         ----------
         rules : sequence of BinnedRule
             Those chosen so far, or those on the way to a node of a tree.
         block : int
-            Which of the agreement's blocks of features to count.
+            Which of the agreement's blocks of columns to count.
 
         Returns
         -------

@@ -205,7 +205,7 @@ class StoredRows:
 
     def list_columns(self) -> IntArray:
         """List the columns that can be cut, ascending."""
-        columns = [store.features for store in self._piece.stores]
+        columns = [store.columns for store in self._piece.stores]
         return np.sort(np.concatenate(columns)) if columns else np.empty(0, dtype=np.int64)
 
     def read_bins(self, column: int) -> Array:

@@ -347,7 +347,7 @@ def _find_strongest(source: RowSource) -> list[Association]:
         chi_squared = _compute_chi_squared(tables)
         for position in np.argsort(-chi_squared, kind="stable")[:N_LISTED]:
             table = _PresenceTable(
-                column=int(cube.features[position]),
+                column=int(cube.columns[position]),
                 counts=tables[position],
                 chi_squared=float(chi_squared[position]),
             )

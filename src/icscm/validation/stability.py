@@ -361,7 +361,7 @@ def count_usable_columns(source: StoredSource) -> int:
         cube = expand(packed_cube, source.columns)
         rows_by_bin = cube.counts.sum(axis=(2, 3))  # over labels and environments
         n_bins_in_use = (rows_by_bin > 0).sum(axis=1)
-        usable.update(cube.features[n_bins_in_use > 1].tolist())
+        usable.update(cube.columns[n_bins_in_use > 1].tolist())
     return len(usable)
 
 

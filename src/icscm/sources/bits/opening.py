@@ -83,7 +83,7 @@ class PackedStore(Store):
         self._bits = bits
         self.order = order
         self.n_threads = n_threads
-        self.features = bits.copies.list_first()
+        self.columns = bits.copies.list_first()
         n_segments = len(rows.sizes)
 
         n_sorted_words = -(-len(order) // WORD_BITS)
@@ -114,8 +114,8 @@ class PackedStore(Store):
     def n_bytes(self) -> int:
         return 8 * self._bits.n_patterns * self._bits.n_words
 
-    def find_codes(self, feature: int) -> Array:
-        words = self._bits.read_feature(feature)
+    def find_codes(self, column: int) -> Array:
+        words = self._bits.read_feature(column)
         return unpack(words, len(self._bits.samples)).view(np.uint8)[self.order]
 
     def count_cubes(self, rows: Rows) -> Iterator[CountCube]:

@@ -66,7 +66,7 @@ def open_dask(
     Parameters
     ----------
     X : Dask DataFrame or array of shape (n_samples, n_features)
-        The features.
+        The columns.
     y : Dask series or array
         Labels of two classes, partitioned at the same rows as X.
     environments : Dask series or array, optional
@@ -431,7 +431,7 @@ class PartitionReader:
 
 def code_columns(rows: ReadRows, blocks: Sequence[Block], info: SourceInfo) -> dict[int, Array]:
     """Code the columns of some blocks: the bin of each row, by column."""
-    columns = sorted(int(column) for block in blocks for column in block.features)
+    columns = sorted(int(column) for block in blocks for column in block.columns)
     if rows.n_rows == 0:  # the kinds of columns are unknown
         return dict.fromkeys(columns, np.empty(0, dtype=np.uint8))
     assert isinstance(info.columns, Binning)

@@ -564,7 +564,7 @@ def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: 
 
     The files are read a second time, so this is where it shows if they have changed since.
     """
-    columns = coder.features
+    columns = coder.columns
     if not columns:
         pyarrow.default_memory_pool().release_unused()
         return

@@ -1,7 +1,7 @@
 """Fits from files: the division of memory, temporary files, and the source of rows over them.
 
-    file      | feature 0: all rows, sorted | feature 1 | ... |    one byte a cell
-    resident    a block of features at a time, while it is counted
+    file      | column 0: all rows, sorted | column 1 | ... |    one byte a cell
+    resident    a block of columns at a time, while it is counted
 
 A temporary file has no name, so that its space is freed when it is closed or the process ends. The
 sample of `sampling.choose_sample` is taken from the hashes of all rows, though the rows do not fit
@@ -345,7 +345,7 @@ class MappedStore(CodeStore):
 
 def make_mapped_source(
     info: SourceInfo,
-    features: Sequence[int],
+    columns: Sequence[int],
     file: CodeFile,
     position: Array,
     *,
@@ -353,21 +353,21 @@ def make_mapped_source(
     device: str = "cpu",
     clusters: Clusters | None = None,
 ) -> StoredSource:
-    """Make a filled file countable: `features` are those in it, neighbours of one layout.
+    """Make a filled file countable: `columns` are those in it, neighbours of one layout.
 
     A row takes a few bytes of memory: its number, while in play, and where it went, `position`.
     """
-    layouts = [info.columns.find_layout(feature) for feature in features]
-    columns = np.array(features, dtype=np.int64)
+    layouts = [info.columns.find_layout(column) for column in columns]
+    file_columns = np.array(columns, dtype=np.int64)
     rows = file.rows
     stores = []
     for layout in dict.fromkeys(layouts):
         first = layouts.index(layout)
         neighbours = slice(first, first + layouts.count(layout))
         store = MappedStore(
-            features=columns[neighbours],
+            columns=file_columns[neighbours],
             codes=file.codes[neighbours],
-            n_bins=int(info.columns.count_bins(columns[neighbours]).max()),
+            n_bins=int(info.columns.count_bins(file_columns[neighbours]).max()),
             n_threads=file.n_threads,
             layout=layout,
             file=file,

@@ -41,7 +41,7 @@ class CardBits(Store):
     """
 
     card: Card
-    features: IntArray
+    columns: IntArray
     words: Any
     rows: Rows
     layout: Layout = ORDERED
@@ -58,8 +58,8 @@ class CardBits(Store):
     def n_bytes(self) -> int:
         return int(self.words.nbytes)
 
-    def find_codes(self, feature: int) -> Array:
-        (words,) = self.card.bring(self.read_words(np.searchsorted(self.features, [feature])))
+    def find_codes(self, column: int) -> Array:
+        (words,) = self.card.bring(self.read_words(np.searchsorted(self.columns, [column])))
         return np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.rows)]
 
     def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
@@ -75,7 +75,7 @@ class CardBits(Store):
     @property
     def n_read_at_once(self) -> int:
         """How many columns to read at a time, at the most."""
-        return max(1, len(self.features))
+        return max(1, len(self.columns))
 
 
 @dataclass(eq=False)
@@ -117,7 +117,7 @@ class CountedBits(ExaminedColumns):
         )
 
     def __len__(self) -> int:
-        return len(self._store.features)
+        return len(self._store.columns)
 
     @property
     def can_be_examined(self) -> bool:
@@ -163,7 +163,7 @@ class CountedBits(ExaminedColumns):
         ones = self.card.bring(self._count_ones_of(words)).astype(COUNT_DTYPE)
         counts = np.stack((self._n_rows - ones, ones), axis=1)
         by_outcome = counts.reshape(len(counts), 2, 2, -1)
-        return CountCube(self._store.features[columns], by_outcome, self._store.layout)
+        return CountCube(self._store.columns[columns], by_outcome, self._store.layout)
 
 
 # --- columns of bin numbers -------------------------------------------------------
@@ -174,7 +174,7 @@ class CardCodes(Store):
     """Columns of at most 256 bins on the card: `codes` are uint8 (column, sorted row)."""
 
     card: Card
-    features: IntArray
+    columns: IntArray
     codes: Any
     rows: Rows
     layout: Layout
@@ -186,8 +186,8 @@ class CardCodes(Store):
     def n_bytes(self) -> int:
         return int(self.codes.nbytes)
 
-    def find_codes(self, feature: int) -> Array:
-        return self.card.bring(self.codes[int(np.searchsorted(self.features, feature))])
+    def find_codes(self, column: int) -> Array:
+        return self.card.bring(self.codes[int(np.searchsorted(self.columns, column))])
 
     def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
         return CountedCodes(self, rows).make_all_cubes()
@@ -219,7 +219,7 @@ class CountedCodes(ExaminedColumns):
         )
 
     def __len__(self) -> int:
-        return len(self._store.features) * self._n_cuts
+        return len(self._store.columns) * self._n_cuts
 
     @property
     def can_be_examined(self) -> bool:
@@ -242,7 +242,7 @@ class CountedCodes(ExaminedColumns):
         return (with_cuts[:, np.newaxis] * self._n_cuts + np.arange(self._n_cuts)).ravel()
 
     def make_all_cubes(self) -> Iterator[CountCube]:
-        n_columns = len(self._store.features)
+        n_columns = len(self._store.columns)
         n_cells = n_columns * self._store.n_bins * self._n_segments
         with translate_card_errors():
             for block in split_evenly(n_columns, -(-n_cells // BLOCK_CELLS)):
@@ -257,7 +257,7 @@ class CountedCodes(ExaminedColumns):
     @cached_property
     def _counts(self) -> Any:
         """The counts of all columns by (column, bin, segment), on the card."""
-        return self._count(slice(0, len(self._store.features)))
+        return self._count(slice(0, len(self._store.columns)))
 
     @cached_property
     def _ones_before(self) -> Any:
@@ -278,7 +278,7 @@ class CountedCodes(ExaminedColumns):
     def _make_cube(self, columns: Any, counts_on_card: Any) -> CountCube:
         counts: CountArray = self.card.bring(counts_on_card).astype(COUNT_DTYPE)
         by_outcome = counts.reshape(*counts.shape[:2], 2, -1)
-        return CountCube(self._store.features[columns], by_outcome, self._store.layout)
+        return CountCube(self._store.columns[columns], by_outcome, self._store.layout)
 
 
 def count_by_outcome(rows: Rows) -> tuple[int, int]:
@@ -297,7 +297,7 @@ def put_on_card(card: Card, store: Store, rows: Rows, columns: BinnedColumns) ->
     returned as it is, and counted by the processor.
     """
     if isinstance(store, BitStore):
-        return _put_bit_store(card, store, rows, n_copies=columns.count_copies(store.features))
+        return _put_bit_store(card, store, rows, n_copies=columns.count_copies(store.columns))
     if isinstance(store, CodeStore) and store.codes.dtype == np.uint8:
         return _put_code_store(card, store, rows)
     return store
@@ -312,7 +312,7 @@ def _put_bit_store(card: Card, store: BitStore, rows: Rows, *, n_copies: IntArra
         read=store.words.__getitem__,
         source=store.bits,
     )
-    return put_bits(card, store.features, unsorted, rows, store.layout, n_copies)
+    return put_bits(card, store.columns, unsorted, rows, store.layout, n_copies)
 
 
 def _put_code_store(card: Card, store: CodeStore, rows: Rows) -> CardCodes:
@@ -322,7 +322,7 @@ def _put_code_store(card: Card, store: CodeStore, rows: Rows) -> CardCodes:
         codes = card.send(store.codes)
     return CardCodes(
         card=card,
-        features=store.features,
+        columns=store.columns,
         codes=codes,
         rows=rows,
         layout=store.layout,
@@ -332,7 +332,7 @@ def _put_code_store(card: Card, store: CodeStore, rows: Rows) -> CardCodes:
 
 def put_bits(
     card: Card,
-    features: IntArray,
+    columns: IntArray,
     unsorted: Unsorted,
     rows: Rows,
     layout: Layout = ORDERED,
@@ -349,7 +349,7 @@ def put_bits(
         if cards.has_room(card, unsorted.n_bytes):
             return CardBits(
                 card=card,
-                features=features,
+                columns=columns,
                 words=sender.send(slice(0, unsorted.n_columns)),
                 rows=rows,
                 layout=layout,
@@ -359,7 +359,7 @@ def put_bits(
         _warn_that_bits_are_streamed(card, unsorted.n_bytes)
         return StreamedBits(
             card=card,
-            features=features,
+            columns=columns,
             words=sender,
             rows=rows,
             layout=layout,

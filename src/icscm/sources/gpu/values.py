@@ -187,7 +187,7 @@ class CardValues:
             codes = card.take(codes, np.flatnonzero(is_kept))
         store = CardCodes(
             card=card,
-            features=plan.columns[is_kept],
+            columns=plan.columns[is_kept],
             codes=codes,
             rows=rows,
             layout=binning.find_layout(int(plan.columns[0]), {}, self.has_missing),
