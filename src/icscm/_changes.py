@@ -38,6 +38,7 @@ REMOVED_OPTIONS: Final = {
     "margin_on": "a margin is a difference of rates",
     "min_samples_leaf": "min_utility and margin reject rules with too little data",
     "missing": "missing values are candidates; X.dropna() removes such rows",
+    "min_replication": "columns that determine the environment are rejected, and no others are",
     "n_candidates": "the exhaustive search combines at most 8 rules",
     "resample": "each tree is grown on some of the rows",
     "screen": "the exhaustive search takes the rule of each column that is most associated with "

@@ -10,7 +10,14 @@ from inspect import isclass
 from typing import Any, Final, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    TransformerMixin,
+    is_regressor,
+)
+from sklearn.utils import Tags
 from threadpoolctl import threadpool_limits
 
 from icscm._types import Array, BoolArray, FloatArray
@@ -29,10 +36,10 @@ def limit_threads(n_cells: int) -> Any:
     return threadpool_limits(n_threads, "openmp")
 
 
-class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TableLearner(BaseEstimator):  # type: ignore[misc]
     """A learner behind an encoding of the columns that are no numbers.
 
-    `kind` is `"hgb"` (histogram gradient boosting, 80 rounds), `"logistic"` (one-hot, scaled,
+    `kind` is `"hgb"` (histogram gradient boosting, 80 rounds), `"linear"` (one-hot, scaled,
     medians for missing values with an indicator) or `"tree"` (one tree of 64 leaves). It uses
     all columns, or those at the positions `columns`.
     """
@@ -42,16 +49,47 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.columns = columns
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Encode the columns and fit the learner."""
         table = self._select(X)
         self._is_text = find_text(table)
+        pipeline = self._make_pipeline()
+        name = pipeline.steps[-1][0]
+        options = {} if sample_weight is None else {f"{name}__sample_weight": sample_weight}
         with limit_threads(table.size):
-            self.pipeline_ = self._make_pipeline().fit(table, y)
+            self.pipeline_ = pipeline.fit(table, y, **options)
         if self.kind == "hgb":
             # It would encode the categories again: to the same numbers, and for as long as it takes
             # to predict.
             self.pipeline_[-1]._preprocessor = None
+        return self
+
+    def _select(self, X: Any) -> Any:
+        """Select the columns used, as an array or, of any kind of frame, a pandas frame."""
+        selected = X if self.columns is None else take_columns(X, self.columns)
+        return open_frame(selected).to_pandas() if is_frame(selected) else selected
+
+    def _make_pipeline(self) -> Any:
+        """Make the learner of this kind, behind the encoding that it needs."""
+        is_number = is_regressor(self)
+        if self.kind in ("linear", "logistic"):
+            return make_linear(self._is_text, self.random_state, is_number=is_number)
+        if self.kind == "tree":
+            return make_tree(self._is_text, self.random_state, is_number=is_number)
+        return make_boosting(self._is_text, self.random_state, is_number=is_number)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class TableClassifier(ClassifierMixin, TableLearner):  # type: ignore[misc]
+    """A `TableLearner` of classes; its linear kind, a logistic regression, is also `"logistic"`."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Encode the columns and fit the learner."""
+        super().fit(X, y, sample_weight)
         self.classes_ = self.pipeline_.classes_
         return self
 
@@ -67,25 +105,23 @@ class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         likelier = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[likelier])
 
-    def _select(self, X: Any) -> Any:
-        """Select the columns used, as an array or, of any kind of frame, a pandas frame."""
-        selected = X if self.columns is None else take_columns(X, self.columns)
-        return open_frame(selected).to_pandas() if is_frame(selected) else selected
 
-    def _make_pipeline(self) -> Any:
-        """Make the learner of this kind, behind the encoding that it needs."""
-        if self.kind == "logistic":
-            return make_logistic(self._is_text, self.random_state)
-        if self.kind == "tree":
-            return make_tree(self._is_text, self.random_state)
-        return make_boosting(self._is_text, self.random_state)
+class TableRegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
+    """A `TableLearner` of numbers; its linear kind is a ridge regression."""
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the number of each row."""
+        table = self._select(X)
+        with limit_threads(table.size):
+            numbers: FloatArray = self.pipeline_.predict(table)
+        return numbers
 
 
-def make_logistic(is_text: BoolArray, random_state: Any) -> Any:
-    """Make a logistic regression: levels of 10 rows or more one-hot, numbers scaled."""
+def make_linear(is_text: BoolArray, random_state: Any, *, is_number: bool) -> Any:
+    """Make a linear model: levels of 10 rows or more one-hot, numbers scaled."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
+    from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -98,25 +134,29 @@ def make_logistic(is_text: BoolArray, random_state: Any) -> Any:
             ("numbers", scale_numbers, np.flatnonzero(~is_text)),
         ]
     )
+    if is_number:
+        return make_pipeline(encode, Ridge())
     return make_pipeline(encode, LogisticRegression(max_iter=300, random_state=random_state))
 
 
-def make_tree(is_text: BoolArray, random_state: Any) -> Any:
+def make_tree(is_text: BoolArray, random_state: Any, *, is_number: bool) -> Any:
     """Make a tree of 64 leaves, in which a level counts as its number."""
     from sklearn.pipeline import make_pipeline
-    from sklearn.tree import DecisionTreeClassifier
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    tree = DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=20, random_state=random_state)
+    make = DecisionTreeRegressor if is_number else DecisionTreeClassifier
+    tree = make(max_leaf_nodes=64, min_samples_leaf=20, random_state=random_state)
     return make_pipeline(LevelEncoder(is_text), tree)
 
 
-def make_boosting(is_text: BoolArray, random_state: Any) -> Any:
+def make_boosting(is_text: BoolArray, random_state: Any, *, is_number: bool) -> Any:
     """Make histogram gradient boosting, in which levels are categories."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from sklearn.pipeline import make_pipeline
 
     n_text = int(is_text.sum())
-    boosting = HistGradientBoostingClassifier(
+    make = HistGradientBoostingRegressor if is_number else HistGradientBoostingClassifier
+    boosting = make(
         max_iter=80,
         categorical_features=np.arange(n_text),  # the encoder puts them first
         early_stopping=False,

@@ -9,7 +9,7 @@ from icscm._changes import reject_removed_options
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
-from icscm.estimators.score_screening import ColumnScreen, screen_columns
+from icscm.estimators.score_screening import screen_columns
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.model.score import Score
 from icscm.parameters import document_parameters, draw_seed
@@ -87,8 +87,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
 
     max_terms: int = 12
     max_points: int = 5
-    tolerance: float | None = 0.01
-    min_replication: float = 0.15
+    tolerance: float | None = 0.5
     min_samples_leaf: float = 0.01
     max_thresholds: int | None = 30
     n_jobs: int | None = None
@@ -127,7 +126,12 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             warn_of_environments(countable, "nothing can be compared: no column is rejected")
         elif self.tolerance is not None:
             self.tolerance_ = float(self.tolerance)
-            screened = screen_columns(countable, self._make_screen(self.tolerance_))
+            screened = screen_columns(
+                countable,
+                tolerance=self.tolerance_,
+                seed=draw_seed(self.random_state),
+                n_jobs=self.n_jobs,
+            )
             self.screen_ = screened.table
             rejected = screened.rejected
             settings = replace(settings, features=np.intersect1d(settings.features, screened.kept))
@@ -140,15 +144,6 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             invariance="effect",
             tolerance=self.tolerance_,
             verdicts=make_verdicts(self.model_.leaves, make_test("chi2"), CHANCE_LEVEL),
-        )
-
-    def _make_screen(self, tolerance: float) -> ColumnScreen:
-        """Make the screen, with the parameters that it shares with the score."""
-        return ColumnScreen(
-            tolerance=tolerance,
-            min_replication=self.min_replication,
-            n_jobs=self.n_jobs,
-            random_state=draw_seed(self.random_state),
         )
 
     def _warn_of_findings(self) -> None:

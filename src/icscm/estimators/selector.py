@@ -1,8 +1,8 @@
 """A screen of columns for any learner: rejects shortcuts that may fail at the next site.
 
-    selector_rounds   tests the columns and rejects the worst, round by round
-    selector_tables   makes the verdicts, and the tables of the result
-    selector_views    makes the report and the figure
+    icscm.screening      finds the columns that are shortcuts, round by round
+    selector_tables      makes the verdicts, and the tables of the result
+    selector_views       makes the report and the figure
 
 This module has the estimator: it opens a table for the screen, and fits a learner on the columns
 that are kept, which predicts.
@@ -13,36 +13,36 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.dummy import DummyClassifier
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_selection import SelectorMixin
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
-from sklearn.utils import Tags
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from icscm import exceptions
 from icscm._changes import data_by_name, reject_removed_options
-from icscm._types import Array, BoolArray, CountArray
-from icscm.estimators.base import warn_of_environments
+from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.estimators.fitted import is_set
-from icscm.estimators.learners import TableClassifier
-from icscm.estimators.selector_rounds import FinishedScreen, run_screen
+from icscm.estimators.learners import TableClassifier, TableRegressor
 from icscm.estimators.selector_tables import make_tables
 from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError, warn
-from icscm.formatting import shorten_list
+from icscm.formatting import format_name, shorten_list
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
-from icscm.screening.binned_table import BinnedTable
-from icscm.screening.cross_fitting import CrossFitting, Fold
-from icscm.sources.countable import BinningConfig
-from icscm.sources.memory import open_memory
-from icscm.stats.replication import describe_lone, find_lone_environment
+from icscm.screening.outcomes import Outcome, make_outcome
+from icscm.screening.rounds import MAX_ROWS, FinishedScreen, deal_rows, run_screen
+from icscm.screening.screened_table import ScreenedTable, read_table
+from icscm.sources.columns import OpenColumns, open_columns
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
-from icscm.tables.environments import check_several, take_environments, warn_of_two
+from icscm.tables.environments import check_several, take_environments
+from icscm.tables.outcomes import OutcomeValues, is_numeric_outcome, read_outcome
+from icscm.tables.weights import read_weights
 
-# Columns are judged by cuts at up to 50 quantiles, and none is dropped beforehand.
-BINNING: Final = BinningConfig(drop_suspicious=False)
+# Columns are cut at up to so many quantiles.
+MAX_THRESHOLDS: Final = 50
 
 
 def offers(method: str) -> Callable[["InvariantFeatureSelector"], bool]:
@@ -61,15 +61,17 @@ def offers(method: str) -> Callable[["InvariantFeatureSelector"], bool]:
 @document_parameters
 @reject_removed_options
 @dataclass(eq=False, repr=False)
-class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Rejects columns whose effect differs between environments, for any learner.
 
-    Each column is tested given all others: the learner is cross-fitted on all columns, and the
-    heterogeneity of a column measures by how much its effect on the residuals, or the contribution
-    of the column to the model, differs between environments beyond chance (DerSimonian and Laird),
-    as a share of the deviance that the whole model explains. The column with the largest share is
-    rejected if that is above `tolerance` and significant; then the learner is cross-fitted again,
-    and so on.
+    A boosted model of all columns is cross-fitted, and for each column the screen estimates what
+    the column is *worth* in each environment: 1 if it says there what the model has learned, 0 if
+    it says nothing, less than 0 if it is reversed. From how much that differs (random effects of
+    DerSimonian and Laird) follows what the column is worth in a new environment. Columns whose
+    worth differs, and may fall there below 1 - `tolerance`, are rejected, the worst first; then
+    the model is cross-fitted again, and so on. The learner is fitted on the columns that are kept.
+
+    The outcome may be two classes, several classes, or a number.
 
     It protects against shortcuts that differ between the environments at hand. It is not a
     forecast: a shortcut that is equally strong in all of them is not detected, and two environments
@@ -82,18 +84,25 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     estimator_ : estimator
         The learner fitted on the columns kept; `predict` and `predict_proba` use it.
     screen_ : DataFrame
-        A row for each column: `verdict` (kept, rejected, cannot tell), `reason`, `round`, `share`
-        of heterogeneity, `p_value` (Bonferroni), the `rule` with the largest heterogeneity, the
-        lowest and the highest effect (log odds ratio, other columns held fixed) and their
-        environments, `tau`, `i2` and `replication`.
+        A row for each column: `verdict` (kept, rejected, cannot tell), `reason`, `round`, the
+        `worth` on average and `worth_low`, which 19 of 20 new environments exceed, `tau`, its
+        standard deviation between environments, `p_value`, `share` of heterogeneity in what the
+        model explains, `stake`, how much of that depends on the column, `detectable`, the smallest
+        `tau` that would have been significant, and the `rule` with its lowest and highest effect
+        (log odds ratio or, of a number, standardised difference; other columns held fixed).
     effects_ : DataFrame
-        The effects by environment: a row for each column and environment.
+        The worth and the effect by environment, with standard errors: a row for each column and
+        environment.
     rounds_ : DataFrame
-        A row for each round: the columns left, cross-validated AUC and log loss at the training
-        environments, the deviance explained, and which column was rejected.
+        A row for each round: the columns in the model, its cross-validated score (AUC or R2) and
+        loss at the training environments, the deviance explained, and what was rejected.
+    pooled_levels_ : dict
+        Levels of categories, by column, that give one environment away: the screen pooled them.
     environments_ : tuple or None
         The environments' labels; None if none were given.
-    classes_, n_features_in_, feature_names_in_
+    classes_ : array
+        The classes; absent if the outcome is a number.
+    n_features_in_, feature_names_in_
         As in scikit-learn.
 
     References
@@ -120,29 +129,41 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
     _fits_learner: ClassVar[bool] = True
 
     estimator: Any = None
-    tolerance: float = 0.01
-    min_replication: float = 0.15
+    tolerance: float = 0.5
+    on_undecided: str = "keep"
     cv: Any = 5
     n_jobs: int | None = None
     random_state: Any = None
 
     @data_by_name
     @whole_or_nothing
-    def fit(self, X: Any, y: Any, *, environments: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        environments: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Screen the columns, and fit the learner on those kept.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
-            The features, as the learner takes them.
+            The columns, as the learner takes them.
         y : array-like of shape (n_samples,)
-            Labels of two classes.
+            The outcome: classes, or numbers for a regressor. Without an estimator, numbers of more
+            than ten distinct values are taken for numbers, all else for classes.
         environments : array-like of shape (n_samples,), str or list of str, optional
             The environment of each row, or the column of a frame that holds it. Without any,
             nothing is rejected.
         groups : array-like of shape (n_samples,), str or list of str, optional
             Rows that belong together, such as the visits of a patient: never in two folds, and
-            tests are corrected for their similarity.
+            errors allow for their similarity.
+        sample_weight : array-like of shape (n_samples,), optional
+            Survey weights, any numbers from 0 on; only their ratios matter. The learner gets them,
+            too.
 
         Returns
         -------
@@ -166,27 +187,30 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         self._names = list(range(self.n_features_in_)) if names is None else list(names)
         self._is_named = names is not None
 
-        countable = open_memory(X, y, environments=environments, groups=groups, preparation=BINNING)
-        with countable:
-            source = countable.source
-            self.classes_ = countable.classes
-            self.environments_ = tuple(source.environments) if countable.has_environments else None
-            if countable.has_environments:
-                check_several(source.environments)
-            warn_of_environments(countable, "no column can be rejected")
-
-            table = BinnedTable(source)
-            screen = self._screen(X, table, groups)
-            self._keep(screen, table)
-            self._warn(source.count_rows())
+        values = read_outcome(y, count_rows(X), is_number=self._takes_numbers(y))
+        self._is_number = values.is_number
+        if values.classes is not None:
+            self.classes_ = values.classes
+        weights = None
+        if sample_weight is not None:
+            weights = read_weights(sample_weight, count_rows(X), "sample_weight")
+        opened = open_columns(
+            X,
+            environments=environments,
+            groups=groups,
+            max_thresholds=MAX_THRESHOLDS,
+            n_jobs=self.n_jobs,
+        )
+        self._screen(X, opened, values, weights)
 
         if self._fits_learner:
-            n_kept = int(self._is_kept.sum())
-            self.estimator_ = self.make_learner(n_kept).fit(self._select(X), np.asarray(y))
+            learner = self.make_learner(int(self._is_kept.sum()))
+            options = choose_fit_options(learner, weights)
+            self.estimator_ = learner.fit(self._select(X), np.asarray(y).ravel(), **options)
         return self
 
     def make_learner(self, n_columns: int = 1) -> Any:
-        """Make the learner of this many columns, unfitted: of none, one that predicts the rate.
+        """Make the learner of this many columns, unfitted: of none, one that predicts the mean.
 
         Parameters
         ----------
@@ -195,97 +219,151 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
 
         Returns
         -------
-        classifier
-            A clone of `estimator`, or its default.
+        estimator
+            A clone of `estimator`, or its default: boosting for the kind of the outcome.
         """
+        is_number = self._is_number if is_set(self, "_is_number") else False
         if n_columns == 0:
-            return DummyClassifier(strategy="prior")
+            return DummyRegressor() if is_number else DummyClassifier(strategy="prior")
         if self.estimator is None:
-            return TableClassifier("hgb", random_state=0)
+            make = TableRegressor if is_number else TableClassifier
+            return make("hgb", random_state=0)
         return clone(self.estimator)
+
+    def _takes_numbers(self, y: Any) -> bool:
+        """Whether the outcome is a number: as the estimator has it, or by its values."""
+        if self.estimator is None or not (
+            is_regressor(self.estimator) or is_classifier(self.estimator)
+        ):
+            return is_numeric_outcome(y)
+        return bool(is_regressor(self.estimator))
 
     # --- the screen -------------------------------------------------------------------------------
 
-    def _screen(self, X: Any, table: BinnedTable, groups: Any) -> FinishedScreen:
-        """Screen the columns of X; without environments there is nothing to compare."""
+    def _screen(
+        self, X: Any, opened: OpenColumns, values: OutcomeValues, weights: FloatArray | None
+    ) -> None:
+        """Screen the columns, and keep the result in public attributes."""
+        source = opened.source
+        self.environments_ = tuple(source.environments) if opened.has_environments else None
+        if self.environments_ is not None:
+            check_several(self.environments_)
+        table = read_table(
+            source, names=self._names, groups=opened.groups, is_weighted=weights is not None
+        )
+        outcome = make_outcome(values.values, weights, is_number=values.is_number)
         seed = draw_seed(self.random_state)
-        if self.environments_ is None:
-            return FinishedScreen(n_columns=self.n_features_in_)
+        screen = FinishedScreen(n_columns=self.n_features_in_)
+        if self.environments_ is not None:
+            fold_numbers = self._deal_rows(X, table, values, opened.groups, seed)
+            rows = choose_rows(table.n_rows, seed)
+            outcome = outcome.take(rows)
+            table = table.take(rows)
+            screen = run_screen(
+                outcome,
+                table,
+                fold_numbers=fold_numbers[rows],
+                tolerance=self.tolerance,
+                seed=seed,
+                n_jobs=self.n_jobs,
+            )
+        self._keep(screen, table, outcome, opened)
+        self._warn(screen)
 
-        cross_fitting = CrossFitting(
-            classes=self.classes_,
-            folds=self._make_folds(X, table.outcomes, groups=groups, seed=seed),
-            seed=seed,
-            n_jobs=self.n_jobs,
-        )
-        return run_screen(
-            X,
-            table,
-            names=self._names,
-            learner=self.make_learner(),
-            cross_fitting=cross_fitting,
-            tolerance=self.tolerance,
-            min_replication=self.min_replication,
-        )
-
-    def _make_folds(self, X: Any, outcomes: Array, *, groups: Any, seed: int) -> list[Fold]:
-        """Make the folds of the cross-fit; fewer than `cv` where an outcome or groups are rare."""
+    def _deal_rows(
+        self,
+        X: Any,
+        table: ScreenedTable,
+        values: OutcomeValues,
+        groups: IntArray | None,
+        seed: int,
+    ) -> IntArray:
+        """Deal the rows to the folds of the cross-fit; fewer where classes or groups are rare."""
+        classes = None if values.is_number else values.values
         if not isinstance(self.cv, int):
-            return split_into_folds(self.cv, X, outcomes, groups)
+            return split_into_folds(self.cv, X, values, groups)
 
-        max_folds = int(np.bincount(outcomes).min())
+        max_folds = table.n_rows if classes is None else int(np.bincount(classes).min())
         if groups is not None:
-            n_groups = len(set(np.asarray(groups).tolist()))
-            max_folds = min(max_folds, n_groups)
+            max_folds = min(max_folds, int(groups.max()) + 1)
         if max_folds < 2:
             raise IcscmError(
-                "the folds of the cross-fit need two rows of each label, and two groups; "
+                "the folds of the cross-fit need two rows of each class, and two groups; "
                 f"got {max_folds}"
             )
-        make_splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
-        splitter = make_splitter(min(self.cv, max_folds), shuffle=True, random_state=seed)
-        return split_into_folds(splitter, X, outcomes, groups)
+        return deal_rows(
+            table,
+            classes=classes,
+            groups=groups,
+            n_folds=min(self.cv, max_folds),
+            seed=seed,
+        )
 
     # --- the result of the screen -----------------------------------------------------------------
 
-    def _keep(self, screen: FinishedScreen, table: BinnedTable) -> None:
+    def _keep(
+        self,
+        screen: FinishedScreen,
+        table: ScreenedTable,
+        outcome: Outcome,
+        opened: OpenColumns,
+    ) -> None:
         """Keep the result of the screen in public attributes."""
+        columns = opened.source.columns
         tables = make_tables(
             screen,
             table,
+            outcome,
+            columns,
             names=self._names,
             environments=self.environments_,
-            tolerance=self.tolerance,
+            rejects_undecided=self.on_undecided == "reject",
         )
-        self._is_kept: BoolArray = screen.find_kept()
         self.screen_ = tables.screen
         self.effects_ = tables.effects
         self.rounds_ = tables.rounds
+        self.is_complete_ = screen.is_complete
+        self._is_kept: BoolArray = (self.screen_["verdict"] != "rejected").to_numpy()
+        self._nearly_determining = [self._names[column] for column in screen.giveaways.nearly]
+        self.pooled_levels_ = {
+            self._names[column]: name_levels(opened, column, bins)
+            for column, bins in screen.giveaways.pooled_levels.items()
+        }
 
-    def _warn(self, n_rows: CountArray) -> None:
-        """Warn of what limits the screen, given the rows by outcome and environment."""
+    def _warn(self, screen: FinishedScreen) -> None:
+        """Warn of what limits the screen."""
         if self.environments_ is None:
+            warn(
+                "No environments were given, so no column can be rejected. "
+                "Pass fit(X, y, environments=...).",
+                exceptions.NoEnvironmentsWarning,
+            )
             return
-        warn_of_two(self.environments_)
-        lone = find_lone_environment(n_rows) if self.min_replication else None
-        if lone is not None:
-            warn(describe_lone(self.environments_[lone]), exceptions.FewEnvironmentsWarning)
-
+        if len(self.environments_) == 2:
+            warn(
+                "Two environments show one difference, which any cause may have: no column is "
+                "rejected for it. Use three or more.",
+                exceptions.FewEnvironmentsWarning,
+            )
+        if self._nearly_determining:
+            named = shorten_list([format_name(name) for name in self._nearly_determining])
+            warn(
+                f"The environment can nearly be told from {named} (Cramer's V above 0.9): there is "
+                "little to compare their effects with.",
+                exceptions.FewEnvironmentsWarning,
+            )
+        if not screen.is_complete:
+            warn(
+                f"The screen was interrupted after round {len(screen.rounds)}: more columns may be "
+                "shortcuts.",
+                exceptions.TooLittleDataWarning,
+            )
         n_kept = int(self._is_kept.sum())
         if n_kept == 0:
             warn(
-                "Every column was rejected: the model predicts the rate of the label. A larger "
+                "Every column was rejected: the model predicts the mean of the outcome. A larger "
                 "tolerance keeps more columns.",
                 exceptions.NotInvariantWarning,
-            )
-            return
-
-        undecided = self.screen_[self.screen_["verdict"] == "cannot tell"]
-        if len(undecided) == n_kept and lone is None:
-            reason = undecided["reason"].iloc[0]
-            warn(
-                f"No column has a verdict ({reason}): all {n_kept} are kept.",
-                exceptions.TooLittleDataWarning,
             )
 
     @property
@@ -311,7 +389,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
-            The features; of a frame the rejected columns may be absent.
+            The columns; of a frame the rejected ones may be absent.
 
         Returns
         -------
@@ -339,17 +417,17 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         return frame.select(*self.kept_).to_native()
 
     def predict(self, X: Any) -> Any:
-        """Predict the class of each row, by the learner on the columns kept.
+        """Predict the outcome of each row, by the learner on the columns kept.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
-            The features; of a frame the rejected columns may be absent.
+            The columns; of a frame the rejected ones may be absent.
 
         Returns
         -------
         array of shape (n_samples,)
-            The labels.
+            Classes or numbers.
         """
         kept_columns = self._select(X)  # raises before a fit
         return self.estimator_.predict(kept_columns)
@@ -361,11 +439,11 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
-            The features; of a frame the rejected columns may be absent.
+            The columns; of a frame the rejected ones may be absent.
 
         Returns
         -------
-        array of shape (n_samples, 2)
+        array of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
         kept_columns = self._select(X)  # raises before a fit
@@ -378,25 +456,96 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, ClassifierMixin, Ba
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
-            The features; of a frame the rejected columns may be absent.
+            The columns; of a frame the rejected ones may be absent.
 
         Returns
         -------
-        array of shape (n_samples,)
-            The larger, the likelier the second class.
+        array of shape (n_samples,) or (n_samples, n_classes)
+            The larger, the likelier the class.
         """
         kept_columns = self._select(X)  # raises before a fit
         return self.estimator_.decision_function(kept_columns)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the learner's own score: accuracy of classes, R2 of numbers.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The columns; of a frame the rejected ones may be absent.
+        y : array-like of shape (n_samples,)
+            The outcome.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            1 is best.
+        """
+        from sklearn.metrics import accuracy_score, r2_score
+
+        predicted = self.predict(X)
+        measure = r2_score if self._is_number else accuracy_score
+        return float(measure(y, predicted, sample_weight=sample_weight))
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        own = get_tags(TableClassifier() if self.estimator is None else self.estimator)
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags = own.classifier_tags
+        tags.regressor_tags = own.regressor_tags
         tags.input_tags.allow_nan = True
         tags.target_tags.required = True
         return tags
 
 
-def split_into_folds(cv: Any, X: Any, outcomes: Array, groups: Any) -> list[Fold]:
-    """Split the rows into folds, by whatever scikit-learn takes as `cv`."""
-    splitter = check_cv(cv, outcomes, classifier=True)
-    return [Fold(train=train, test=test) for train, test in splitter.split(X, outcomes, groups)]
+def choose_rows(n_rows: int, seed: int) -> Array:
+    """Choose the rows that are screened: all, or `MAX_ROWS` of them at random."""
+    if n_rows <= MAX_ROWS:
+        return np.arange(n_rows)
+    chosen = np.random.default_rng(seed).choice(n_rows, MAX_ROWS, replace=False)
+    return np.sort(chosen)
+
+
+def name_levels(opened: OpenColumns, column: int, bins: list[int]) -> list[str]:
+    """Name the levels of a category, given their bins."""
+    from icscm.engine.counts import Cut
+
+    columns = opened.source.columns
+    first = int(columns.find_layout(column).has_missing)
+    levels = []
+    for number in bins:
+        if number < first:
+            levels.append("missing")
+            continue
+        rule = columns.make_rule(Cut(column, number - first, negated=False))
+        levels.append(str(rule))
+    return levels
+
+
+def choose_fit_options(learner: Any, weights: FloatArray | None) -> dict[str, Any]:
+    """Return the arguments of a learner's `fit` that carry the weights of the rows."""
+    if weights is None:
+        return {}
+    if isinstance(learner, Pipeline):
+        name, last = learner.steps[-1]
+        if has_fit_parameter(last, "sample_weight"):
+            return {f"{name}__sample_weight": weights}
+    elif has_fit_parameter(learner, "sample_weight"):
+        return {"sample_weight": weights}
+    raise IcscmError(
+        f"{type(learner).__name__} takes no sample_weight; screen without weights, or use a "
+        "learner that takes them"
+    )
+
+
+def split_into_folds(cv: Any, X: Any, values: OutcomeValues, groups: Any) -> IntArray:
+    """Return the fold of each row, by whatever scikit-learn takes as `cv`."""
+    splitter = check_cv(cv, values.values, classifier=not values.is_number)
+    fold_numbers = np.full(len(values.values), -1, dtype=np.int64)
+    for number, (_, test_rows) in enumerate(splitter.split(X, values.values, groups)):
+        fold_numbers[test_rows] = number
+    if (fold_numbers < 0).any():
+        raise IcscmError(f"cv must put each row into one fold; {splitter} leaves some out")
+    return fold_numbers

@@ -1,56 +1,49 @@
 """The tables in which `InvariantFeatureSelector` shows the result of its screen, and the verdicts.
 
 `screen_` has a row for each column, `effects_` one for each column and environment, and `rounds_`
-one for each round of the screen (`icscm.estimators.selector_rounds`).
+one for each round of the screen (`icscm.screening.rounds`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import isnan
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icscm.estimators.selector_rounds import FinishedScreen
-from icscm.screening.binned_table import BinnedTable
-from icscm.screening.column_tests import ColumnResult
-from icscm.stats.splits import find_extreme_environments
+from icscm.engine.counts import BinnedColumns
+from icscm.formatting import format_name, shorten_list
+from icscm.screening.evidence import MIN_ENVIRONMENTS, Reason, Verdict
+from icscm.screening.outcomes import Outcome
+from icscm.screening.performance import Performance, measure_performance
+from icscm.screening.rounds import FinishedScreen, JudgedColumn
+from icscm.screening.screened_table import ScreenedTable
 
 if TYPE_CHECKING:
     import pandas
 
-# The verdict is "cannot tell" if even a share of so many times the tolerance would not have been
-# significant.
-MAX_DETECTABLE_RATIO: Final = 5.0
+# What a column is rejected for, in words.
+REASONS = {
+    Reason.SEPARATELY: "its effect differs",
+    Reason.JOINTLY: "its effect differs, jointly with other columns",
+    Reason.SUPPORTED: "its effect may be reversed",
+}
+DETERMINES = "determines the environment"
+NEARLY_DETERMINES = "nearly determines the environment"
+ONE_DIFFERENCE = "two environments show one difference"
+TOO_LITTLE_DATA = "its effect may differ: too little data"
+NO_ENVIRONMENTS = "no environments"
+NOT_MODELLED = "says little by itself: not in the model"
+INTERRUPTED = "the screen was interrupted"
 
 
 @dataclass(frozen=True)
 class ColumnVerdict:
     """Whether a column is kept or rejected, or cannot be judged, and why."""
 
-    verdict: str
-    reason: str
-
-
-def decide(
-    screen: FinishedScreen, column: int, *, tolerance: float, has_environments: bool
-) -> ColumnVerdict:
-    """Decide on a column; it is kept only if the data would have shown that it is a shortcut."""
-    if column in screen.rejection_reasons:
-        return ColumnVerdict("rejected", screen.rejection_reasons[column])
-    if not has_environments:
-        return ColumnVerdict("cannot tell", "no environments")
-
-    detectable_share = screen.get_result(column).detectable_share
-    if detectable_share == np.inf:
-        return ColumnVerdict("cannot tell", "informative in fewer than two environments")
-    if detectable_share > MAX_DETECTABLE_RATIO * tolerance:
-        return ColumnVerdict("cannot tell", "too little data")
-    if isnan(screen.get_replication(column)):
-        return ColumnVerdict("cannot tell", "one environment holds nearly all information")
-    return ColumnVerdict("kept", "")
+    verdict: Verdict
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,89 +55,200 @@ class ScreenTables:
     rounds: pandas.DataFrame
 
 
+def decide(
+    screen: FinishedScreen,
+    column: int,
+    *,
+    names: Sequence[str | int],
+    n_environments: int,
+    rejects_undecided: bool,
+) -> ColumnVerdict:
+    """Decide on a column; it is kept only if the data would have shown that it is a shortcut."""
+    if n_environments == 0:
+        return ColumnVerdict(Verdict.CANNOT_TELL, NO_ENVIRONMENTS)
+    if column in screen.giveaways.determining:
+        return ColumnVerdict(Verdict.REJECTED, DETERMINES)
+    if column in screen.rejected:
+        return ColumnVerdict(Verdict.REJECTED, explain_rejection(screen, column, names))
+
+    judged = screen.judged.get(column)
+    if judged is None:
+        return ColumnVerdict(Verdict.KEPT)
+    reason = ""
+    if judged.is_undecided:
+        reason = ONE_DIFFERENCE if n_environments < MIN_ENVIRONMENTS else TOO_LITTLE_DATA
+    elif not screen.is_complete:
+        reason = INTERRUPTED
+    if not reason:
+        return ColumnVerdict(Verdict.KEPT)
+    return ColumnVerdict(Verdict.REJECTED if rejects_undecided else Verdict.CANNOT_TELL, reason)
+
+
+def explain_rejection(screen: FinishedScreen, column: int, names: Sequence[str | int]) -> str:
+    """Return why a round rejected a column."""
+    if column in screen.groups:
+        others = [format_name(names[other]) for other in screen.groups[column] if other != column]
+        return f"its effect differs, together with {shorten_list(others)}"
+    reason = screen.judged[column].reason
+    assert reason is not None, "a column that was rejected alone has failed"
+    return REASONS[reason]
+
+
 def make_tables(
     screen: FinishedScreen,
-    table: BinnedTable,
+    table: ScreenedTable,
+    outcome: Outcome,
+    columns: BinnedColumns,
     *,
     names: Sequence[str | int],
     environments: Sequence[Any] | None,
-    tolerance: float,
+    rejects_undecided: bool,
 ) -> ScreenTables:
     """Make the tables of a screen, with columns by name and environments by label."""
     import pandas  # slow to import
 
-    labels = environments or ()
+    labels = tuple(environments or ())
     column_rows: list[dict[str, Any]] = []
     effect_rows: list[dict[str, Any]] = []
     for column, name in enumerate(names):
-        result = screen.get_result(column)
         decision = decide(
-            screen, column, tolerance=tolerance, has_environments=environments is not None
+            screen,
+            column,
+            names=names,
+            n_environments=len(labels),
+            rejects_undecided=rejects_undecided,
         )
-        column_rows.append(
-            {
-                "column": name,
-                "verdict": decision.verdict,
-                "reason": decision.reason,
-                "round": result.round,
-                "share": result.share,
-                "p_value": result.p_value,
-                "question": result.question,
-                "rule": "" if result.cut is None else str(table.columns.make_rule(result.cut)),
-                **describe_extremes(result, labels),
-                "tau": result.tau,
-                "i2": result.i2,
-                "replication": screen.get_replication(column),
-            }
-        )
-        effect_rows += list_effects(result, name=name, environments=labels)
+        row = {
+            "column": name,
+            "verdict": str(decision.verdict),
+            "reason": decision.reason,
+            "round": 0,
+        }
+        judged = screen.judged.get(column)
+        effects: list[dict[str, Any]] = []
+        if judged is not None:
+            effects = list_effects(judged, name=name, environments=labels)
+        column_rows.append(row | describe_worth(judged, columns) | describe_extremes(effects))
+        effect_rows += effects
 
-    effect_columns = ["column", "environment", "effect", "standard_error"]
     return ScreenTables(
         screen=pandas.DataFrame(column_rows),
-        effects=pandas.DataFrame(effect_rows, columns=effect_columns),
-        rounds=pandas.DataFrame([asdict(screen_round) for screen_round in screen.rounds]),
+        effects=pandas.DataFrame(effect_rows, columns=[*EFFECT_COLUMNS]),
+        rounds=pandas.DataFrame(list_rounds(screen, table, outcome, names)),
     )
 
 
-def describe_extremes(result: ColumnResult, environments: Sequence[Any]) -> Mapping[str, Any]:
+# --- a column -------------------------------------------------------------------------------------
+
+
+def describe_worth(judged: JudgedColumn | None, columns: BinnedColumns) -> dict[str, Any]:
+    """Return the numbers of `screen_` on the worth of a column; NaN if no model used it."""
+    if judged is None:
+        unknown = dict.fromkeys(("worth", "worth_low", "tau", "p_value", "joint_low", "own_low"))
+        return {name: np.nan for name in unknown} | {
+            "share": 0.0,
+            "stake": 0.0,
+            "detectable": np.nan,
+            "rule": "",
+        }
+    evidence = judged.evidence
+    separate = evidence.separate
+    return {
+        "round": judged.round,
+        "worth": separate.mean,
+        "worth_low": separate.low,
+        "tau": separate.tau,
+        "p_value": separate.p_value,
+        "joint_low": np.nan if evidence.joint is None else evidence.joint.low,
+        "own_low": evidence.own.worth.low,
+        "share": evidence.share,
+        "stake": evidence.stake,
+        "detectable": separate.detectable_tau,
+        "rule": str(columns.make_rule(judged.contrast.cut)),
+    }
+
+
+EFFECT_COLUMNS = (
+    "column",
+    "environment",
+    "worth",
+    "worth_error",
+    "effect",
+    "standard_error",
+)
+
+
+def list_effects(
+    judged: JudgedColumn, *, name: str | int, environments: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """List the worth of a column by environment, and the effect of its rule there.
+
+    The effect is the worth times the contrast of the rule, and so is its error.
+    """
+    difference = judged.contrast.difference
+    rows = []
+    for environment, worth, error, is_known in zip(
+        environments,
+        judged.worth.values.tolist(),
+        judged.worth.errors.tolist(),
+        judged.worth.is_known.tolist(),
+        strict=True,
+    ):
+        rows.append(
+            {
+                "column": name,
+                "environment": environment,
+                "worth": worth if is_known else np.nan,
+                "worth_error": error if is_known else np.nan,
+                "effect": worth * difference if is_known else np.nan,
+                "standard_error": error * abs(difference) if is_known else np.nan,
+            }
+        )
+    return rows
+
+
+def describe_extremes(effects: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the lowest and the highest effect of a column, and where they were measured."""
-    effects = [] if result.effects is None else result.effects.tolist()
-    known_effects = [None if isnan(effect) else effect for effect in effects]
-    extremes = find_extreme_environments(known_effects)
-    if extremes is None:
+    known = [row for row in effects if np.isfinite(row["effect"])]
+    if not known:
         return {
             "lowest_effect": np.nan,
             "lowest_environment": None,
             "highest_effect": np.nan,
             "highest_environment": None,
         }
-    lowest, highest = extremes
+    lowest = min(known, key=lambda row: row["effect"])
+    highest = max(known, key=lambda row: row["effect"])
     return {
-        "lowest_effect": effects[lowest],
-        "lowest_environment": environments[lowest],
-        "highest_effect": effects[highest],
-        "highest_environment": environments[highest],
+        "lowest_effect": lowest["effect"],
+        "lowest_environment": lowest["environment"],
+        "highest_effect": highest["effect"],
+        "highest_environment": highest["environment"],
     }
 
 
-def list_effects(
-    result: ColumnResult, *, name: str | int, environments: Sequence[Any]
-) -> list[dict[str, Any]]:
-    """List the effects of a column by environment, with their standard errors.
+# --- rounds ---------------------------------------------------------------------------------------
 
-    The weight of an effect is the inverse of its variance, so its error is weight ** -1/2.
-    """
-    if result.effects is None:
-        return []
-    effects = result.effects.tolist()
-    weights = np.zeros(len(effects)) if result.weights is None else result.weights
-    return [
-        {
-            "column": name,
-            "environment": environment,
-            "effect": effect,
-            "standard_error": weight**-0.5 if weight > 0 else np.nan,
-        }
-        for environment, effect, weight in zip(environments, effects, weights, strict=True)
-    ]
+
+def list_rounds(
+    screen: FinishedScreen,
+    table: ScreenedTable,
+    outcome: Outcome,
+    names: Sequence[str | int],
+) -> list[dict[str, Any]]:
+    """List the rounds, with the performance of the model at the training environments."""
+    rows = []
+    for screen_round in screen.rounds:
+        performance: Performance = measure_performance(outcome, screen_round.scores)
+        rejected = [format_name(names[column]) for column in screen_round.rejected]
+        rows.append(
+            {
+                "round": screen_round.number,
+                "n_columns": screen_round.n_columns,
+                "score": performance.score,
+                "loss": performance.loss,
+                "deviance_explained": screen_round.explained,
+                "rejected": ", ".join(rejected) or None,
+            }
+        )
+    return rows

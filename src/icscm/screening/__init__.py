@@ -1,6 +1,7 @@
-"""The screen's statistics: cross-fitting, residuals, contributions, and tests of a column.
+"""The screen: which columns say something else about the outcome in another environment?
 
-It finds columns whose effect on the outcome differs between environments, given any learner of all
-columns; `icscm.estimators.selector` rejects them round by round. It knows no estimator of this
-package.
+It fits its own model to bins of the columns, measures what each column is worth in each
+environment and in a new one, and rejects shortcuts in rounds (`rounds`). Outcomes may be two
+classes, several, or numbers (`outcomes`). It knows no estimator and no report; the estimator is
+`icscm.InvariantFeatureSelector`.
 """

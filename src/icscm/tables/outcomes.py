@@ -1,0 +1,110 @@
+"""Outcomes of any kind, checked: classes with their labels, or numbers.
+
+Learners from counts need two classes (`icscm.tables.labels`). The screen of columns takes what
+scikit-learn's classifiers and regressors take.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from icscm._types import Array, FloatArray, IntArray
+from icscm.exceptions import IcscmError
+from icscm.tables.columns import bring
+from icscm.tables.labels import number_groups
+
+# An outcome of numbers with at most so many distinct values is taken for classes.
+MAX_CLASSES_OF_NUMBERS: Final = 10
+# More classes than this are surely not meant.
+MAX_CLASSES: Final = 50
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeValues:
+    """The outcome of each row: a number, or the number of its class.
+
+    `classes` are the labels of the classes in their order; None for numbers.
+    """
+
+    values: Array
+    classes: Array | None
+
+    @property
+    def is_number(self) -> bool:
+        return self.classes is None
+
+
+def is_numeric_outcome(y: Any) -> bool:
+    """Return whether an outcome looks like a number: numbers of more than ten distinct values.
+
+    >>> is_numeric_outcome([0.5 * k for k in range(20)]), is_numeric_outcome(["a", "b", "a"])
+    (True, False)
+    """
+    values = np.asarray(bring(y))
+    if values.dtype.kind not in "iuf":
+        return False
+    return len(np.unique(values)) > MAX_CLASSES_OF_NUMBERS
+
+
+def read_outcome(y: Any, n_rows: int, *, is_number: bool) -> OutcomeValues:
+    """Check the outcome of each row, and number its classes."""
+    values = as_one_dimensional(bring(y))
+    if is_number:
+        return OutcomeValues(values=read_numbers(values, n_rows), classes=None)
+    codes, classes = number_classes(values, n_rows)
+    return OutcomeValues(values=codes, classes=classes)
+
+
+def as_one_dimensional(y: Any) -> Any:
+    """Return an outcome with one dimension; a table of one column is taken as that column."""
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] == 1:
+        return np.asarray(y).ravel()
+    if len(shape) != 1:
+        raise IcscmError(f"y must have one dimension; got shape {shape}")
+    return y
+
+
+def read_numbers(values: Any, n_rows: int) -> FloatArray:
+    """Return the numbers of an outcome; raises unless all are finite and they differ."""
+    if len(values) != n_rows:
+        raise IcscmError(f"y has {len(values)} entries but X has {n_rows} rows; give one per row")
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise IcscmError("y holds text; a learner of numbers needs numbers") from None
+    is_wrong = ~np.isfinite(numbers)
+    if is_wrong.any():
+        first = int(is_wrong.argmax())
+        what = "NaN, a missing value," if np.isnan(numbers[first]) else "infinity"
+        raise IcscmError(
+            f"y contains {what} in {is_wrong.sum()} rows, the first of them row {first}; "
+            "drop these rows"
+        )
+    if np.ptp(numbers) == 0:
+        raise IcscmError(f"y is {numbers[0]:g} in every row; there is nothing to predict")
+    return numbers
+
+
+def number_classes(values: Any, n_rows: int) -> tuple[IntArray, Array]:
+    """Number the classes of an outcome in the order of their labels."""
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and np.isinf(array).any():
+        raise IcscmError("y contains infinity; labels must be finite")
+    codes, distinct = number_groups(values, n_rows, None, "y")
+    labels = np.asarray(distinct)
+    if len(labels) < 2:
+        raise IcscmError(f"y holds one class only, {labels.tolist()[0]!r}; learning needs two")
+    if len(labels) > MAX_CLASSES:
+        raise IcscmError(
+            f"y holds {len(labels):,} classes; at most {MAX_CLASSES} are screened. If it is a "
+            "number, use a regressor"
+        )
+    try:
+        order = np.argsort(labels, kind="stable")
+    except TypeError:
+        raise IcscmError("y mixes labels that cannot be ordered; use labels of one kind") from None
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[codes], labels[order]
