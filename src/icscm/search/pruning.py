@@ -65,11 +65,11 @@ def prune_model(view: ConjunctionView, conjunction: Conjunction) -> PrunedModel:
     is_allowed_to_prune = conjunction.trace.stop_reason == "independence"
     if not is_allowed_to_prune and settings.pruning != "always":
         return PrunedModel(model, everything, outcome=describe_outcome("not_ended", model, model))
-    if len({rule.column for rule in rules}) == 1:
+    if len({rule.feature for rule in rules}) == 1:
         return PrunedModel(model, everything, outcome=describe_outcome("single", model, model))
 
     patterns = view.count_patterns([view.make_binned_rule(cut) for cut in conjunction.cuts])
-    columns = [rule.column for rule in rules]
+    columns = [rule.feature for rule in rules]
     if settings.pruning == "always":
         pruning = prune(patterns, columns, alpha=settings.alpha)
     else:
