@@ -101,9 +101,9 @@ def _print_result(screen: Console, learner: ICSCMClassifier) -> None:
     """Print what `icscm fit` shows of a model."""
     from rich.text import Text
 
-    from icscm.report.summary import make_summary
-    from icscm.report.terminal import render_summary
+    from icscm.report.content.learner import make_learner_content
+    from icscm.report.terminal import render_learner
 
     screen.print(Text("Result of ICSCM, as shown by icscm fit", style="bold"))
-    summary = make_summary(learner, words=name_option, unvalidated="icscm fit measures it")
-    console.print_all(screen, render_summary(summary, with_rejected=True))
+    content = make_learner_content(learner, words=name_option, unvalidated="icscm fit measures it")
+    console.print_all(screen, render_learner(content, with_rejected=True))

@@ -256,8 +256,9 @@ def _list_levels(learner: Any) -> dict[str, list[Any]]:
 
 def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, Any]) -> Options:
     """Print the data, the choice of --cv and the model; return its summary."""
-    from icscm.report.summary import make_summary
-    from icscm.report.terminal import make_fact_table, render_summary
+    from icscm.report.content.learner import make_learner_content
+    from icscm.report.summary import summarize
+    from icscm.report.terminal import make_fact_table, render_learner
 
     screen.print(make_fact_table(_list_facts(data, learned)))
     if learned.choice is not None:
@@ -279,10 +280,10 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
         console.print_document(screen, document)
     screen.print()
     # the models at other levels are for reports only
-    summary = make_summary(learned.learner, **(facts | {"path": None}))
-    console.print_all(screen, render_summary(summary))
+    content = make_learner_content(learned.learner, **(facts | {"path": None}))
+    console.print_all(screen, render_learner(content))
     screen.print()
-    return summary
+    return summarize(content)
 
 
 def _list_facts(data: Path, learned: Learned) -> list[Fact]:

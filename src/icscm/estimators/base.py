@@ -36,6 +36,7 @@ from icscm.tables.weights import read_weights
 
 if TYPE_CHECKING:
     from icscm.io.formats import TextFormat
+    from icscm.search.shape import ShapeChoice
 
 
 def warn_of_environments(countable: Countable[Any], consequence: str) -> None:
@@ -404,6 +405,11 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             find_feature_names(self),
             allow_missing=True,
         )
+
+    @property
+    def _shape_choice(self) -> "ShapeChoice | None":
+        """How the shape of rules was chosen; None where it was given, and of other models."""
+        return None
 
     @property
     def rules_(self) -> tuple[Rule, ...]:

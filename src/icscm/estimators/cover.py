@@ -127,6 +127,10 @@ class SCMClassifier(BaseRuleClassifier):
         self._prepare_learning(countable, settings)
         self.model_, self.trace_ = find_model(countable.source, settings)
 
+    @property
+    def _shape_choice(self) -> ShapeChoice | None:
+        return self.shape_ if is_set(self, "shape_") else None
+
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
         """Do what comes before the search; a hook for subclasses."""
 

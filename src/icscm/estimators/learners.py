@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from icscm._types import Array, BoolArray, FloatArray
@@ -21,6 +22,12 @@ from icscm.tables.columns import is_frame, open_frame, take_columns
 MAX_LEVELS: Final = 249
 # Cells of a table from which on threads save time.
 MIN_THREADED_CELLS: Final = 1_000_000
+# The kinds of `TableClassifier` in words.
+LEARNER_NAMES: Final = {
+    "hgb": "histogram gradient boosting",
+    "logistic": "logistic regression",
+    "tree": "a tree of 64 leaves",
+}
 
 
 def limit_threads(n_cells: int) -> Any:
@@ -235,3 +242,16 @@ def encode_categories(learner: Any) -> Any:
     text_columns = make_column_selector(dtype_exclude=["number", "bool"])
     encode = make_column_transformer((encode_text, text_columns), remainder="passthrough")
     return make_pipeline(encode, learner)
+
+
+def name_learner(estimator: Any) -> str:
+    """Return the learner of a screen in words, of a pipeline its last step.
+
+    None stands for the default, histogram gradient boosting.
+    """
+    learner = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if learner is None:
+        return LEARNER_NAMES["hgb"]
+    if isinstance(learner, TableClassifier):
+        return LEARNER_NAMES[learner.kind]
+    return type(learner).__name__

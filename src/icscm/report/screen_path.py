@@ -9,21 +9,20 @@ so far. Stricter tolerances than the screen's own are known only as far as it we
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from icscm._constants import CHANCE_LEVEL
-from icscm._repr import Display, DisplayMixin, display_frame
+from icscm._repr import Display, display_frame
 from icscm.drawing import Figure
-from icscm.drawing.path import ScoreLine, ScorePath, draw_scores, write_tolerance
+from icscm.drawing.path import ScoreLine, ScorePath, draw_scores
 from icscm.drawing.shapes import Role
 from icscm.formatting import format_name, format_number
 from icscm.parameters import allow, check_value
 from icscm.report.content.screen import REJECTED, ToleranceLevel
-from icscm.report.formatting import Plain
-from icscm.report.path import ScoredPoint
+from icscm.report.scored_path import ScoredPath, ScoredPoint, name_tolerances
 from icscm.report.wording.screening import describe_price
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class ScreenPoint(ScoredPoint):
 
 
 @dataclass(frozen=True, repr=False)
-class ScreenPath(DisplayMixin):
+class ScreenPath(ScoredPath):
     """A screen at several tolerances, from loose to strict.
 
     Attributes
@@ -109,10 +108,6 @@ class ScreenPath(DisplayMixin):
             for point in self.points
         ]
 
-    def describe_points(self) -> list[Plain]:
-        """Every tolerance as plain values, as in the JSON of a report."""
-        return [asdict(level) for level in self.list_levels()]
-
     def to_frame(self) -> pandas.DataFrame:
         """A row for each tolerance.
 
@@ -122,10 +117,7 @@ class ScreenPath(DisplayMixin):
             Columns left and rejected, cross-validated AUC and log loss at the training
             environments, and the leave-one-environment-out AUC where it is known.
         """
-        import pandas
-
-        frame = pandas.DataFrame(self.describe_points()).drop(columns=["name", "is_own"])
-        return frame.assign(leave=frame["leave"].map(", ".join))
+        return self._make_level_frame().drop(columns=["name", "is_own"])
 
     def plot(self) -> Figure:
         """AUC along the tolerance, with the columns that are rejected.
@@ -147,7 +139,7 @@ class ScreenPath(DisplayMixin):
 def make_score_path(levels: Sequence[ToleranceLevel]) -> ScorePath:
     """Return the AUCs along the tolerance, with the columns that leave, as they are drawn."""
     return ScorePath(
-        names=[write_tolerance(level.name, is_own=level.is_own) for level in levels],
+        names=name_tolerances(levels),
         lines=[
             ScoreLine(
                 "training environments, cross-validated",

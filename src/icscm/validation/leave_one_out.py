@@ -134,6 +134,21 @@ class Validation(DisplayMixin):
         return pooled
 
     @property
+    def titles(self) -> dict[str, str]:
+        """The title of each score."""
+        return {name: METRICS.get(name, name) for name in self.held_out[0].scores}
+
+    @property
+    def lines(self) -> list[str]:
+        """The sentences of a report on the pooled scores."""
+        return describe_validation(self.pooled, self.titles, n_environments=len(self.held_out))
+
+    @property
+    def curves(self) -> Curves | None:
+        """The curves of all rows together; None without probabilities."""
+        return Curves(**self.overall) if self.overall else None
+
+    @property
     def mean_scores(self) -> Values:
         """The unweighted mean of each score over the environments in which it is defined."""
         values = [get_values(environment.scores) for environment in self.held_out]
@@ -142,7 +157,7 @@ class Validation(DisplayMixin):
     def _display(self) -> Display:
         """Show the scores in a table, and the sentences of a report above it."""
         columns = ["environment", "n_samples", *self.held_out[0].scores]
-        lines = [fill(line, 100, subsequent_indent="  ") for line in self.to_dict()["lines"]]
+        lines = [fill(line, 100, subsequent_indent="  ") for line in self.lines]
         return display_frame("\n".join(lines), self.to_frame()[columns])
 
     def to_frame(self) -> pd.DataFrame:
@@ -163,25 +178,22 @@ class Validation(DisplayMixin):
         dict
             Values that JSON can hold.
         """
-        pooled = self.pooled
-        titles = {name: METRICS.get(name, name) for name in pooled}
         environments = [
             {**asdict(environment), "environment": as_text(environment.environment)}
             for environment in self.held_out
         ]
         pooled_values = {
-            name: None if score is None else asdict(score) for name, score in pooled.items()
+            name: None if score is None else asdict(score) for name, score in self.pooled.items()
         }
         values = {
-            "titles": titles,
+            "titles": self.titles,
             "environments": environments,
             "pooled": pooled_values,
             "thresholds": self.thresholds,
             "overall": self.overall,
         }
         plain: Plain = make_plain(values, str)
-        lines = describe_validation(pooled, titles, n_environments=len(self.held_out))
-        return {"lines": lines, **plain}
+        return {"lines": self.lines, **plain}
 
     def plot(self) -> Figure:
         """Draw forest plots: each environment, the pooled score and the prediction interval.

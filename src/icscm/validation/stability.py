@@ -6,7 +6,7 @@ The table is binned once; each subsample is a selection of its rows.
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -28,6 +28,7 @@ from icscm.model.saved import check_learner
 from icscm.model.splits import CHAINS
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
+from icscm.report.content.stability import Frequency, Stability
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.tables.environments import encode_environments, number_environments, take_environments
@@ -117,28 +118,34 @@ class StabilitySelection(DisplayMixin):
         columns = {rule.feature for rule in self.model.rules}
         return sum(model.frequency for model in self.models if model.features == columns)
 
-    def describe(self) -> dict[str, Any]:
-        """Return plain values for a report; only what was chosen at least once is listed."""
+    def make_content(self) -> Stability:
+        """Return the record of a report; only what was chosen at least once is listed."""
         own_rules = {str(rule) for rule in self.model.rules}
         own_columns = {rule.feature for rule in self.model.rules}
-        return {
-            "n_resamples": self.n_resamples,
-            "model_frequency": self.model_frequency,
-            "columns_frequency": self.columns_frequency,
-            "models": [
-                _list_frequency(model.text, model.frequency, is_own=model.is_own)
+        return Stability(
+            n_resamples=self.n_resamples,
+            model_frequency=self.model_frequency,
+            columns_frequency=self.columns_frequency,
+            models=[
+                Frequency(text=model.text, frequency=model.frequency, is_own=model.is_own)
                 for model in self.models
             ],
-            "rules": [
-                _list_frequency(text, frequency, is_own=text in own_rules)
+            rules=[
+                Frequency(text=text, frequency=frequency, is_own=text in own_rules)
                 for text, frequency in self.rule_frequencies.items()
             ],
-            "features": [
-                _list_frequency(format_name(column), frequency, is_own=column in own_columns)
+            features=[
+                Frequency(
+                    text=format_name(column), frequency=frequency, is_own=column in own_columns
+                )
                 for column, frequency in _rank(self.feature_frequencies).items()
                 if frequency
             ],
-        }
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return plain values for a report; only what was chosen at least once is listed."""
+        return asdict(self.make_content())
 
     def _display(self) -> Display:
         stable = ", ".join(map(format_name, self.stable_features)) or "none"
@@ -150,11 +157,6 @@ class StabilitySelection(DisplayMixin):
         ranked = _rank(self.feature_frequencies)
         frame = pd.DataFrame(ranked.items(), columns=["feature", "frequency"])
         return frame.assign(stable=frame["frequency"] >= self.threshold)
-
-
-def _list_frequency(text: str, frequency: float, *, is_own: bool) -> dict[str, Any]:
-    """Return a line of a report; `is_own` marks what the model of all rows has too."""
-    return {"text": text, "frequency": frequency, "is_own": is_own}
 
 
 def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:

@@ -212,6 +212,12 @@ class RejectedCandidate:
     column_replication: float | None = None
     is_of_rejected_column: bool = False
 
+    @property
+    def rule_candidate(self) -> RuleCandidate:
+        """The candidate of a rule set's scan."""
+        assert isinstance(self.candidate, RuleCandidate)
+        return self.candidate
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScanContent:
@@ -370,6 +376,16 @@ class Nodes:
     pruning: Pruning
     importances: list[ColumnImportance]
     tried: list[TriedTreeContent]
+
+    @property
+    def added_rules(self) -> list[ChosenRule]:
+        """The steps of a rule set's search; empty for trees."""
+        return [chosen for chosen in self.splits if isinstance(chosen, ChosenRule)]
+
+    @property
+    def tree_splits(self) -> list[ChosenSplit]:
+        """The splits of a tree; empty for rule sets."""
+        return [chosen for chosen in self.splits if isinstance(chosen, ChosenSplit)]
 
 
 def make_nodes(learner: Learner, names: Names) -> Nodes:
@@ -560,21 +576,39 @@ def make_rule_candidate(candidate: Candidate, names: Names, learner: Learner) ->
     )
 
 
-def measure_effect(candidate: Candidate) -> tuple[float, float, float]:
-    """Return the deviance that the common effect of a split explains, its heterogeneity and share.
+@dataclass(frozen=True)
+class CommonEffect:
+    """The effect of a split that all environments share.
 
-    From the counts of the split, for any requirement on its tree.
+    Parameters
+    ----------
+    deviance_explained : float
+        The deviance that it explains.
+    heterogeneity, heterogeneity_share : float
+        The deviance of the differences between environments beyond chance, and that as a share of
+        the deviance explained.
     """
+
+    deviance_explained: float
+    heterogeneity: float
+    heterogeneity_share: float
+
+
+def measure_effect(candidate: Candidate) -> CommonEffect:
+    """Return the common effect of a split, from its counts, whatever was required of its tree."""
     if_true = np.array(candidate.if_true, dtype=np.int64)
     if_false = np.array(candidate.if_false, dtype=np.int64)
     effects = measure_effects(if_false[np.newaxis], if_true + if_false, 1)
-    deviance, share = effects.deviance_explained.item(), effects.heterogeneity_share.item()
-    return deviance, effects.heterogeneity.item(), share
+    return CommonEffect(
+        deviance_explained=effects.deviance_explained.item(),
+        heterogeneity=effects.heterogeneity.item(),
+        heterogeneity_share=effects.heterogeneity_share.item(),
+    )
 
 
 def make_split_candidate(candidate: Candidate, names: Names) -> SplitCandidate:
     """Return a split with its odds ratio in each environment."""
-    _, heterogeneity, share = measure_effect(candidate)
+    effect = measure_effect(candidate)
     environments = make_odds_ratios(candidate.if_true, candidate.if_false, names)
     known = [each for each in environments if each.odds_ratio is not None]
     precise = [each for each in known if each.error is not None and each.error <= MAX_ERROR]
@@ -598,8 +632,8 @@ def make_split_candidate(candidate: Candidate, names: Names) -> SplitCandidate:
         n_true=count_rows(candidate.if_true),
         deviance_explained=candidate.deviance_explained,
         rate_heterogeneity=candidate.rate_heterogeneity,
-        heterogeneity=heterogeneity,
-        heterogeneity_share=share,
+        heterogeneity=effect.heterogeneity,
+        heterogeneity_share=effect.heterogeneity_share,
         odds_ratio=exp(candidate.log_odds_ratio or 0.0),
         environments=environments,
         n_seen=len(known),

@@ -1,7 +1,6 @@
 """What a result shows, what it does not show, and warnings about it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from icscm import _constants
 from icscm.formatting import count
@@ -10,6 +9,7 @@ from icscm.report.content.learner import LearnerContent
 from icscm.report.content.leaves import Leaf, Requirement
 from icscm.report.content.model import ModelContent, Shape
 from icscm.report.content.nodes import CriterionName, Nodes
+from icscm.report.content.stability import Stability
 from icscm.report.formatting import format_score, format_share, join_words
 from icscm.report.wording.requirement import describe_margin
 from icscm.stats.verdicts import NOT_INVARIANT, TOO_LITTLE_DATA
@@ -261,7 +261,7 @@ def warn_of_poor_ranking(shape: Shape | None) -> str | None:
     )
 
 
-def warn_of_instability(stability: Any) -> str | None:
+def warn_of_instability(stability: Stability | None) -> str | None:
     """Return that most subsamples give a different model."""
     if stability is None or stability.model_frequency >= 0.5:
         return None

@@ -19,7 +19,7 @@ from icscm.report.wording.errors import (
 from icscm.report.wording.estimates import describe_estimate, has_interval
 from icscm.report.wording.facts import Answer, Fact
 from icscm.report.wording.invariance import answer_invariance
-from icscm.report.wording.learner_facts import list_facts, list_validation_lines
+from icscm.report.wording.learner_facts import list_facts
 from icscm.report.wording.model import (
     describe_model,
     describe_worst,
@@ -136,7 +136,7 @@ def answer_new_sites(content: LearnerContent) -> Answer:
         detail = f"Performance in environments left out is not known: {reason}."
         return Answer(topic, "Not validated", detail)
     auc = validation.pooled.get("auc")
-    lines = list_validation_lines(validation)
+    lines = validation.lines
     place = describe_place(len(validation.held_out))
     if auc is None:
         return Answer(topic, f"No AUC {place}", " ".join(f"{line}." for line in lines))

@@ -109,7 +109,7 @@ def judge_column_effects(content: LearnerContent) -> Judgement:
 def judge_split_effects(content: LearnerContent) -> Judgement:
     """Return how many splits of a tree have the same effect in all environments."""
     nodes = content.nodes
-    splits = [split for split in nodes.splits if isinstance(split, ChosenSplit)]
+    splits = nodes.tree_splits
     if not splits:
         return Judgement("No split to test", "All samples are in one leaf.")
 

@@ -1,11 +1,10 @@
 """Models at other levels of alpha, or at other tolerances."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from icscm.formatting import count
 from icscm.report.content.nodes import CriterionName
-from icscm.report.content.paths import LevelModel, PathContent
+from icscm.report.content.paths import LevelModel, PathContent, TreeAtTolerance
 from icscm.report.formatting import format_features, format_score, format_share
 
 CAUTION = (
@@ -66,24 +65,24 @@ def describe_span(model: LevelModel, at: str) -> str:
     return f"from {model.alpha_from:g} to {model.alpha_to:g}"
 
 
-def describe_tolerances(points: Sequence[dict[str, Any]]) -> str:
+def describe_tolerances(trees: Sequence[TreeAtTolerance]) -> str:
     """Return the tree of the report beside a plain one: deviance, heterogeneity, columns, AUC."""
-    plain = points[0]
-    own = next(point for point in points if point["is_own"])
-    if plain["tolerance"] is not None or not plain["deviance_explained"]:
-        return f"The tree was grown at {count(len(points), 'tolerance')}."
+    plain = trees[0]
+    own = next(tree for tree in trees if tree.is_own)
+    if plain.tolerance is not None or not plain.deviance_explained:
+        return f"The tree was grown at {count(len(trees), 'tolerance')}."
     text = (
-        f"Compared with a plain tree: deviance explained {own['deviance_explained']:,.0f} against "
-        f"{plain['deviance_explained']:,.0f}, heterogeneity {own['varies']:,.0f} against "
-        f"{plain['varies']:,.0f}"
+        f"Compared with a plain tree: deviance explained {own.deviance_explained:,.0f} against "
+        f"{plain.deviance_explained:,.0f}, heterogeneity {own.varies:,.0f} against "
+        f"{plain.varies:,.0f}"
     )
-    gone = [column for column in plain["features"] if column not in own["features"]]
+    gone = [column for column in plain.features if column not in own.features]
     if gone:
         text += f"; without {format_features(gone)}"
     text += "."
-    if own["mean_auc"] is not None and plain["mean_auc"] is not None:
+    if own.mean_auc is not None and plain.mean_auc is not None:
         text += (
-            f" Mean leave-one-environment-out AUC: {format_score(own['mean_auc'])}, of the plain "
-            f"tree {format_score(plain['mean_auc'])}."
+            f" Mean leave-one-environment-out AUC: {format_score(own.mean_auc)}, of the plain "
+            f"tree {format_score(plain.mean_auc)}."
         )
     return text

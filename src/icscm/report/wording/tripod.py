@@ -14,7 +14,6 @@ from icscm.report.formatting import format_share, format_value
 from icscm.report.wording.advice import list_not_shown, list_warnings
 from icscm.report.wording.errors import describe_threshold
 from icscm.report.wording.estimates import describe_estimate
-from icscm.report.wording.learner_facts import list_validation_lines
 from icscm.report.wording.model import MISSING, name_model
 from icscm.report.wording.requirement import describe_requirement
 
@@ -292,7 +291,7 @@ def describe_performance(content: LearnerContent) -> str:
     if content.validation is None:
         text = f"not known in environments left out: {content.unvalidated}"
     else:
-        text = ". ".join(list_validation_lines(content.validation))
+        text = ". ".join(content.validation.lines)
     return f"{text}; key subgroups: {TODO}"
 
 
