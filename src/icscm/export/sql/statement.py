@@ -58,6 +58,14 @@ class ResultColumns:
     decided_by: str
 
 
+@dataclass(frozen=True)
+class TreeTerm:
+    """What a tree adds to the sums of a forest: its probability, and its vote of 0 or 1."""
+
+    probability: str
+    vote: str
+
+
 def make_sql(saved: SavedModel, *, table: str, schema: str | None) -> str:
     """Write the statement, with comments on what the model is and which values are missing."""
     _check_column_names(saved)
@@ -163,43 +171,34 @@ def _make_forest_columns(
             "'python' or 'json'"
         )
     cases = [make_case(saved, tree, writer) for tree in model.trees]
-    probabilities = [case.write("probability", _TERM_INDENT) for case in cases]
-    votes = [case.write("vote", _TERM_INDENT) for case in cases]
-
+    terms = [
+        TreeTerm(
+            probability=case.write("probability", _TERM_INDENT),
+            vote=case.write("vote", _TERM_INDENT),
+        )
+        for case in cases
+    ]
+    columns = _combine_trees(saved, model, terms)
     missing_names = _name_missing(saved, writer)
     if missing_names is None:
-        return _combine_trees(saved, model, probabilities=probabilities, votes=votes)
+        return columns
 
-    # Now the terms of a tree are NULL for rows that have no single leaf in it, and a sum is NULL
-    # where a term is.
+    # Now a term is NULL for rows that have no single leaf in its tree, and a sum where a term is.
     means = _make_means(saved, model, writer)
     if means is None:
-        columns = _combine_trees(saved, model, probabilities=probabilities, votes=votes)
-        is_known = f"{_average(probabilities)} IS NOT NULL"
+        has_probability = f"{_average_probability(terms)} IS NOT NULL"
         return ResultColumns(
-            prediction=f"CASE WHEN {is_known} THEN {columns.prediction} END",
+            prediction=f"CASE WHEN {has_probability} THEN {columns.prediction} END",
             probability=columns.probability,
             decided_by=_replace_null(columns.decided_by, f"{missing_names} || {_TOO_DEEP}"),
         )
-
-    mean_votes = [f"CASE WHEN {mean.probability} > 0.5e0 THEN 1 ELSE 0 END" for mean in means]
-    columns = _combine_trees(
-        saved,
-        model,
-        probabilities=[
-            _replace_null(probability, mean.probability)
-            for probability, mean in zip(probabilities, means, strict=True)
-        ],
-        votes=[
-            _replace_null(vote, mean_vote)
-            for vote, mean_vote in zip(votes, mean_votes, strict=True)
-        ],
-    )
-    prefix = f"CASE WHEN {_add(votes)} IS NULL THEN {missing_names} ELSE '' END"
+    filled_terms = [_fill_term(term, mean) for term, mean in zip(terms, means, strict=True)]
+    filled_columns = _combine_trees(saved, model, filled_terms)
+    prefix = f"CASE WHEN {_count_votes(terms)} IS NULL THEN {missing_names} ELSE '' END"
     return ResultColumns(
-        prediction=columns.prediction,
-        probability=columns.probability,
-        decided_by=f"{prefix} || {columns.decided_by}",
+        prediction=filled_columns.prediction,
+        probability=filled_columns.probability,
+        decided_by=f"{prefix} || {filled_columns.decided_by}",
     )
 
 
@@ -214,22 +213,34 @@ def _make_means(saved: SavedModel, model: Forest, writer: ConditionWriter) -> Se
     return means
 
 
-def _combine_trees(
-    saved: SavedModel, model: Forest, *, probabilities: Sequence[str], votes: Sequence[str]
-) -> ResultColumns:
-    """Combine the expressions of the trees, each a probability and a vote of 0 or 1."""
-    mean = _average(probabilities)
-    cut = model.find_cut() if model.is_moved else None
-    of_trees = quote_text(f" of {count(len(model.trees), 'tree')} above 0.5")
-    return ResultColumns(
-        prediction=_decide(saved, mean, cut),
-        probability=_calibrate(model, mean),
-        decided_by=f"CAST({_add(votes)} AS VARCHAR) || {of_trees}",
+def _fill_term(term: TreeTerm, mean: Mean) -> TreeTerm:
+    """Replace what a tree adds by the mean over its leaves, where no single leaf is known."""
+    mean_vote = f"CASE WHEN {mean.probability} > 0.5e0 THEN 1 ELSE 0 END"
+    return TreeTerm(
+        probability=_replace_null(term.probability, mean.probability),
+        vote=_replace_null(term.vote, mean_vote),
     )
 
 
-def _average(terms: Sequence[str]) -> str:
-    return f"({_add(terms)}) / {len(terms)}e0"
+def _combine_trees(saved: SavedModel, model: Forest, terms: Sequence[TreeTerm]) -> ResultColumns:
+    """Make the columns from what each tree adds."""
+    mean = _average_probability(terms)
+    cut = model.find_cut() if model.is_moved else None
+    of_trees = quote_text(f" of {count(len(terms), 'tree')} above 0.5")
+    return ResultColumns(
+        prediction=_decide(saved, mean, cut),
+        probability=_calibrate(model, mean),
+        decided_by=f"CAST({_count_votes(terms)} AS VARCHAR) || {of_trees}",
+    )
+
+
+def _average_probability(terms: Sequence[TreeTerm]) -> str:
+    total = _add([term.probability for term in terms])
+    return f"({total}) / {len(terms)}e0"
+
+
+def _count_votes(terms: Sequence[TreeTerm]) -> str:
+    return _add([term.vote for term in terms])
 
 
 def _calibrate(model: Forest, mean: str) -> str:
