@@ -271,9 +271,10 @@ def _draw_split_box(node: TreeNode, x: float, y: float) -> Sequence[Shape]:
 
 def _draw_leaf_box(node: TreeNode, x: float, y: float) -> Sequence[Shape]:
     """Draw the prediction of a leaf and its size, filled where the prediction is positive."""
-    box_role, title_role, size_role = Role.NEGATIVE_LEAF, Role.STRONG_NAME, Role.NAME
     if node.is_positive:
         box_role, title_role, size_role = Role.POSITIVE_LEAF, Role.LEAF_TITLE, Role.LEAF_NOTE
+    else:
+        box_role, title_role, size_role = Role.NEGATIVE_LEAF, Role.STRONG_NAME, Role.NAME
     corner = Point(x, y - _BOX_HEIGHT / 2)
     title = clip(f"{node.leaf}: {node.prediction}", _MAX_PREDICTION)
     return [
