@@ -81,8 +81,8 @@ def make_conjunction(
         whose nodes are the parents (1, 3, 7, .. of them), which violates the paper's assumption
         on the functional form.
     noise : {"coin", "flip"}, default="coin"
-        The noise of the outcome, with probability `label_noise`: `"coin"` replaces it by a fair coin
-        (the published code), `"flip"` inverts it (the paper's text, with the sign corrected).
+        The noise of the outcome, with probability `label_noise`: `"coin"` replaces it by a fair
+        coin (the published code), `"flip"` inverts it (the paper's text, with the sign corrected).
     child : {"code", "text"}, default="code"
         A child copies the outcome or, with probability `child_noise`, has a mark of the environment
         E instead: `"text"` E itself, `"code"` 1 - E, as the published code does. With more than
