@@ -72,7 +72,10 @@ def write_headline(content: LearnerContent) -> Headline:
 
 
 def write_title(content: LearnerContent) -> str:
-    """Return what was found, or why nothing was."""
+    """Return what was found, or why nothing was.
+
+    Of several titles that are true, the first says what a reader must know before all else.
+    """
     model = content.model
     nodes = content.nodes
     noun = model.noun
@@ -87,8 +90,8 @@ def write_title(content: LearnerContent) -> str:
     if not nodes.is_tested:
         return f"A {noun} learned without a requirement on environments"
     if model.is_rule_set:
-        what = "A rule tested for invariance" if model.n_rules else "No rule is invariant"
-        return f"{what} in {every}"
+        finding = "A rule tested for invariance" if model.n_rules else "No rule is invariant"
+        return f"{finding} in {every}"
     if content.trace.describe_excess():
         return f"No {noun} has the same rates in {every}: the nearest one"
     if nodes.invariance == "rate":

@@ -47,7 +47,8 @@ PRUNING_OUTCOMES: Final = {
 
 def explain_rejection(rejected: RejectedCandidate, names: Names) -> str:
     """Return why a candidate was rejected, with its numbers."""
-    candidate, reason = rejected.candidate, rejected.reason
+    candidate = rejected.candidate
+    reason = rejected.reason
     if isinstance(candidate, SplitCandidate):
         return explain_rejected_split(rejected, candidate, names)
     if reason == "unhelpful":
@@ -110,9 +111,11 @@ def describe_pruning(pruning: Pruning) -> str:
     sentences = []
     if pruning.outcome is not None:
         sentences.append(PRUNING_OUTCOMES[pruning.outcome])
-    if removed := [test for test in pruning.tests if test.removed]:
+    removed = [test for test in pruning.tests if test.removed]
+    if removed:
         sentences.append(f"Removed: {list_tests(removed)}.")
-    if undone := [test for test in pruning.tests if test.undone]:
+    undone = [test for test in pruning.tests if test.undone]
+    if undone:
         sentences.append(
             "Kept, because the rate of a leaf would differ between environments: "
             f"{list_tests(undone)}."
