@@ -50,7 +50,7 @@ def assess_nodes(
 ) -> tuple[Scan, ...]:
     """Add p-values, verdicts and replication to the nodes of a trace.
 
-    `counts` are those of all rows (label, environment): of each node those that are uncovered are
+    `counts` are those of all rows (outcome, environment): of each node those that are uncovered are
     what its candidates are compared with.
     """
     verdicts = make_verdicts(nodes, settings)

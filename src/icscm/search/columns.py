@@ -7,7 +7,7 @@ leaves unexplained in n rows of a leaf with probability p in an environment is
 
 These are added up by column, bin and environment over the cubes of the leaves:
 
-    leaf 1    cube (column, bin, label, environment)  --p-->  gradients and hessians
+    leaf 1    cube (column, bin, outcome, environment)  --p-->  gradients and hessians
     leaf 2    ...                                             ...
     sum over the leaves   ----->   heterogeneity of every cut (`icscm.stats.heterogeneity`)
 

@@ -21,7 +21,7 @@ def measure_design_effects(
 ) -> FloatArray | None:
     """Measure the design effect of each environment, given a tree.
 
-    `leaves` are its counts (leaf, label, environment), `p` its probabilities (leaf, environment).
+    `leaves` are its counts (leaf, outcome, environment), `p` its probabilities (leaf, environment).
     """
     if source.clusters is None:
         return None

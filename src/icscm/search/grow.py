@@ -97,7 +97,7 @@ class SplitCandidate:
     ----------
     cut : Cut
         Its rule.
-    if_false : array of int, (label, environment)
+    if_false : array of int, (outcome, environment)
         The rows for which the rule is false.
     deviance_explained : float
         Of the outcome, by the split.

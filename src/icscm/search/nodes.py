@@ -4,8 +4,8 @@ Every search narrows the rows by rules, and asks for counts of those that are le
 tuple of rules; its *node* is the rows for which all of them are true. A conjunction goes down one
 path, for the rows that it leaves uncovered satisfy all its rules. A tree goes down many paths.
 
-A node has its counts by (label, environment) from the start, and its *cubes*, the counts by
-(column, bin, label, environment), on demand. Of two siblings only the smaller is counted:
+A node has its counts by (outcome, environment) from the start, and its *cubes*, the counts by
+(column, bin, outcome, environment), on demand. Of two siblings only the smaller is counted:
 
     parent     counted, or kept from before
     smaller    counted by the source
@@ -44,7 +44,7 @@ class Counter(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PathCounts:
-    """The rows of a path, by (label, environment): what relatives know of a node.
+    """The rows of a path, by (outcome, environment): what relatives know of a node.
 
     It is compared by identity, and cubes are kept by it.
     """
@@ -82,7 +82,7 @@ class Node:
 
     def __init__(self, counter: Counter, cache: CubeCache, rows: PathCounts) -> None:
         self.path = rows.path
-        #: the rows, by (label, environment)
+        #: the rows, by (outcome, environment)
         self.counts = rows.counts
         self.n_rows = rows.n_rows
 
@@ -95,7 +95,7 @@ class Node:
         self._sibling: PathCounts | None = None
 
     @property
-    def has_both_labels(self) -> bool:
+    def has_both_outcomes(self) -> bool:
         """Whether there are negative and positive rows."""
         return bool(self.counts.any(axis=1).all())
 

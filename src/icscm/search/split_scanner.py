@@ -76,7 +76,7 @@ class KeptSplits:
         The blocks, without counts.
     block_numbers, places : array of int
         The block of each split, and its place there.
-    if_false : array of int, (split, label, environment)
+    if_false : array of int, (split, outcome, environment)
         The rows for which each rule is false.
     """
 
@@ -144,7 +144,7 @@ class SplitFinder:
         """Scan all splits of a node."""
         min_rows = self.settings.min_leaf_rows
         blocks: list[MeasuredBlock] = []
-        if node.n_rows >= 2 * min_rows and node.has_both_labels:
+        if node.n_rows >= 2 * min_rows and node.has_both_outcomes:
             blocks = [self._measure(cube, node) for cube in node.count_cubes()]
 
         n_candidates = sum(block.n_candidates for block in blocks)

@@ -318,7 +318,7 @@ class _SetScanner:
 
     def __call__(self, node: Node) -> SplitScan:
         """Find the best split of a node."""
-        can_split = node.n_rows >= 2 * self.min_rows and node.has_both_labels
+        can_split = node.n_rows >= 2 * self.min_rows and node.has_both_outcomes
         if not self.allowed or not can_split:
             return SplitScan(None)
         if node not in self.scans_by_node:
