@@ -122,11 +122,13 @@ def screen_columns(source: RowSource, settings: TreeSettings) -> ScreenedColumns
         return ScreenedColumns(columns=columns, trace=rate_tree.trace)
 
     screen = ColumnScreen(source, settings)
-    reasons, rejected_columns = screen.reject(settings.tolerance)
-    scan = SplitScanner(screen.finder, rejected=reasons)(screen.root)
-    root_only = ScreenedTree(Subtree(screen.root, scan), rejected_columns)
+    rejected = screen.reject(settings.tolerance)
+    # The trace is that of a tree without any split, which shows what the screen did.
+    scan = SplitScanner(screen.finder, rejected=rejected.reasons)(screen.root)
+    root_only = ScreenedTree(Subtree(screen.root, scan), rejected_columns=rejected.records)
     _, trace = describe_tree(source, settings, root_only)
-    return ScreenedColumns(columns=list_other_columns(screen.root, [*reasons]), trace=trace)
+    columns = list_other_columns(screen.root, [*rejected.reasons])
+    return ScreenedColumns(columns=columns, trace=trace)
 
 
 def list_other_columns(root: Node, rejected: list[int]) -> IntArray:
