@@ -60,9 +60,11 @@ class Scan:
     ----------
     path : tuple of Rule
         For trees: the rules that are true of the node's rows.
-    n_candidates, n_rejected : int, dict
-        How many there were, and how many were rejected by reason; for trees, of those that
-        explain more deviance than chance.
+    n_candidates : int
+        How many candidates there were.
+    n_rejected : dict
+        How many were rejected, by reason; for trees, of those that explain more deviance than
+        chance.
     best_rejected : tuple of Rejection
         For rule sets, those of largest utility; for trees, for each column the one that explains
         most deviance.
@@ -88,9 +90,12 @@ class Step(Scan):
     ----------
     chosen : Candidate
         The rule or split.
-    uncovered, p_value_uncovered, verdict_uncovered : tuple, float or None, Verdict or None
-        For rule sets: the rows that no rule has covered so far, and the test on these
-        (criterion (ii)).
+    uncovered : tuple of tuple of int
+        For rule sets: the rows that no rule has covered so far, by outcome and environment.
+    p_value_uncovered : float or None
+        For rule sets: that of the test on these rows, criterion (ii).
+    verdict_uncovered : Verdict or None
+        For rule sets: the verdict on these rows.
     effect_uncovered : float or None
         The design effect of the uncovered rows, where rows come in groups or have weights.
     equivalent : tuple of Rule
@@ -125,19 +130,27 @@ class Trace(DisplayMixin):
         On the model's leaves; for a rule set the last is on the uncovered rows.
     stop_reason : str or None
         For rule sets, a key of `STOP_REASONS`.
-    alpha, criterion : float or None, object or None
-        For rule sets: the level of the tests, and what decided whether a leaf is invariant.
-    pruning, pruned : tuple of PruningTest, PruningOutcome or None
-        The tests made for pruning and its result; None without pruning.
-    screening, sets : tuple of Screened, tuple of SetTest
-        The candidates of the exhaustive search and the sets tested.
+    alpha : float or None
+        For rule sets: the level of the tests.
+    criterion : object or None
+        For rule sets: what decided whether a leaf is invariant.
+    pruning : tuple of PruningTest
+        The tests made for pruning.
+    pruned : PruningOutcome or None
+        The result of pruning; None without it.
+    screening : tuple of Screened
+        The candidates of the exhaustive search.
+    sets : tuple of SetTest
+        The sets that the exhaustive search tested.
     untested : str or None
         Which sets it did not test, since there is a limit; a sentence.
     discarded : Tree or None
         Rules that were found and are no better than the majority-class baseline, so that the
         model has no rule.
-    invariance, tolerance : str or None, float or None
-        For trees: what had to be homogeneous, and the tolerance; None for a plain tree.
+    invariance : str or None
+        For trees: what had to be homogeneous over environments, `"effect"` or `"rate"`.
+    tolerance : float or None
+        For trees: by how much it may differ; None for a plain tree.
     rejected_columns : tuple of RejectedColumn
         For invariant effects, the columns that the tree may not use, in the order in which they
         were rejected.
