@@ -593,7 +593,7 @@ def _make_terms(source: RowSource, points: ColumnPoints) -> Iterator[Term]:
 
     for rule, rule_points in rules:
         yield Term(_exclude_missing(rule), rule_points)
-    # All other values: at this place, whatever the rule before is not true of.
+    # As the first true term counts, the negation of the last rule stands for all other values.
     last_rule = rules[-1].rule if rules else missing_rule
     yield Term(_exclude_missing(last_rule.negate()), other_points)
 

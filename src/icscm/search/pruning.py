@@ -40,13 +40,13 @@ ColumnName = str | int
 class PrunedModel:
     """A model after pruning, the rules that it kept, and what the trace has of it.
 
-    `outcome` is None where pruning was not asked for.
+    `result` is None where pruning was not asked for.
     """
 
     model: Tree
     kept: list[int]
     tests: tuple[PruningTest, ...] = ()
-    outcome: PruningOutcome | None = None
+    result: PruningOutcome | None = None
 
 
 def prune_model(view: ConjunctionView, conjunction: Conjunction) -> PrunedModel:
@@ -62,7 +62,7 @@ def prune_model(view: ConjunctionView, conjunction: Conjunction) -> PrunedModel:
     stop_reason = conjunction.trace.stop_reason
     obstacle = find_obstacle(columns, stop_reason=stop_reason, settings=settings)
     if obstacle is not None:
-        return replace(unpruned, outcome=describe_outcome(obstacle, before=model, after=model))
+        return replace(unpruned, result=make_result(obstacle, before=model, after=model))
 
     patterns = view.count_patterns([view.make_binned_rule(cut) for cut in conjunction.cuts])
     must_stay_invariant = settings.pruning != "always"
@@ -72,19 +72,20 @@ def prune_model(view: ConjunctionView, conjunction: Conjunction) -> PrunedModel:
         alpha=settings.alpha,
         criterion=settings.make_criterion() if must_stay_invariant else None,
     )
-    has_removed = len(pruning.kept) < len(rules)
-    pruned_model = model
-    if has_removed:
-        rules_kept = [rules[number] for number in pruning.kept]
-        leaves = freeze_counts(patterns.compute_leaves(pruning.kept))
-        pruned_model = make_chain(settings.model_type, rules_kept, leaves)
+    tests = tuple(pruning.tests)
+    if len(pruning.kept) == len(rules):
+        return replace(
+            unpruned, tests=tests, result=make_result("needed", before=model, after=model)
+        )
 
-    outcome = "removed" if has_removed else "needed"
+    rules_kept = [rules[number] for number in pruning.kept]
+    leaves = freeze_counts(patterns.compute_leaves(pruning.kept))
+    pruned_model = make_chain(settings.model_type, rules_kept, leaves)
     return PrunedModel(
         model=pruned_model,
         kept=pruning.kept,
-        tests=tuple(pruning.tests),
-        outcome=describe_outcome(outcome, before=model, after=pruned_model),
+        tests=tests,
+        result=make_result("removed", before=model, after=pruned_model),
     )
 
 
@@ -101,10 +102,10 @@ def find_obstacle(
     return "single" if is_on_one_column else None
 
 
-def describe_outcome(outcome: str, *, before: Tree, after: Tree) -> PruningOutcome:
-    """Record the result of pruning, and its cost in wrong predictions."""
+def make_result(name: str, *, before: Tree, after: Tree) -> PruningOutcome:
+    """Record the result of pruning by its name, and its cost in wrong predictions."""
     return PruningOutcome(
-        outcome=outcome,
+        outcome=name,
         n_wrong_before=sum(before.count_wrong()),
         n_wrong_after=sum(after.count_wrong()),
     )

@@ -61,7 +61,7 @@ def learn(source: RowSource, settings: Settings) -> tuple[Tree, Trace]:
     conjunction = learn_conjunction(view)
     pruned = prune_model(view, conjunction)
 
-    trace = replace(conjunction.trace, pruning=pruned.tests, pruned=pruned.outcome)
+    trace = replace(conjunction.trace, pruning=pruned.tests, pruned=pruned.result)
     cuts_kept = [conjunction.cuts[number] for number in pruned.kept]
     return pruned.model, defer_verdicts(trace, view, pruned.model, cuts=cuts_kept)
 
