@@ -70,7 +70,8 @@ def learn_conjunction(view: ConjunctionView) -> Conjunction:
         if stop_reason is not None:
             break
 
-        # For each rule: its leaf, A and B, the test of criterion (i), and its utility.
+        # For each rule: its leaf, A and B, the test of criterion (i), and its utility. Often several
+        # rules are equally good; of the group that is chosen the first one joins.
         summary = scanner.scan(uncovered)
         chosen = summary.best.choose_group()
         if chosen is None:
@@ -79,7 +80,7 @@ def learn_conjunction(view: ConjunctionView) -> Conjunction:
             last_scan = recorder.make_last_scan(summary, nearest=nearest, stop_reason=stop_reason)
             break
 
-        # The rule joins, and the rows that it covers leave P and N.
+        # The rows that it covers leave P and N.
         cuts.append(chosen.first_cut)
         remaining = uncovered.split(chosen.first_cut, if_false=chosen.leaf).if_true
         steps.append(recorder.make_step(summary, chosen=chosen, remaining=remaining))
