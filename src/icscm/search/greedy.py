@@ -70,8 +70,8 @@ def learn_conjunction(view: ConjunctionView) -> Conjunction:
         if stop_reason is not None:
             break
 
-        # For each rule: its leaf, A and B, the test of criterion (i), and its utility. Often several
-        # rules are equally good; of the group that is chosen the first one joins.
+        # For each rule: its leaf, A and B, the test of criterion (i), and its utility. If several
+        # are equally good, the first one of the group that is chosen joins.
         summary = scanner.scan(uncovered)
         chosen = summary.best.choose_group()
         if chosen is None:
