@@ -110,7 +110,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
         forest, self.trace_, out_of_bag = find_forest(source, settings)
 
         line = fit_calibration_line(
-            out_of_bag.labels,
+            out_of_bag.outcomes,
             out_of_bag.environments,
             log_odds=special.logit(out_of_bag.votes),
             n_environments=len(source.environments),
@@ -142,10 +142,10 @@ def score_out_of_bag(out_of_bag: OutOfBag, environments: Sequence[Any]) -> panda
     import pandas  # slow to import
 
     is_voted = ~np.isnan(out_of_bag.votes)
-    scores = [score_votes(out_of_bag.labels[is_voted], out_of_bag.votes[is_voted])]
+    scores = [score_votes(out_of_bag.outcomes[is_voted], out_of_bag.votes[is_voted])]
     for environment in range(len(environments)):
         is_scored = is_voted & (out_of_bag.environments == environment)
-        scores.append(score_votes(out_of_bag.labels[is_scored], out_of_bag.votes[is_scored]))
+        scores.append(score_votes(out_of_bag.outcomes[is_scored], out_of_bag.votes[is_scored]))
 
     # an environment may also have the name "all", or a tuple as its name
     index = pandas.Index(["all", *environments], dtype=object, tupleize_cols=False)

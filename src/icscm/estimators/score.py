@@ -110,7 +110,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         # that of a term which is true of a share of the rows, at the common rate p: n p (1 - p)
         min_information = self.min_samples_leaf * n_rows * rate * (1.0 - rate)
         return ScoreSettings(
-            features=source.rows.list_columns(),
+            columns=source.rows.list_columns(),
             max_terms=self.max_terms,
             max_points=self.max_points,
             min_information=min_information,
@@ -130,7 +130,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             screened = screen_columns(countable, self._make_screen(self.tolerance_))
             self.screen_ = screened.table
             rejected = screened.rejected
-            settings = replace(settings, features=np.intersect1d(settings.features, screened.kept))
+            settings = replace(settings, columns=np.intersect1d(settings.columns, screened.kept))
 
         self.model_ = find_score(source, settings)
         self.trace_ = make_trace(
