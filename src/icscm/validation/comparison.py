@@ -388,6 +388,7 @@ def compare(
         )
         for name, estimator in estimators.items()
     ]
+
     labels = cohort.environment_labels
     large_environments = [labels[code] for code in np.flatnonzero(is_large)]
     return Comparison(
