@@ -417,7 +417,7 @@ def _score_calibration_slope(
     if is_separated:  # the likelihood would grow with the slope for ever
         return None
 
-    # the solver expects columns of mean 0 and standard deviation 1
+    # centred and scaled, so that few steps are needed whatever the spread of the predictions
     spread = log_odds.std()
     centred = log_odds - log_odds.mean()
     fit = fit_logistic_regression(
