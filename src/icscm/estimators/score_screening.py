@@ -46,18 +46,17 @@ def screen_columns(countable: Countable[Any], selector: ColumnScreen) -> Screene
     import pandas  # slow to import
 
     source = countable.source
-    rows: RowAccess = source.rows
-    order = rows.list_in_table_order()  # the folds of a screen follow the order of the table
-
     values = read_values(source)
     columns = list(values)
-    names = [column if countable.names is None else countable.names[column] for column in columns]
+    names = columns if countable.names is None else [countable.names[column] for column in columns]
     texts = [format_name(name) for name in names]
     frame = pandas.DataFrame(dict(zip(texts, values.values(), strict=True)))
 
+    rows: RowAccess = source.rows
     cells = rows.list_cells()
     labels = np.fromiter(source.environments, dtype=object)  # a label may be a tuple
     groups = rows.list_groups()
+    order = rows.list_in_table_order()  # the folds of a screen follow the order of the table
     selector.fit(
         frame.iloc[order],
         cells.outcomes[order],
@@ -93,7 +92,8 @@ def read_values(source: RowSource) -> dict[int, Any]:
     for column in source.rows.list_columns().tolist():
         layout = source.columns.find_layout(column)
         bins = source.rows.read_bins(column).astype(np.int64)
-        bins -= layout.has_missing  # -1 where missing
+        if layout.has_missing:
+            bins -= 1  # bin 0 holds missing values, which become -1
         n_bins = int(bins.max(initial=0)) + 1
         if layout.nominal:
             values[column] = read_levels(source, column, bins=bins, n_bins=n_bins)

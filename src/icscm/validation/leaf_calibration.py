@@ -1,5 +1,8 @@
 """Calibration of leaves: the rate of each leaf in training against its rate in new rows.
 
+A rule set or a tree predicts the rate of the leaf that a row falls in. Where that rate has moved,
+the predictions are wrong, and the leaf shows by which rules.
+
 Whether the two rates differ is Fisher's exact test (Pearson's for large counts), corrected for the
 number of leaves (Holm 1979). In an environment that did not occur in training, the rate is also
 held against the 95% prediction interval for a new environment.
@@ -15,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from icscm._types import BoolArray, CountArray, IntArray
+from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.clusters import number_clusters, square_sums
 from icscm.model.tree import Tree
 from icscm.report.content.rates import Rate, make_rates
@@ -111,17 +114,19 @@ def calibrate_leaves(
     """
     if environment_codes is None:
         environment_codes = np.zeros(len(leaves), dtype=np.int64)
-    training = np.array(model.leaves, dtype=np.int64)  # (leaf, outcome, environment)
-    new = _count_new_rows(
-        leaves, is_positive, environment_codes, groups=groups, n_leaves=len(training)
-    )
+    rows = _NewRows(leaves, is_positive, environment_codes, groups)
 
-    changes = _test_changes(training.sum(axis=2), new.effective.sum(axis=2))
-    expectations = make_expectations(training)
-    interval_checks = _check_intervals(training, new, new_environments)
-    training_rates = _make_leaf_rates(training)
-    new_rates = _make_leaf_rates(new.counted)
-    effective_rates = _make_leaf_rates(new.effective)
+    # all counts are by (leaf, outcome, environment)
+    training_counts = np.array(model.leaves, dtype=np.int64)
+    new_counts = _count_new_rows(rows, n_leaves=len(training_counts))
+
+    # of each of these there is one for each leaf
+    training_rates = _make_leaf_rates(training_counts)
+    new_rates = _make_leaf_rates(new_counts.observed)
+    effective_rates = _make_leaf_rates(new_counts.effective)
+    changes = _test_changes(training_counts, new_counts.effective)
+    expectations = make_expectations(training_counts)
+    interval_checks = _check_intervals(training_counts, new_counts, new_environments)
 
     calibrations = []
     for leaf, text in enumerate(model.leaf_texts):
@@ -158,47 +163,67 @@ def _make_leaf_rates(counts: CountArray) -> list[Rate]:
 
 
 @dataclass(frozen=True, eq=False)
-class _NewCounts:
-    """The new rows by (leaf, outcome, environment), as counted and as effective counts.
+class _NewRows:
+    """For each new row its leaf, outcome, environment and group, of which there may be none."""
 
-    Effective counts are how many independent rows would tell as much; both are the same where there
-    are no groups.
+    leaves: IntArray
+    is_positive: BoolArray
+    environment_codes: IntArray
+    group_codes: IntArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class _NewCounts:
+    """Counts of the new rows by (leaf, outcome, environment).
+
+    The effective counts are of as many independent rows as would tell as much; without groups they
+    are the observed ones.
     """
 
-    counted: CountArray
+    observed: CountArray
     effective: CountArray
 
 
-def _count_new_rows(
-    leaves: IntArray,
-    is_positive: BoolArray,
-    environment_codes: IntArray,
-    *,
-    groups: IntArray | None,
-    n_leaves: int,
-) -> _NewCounts:
-    """Count the new rows, and with groups also their effective number, rounded.
-
-    The design effect of a leaf is made of the residuals from the rate of a row's leaf and
-    environment: of their sums over the rows of a group, squared.
-    """
-    n_environments = int(environment_codes.max()) + 1
+def _count_new_rows(rows: _NewRows, *, n_leaves: int) -> _NewCounts:
+    """Count the new rows, and divide the counts by the design effects of the leaves."""
+    n_environments = int(rows.environment_codes.max()) + 1
     counts = np.zeros((n_leaves, 2, n_environments), dtype=np.int64)
-    np.add.at(counts, (leaves, is_positive.astype(np.intp), environment_codes), 1)
-    if groups is None:
-        return _NewCounts(counted=counts, effective=counts)
+    outcome_codes = rows.is_positive.astype(np.intp)
+    np.add.at(counts, (rows.leaves, outcome_codes, rows.environment_codes), 1)
+    if rows.group_codes is None:
+        return _NewCounts(observed=counts, effective=counts)
 
-    sizes = counts.sum(axis=1)  # (leaf, environment)
-    rates = counts[:, 1] / np.maximum(sizes, 1)
-    residuals = is_positive - rates[leaves, environment_codes]
-    # leaves take the place of environments: a cluster is a group within a leaf
-    clusters = number_clusters(groups, leaves, n_leaves, np.arange(len(leaves)))
-    cluster_sums = square_sums(residuals, clusters.codes, clusters.starts)
+    design_effects = _compute_leaf_design_effects(rows, rows.group_codes, counts)
+    divided = counts / design_effects[:, np.newaxis, np.newaxis]
+    return _NewCounts(observed=counts, effective=np.rint(divided).astype(np.int64))
 
-    information = (sizes * rates * (1 - rates)).sum(axis=1)
-    effects = compute_design_effects(cluster_sums, information, sizes.sum(axis=1))
-    effective = np.rint(counts / effects[:, np.newaxis, np.newaxis]).astype(np.int64)
-    return _NewCounts(counted=counts, effective=effective)
+
+def _compute_leaf_design_effects(
+    rows: _NewRows, group_codes: IntArray, counts: CountArray
+) -> FloatArray:
+    """Compute by how much groups inflate the variance of each leaf's positives (Kish 1965).
+
+        G / (G - 1) sum s^2 / sum r (1 - r),  at least 1
+
+    s is the sum over the rows of a group of the residuals y - r, from the rate r in the leaf and
+    the environment of a row, and G is the number of groups with rows in the leaf.
+    """
+    n_rows = counts.sum(axis=1)  # (leaf, environment)
+    rates = counts[:, 1] / np.maximum(n_rows, 1)
+    residuals = rows.is_positive - rates[rows.leaves, rows.environment_codes]
+
+    # the leaves take the place of environments, so that a cluster is a group within a leaf
+    clusters = number_clusters(
+        group_codes,
+        rows.leaves,
+        n_environments=len(counts),
+        position=np.arange(len(rows.leaves)),
+    )
+    squares = square_sums(residuals, clusters.codes, clusters.starts)
+    variances_if_independent = (n_rows * rates * (1 - rates)).sum(axis=1)
+    return compute_design_effects(
+        squares, hessians=variances_if_independent, sizes=n_rows.sum(axis=1)
+    )
 
 
 # --- tests ----------------------------------------------------------------------------------------
@@ -218,11 +243,12 @@ class _Change:
 
 
 def _test_changes(training: CountArray, new: CountArray) -> list[_Change]:
-    """Test for each leaf whether both rates are equal; counts are by (leaf, outcome).
+    """Test for each leaf whether both rates are equal, from counts (leaf, outcome, environment).
 
     P-values are corrected for the number of leaves that have rows on both sides.
     """
-    tables = np.stack((training, new), axis=2)  # (leaf, outcome, training or new)
+    # (leaf, outcome, training or new)
+    tables = np.stack((training.sum(axis=2), new.sum(axis=2)), axis=2)
     has_rows = tables.sum(axis=1) > 0  # (leaf, training or new)
     tested_leaves = np.flatnonzero(has_rows.all(axis=1))
     p_values = make_test("fisher").compute_p_values(tables[tested_leaves])
@@ -237,26 +263,25 @@ def _test_changes(training: CountArray, new: CountArray) -> list[_Change]:
 
 
 def _check_intervals(
-    training: CountArray, new: _NewCounts, new_environments: Sequence[NewEnvironment]
+    training: CountArray, new_counts: _NewCounts, new_environments: Sequence[NewEnvironment]
 ) -> list[tuple[IntervalCheck, ...]]:
     """Check for each leaf the rates in new environments against their prediction interval.
 
     An environment is passed over where it has no rows in the leaf, or the leaf has no interval.
     """
     codes = [environment.code for environment in new_environments]
-    counts = new.counted[:, :, codes]  # (leaf, outcome, new environment)
-    effective_counts = new.effective[:, :, codes]
-    p_values = compute_surprise(
-        training, effective_counts[:, 1], effective_counts.sum(axis=1)
-    )  # (leaf, new environment)
+    observed = new_counts.observed[:, :, codes]  # (leaf, outcome, new environment)
+    effective = new_counts.effective[:, :, codes]
+    # (leaf, new environment)
+    p_values = compute_surprise(training, positives=effective[:, 1], sizes=effective.sum(axis=1))
 
     checks_of_leaves = []
     for leaf, p_values_of_leaf in enumerate(p_values.tolist()):
         checks = [
             IntervalCheck(
                 environment=environment.label,
-                n_samples=int(counts[leaf, :, number].sum()),
-                n_positive=int(counts[leaf, 1, number]),
+                n_samples=int(observed[leaf, :, number].sum()),
+                n_positive=int(observed[leaf, 1, number]),
                 p_value=p_values_of_leaf[number],
                 is_inside=p_values_of_leaf[number] > ALPHA,
             )
