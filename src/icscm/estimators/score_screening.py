@@ -51,18 +51,7 @@ def screen_columns(countable: Countable[Any], selector: ColumnScreen) -> Screene
     names = columns if countable.names is None else [countable.names[column] for column in columns]
     texts = [format_name(name) for name in names]
     frame = pandas.DataFrame(dict(zip(texts, values.values(), strict=True)))
-
-    rows: RowAccess = source.rows
-    cells = rows.list_cells()
-    labels = np.fromiter(source.environments, dtype=object)  # a label may be a tuple
-    groups = rows.list_groups()
-    order = rows.list_in_table_order()  # the folds of a screen follow the order of the table
-    selector.fit(
-        frame.iloc[order],
-        cells.outcomes[order],
-        environments=labels[cells.environments[order]],
-        groups=None if groups is None else rows.number_units(groups)[order],
-    )
+    fit_in_table_order(selector, frame, source)
 
     kept: list[int] = []
     rejected: list[RejectedColumn] = []
@@ -75,6 +64,26 @@ def screen_columns(countable: Countable[Any], selector: ColumnScreen) -> Screene
         kept=kept,
         rejected=tuple(sorted(rejected, key=lambda record: record.round)),
         table=selector.screen_.assign(column=names),
+    )
+
+
+def fit_in_table_order(selector: ColumnScreen, frame: pandas.DataFrame, source: RowSource) -> None:
+    """Fit the selector on the rows of a source in the order of the user's table.
+
+    A source sorts its rows, and the folds of a screen depend on their order: so a score is the same
+    wherever its rows come from.
+    """
+    rows: RowAccess | None = source.rows
+    assert rows is not None, "a score needs the rows in this process"
+    cells = rows.list_cells()
+    environment_labels = np.fromiter(source.environments, dtype=object)  # a label may be a tuple
+    groups = rows.list_groups()
+    order = rows.list_in_table_order()
+    selector.fit(
+        frame.iloc[order],
+        cells.outcomes[order],
+        environments=environment_labels[cells.environments[order]],
+        groups=None if groups is None else rows.number_units(groups)[order],
     )
 
 

@@ -99,29 +99,10 @@ def permutation_importance(
         cohort = cohort.take(np.sort(shuffled[:max_rows]))
     _check_model(model, cohort.classes)
 
-    table = cohort.X
-    names: tuple[str | int, ...] = find_names(table) or tuple(range(table.shape[1]))
+    names: tuple[str | int, ...] = find_names(cohort.X) or tuple(range(cohort.X.shape[1]))
     used_names = model.features_used_ if isinstance(model, BaseRuleClassifier) else names
-    used_positions = [position for position, name in enumerate(names) if name in used_names]
-
-    parts = _list_parts(cohort)
-    positive_class = cohort.classes[1]
-    losses_as_observed = _compute_losses(model, table, parts, positive_class=positive_class)
-
-    # (metric, column, repetition, part); columns that the model does not use are not permuted:
-    # they lose nothing, except where the loss of a part is undefined anyway
-    nothing_lost = np.where(np.isnan(losses_as_observed), np.nan, 0.0)
-    increases = np.empty((len(METRICS), len(names), n_repeats, len(parts)))
-    increases[:] = nothing_lost[:, np.newaxis, np.newaxis, :]
-    for position in track(used_positions, len(used_positions)):
-        for repeat in range(n_repeats):
-            # seeded by the column, so that its permutations are the same for every model
-            rng = np.random.default_rng([seed, position, repeat])
-            order = shuffle_within(cohort.environment_codes, rng)
-            permuted = _permute_column(table, position, order)
-            losses = _compute_losses(model, permuted, parts, positive_class=positive_class)
-            increases[:, position, repeat] = losses - losses_as_observed
-
+    is_used = [name in used_names for name in names]
+    increases = _measure_increases(model, cohort, is_used, n_repeats=n_repeats, seed=seed)
     return PermutationImportance(
         features=names,
         environments=cohort.environment_labels or (ALL_SAMPLES,),
@@ -144,6 +125,33 @@ def _check_model(model: Any, classes: Array) -> None:
     is_fitted = hasattr(model, "predict_proba") and hasattr(model, "classes_")
     if not is_fitted or set(classes.tolist()) != set(np.asarray(model.classes_).tolist()):
         raise IcscmError("permutation_importance needs a fitted classifier of these two classes")
+
+
+def _measure_increases(
+    model: Any, cohort: Cohort, is_used: Sequence[bool], *, n_repeats: int, seed: int
+) -> FloatArray:
+    """Return by how much losses increase, by (metric, column, repetition, part); see `_list_parts`.
+
+    Columns that the model does not use are not permuted: they increase nothing.
+    """
+    parts = _list_parts(cohort)
+    positive_class = cohort.classes[1]
+    observed_losses = _compute_losses(model, cohort.X, parts, positive_class=positive_class)
+
+    no_increase = np.where(np.isnan(observed_losses), np.nan, 0.0)
+    increases = np.empty((len(METRICS), len(is_used), n_repeats, len(parts)))
+    increases[:] = no_increase[:, np.newaxis, np.newaxis, :]
+
+    used_columns = np.flatnonzero(is_used).tolist()
+    for column in track(used_columns, len(used_columns)):
+        for repeat in range(n_repeats):
+            # seeded by the column, so that its permutations are the same for every model
+            rng = np.random.default_rng([seed, column, repeat])
+            order = shuffle_within(cohort.environment_codes, rng)
+            permuted = _permute_column(cohort.X, column, order)
+            losses = _compute_losses(model, permuted, parts, positive_class=positive_class)
+            increases[:, column, repeat] = losses - observed_losses
+    return increases
 
 
 def _permute_column(table: Any, position: int, order: Array) -> Any:
