@@ -92,8 +92,8 @@ def compute_calibration_curve(is_positive: BoolArray, probability: FloatArray) -
 
     groups = _group_by_probability(is_positive, probability)
     points = _find_quantiles(probability, np.linspace(0.01, 0.99, N_POINTS))
-    near_share = NEAR_SHARE * min(1.0, (MAX_ROWS_OF_SHARE / n_rows) ** 0.2)
-    rates = _smooth_rates(groups, points, n_near=near_share * n_rows)
+    n_near = NEAR_SHARE * n_rows * min(1.0, (MAX_ROWS_OF_SHARE / n_rows) ** 0.2)
+    rates = _smooth_rates(groups, points, n_near=n_near)
     return tuple(zip(points.tolist(), rates.tolist(), strict=True))
 
 
@@ -109,7 +109,7 @@ class _RowGroups:
 def _group_by_probability(is_positive: BoolArray, probability: FloatArray) -> _RowGroups:
     """Group rows of equal probability or, of many values, between neighbouring quantiles.
 
-    A curve of some hundred groups is that of the rows, at a fraction of the cost.
+    The curve of some hundred groups is nearly that of the rows, at a fraction of the cost.
     """
     edges = np.unique(probability)
     if len(edges) > MAX_GROUPS:

@@ -176,7 +176,8 @@ def name_keywords(estimator: Any, what: str) -> list[str]:
     if what in parameters:
         return [what]
     if get_config()["enable_metadata_routing"]:
-        return [what] if get_routing_for_object(estimator).consumes("fit", [what]) else []
+        is_requested = get_routing_for_object(estimator).consumes("fit", [what])
+        return [what] if is_requested else []
     if hasattr(estimator, "steps"):  # a pipeline; its class is slow to import
         return [
             f"{name}__{keyword}"

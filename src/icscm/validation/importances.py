@@ -132,12 +132,13 @@ def _measure_increases(
 ) -> FloatArray:
     """Return by how much losses increase, by (metric, column, repetition, part); see `_list_parts`.
 
-    Columns that the model does not use are not permuted: they increase nothing.
+    Columns that the model does not use are not permuted, since that would change nothing.
     """
     parts = _list_parts(cohort)
     positive_class = cohort.classes[1]
     observed_losses = _compute_losses(model, cohort.X, parts, positive_class=positive_class)
 
+    # a loss that is undefined in a part has no increase there, whatever the column
     no_increase = np.where(np.isnan(observed_losses), np.nan, 0.0)
     increases = np.empty((len(METRICS), len(is_used), n_repeats, len(parts)))
     increases[:] = no_increase[:, np.newaxis, np.newaxis, :]
@@ -145,7 +146,7 @@ def _measure_increases(
     used_columns = np.flatnonzero(is_used).tolist()
     for column in track(used_columns, len(used_columns)):
         for repeat in range(n_repeats):
-            # seeded by the column, so that its permutations are the same for every model
+            # seeded by the column, so that its permutations are the same whatever else is used
             rng = np.random.default_rng([seed, column, repeat])
             order = shuffle_within(cohort.environment_codes, rng)
             permuted = _permute_column(cohort.X, column, order)

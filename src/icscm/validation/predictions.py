@@ -186,7 +186,7 @@ def _read_rows(
     """Read the rows, without those of environments that were excluded in training."""
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
-    is_positive = _read_labels(X, y, opened.classes)
+    is_positive = _read_outcomes(X, y, opened.classes)
     n_rows = len(is_positive)
 
     group_codes = None
@@ -218,15 +218,15 @@ def _read_rows(
     return _KnownRows(cohort=cohort, notes=notes)
 
 
-def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
-    """Return which rows are positive; raise for labels that are not classes of the model."""
+def _read_outcomes(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
+    """Return which rows are positive; raise for outcomes that are not classes of the model."""
     if is_dask(X):
         raise IcscmError("X is a Dask collection; evaluate needs its rows in memory: X.compute()")
     n_rows = count_rows(X)
     if not n_rows:
         raise IcscmError("X has no rows; there is nothing to evaluate the model on")
-    codes, labels = encode_environments(y, n_rows, what="y")
-    unknown = [repr(label) for label in labels if label not in classes]
+    codes, outcomes = encode_environments(y, n_rows, what="y")  # which encodes any labels
+    unknown = [repr(outcome) for outcome in outcomes if outcome not in classes]
     if unknown:
         raise IcscmError(
             Parameter("y"),
@@ -234,7 +234,8 @@ def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
             f"{classes[1]!r}): {shorten_list(unknown)}; drop these rows, or give the labels "
             "as they were in training",
         )
-    return np.array([label == classes[1] for label in labels])[codes]
+    is_positive_outcome = np.array([outcome == classes[1] for outcome in outcomes])
+    return is_positive_outcome[codes]
 
 
 def _read_environments(

@@ -247,6 +247,7 @@ def stability_selection(
     )
     n_rows = int(samples.source.count_rows().sum())
     units = _list_units(environments, groups, n_rows=n_rows)
+
     rng = make_generator(random_state)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # of every subsample
         models = _learn_from_subsamples(estimator, samples, units, n_resamples=n_resamples, rng=rng)
@@ -286,7 +287,10 @@ def _list_units(environments: Any, groups: Any, *, n_rows: int) -> Units:
     """List the units of each environment; a group is of the environment of its first row.
 
     Groups and environments are numbered as they appear, so that the same rows are drawn whatever
-    their names.
+    their names. With rows 2 and 3 in one group:
+
+        row            0  1  2  3  4        of_rows            0  1  2  2  3
+        environment    a  b  a  a  b        of_environments    [0, 2], [1, 3]
     """
     environment_numbers, _ = number_environments(environments, n_rows)
     environment_of_row, _ = pd.factorize(environment_numbers)
