@@ -4,7 +4,8 @@
     fit_dataset(data)   opens files                                      then all three do the same:
     fit_counts(rows)    takes rows that are open                         search, keep, warn
 
-A subclass gives the parameters, `_make_settings` and `_learn`. What `fit` sets ends in `_`.
+A subclass gives the parameters, `_make_settings`, which translates them for the search, and
+`_learn`, which searches and keeps the model. What `fit` sets ends in `_`.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,20 +54,22 @@ def warn_of_environments(countable: Countable[Any], consequence: str) -> None:
 
 def find_opener(X: Any) -> Callable[..., Countable[Any]]:
     """Return the function that opens a table; the rows of a Dask collection stay where they are."""
-    if not is_dask(X):
-        return open_memory
-    from icscm.sources.dask.opening import open_dask  # dask is an extra
+    if is_dask(X):
+        from icscm.sources.dask.opening import open_dask  # dask is an extra
 
-    return open_dask
+        return open_dask
+    return open_memory
 
 
 class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from counts and predicts with a model; subclasses implement the search (`_learn`)."""
 
+    #: whether the search compares environments, and so needs two of them
     tests_invariance: ClassVar[bool] = False
 
     #: how rules treat missing values; see `icscm.search.settings`
     missing: ClassVar[str] = "candidate"
+
     if not TYPE_CHECKING:  # or mypy would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
@@ -225,7 +228,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         outcome: Any = None,
         environments: Any = None,
     ) -> Self:
-        """Learn from open rows; the last two are only asked for their names, for reports."""
+        """Learn from open rows; a Series of outcomes or environments gives reports its name."""
         countable.check_config(type(self).__name__, config)
         self._keep_table(countable)
         self._learn(countable)
@@ -262,17 +265,18 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         self.classes_ = countable.classes
         #: training samples by label and environment
         self.class_counts_: LeafCounts = freeze_counts(countable.source.count_rows())
-        self.n_features_in_ = countable.n_features
         self.environments_: tuple[Any, ...] | None = None
         if countable.has_environments:
             self.environments_ = tuple(countable.source.environments)
+
+        self.n_features_in_ = countable.n_features
         if countable.names is not None:
             self.feature_names_in_ = np.array(countable.names, dtype=object)
         self.dropped_columns_: dict[str | int, str] = {}
-
         table = countable.table
         if table is None:  # a packed store has too many columns to describe each
             return
+
         names = table.names or range(table.n_columns)
         self.feature_types_ = table.list_types()
         self.levels_ = {
@@ -384,27 +388,26 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         float
             Between 0 and 1; labels that did not occur at fitting raise an error.
         """
-        labels = code_known(y, self.classes_)
+        outcomes = code_known(y, self.classes_)
         predicted = code_known(self.predict(X), self.classes_)
         n_rows = len(predicted)
-        if len(labels) != n_rows:
+        if len(outcomes) != n_rows:
             raise IcscmError(
-                f"y has {len(labels)} entries but X has {n_rows} rows; give one per row"
+                f"y has {len(outcomes)} entries but X has {n_rows} rows; give one per row"
             )
+
+        is_right = outcomes == predicted
         weights = None
         if sample_weight is not None:
             weights = read_weights(sample_weight, n_rows, "sample_weight")
-        return float(np.average(labels == predicted, weights=weights))
+        return float(np.average(is_right, weights=weights))
 
     def _check_rows(self, X: Any) -> Any:
         """Check rows to predict; columns that no rule uses may be missing from a frame."""
-        return check_rows(
-            X,
-            self.rules_,
-            partial(validate_data, self, reset=False),
-            find_feature_names(self),
-            allow_missing=True,
-        )
+        # `reset` would set the number and the names of columns, as at fitting
+        validate = partial(validate_data, self, reset=False)
+        names = find_feature_names(self)
+        return check_rows(X, self.rules_, validate, names, allow_missing=True)
 
     @property
     def _shape_choice(self) -> "ShapeChoice | None":

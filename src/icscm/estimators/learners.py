@@ -39,9 +39,15 @@ def limit_threads(n_cells: int) -> Any:
 class TableClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A learner behind an encoding of the columns that are no numbers.
 
-    `kind` is `"hgb"` (histogram gradient boosting, 80 rounds), `"logistic"` (one-hot, scaled,
-    medians for missing values with an indicator) or `"tree"` (one tree of 64 leaves). It uses
-    all columns, or those at the positions `columns`.
+    Parameters
+    ----------
+    kind : {"hgb", "logistic", "tree"}
+        Histogram gradient boosting of 80 rounds; logistic regression on one-hot levels and scaled
+        numbers, with medians for missing values and an indicator; one tree of 64 leaves.
+    random_state : int, RandomState or None
+        Random seed of the learner.
+    columns : array of int, optional
+        The positions of the columns to use; by default all.
     """
 
     def __init__(self, kind: str = "hgb", random_state: Any = None, columns: Any = None) -> None:
@@ -151,9 +157,9 @@ class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.numbers_ = []
         for column in np.flatnonzero(self.is_text):
             counts = frame.iloc[:, column].astype(object).value_counts().sort_index()
-            by_count = np.argsort(counts.to_numpy(), kind="stable")
+            rarest_first = np.argsort(counts.to_numpy(), kind="stable")
             is_rare = np.ones(len(counts), dtype=np.bool_)
-            is_rare[by_count[-MAX_LEVELS:]] = False
+            is_rare[rarest_first[-MAX_LEVELS:]] = False
 
             numbers = np.where(is_rare, MAX_LEVELS, np.cumsum(~is_rare) - 1)
             self.levels_.append(counts.index)

@@ -46,24 +46,12 @@ def screen_columns(countable: Countable[Any], selector: ColumnScreen) -> Screene
     import pandas  # slow to import
 
     source = countable.source
-    rows: RowAccess = source.rows
-    order = rows.list_in_table_order()  # the folds of a screen follow the order of the table
-
     values = read_values(source)
     columns = list(values)
-    names = [column if countable.names is None else countable.names[column] for column in columns]
+    names = columns if countable.names is None else [countable.names[column] for column in columns]
     texts = [format_name(name) for name in names]
     frame = pandas.DataFrame(dict(zip(texts, values.values(), strict=True)))
-
-    cells = rows.list_cells()
-    labels = np.fromiter(source.environments, dtype=object)  # a label may be a tuple
-    groups = rows.list_groups()
-    selector.fit(
-        frame.iloc[order],
-        cells.outcomes[order],
-        environments=labels[cells.environments[order]],
-        groups=None if groups is None else rows.number_units(groups)[order],
-    )
+    fit_in_table_order(selector, frame, source)
 
     kept: list[int] = []
     rejected: list[RejectedColumn] = []
@@ -76,6 +64,26 @@ def screen_columns(countable: Countable[Any], selector: ColumnScreen) -> Screene
         kept=kept,
         rejected=tuple(sorted(rejected, key=lambda record: record.round)),
         table=selector.screen_.assign(column=names),
+    )
+
+
+def fit_in_table_order(selector: ColumnScreen, frame: pandas.DataFrame, source: RowSource) -> None:
+    """Fit the selector on the rows of a source in the order of the user's table.
+
+    A source sorts its rows, and the folds of a screen depend on their order: so a score is the same
+    wherever its rows come from.
+    """
+    rows: RowAccess | None = source.rows
+    assert rows is not None, "a score needs the rows in this process"
+    cells = rows.list_cells()
+    environment_labels = np.fromiter(source.environments, dtype=object)  # a label may be a tuple
+    groups = rows.list_groups()
+    order = rows.list_in_table_order()
+    selector.fit(
+        frame.iloc[order],
+        cells.outcomes[order],
+        environments=environment_labels[cells.environments[order]],
+        groups=None if groups is None else rows.number_units(groups)[order],
     )
 
 
@@ -93,7 +101,8 @@ def read_values(source: RowSource) -> dict[int, Any]:
     for column in source.rows.list_columns().tolist():
         layout = source.columns.find_layout(column)
         bins = source.rows.read_bins(column).astype(np.int64)
-        bins -= layout.has_missing  # -1 where missing
+        if layout.has_missing:
+            bins -= 1  # bin 0 holds missing values, which become -1
         n_bins = int(bins.max(initial=0)) + 1
         if layout.nominal:
             values[column] = read_levels(source, column, bins=bins, n_bins=n_bins)

@@ -96,7 +96,8 @@ def run_screen(
     """Screen the columns of X, whose rows are those of `table`.
 
     Columns that are informative in too few environments are rejected before the first round: there
-    is nothing to compare their effect with.
+    is nothing to compare their effect with. Then each round tests the columns that remain, until
+    the effect of none of them differs by more than the tolerance. Without folds nothing is tested.
     """
     n_columns = len(names)
     strengths = table.measure_strengths()
@@ -117,26 +118,21 @@ def run_screen(
         for column, result in tests.columns.items():
             results[column] = replace(result, round=round_number)
         performance = measure_performance(table, tests.probabilities)
-        rounds.append(
-            ScreenRound(
-                round=round_number,
-                n_columns=len(remaining),
-                auc=performance.auc,
-                log_loss=performance.log_loss,
-                deviance_explained=tests.explained,
-                rejected=None if worst is None else names[worst],
-            )
+        screen_round = ScreenRound(
+            round=round_number,
+            n_columns=len(remaining),
+            auc=performance.auc,
+            log_loss=performance.log_loss,
+            deviance_explained=tests.explained,
+            rejected=None if worst is None else names[worst],
         )
+        rounds.append(screen_round)
         if worst is None:
             break
 
-        original = find_rejected_original(
-            worst, table, results=results, rejected=list(rejection_reasons)
-        )
-        rejection_reasons[worst] = "its effect differs"
-        if original is not None:
-            original_name = names[original]
-            rejection_reasons[worst] = f"carries the same as {original_name}, which was rejected"
+        rejected_before = list(rejection_reasons)
+        original = find_rejected_original(worst, table, results=results, rejected=rejected_before)
+        rejection_reasons[worst] = explain_rejection(None if original is None else names[original])
         remaining = remaining[remaining != worst]
 
     return FinishedScreen(
@@ -146,6 +142,13 @@ def run_screen(
         rejection_reasons=rejection_reasons,
         rounds=rounds,
     )
+
+
+def explain_rejection(original: str | int | None) -> str:
+    """Say why a column is rejected: for its own effect, or as a copy of the rejected original."""
+    if original is None:
+        return "its effect differs"
+    return f"carries the same as {original}, which was rejected"
 
 
 def find_unreplicated(
@@ -179,8 +182,8 @@ def combine_with_boosting(
     deviances = [
         strengths[column].deviance if column in strengths else 0.0 for column in columns.tolist()
     ]
-    by_strength = np.argsort([-deviance for deviance in deviances])
-    strongest = np.sort(by_strength[:MAX_COLUMNS])
+    strongest_first = np.argsort([-deviance for deviance in deviances])
+    strongest = np.sort(strongest_first[:MAX_COLUMNS])
     return [learner, TableClassifier("hgb", random_state=0, columns=strongest)]
 
 

@@ -280,7 +280,7 @@ def leave_one_environment_out(
     check_environments(cohort, estimator, "leave-one-environment-out")
 
     left_out = []
-    scores_of_folds = []
+    scores_of_folds = []  # also with what the curves of all environments are made of
     folds = leave_out_environments(cohort)
     # the scores of an environment show what the fit without it warns of
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
@@ -312,24 +312,23 @@ def _add_curves(
 
     There are none where the classifier has no probabilities.
     """
-    probabilities = [
-        fold_scores.probability
-        for fold_scores in scores_of_folds
-        if fold_scores.probability is not None
-    ]
-    if len(probabilities) < len(scores_of_folds):
-        return Validation(held_out=tuple(left_out))
+    outcomes = []
+    probabilities = []
+    for scores in scores_of_folds:
+        if scores.probability is None:
+            return Validation(held_out=tuple(left_out))
+        outcomes.append(scores.is_positive)
+        probabilities.append(scores.probability)
 
-    every_probability = np.concatenate(probabilities)
-    every_outcome = np.concatenate([fold_scores.is_positive for fold_scores in scores_of_folds])
-    thresholds = choose_thresholds(every_probability)
+    outcomes_of_all = np.concatenate(outcomes)
+    probabilities_of_all = np.concatenate(probabilities)
+    thresholds = choose_thresholds(probabilities_of_all)
+    overall = compute_curves(outcomes_of_all, probabilities_of_all, thresholds)
+
     with_curves = []
-    for environment, fold_scores, probability in zip(
-        left_out, scores_of_folds, probabilities, strict=True
-    ):
-        curves = compute_curves(fold_scores.is_positive, probability, thresholds)
+    for number, environment in enumerate(left_out):
+        curves = compute_curves(outcomes[number], probabilities[number], thresholds)
         with_curves.append(environment.with_curves(curves))
-    overall = compute_curves(every_outcome, every_probability, thresholds)
     return Validation(
         held_out=tuple(with_curves),
         thresholds=tuple(thresholds.tolist()),
