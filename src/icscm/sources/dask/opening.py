@@ -256,7 +256,7 @@ def choose_binning(
 
 
 def list_notes(binning: Binning, sample: Sample) -> list[str]:
-    """List the remarks on how the rows were sampled that place the quantiles."""
+    """List the remarks on the sample of rows that place the quantiles, if any do."""
     if not binning.sampled:
         return []
     if not sample.n_zero_bits:
@@ -290,7 +290,7 @@ def tally_hashes(hashes: Hashes, max_hashes: int = MAX_HASHES) -> HashCounts:
 
 
 def merge_hash_counts(parts: Sequence[HashCounts], max_hashes: int = MAX_HASHES) -> HashCounts:
-    """Count how often each hash occurs in several partitions, in no more than `max_hashes` hashes.
+    """Count how often each hash occurs in several partitions, for at most `max_hashes` hashes.
 
     As long as there are more, those that begin with the fewest zero bits are left out: about half.
     How many bits that takes depends on the different hashes of the whole only, not on how the rows
@@ -308,9 +308,11 @@ def merge_hash_counts(parts: Sequence[HashCounts], max_hashes: int = MAX_HASHES)
 def add_hash_counts(a: HashCounts, b: HashCounts) -> HashCounts:
     """Add up the rows of each hash; both have the same number of zero bits.
 
-    hashes of both, sorted     3 5 5 8
-    rows of each               1 2 1 1
-    first of equal ones        ^ ^   ^        so 5 has 3 rows
+    Equal hashes are neighbours once all are sorted, and their rows are added up from the first on:
+
+        sorted hashes of both    3 5 5 8
+        rows of each             1 2 1 1
+        first of equal ones      ^ ^   ^        so 5 has 3 rows
     """
     hashes = np.concatenate((a.hashes, b.hashes))
     n_rows = np.concatenate((a.n_rows, b.n_rows))

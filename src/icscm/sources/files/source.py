@@ -8,7 +8,7 @@ sample of `sampling.choose_sample` is taken from the hashes of all rows, though 
 in memory:
 
     all rows -> hashes -> choose_rows --------> Sample: the hashes of the sampled rows
-    all rows, while they are read ------------> of least hash: the sample, if no row has a copy
+    all rows, while they are read ------------> of lowest hash: the sample, if no row has a copy
     all rows once more -> find_rows ----------> their values, otherwise
 
 Counting is as in memory, but pages are released after use: mapped pages that were read count as
