@@ -113,10 +113,12 @@ def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) ->
     with open_client(options["dask"], options["workers"]), translate_errors(data):
         frame = read_folder(data, files.make_text_format(options))
         roles, columns = _choose_columns(list(frame.columns), data, options)
-        (X, y, environments), labelling = take_apart(frame, roles, columns)
-        countable = open_dask(X, y, environments=environments, preparation=learner.prepare())
+        table = take_apart(frame, roles, columns)
+        countable = open_dask(
+            table.X, table.y, environments=table.environments, preparation=learner.prepare()
+        )
         learner.fit_counts(countable)
-    return labelling
+    return table.labelling
 
 
 def _learn_from_bits(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
