@@ -115,11 +115,11 @@ class _PairTerms:
 
     def add_best_y(self) -> FloatArray:
         """Bound pairs of each point as x with its best partner y (angle, point)."""
-        return self.of_x + self.of_y.max(axis=1, keepdims=True, initial=-np.inf)
+        return np.asarray(self.of_x + self.of_y.max(axis=1, keepdims=True, initial=-np.inf))
 
     def add_best_x(self) -> FloatArray:
         """Bound pairs of each point as y with its best partner x (angle, point)."""
-        return self.of_y + self.of_x.max(axis=1, keepdims=True, initial=-np.inf)
+        return np.asarray(self.of_y + self.of_x.max(axis=1, keepdims=True, initial=-np.inf))
 
 
 def find_extreme(points: FloatArray) -> NDArray[np.intp]:
