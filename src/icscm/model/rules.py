@@ -33,6 +33,8 @@ class Rule:
     name: str | None
 
     kind: ClassVar[str]
+    # Whether the rule compares levels of a category, for which text and booleans are no numbers.
+    compares_levels: ClassVar[bool] = False
 
     @property
     def feature(self) -> str | int:
@@ -171,6 +173,7 @@ class CategoryRule(Rule):
     missing: bool | None = None
 
     kind: ClassVar[str] = "category"
+    compares_levels: ClassVar[bool] = True
 
     @property
     def is_affirmative(self) -> bool:
