@@ -1,4 +1,4 @@
-"""The model of a fitted learner, saved to a file: all that predicting and explaining need.
+"""The model of a fitted learner, as it is saved to a file: all that predicting and explaining need.
 
 fitted learner --make_saved_model--> SavedModel --save--> file --load--> SavedModel
 """
