@@ -1,4 +1,9 @@
-"""The predictor: a tree of splits; a conjunction or disjunction is a tree of one branch."""
+"""The model that predicts: a tree of splits; a conjunction or disjunction is a tree of one branch.
+
+    X --routes--> the leaf of each row --rate of the leaf, calibrated--> probability --> prediction
+
+How splits and leaves are numbered is said in `icscm.model.splits`.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
