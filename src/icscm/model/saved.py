@@ -81,7 +81,7 @@ class SavedModel:
         return not self.features or self.features[0].name is not None
 
     def predict(self, X: Any) -> Array:
-        """The class of each row.
+        """Predict the class of each row.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class SavedModel:
         return self.decide(X).prediction
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class, from the training samples in the row's leaf.
+        """Predict the probability of each class, from the training rows in the row's leaf.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class SavedModel:
         return np.column_stack((1.0 - positive, positive))
 
     def explain(self, X: Any) -> Array:
-        """What decided for each row.
+        """Say what decided for each row.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class SavedModel:
         return self.decide(X).decided_by
 
     def decide(self, X: Any) -> Decisions:
-        """Prediction, probability of the positive class and what decided, in one pass.
+        """Return prediction, probability of the positive class and what decided, in one pass.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class SavedModel:
     def recalibrate(
         self, X: Any = None, y: Any = None, *, prevalence: float | None = None
     ) -> "SavedModel":
-        """The model moved to a site, from labelled rows of it or from its base rate.
+        """Move the model to a site, by labelled rows of it or by its base rate.
 
         The intercept of the log odds is shifted, by maximum likelihood with Jeffreys' prior, shrunk
         towards 0 as if sites varied by 0.5; from 100 rows of each class on, the slope, too. With
@@ -187,7 +187,7 @@ class SavedModel:
         return replace(self, model=model, settings=settings)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
-        """Number of the leaf that each row falls in.
+        """Find the number of the leaf that each row falls in.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class SavedModel:
         return self.model.find_leaves(self._check_rows(X))
 
     def set_threshold(self, threshold: float | str, X: Any = None, y: Any = None) -> "SavedModel":
-        """The same model, predicting positive from a probability on.
+        """Return the same model, predicting positive from a probability on.
 
         Parameters
         ----------
@@ -233,15 +233,22 @@ class SavedModel:
         IcscmError
             If the threshold is not one of these, or is to be chosen without rows of both classes.
         """
-        settings = {name: value for name, value in self.settings.items() if name != "threshold"}
         wanted = read_threshold(threshold)
-        if isinstance(wanted, tuple):
-            settings["threshold"] = {"criterion": str(threshold)}
-            cut = self._choose_threshold(wanted, threshold, X, y)
+        if isinstance(wanted, Criterion):
+            chosen_by = {"threshold": {"criterion": str(threshold)}}
+            smallest_positive = self._choose_threshold(wanted, threshold, X, y)
         else:
-            settings |= _describe_threshold(threshold)
-            cut = wanted
-        return replace(self, model=replace(self.model, threshold=cut), settings=settings)
+            chosen_by = _describe_threshold(threshold)
+            smallest_positive = wanted
+
+        other_settings = {
+            name: value for name, value in self.settings.items() if name != "threshold"
+        }
+        return replace(
+            self,
+            model=replace(self.model, threshold=smallest_positive),
+            settings=other_settings | chosen_by,
+        )
 
     def _choose_threshold(
         self, criterion: Criterion, threshold: float | str, X: Any, y: Any
@@ -276,13 +283,14 @@ class SavedModel:
             raise IcscmError(str(error)) from None
         n_columns = len(list_names(X)) if is_frame(X) else table.shape[1]
         if self.features and n_columns != len(self.features):
-            why = f"X has {n_columns:,} columns but the model was fitted on {len(self.features):,}"
-            advice = "columns without names are found by position, so give all, in the same order"
-            raise IcscmError(f"{why}; {advice}")
+            raise IcscmError(
+                f"X has {n_columns:,} columns but the model was fitted on {len(self.features):,}; "
+                "columns without names are found by position, so give all, in the same order"
+            )
         return table
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of the file.
+        """Return the content of the file.
 
         Returns
         -------
@@ -322,7 +330,7 @@ class SavedModel:
         write_text(path, self.to_json())
 
     def to_json(self) -> str:
-        """The text of the file.
+        """Return the text of the file.
 
         Returns
         -------
@@ -341,8 +349,10 @@ class SavedModel:
         except WrongFileError as wrong:
             raise IcscmError(f"this model cannot be saved: {wrong}") from None
         if not is_same:
-            why = "a name, level or label with surrogates in pairs would not read back the same"
-            raise IcscmError(f"this model cannot be saved: {why}; rename it")
+            raise IcscmError(
+                "this model cannot be saved: a name, level or label with surrogates in pairs would "
+                "not read back the same; rename it"
+            )
         return text
 
     def __str__(self) -> str:
