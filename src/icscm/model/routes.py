@@ -117,10 +117,11 @@ def blend(
     columns: Columns,
     unseen: Unseen,
 ) -> Blend:
-    """Follow the rows that lack a value which a rule on their path needs, and never was missing.
+    """Find the rows that fall into several leaves, and the mean of these.
 
-    Such a row follows both branches, as in C4.5 (Quinlan, 1993): with the share s of the training
-    rows for which the rule is true,
+    They lack a value that a rule on their path needs, and that never was missing at fitting. Such a
+    row follows both branches, as in C4.5 (Quinlan, 1993): with the share s of the training rows for
+    which the rule is true,
 
         probability = s * probability if true + (1 - s) * probability if false.
 

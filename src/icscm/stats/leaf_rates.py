@@ -39,13 +39,13 @@ def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
     n_positive = positives.sum(axis=0)
     is_mixed = (n_positive > 0) & (n_positive < sizes.sum(axis=0))
 
-    # A row of the regression is a group in an environment.
+    # A row of the regression is a group in an environment; it has no columns, only an offset.
     n_groups = len(counts)
     n_mixed = int(is_mixed.sum())
     fit = fit_logistic_regression(
-        np.empty((n_groups * n_mixed, 0)),
-        positives[:, is_mixed].ravel(),
-        np.tile(np.arange(n_mixed), n_groups),
+        columns=np.empty((n_groups * n_mixed, 0)),
+        positives=positives[:, is_mixed].ravel(),
+        environments=np.tile(np.arange(n_mixed), n_groups),
         n_environments=n_mixed,
         sizes=sizes[:, is_mixed].ravel(),
         offsets=np.repeat(log_odds, n_mixed),

@@ -87,6 +87,9 @@ def fit_logistic_regression(
 ) -> LogisticFit | None:
     """Fit slopes that all environments share, and an intercept for each.
 
+    Each step of Newton's method solves equations for the few slopes first, and then for each of the
+    intercepts, of which there may be thousands: see the head of the module.
+
     Parameters
     ----------
     columns : array of shape (n_rows, n_columns)
@@ -140,7 +143,7 @@ def fit_logistic_regression(
         equations = _add_prior(equations_of_rows, prior, intercepts)
 
         slope_equations = equations.eliminate_intercepts()
-        # With a ridge they always have a solution.
+        # Without a ridge, the likelihood may be flat in some direction, or rise without end.
         if not ridge and slope_equations.are_singular(n_rows):
             return None
         slope_step = slope_equations.solve(slopes, ridge=ridge).clip(-MAX_STEP, MAX_STEP)
@@ -250,14 +253,15 @@ def _sum_rows(
 def _sum_by_environment(
     values: FloatArray, environments: IntArray, n_environments: int
 ) -> FloatArray:
-    # NumPy counts in whole numbers where there is no row.
+    """Sum values of the rows of each environment."""
+    # without rows, NumPy returns whole numbers
     return np.asarray(np.bincount(environments, values, n_environments), dtype=np.float64)
 
 
 def _add_prior(
     equations: _NewtonEquations, prior: InterceptPrior, intercepts: FloatArray
 ) -> _NewtonEquations:
-    """Add gradient and hessian of the intercepts' prior, and see to it that no H_e is 0."""
+    """Add gradient and hessian of the intercepts' prior, and make each H_e larger than 0."""
     G = equations.G - prior.precision * (intercepts - prior.means)
     H = equations.H + prior.precision
     # Without information G_e and C_e are 0, too: with any H_e the intercept stays where it is.
