@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm._changes import REMOVED_METHODS, data_by_name
 from icscm.estimators.describing import DescribingMixin
-from icscm.estimators.fitted import find_feature_names
+from icscm.estimators.fitted import find_feature_names, is_set
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning, warn
+from icscm.model.parsing import Feature
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
 from icscm.model.splits import LeafCounts, freeze_counts
@@ -413,6 +414,23 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
     def _shape_choice(self) -> "ShapeChoice | None":
         """How the shape of rules was chosen; None where it was given, and of other models."""
         return None
+
+    @property
+    def _test_level(self) -> float | None:
+        """The level of the tests; None for learners that test nothing."""
+        return None
+
+    def _list_features(self) -> tuple[Feature, ...] | None:
+        """List the columns of the table, for a model file; None of a packed store."""
+        if not is_set(self, "feature_types_"):
+            return None
+        names = find_feature_names(self)
+        if names is None:
+            return tuple(Feature(name=None, type=kind) for kind in self.feature_types_)
+        return tuple(
+            Feature(name=str(name), type=kind)
+            for name, kind in zip(names, self.feature_types_, strict=True)
+        )
 
     @property
     def rules_(self) -> tuple[Rule, ...]:

@@ -291,6 +291,10 @@ class ICSCMClassifier(SCMClassifier):
             self.alpha_ = settings.alpha
 
     @property
+    def _test_level(self) -> float | None:
+        return self.alpha_ if is_set(self, "alpha_") else None
+
+    @property
     def verdicts_(self) -> Verdicts:
         """For each leaf of the model whether it is invariant, is not, or has too little data.
 
