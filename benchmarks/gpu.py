@@ -46,7 +46,7 @@ from icscm.sources.bits.store import count_words
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
 from icscm.sources.gpu.launching import FIRST, count_padded
-from icscm.sources.gpu.sending import Sender, Unsorted
+from icscm.sources.gpu.sending import Sender, UnsortedBits
 from icscm.sources.gpu.shortlisting import CardShortlister
 from icscm.sources.gpu.stores import CardBits, CountedBits, put_bits
 from icscm.sources.memory import open_memory
@@ -349,7 +349,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     rng, n_words = np.random.default_rng(0), -(-options.samples // 64) * 2
     words = rng.integers(0, 2**32, (options.loaded, n_words), dtype=np.uint32)
     source = rng.permutation(options.samples).astype(np.uint32)
-    sender = Sender(card, Unsorted(*words.shape, words.__getitem__, source))
+    sender = Sender(card, UnsortedBits(*words.shape, words.__getitem__, source))
     sent = take_time(card, lambda: sender.send(slice(0, len(words))), 2)
     print(f"sent and sorted: {words.nbytes / sent / 1e9:.1f} GB/s ({words.nbytes / 1e9:.1f} GB)")
     on_card = card.send(words)
@@ -359,7 +359,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     print(f"sorted on the card: {words.nbytes / sort / 1e9:.1f} GB/s", flush=True)
     rows = make_rows(options.samples, 4)
     small = card._replace(count_free=lambda: 0)  # a card that is too small for them
-    unsorted = Unsorted(*words.shape, words.__getitem__, source)
+    unsorted = UnsortedBits(*words.shape, words.__getitem__, source)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         streamed = put_bits(small, np.arange(len(words)), unsorted, rows)

@@ -89,14 +89,14 @@ def _write_distinct(ordered, max_written, out):
 
     It stops at `max_written` of them.
     """
-    highest = ordered[-1]
     n_written = 0
-    for value in ordered:
-        if value == highest or n_written == max_written:
-            break
-        if n_written == 0 or value != out[n_written - 1]:
-            out[n_written] = value
+    for i in range(ordered.shape[0] - 1):
+        is_last_of_equals = ordered[i] != ordered[i + 1]
+        if is_last_of_equals:
+            out[n_written] = ordered[i]
             n_written += 1
+            if n_written == max_written:
+                break
     return n_written
 
 

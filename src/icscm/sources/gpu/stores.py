@@ -20,7 +20,7 @@ from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu import card as cards
 from icscm.sources.gpu.card import Card, translate_card_errors
 from icscm.sources.gpu.launching import DeviceQuery, Segments, count_padded, find_tiles
-from icscm.sources.gpu.sending import Sender, Unsorted
+from icscm.sources.gpu.sending import Sender, UnsortedBits
 from icscm.sources.gpu.shortlisting import CardShortlister, ExaminedColumns
 
 # Counts of a scan of binned columns up to which the card examines them; more come in blocks.
@@ -93,7 +93,7 @@ class StreamedBits(CardBits):
 
     @property
     def n_read_at_once(self) -> int:
-        return self.words.size
+        return self.words.n_at_a_time
 
 
 class CountedBits(ExaminedColumns):
@@ -306,11 +306,11 @@ def put_on_card(card: Card, store: Store, rows: Rows, columns: BinnedColumns) ->
 def _put_bit_store(card: Card, store: BitStore, rows: Rows, *, n_copies: IntArray) -> CardBits:
     """Put columns of bits, which are words of 64 bits in memory and of 32 on the card."""
     n_columns, n_long_words = store.words.shape
-    unsorted = Unsorted(
+    unsorted = UnsortedBits(
         n_columns=n_columns,
         n_words=2 * n_long_words,
         read=store.words.__getitem__,
-        source=store.bits,
+        bit_of_row=store.bits,
     )
     return put_bits(card, store.columns, unsorted, rows, store.layout, n_copies)
 
@@ -333,7 +333,7 @@ def _put_code_store(card: Card, store: CodeStore, rows: Rows) -> CardCodes:
 def put_bits(
     card: Card,
     columns: IntArray,
-    unsorted: Unsorted,
+    unsorted: UnsortedBits,
     rows: Rows,
     layout: Layout = ORDERED,
     n_copies: IntArray | None = None,
