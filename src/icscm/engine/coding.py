@@ -79,7 +79,8 @@ def encode(
 class _TableEncoder:
     """A table on its way into stores: which columns are left, and what is known of the others.
 
-    Row i of the table goes to `position[i]` of the sorted `rows`.
+    Each of the `code_` methods plans some of the columns that are left, and adds stores of those
+    that turn out to be as planned. Row i of the table goes to `position[i]` of the sorted `rows`.
     """
 
     def __init__(self, table: CodedTable, position: Array, rows: Rows, n_threads: int) -> None:
@@ -201,12 +202,12 @@ class _TableEncoder:
         for kind, positions in sorted(groups.items()):
             plan_of_group = plan.select(positions)
             if kind.width == _Width.BITS:
-                store, is_unexpected = self._make_bit_store(plan_of_group, kind.layout)
+                coded = self._make_bit_store(plan_of_group, kind.layout)
             else:
-                store, is_unexpected = self._make_code_store(plan_of_group, kind)
-            if len(store.columns):
-                self.stores.append(store)
-            unexpected_columns.append(plan_of_group.columns[is_unexpected])
+                coded = self._make_code_store(plan_of_group, kind)
+            if len(coded.store.columns):
+                self.stores.append(coded.store)
+            unexpected_columns.append(coded.unexpected_columns)
         return np.concatenate(unexpected_columns)
 
     def _find_layouts(self, plan: ColumnPlan) -> list[Layout]:
@@ -218,11 +219,8 @@ class _TableEncoder:
             for column in plan.columns.tolist()
         ]
 
-    def _make_bit_store(self, plan: ColumnPlan, layout: Layout) -> tuple[Store, BoolArray]:
-        """Store columns of two bins that are as planned; return also which are not.
-
-        Constant columns are not stored.
-        """
+    def _make_bit_store(self, plan: ColumnPlan, layout: Layout) -> _CodedColumns:
+        """Store columns of two bins that are as planned, but no constant ones."""
         store = BitStore(plan.columns, self._rows, self._n_threads, layout)
         is_unexpected = pack_columns(
             self._X,
@@ -236,10 +234,10 @@ class _TableEncoder:
         if not is_kept.all():
             store.columns = plan.columns[is_kept]
             store.words = store.words[is_kept]
-        return store, is_unexpected
+        return _CodedColumns(store, unexpected_columns=plan.columns[is_unexpected])
 
-    def _make_code_store(self, plan: ColumnPlan, kind: _StoreKind) -> tuple[Store, BoolArray]:
-        """Store columns of more than two bins that are as planned; return also which are not."""
+    def _make_code_store(self, plan: ColumnPlan, kind: _StoreKind) -> _CodedColumns:
+        """Store columns of more than two bins that are as planned."""
         max_edges = max(len(edges) for edges in plan.edges)
         shape = len(plan.columns), len(self._X)
         codes = np.empty(shape, dtype=np.min_scalar_type(max_edges))
@@ -251,9 +249,22 @@ class _TableEncoder:
             is_unexpected = _code_wide_column(self._X, plan, position=self._position, codes=codes)
         if is_unexpected.any():
             codes = codes[~is_unexpected]
-        columns = plan.columns[~is_unexpected]
-        n_bins = max_edges + 1
-        return CodeStore(columns, codes, n_bins, self._n_threads, kind.layout), is_unexpected
+        store = CodeStore(
+            columns=plan.columns[~is_unexpected],
+            codes=codes,
+            n_bins=max_edges + 1,
+            n_threads=self._n_threads,
+            layout=kind.layout,
+        )
+        return _CodedColumns(store, unexpected_columns=plan.columns[is_unexpected])
+
+
+@dataclass(frozen=True, eq=False)
+class _CodedColumns:
+    """A store of the columns of a plan, and those that are not in it, as they need another plan."""
+
+    store: Store
+    unexpected_columns: IntArray
 
 
 class _Width(IntEnum):

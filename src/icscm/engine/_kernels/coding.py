@@ -47,11 +47,12 @@ def choose_edges(ordered, max_edges, edges, n_edges, is_complete, highest):
     """Choose edges for some columns, as `binning.choose_edges` says.
 
     Row k of `ordered` holds the values of column k, ascending, NaN last. What is chosen goes to
-    row k of the four last arguments, where `edges` has room for one more than `max_edges`:
+    place k of the last four arguments, where `edges` has room for one more than `max_edges`. With
+    max_edges = 2, for example:
 
         ordered[k]                edges[k]   n_edges[k]   is_complete[k]   highest[k]
         1  1  2  5  5  NaN        1  2  .    2            True             5
-        1  2  3  4  5  6          2  4  .    2            False            6           max_edges = 2
+        1  2  3  4  5  6          2  4  .    2            False            6
 
     All distinct values but the highest are edges, as nothing is above that one. If these are too
     many, the column is not complete, and cut at quantiles instead.

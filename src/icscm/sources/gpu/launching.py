@@ -186,7 +186,7 @@ _MAX_CODING_BLOCKS = 256
 _LISTED = 2**16
 # Columns that a warp judges together.
 _GROUP = 16
-# An array that is not given, or not wanted.
+# A null pointer: an array that is not given, or not wanted.
 _NOTHING = np.intp(0)
 
 
