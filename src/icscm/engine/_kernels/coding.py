@@ -205,6 +205,7 @@ def code_columns(
             block_columns = columns[first : first + CODED_COLUMNS]
             n_columns = block_columns.shape[0]
 
+            # values that lie side by side in X are copied together, others a column at a time
             is_tiled = is_by_row & _are_neighbours(block_columns)
             if is_tiled:
                 _take_tiles(X, first_row, n_rows, block_columns[0], n_columns, block)
@@ -224,6 +225,7 @@ def code_columns(
                 ):
                     is_unexpected[k] = True
 
+                # each row to its sorted position
                 codes_of_column = codes[k]
                 for i in range(n_rows):
                     codes_of_column[targets[i]] = bins[i]
@@ -517,7 +519,8 @@ def parse_lines(text, n_cells, words, names, ends):
 
     Bits go to `words`, a row for each line; names to `names`, one after the other, that of line i
     up to ends[i]. Returns the number of lines, at most as many as there are rows, and where in
-    the text they end: before the first that is not as it should be.
+    the text they end: before the first that is not as it should be, or not all there. Empty lines
+    are skipped.
     """
     n_lines = 0
     line_start = 0
@@ -530,7 +533,8 @@ def parse_lines(text, n_cells, words, names, ends):
         while name_end < text.shape[0] and text[name_end] != _TAB and text[name_end] != _NEWLINE:
             name_end += 1
         line_end = name_end + 2 * n_cells
-        if line_end >= text.shape[0] or text[name_end] != _TAB:
+        is_line_whole = line_end < text.shape[0] and text[name_end] == _TAB
+        if not is_line_whole:
             break
 
         are_cells_valid = _parse_cells(text, name_end + 1, n_cells, words, n_lines)

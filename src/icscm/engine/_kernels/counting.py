@@ -311,24 +311,20 @@ def sort_bits(words, source, tiles):
         b  0010.. 0110..  ->  1  a1 b1 c1 ..       ->  1  row 64       ->  b  11..
         c  1101.. 0100..      2  a2 b2 c2 ..           2  row 3            c  10..
 
-    Between the two turns a row's bits of all the columns are one word, which is what moves.
-    Columns beyond the last have zeros.
+    Between the two transpositions a row's bits of all the columns are one word, which is what
+    moves. Columns beyond the last have zeros.
     """
     n_words = words.shape[1]
     n_sorted = tiles.shape[1]
+    # whole vectors of words
     width = _LANES * -(-n_words // _LANES)
     sorted_width = _LANES * -(-n_sorted // _LANES)
-    # (column, word) of a group of columns before the first turn; between the turns (bit, word)
+    # 64 columns as (column, word), or transposed as (bit of a word, word)
     raw = np.zeros((64, width), np.uint64)
     ordered = np.zeros((64, sorted_width), np.uint64)
     flat_raw = raw.ravel()
     flat_ordered = ordered.ravel()
-
-    # for each word of `ordered` the one of `raw` that moves there; both are turned then
-    moved_from = np.zeros((64, sorted_width), np.uint32)
-    for i in range(source.shape[0]):
-        moved_from[i & 63, i >> 6] = (source[i] & 63) * width + (source[i] >> 6)
-    flat_moved_from = moved_from.ravel()
+    moved_from = _list_moves(source, width, sorted_width)
 
     for group in range(tiles.shape[0]):
         first = 64 * group
@@ -337,13 +333,29 @@ def sort_bits(words, source, tiles):
         for p in range(n_columns):
             for w in range(n_words):
                 raw[p, w] = words[first + p, w]
+
         _transpose(raw)
-        for i in range(flat_moved_from.shape[0]):
-            flat_ordered[i] = flat_raw[flat_moved_from[i]]
+        for i in range(moved_from.shape[0]):
+            flat_ordered[i] = flat_raw[moved_from[i]]
         _transpose(ordered)
+
         for w in range(n_sorted):
             for p in range(64):
                 tiles[group, w, p] = ordered[p, w]
+
+
+@compiled
+def _list_moves(source, width, sorted_width):
+    """List for each word of the sorted rows (bit, word) the one of the unsorted that moves there.
+
+    Words are numbered bit * width + word; those that belong to no row get the first.
+    """
+    moved_from = np.zeros((64, sorted_width), np.uint32)
+    for i in range(source.shape[0]):
+        unsorted_bit = source[i] & 63
+        unsorted_word = source[i] >> 6
+        moved_from[i & 63, i >> 6] = unsorted_bit * width + unsorted_word
+    return moved_from.ravel()
 
 
 @compiled
