@@ -46,7 +46,7 @@ from icscm.sources.bits.store import count_words
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
 from icscm.sources.gpu.launching import FIRST, count_padded
-from icscm.sources.gpu.sending import Sender, Unsorted
+from icscm.sources.gpu.sending import Sender, UnsortedBits
 from icscm.sources.gpu.shortlisting import CardShortlister
 from icscm.sources.gpu.stores import CardBits, CountedBits, put_bits
 from icscm.sources.memory import open_memory
@@ -393,7 +393,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
     order = rng.permutation(options.samples).astype(np.uint32)
     all_columns = slice(0, len(words))
 
-    sender = Sender(card, Unsorted(*words.shape, words.__getitem__, order))
+    sender = Sender(card, UnsortedBits(*words.shape, words.__getitem__, order))
     seconds = take_time(card, lambda: sender.send(all_columns), 2)
     print(f"sent and sorted: {words.nbytes / seconds / 1e9:.1f} GB/s ({words.nbytes / 1e9:.1f} GB)")
 
@@ -405,7 +405,7 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
 
     rows = make_rows(options.samples, 4)
     full_card = card._replace(count_free=lambda: 0)  # with no room for them
-    unsorted = Unsorted(*words.shape, words.__getitem__, order)
+    unsorted = UnsortedBits(*words.shape, words.__getitem__, order)
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         streamed = put_bits(full_card, np.arange(len(words)), unsorted, rows)

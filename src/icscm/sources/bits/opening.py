@@ -47,7 +47,7 @@ from icscm.sources.bits.packing import open_packed
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.gpu.card import choose_card
-from icscm.sources.gpu.sending import Unsorted
+from icscm.sources.gpu.sending import UnsortedBits
 from icscm.sources.gpu.stores import put_bits
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
@@ -281,7 +281,13 @@ def make_packed_source(
     position, sorted_rows = sort_rows(rows.outcomes, rows.environments, n_environments)
     order = rows.samples[np.argsort(position)]
 
-    unsorted = Unsorted(bits.n_patterns, 2 * bits.n_words, bits.read_words, order, BLOCK_PATTERNS)
+    unsorted = UnsortedBits(
+        n_columns=bits.n_patterns,
+        n_words=2 * bits.n_words,  # of 32 bits, where the file has 64
+        read=bits.read_words,
+        bit_of_row=order,
+        block_columns=BLOCK_PATTERNS,
+    )
     card = choose_card(config.device, unsorted.n_bytes)
     if card is None:
         n_threads = count_threads(config.n_jobs)
