@@ -252,7 +252,7 @@ __device__ __forceinline__ Number add_up_both(Number low, Number high, bool is_u
   return add_up<HALF>(kept + __shfl_xor_sync(ALL, sent, HALF));
 }
 
-// The same of what 32 bits can hold: there the card has one instruction for all of its lanes.
+// The same of what 32 bits can hold: there newer cards have one instruction for all lanes of a warp.
 __device__ __forceinline__ u32 add_up_small(u32 low, u32 high, bool is_upper) {
 #if WIDTH == 32 && __CUDA_ARCH__ >= 800
   const u32 sum_of_low = __reduce_add_sync(ALL, low);
@@ -271,14 +271,17 @@ struct Criteria {
   int statistic, is_inverted, n_negative, n_positive;
 };
 
+// Whether enough environments have information on a cut; between the two rounding could decide.
+enum { NOT_REPLICATED, PERHAPS_REPLICATED, REPLICATED };
+
 // One leaf, or this lane's share of it, added up over its environments.
 struct Leaf {
   int negatives, positives;
   int n_environments;  // that have rows in it: the columns of its table, of which a test is made
-  int replicated;      // whether its cut is: 0 surely not, 1 open, 2 surely
+  int replicated;      // whether its cut is: NOT_REPLICATED, ...
   u64 squares;         // the sum of the squares of its sizes by environment
-  double inside;       // what its statistic is made of, see `find_pearson` and `find_likelihood`
-  double shift;        // by how many its positives are fewer than chance gives it
+  double environment_sum;  // what its statistic is made of, see `find_pearson`, `find_likelihood`
+  double shift;            // by how many its positives are fewer than chance gives it
 };
 
 // A whole number from 0 on. By bits, since the card converts few numbers at a time.
@@ -296,8 +299,8 @@ __device__ __forceinline__ double invert(double number, int same) {
   return fma(near, fma(-number, near, 1.0), near);
 }
 
-// a b / n of one environment. Sums over environments give the statistics: so nothing waits for what
-// only all environments of a column tell.
+// a b / n of one environment, with a negatives, b positives and n rows. Sums of these over environments
+// give the statistics: so nothing waits for what only all environments of a column tell.
 __device__ __forceinline__ double weigh(int negatives, int positives) {
   const int size = max(negatives + positives, 1);
   return as_double(negatives) * as_double(positives) * invert(as_double(size), size);
@@ -325,7 +328,7 @@ __device__ __forceinline__ double find_pearson(const Leaf &leaf, bool is_correct
   const double A = leaf.negatives;
   const double B = leaf.positives;
   const double N = A + B;
-  const double statistic = fmax(N * (1.0 - N * leaf.inside / (A * B)), 0.0);
+  const double statistic = fmax(N * (1.0 - N * leaf.environment_sum / (A * B)), 0.0);
   if (!is_corrected) return statistic;
   const u64 total = leaf.negatives + leaf.positives;
   // the integer is the product of the two environments' sizes
@@ -336,7 +339,7 @@ __device__ __forceinline__ double find_pearson(const Leaf &leaf, bool is_correct
 
 // The likelihood ratio, with f(x) = x log x:  2 (sum(f(a) + f(b) - f(n)) - (f(A) + f(B) - f(N))).
 __device__ __forceinline__ double find_likelihood(const Leaf &leaf, const Logarithms &f) {
-  return fmax(2.0 * (leaf.inside - f.weigh(leaf.negatives, leaf.positives)), 0.0);
+  return fmax(2.0 * (leaf.environment_sum - f.weigh(leaf.negatives, leaf.positives)), 0.0);
 }
 
 // Whether the evidence of a leaf is what is helpful at least, or more: half the deviance of the outcomes
@@ -365,17 +368,25 @@ __device__ __forceinline__ int judge_evidence(const Criteria &criteria, const Le
   return excess < 0.0 ? UNHELPFUL : ALLOWED;
 }
 
-// What becomes of a candidate, given its leaf and the statistic of its test.
+// What becomes of a candidate, given its leaf and the statistic of its test: the first reason that holds
+// to reject it, or OPEN where rounding could decide whether it does.
 __device__ __forceinline__ int judge(
     const Criteria &criteria, const Leaf &leaf, double statistic, int dof) {
   int size = leaf.negatives + leaf.positives;
   int n_all = criteria.n_negative + criteria.n_positive;
   if (leaf.negatives == 0 || size >= n_all) return NONE;
+
+  // the test of dependence of outcome and environment
   if (criteria.statistic != NO_TEST && dof > 0) {
     if (statistic >= criteria.fails_from[dof]) return DEPENDENT;
     if (!(statistic < criteria.passes_below[dof])) return OPEN;
   }
-  if (leaf.replicated < 2) return leaf.replicated ? OPEN : UNREPLICATED;
+
+  // the effective number of environments
+  if (leaf.replicated < REPLICATED)
+    return leaf.replicated == NOT_REPLICATED ? UNREPLICATED : OPEN;
+
+  // the utility, and the evidence against chance
   i64 utility = criteria.p_denominator * leaf.negatives - criteria.p_numerator * leaf.positives;
   return utility < criteria.min_utility ? UNHELPFUL : judge_evidence(criteria, leaf);
 }
@@ -443,14 +454,16 @@ __device__ __forceinline__ void judge_columns(i64 n_columns, Visit visit, CRITER
       zeros.n_environments += n_zeros > 0;
       ones.squares += (u64)n_ones * n_ones;
       zeros.squares += (u64)n_zeros * n_zeros;
+      // of the environment in the effective number of environments, see below
       const double weight =
           as_double(n_ones) * as_double(n_zeros) * __ldg(replication_factors + k);
       weight_sum += weight;
       squared_weight_sum += weight * weight;
+      // by chance so many of its ones are positive
       ones.shift += as_double(n_ones) * __ldg(positive_rates + k);
       if (criteria.statistic != NO_TEST) {
-        ones.inside += IS_LIKELIHOOD ? logarithms_of.weigh(a, b) : weigh(a, b);
-        zeros.inside += IS_LIKELIHOOD ? logarithms_of.weigh(c, d) : weigh(c, d);
+        ones.environment_sum += IS_LIKELIHOOD ? logarithms_of.weigh(a, b) : weigh(a, b);
+        zeros.environment_sum += IS_LIKELIHOOD ? logarithms_of.weigh(c, d) : weigh(c, d);
       }
     }
 
@@ -467,9 +480,9 @@ __device__ __forceinline__ void judge_columns(i64 n_columns, Visit visit, CRITER
     leaf.squares = n_all < 65536  // as many as 32 bits can hold the square of
                        ? add_up_small(zeros.squares, ones.squares, is_of_ones)
                        : add_up_both(zeros.squares, ones.squares, is_of_ones);
-    leaf.inside = criteria.statistic == NO_TEST
+    leaf.environment_sum = criteria.statistic == NO_TEST
                       ? 0.0
-                      : add_up_both(zeros.inside, ones.inside, is_of_ones);
+                      : add_up_both(zeros.environment_sum, ones.environment_sum, is_of_ones);
 
     // The effective number of environments, (sum w)^2 / sum w^2, is that of the cut, so of both
     // leaves: one sum for each half of the lanes.
@@ -479,13 +492,14 @@ __device__ __forceinline__ void judge_columns(i64 n_columns, Visit visit, CRITER
     const double w_squared = is_of_ones ? half_sum : half_sum_of_others;
     const double n_effective = w_squared > 0.0 ? fmax(w * w / w_squared, 1.0) : 1.0;
 
-    // what the ones lack the zeros have too many
+    // Positives by chance less those there are: what the ones lack the zeros have too many.
     const bool is_weighed = criteria.min_evidence > 0.0;
     const double shift = is_weighed ? add_up<WIDTH>(ones.shift) - as_double(total.y) : 0.0;
     leaf.shift = is_of_ones ? shift : -shift;
     leaf.replicated = (n_effective >= criteria.unreplicated_below) +
                       (n_effective >= criteria.replicated_from);
 
+    // one lane of each half stores its leaf: the first after the first batch, and so on
     const int batch_of_group = (int)(first & (GROUP - 1)) / BATCH;
     if (member % HALF == batch_of_group) leaves[threadIdx.x] = leaf;
   };
