@@ -60,10 +60,8 @@ def draw_box(box: tuple[int, int, int, int, list[str]], *, is_question: bool) ->
     middle_x = left + width / 2
     first_y = top + height / 2 + 5 - 20 * (len(lines) - 1) / 2
     for number, line in enumerate(lines):
-        if is_question:
-            class_of_line = ""
-        else:
-            class_of_line = ' class="name"' if number == 0 else ' class="small"'
+        class_of_answer = ' class="name"' if number == 0 else ' class="small"'
+        class_of_line = "" if is_question else class_of_answer
         y = first_y + 20 * number
         drawn += f'<text x="{middle_x:g}" y="{y:g}"{class_of_line}>{escape(line)}</text>\n'
     return drawn
