@@ -521,11 +521,19 @@ def parse_lines(text, n_cells, words, names, ends):
     up to ends[i]. Returns the number of lines, at most as many as there are rows, and where in
     the text they end: before the first that is not as it should be, or not all there. Empty lines
     are skipped.
+
+    Cells are read four at a time, with the tabs after them, as one word:
+
+        0\t1\t1\t0\t    XOR 0\t0\t0\t0\t    leaves the lowest bits of the second and third cell
+
+    The last one to four, of which one has no tab after it, are read by themselves.
     """
     n_lines = 0
     line_start = 0
     names_end = 0
+    n_groups = (n_cells - 1) // _CELLS_PER_WORD
     while n_lines < words.shape[0] and line_start < text.shape[0]:
+        # the name
         name_end = _skip_returns(text, line_start)
         if text[name_end] == _NEWLINE:  # an empty line
             line_start = name_end + 1
@@ -537,9 +545,25 @@ def parse_lines(text, n_cells, words, names, ends):
         if not is_line_whole:
             break
 
-        are_cells_valid = _parse_cells(text, name_end + 1, n_cells, words, n_lines)
+        # the cells; a bit is set if anything is not as it should be: one test a line, not a cell
+        wrong = np.uint64(0)
+        cells_start = name_end + 1
+        groups = text[cells_start : cells_start + _BYTES_PER_WORD * n_groups].view(np.uint64)
+        for g in range(n_groups):
+            difference = groups[g] ^ _FOUR_ZEROS
+            wrong |= difference & ~_FOUR_ONES
+            four_bits = (((difference & _FOUR_ONES) * _GATHER) >> _GATHERED) & _LOWEST_FOUR_BITS
+            # a word of bits has room for 16 groups
+            words[n_lines, g >> 4] |= four_bits << np.uint64(4 * (g & 15))
+        for c in range(_CELLS_PER_WORD * n_groups, n_cells):
+            separator = text[name_end + 2 * c]
+            cell = text[name_end + 2 * c + 1]
+            wrong |= np.uint64((separator != _TAB) | (cell < _ZERO) | (cell > _ZERO + 1))
+            words[n_lines, c >> 6] |= np.uint64(cell & 1) << np.uint64(c & 63)
+
+        # the end of the line
         line_end = _skip_returns(text, line_end)
-        if not are_cells_valid or text[line_end] != _NEWLINE:
+        if wrong > 0 or text[line_end] != _NEWLINE:
             words[n_lines] = 0
             break
 
@@ -550,34 +574,6 @@ def parse_lines(text, n_cells, words, names, ends):
         n_lines += 1
         line_start = line_end + 1
     return n_lines, line_start
-
-
-@compiled
-def _parse_cells(text, start, n_cells, words, line):
-    """Set the bits of a line's ones; False if a cell is not 0 or 1, or not set apart by a tab.
-
-    The cells are text[start], text[start + 2], ..., with a tab between two of them. They are read
-    four at a time, with their tabs; the last one to four, of which one has no tab, by themselves:
-
-        0\t1\t1\t0\t    XOR 0\t0\t0\t0\t    leaves the lowest bits of the second and third cell
-    """
-    # a bit of it is set if anything is not as it should be: one test in the end, not one a cell
-    wrong = np.uint64(0)
-
-    n_groups = (n_cells - 1) // _CELLS_PER_WORD
-    groups = text[start : start + _BYTES_PER_WORD * n_groups].view(np.uint64)
-    for g in range(n_groups):
-        difference = groups[g] ^ _FOUR_ZEROS
-        wrong |= difference & ~_FOUR_ONES
-        four_bits = (((difference & _FOUR_ONES) * _GATHER) >> _GATHERED) & _LOWEST_FOUR_BITS
-        words[line, g >> 4] |= four_bits << np.uint64(4 * (g & 15))  # a word has room for 16 groups
-
-    for c in range(_CELLS_PER_WORD * n_groups, n_cells):
-        separator = text[start + 2 * c - 1]
-        cell = text[start + 2 * c]
-        wrong |= np.uint64((separator != _TAB) | (cell < _ZERO) | (cell > _ZERO + 1))
-        words[line, c >> 6] |= np.uint64(cell & 1) << np.uint64(c & 63)
-    return wrong == 0
 
 
 @compiled
