@@ -8,9 +8,11 @@ from rich.text import Text
 from icscm import ICSCMClassifier, evaluate
 from icscm.datasets import make_conjunction
 from icscm.report.blocks import Heading, Paragraph
-from icscm.report.content.nodes import ChosenSplit, Node, OddsRatio, SplitCandidate
+from icscm.report.content.candidates import OddsRatio, SplitCandidate
+from icscm.report.content.nodes import ChosenSplit
 from icscm.report.content.paths import TreeAtTolerance
 from icscm.report.content.rates import EnvironmentRate
+from icscm.report.content.tree_nodes import Node
 from icscm.report.drawing import (
     Limits,
     PlotRow,

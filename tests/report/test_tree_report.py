@@ -20,7 +20,7 @@ from icscm.model.rules import ThresholdRule
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
 from icscm.report.blocks import Cell, make_table
-from icscm.report.content.nodes import RatioExtreme
+from icscm.report.content.candidates import RatioExtreme
 from icscm.report.drawing import Limits
 from icscm.report.drawn_tree import draw_nodes
 from icscm.report.figures import draw_model

@@ -125,36 +125,52 @@ def make_plot(
 ) -> DrawnPlot:
     """Draw a share of each row with its interval, and above them that of all rows together.
 
-    The band around the pooled share is as wide as the margin. Of very many rows, those with the
-    most samples are shown.
+    Of very many rows, those with the most samples are shown. Behind them are a line at the pooled
+    share and, with a margin, a band of that width; `has_mean` is False where shares are meant to
+    differ. `write` writes a share, by default in percent.
     """
-    shown = [rows[i] for i in find_largest([row.n for row in rows], limits.environments)]
+    shown = [rows[number] for number in find_largest([row.n for row in rows], limits.environments)]
     if by_name:
         shown.sort(key=lambda row: natural_key(row.name))
     axis = make_axis([*shown, pooled], is_percent=write is format_share)
-    mean = pooled.share
-    band = None
-    if margin is not None and mean is not None:
-        band = (mean - margin / 2, mean + margin / 2)
-    background = Background(mean=mean if has_mean else None, band=band)
-
-    def draw(row: PlotRow, name: str, kind: RowKind) -> DrawnRow:
-        record = make_interval_row(row, name=name, kind=kind)
-        return DrawnRow(
-            name=name,
-            n=row.n,
-            share=record.estimate,
-            interval=record.interval,
-            text=write(record.estimate),
-            range=" to ".join(map(write, record.interval or ())),
-            cell=draw_cell(record, axis, background),
-        )
-
+    background = make_background(pooled.share if has_mean else None, margin)
+    groups = [make_interval_row(row, name=row.name, kind=RowKind.GROUP) for row in shown]
+    all_together = make_interval_row(pooled, name="all together", kind=RowKind.POOLED)
     return DrawnPlot(
-        rows=[draw(row, row.name, RowKind.GROUP) for row in shown],
-        pooled=draw(pooled, "all together", RowKind.POOLED),
+        rows=[
+            draw_row(record, row.n, axis=axis, background=background, write=write)
+            for record, row in zip(groups, shown, strict=True)
+        ],
+        pooled=draw_row(all_together, pooled.n, axis=axis, background=background, write=write),
         axis=draw_axis_cell(axis),
         n_rows=len(rows),
+    )
+
+
+def make_background(mean: float | None, margin: float | None) -> Background:
+    """Make what lies behind all rows: a line at the mean, and a band as wide as the margin."""
+    if mean is None or margin is None:
+        return Background(mean=mean)
+    return Background(mean=mean, band=(mean - margin / 2, mean + margin / 2))
+
+
+def draw_row(
+    record: IntervalRow,
+    n_rows: int,
+    *,
+    axis: Axis,
+    background: Background,
+    write: Callable[[float | None], str],
+) -> DrawnRow:
+    """Draw a share with its interval, and write both."""
+    return DrawnRow(
+        name=record.name,
+        n=n_rows,
+        share=record.estimate,
+        interval=record.interval,
+        text=write(record.estimate),
+        range=" to ".join(map(write, record.interval or ())),
+        cell=draw_cell(record, axis, background),
     )
 
 

@@ -18,7 +18,9 @@ from icscm.drawing.outline import (
     lay_out_outline,
 )
 from icscm.formatting import clip
-from icscm.report.content.nodes import ChosenSplit, Node, OddsRatio
+from icscm.report.content.candidates import OddsRatio
+from icscm.report.content.nodes import ChosenSplit
+from icscm.report.content.tree_nodes import Node
 from icscm.report.drawing import Limits
 from icscm.report.formatting import format_ratio
 

@@ -18,8 +18,8 @@ from icscm.parameters import allow, check_value
 from icscm.report.content.learner import LearnerContent, make_learner_content
 from icscm.report.content.leaves import Leaf
 from icscm.report.content.model import ScoreContent
-from icscm.report.content.nodes import Node
 from icscm.report.content.rates import EnvironmentRate
+from icscm.report.content.tree_nodes import Node
 from icscm.report.drawing import find_largest, make_pair
 from icscm.report.drawn_curves import make_totals_classes
 from icscm.report.formatting import format_p, format_share

@@ -101,11 +101,16 @@ class PermutationImportance(DisplayMixin):
         if by == "environments":
             pairs = [*product(self.features, self.environments)]
             frame = pandas.DataFrame(pairs, columns=["feature", "environment"], dtype=object)
-            means = self.by_environment.mean(axis=2).reshape(2, -1)
-            return frame.assign(**dict(zip(METRICS, means, strict=True)))
+            for metric, losses in zip(METRICS, self.by_environment, strict=True):
+                # by (feature, repetition, environment), as are the pairs without repetitions
+                frame[metric] = losses.mean(axis=1).ravel()
+            return frame
+
         frame = pandas.DataFrame({"feature": pandas.Series(self.features, dtype=object)})
-        for name, losses in zip(METRICS, self.pooled, strict=True):
-            frame[name], frame[f"{name}_sd"] = losses.mean(axis=1), losses.std(axis=1)
+        for metric, losses in zip(METRICS, self.pooled, strict=True):
+            # by (feature, repetition)
+            frame[metric] = losses.mean(axis=1)
+            frame[f"{metric}_sd"] = losses.std(axis=1)
         return frame.sort_values("auc", ascending=False, kind="stable", ignore_index=True)
 
     def describe(self, feature: str | int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from icscm.drawing import Figure
 from icscm.drawing.path import ScoreLine, ScorePath, draw_path, draw_scores
 from icscm.drawing.shapes import Role, place_beside
 from icscm.formatting import clip, format_name, format_number
-from icscm.report.content.nodes import measure_effect
+from icscm.report.content.candidates import measure_effect
 from icscm.report.content.paths import TreeAtTolerance
 from icscm.report.drawn_curves import make_path_dots
 from icscm.report.formatting import format_score

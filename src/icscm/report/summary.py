@@ -38,6 +38,7 @@ from typing import Any
 from icscm._constants import VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._version import __version__
 from icscm.model.saved import Learner
+from icscm.report.content.candidates import RuleCandidate, SplitCandidate
 from icscm.report.content.errors import ErrorInEnvironment, Errors
 from icscm.report.content.learner import LearnerContent, make_learner_content
 from icscm.report.content.leaves import Leaf
@@ -47,10 +48,8 @@ from icscm.report.content.nodes import (
     ChosenSplit,
     Pruning,
     RejectedCandidate,
-    RuleCandidate,
     ScanContent,
     ScanSize,
-    SplitCandidate,
 )
 from icscm.report.content.paths import LevelModel
 from icscm.report.formatting import Names, Plain
@@ -166,10 +165,10 @@ def summarize_task(content: LearnerContent) -> Plain:
         "overall": asdict(task.overall),
         "n_environments": task.n_environments,
         "has_environments": task.has_environments,
-        "environments": [asdict(each) for each in task.environments],
+        "environments": [asdict(rate) for rate in task.environments],
         "learner": task.learner,
-        "settings": [asdict(each) for each in task.settings],
-        "dropped": [asdict(each) for each in task.dropped],
+        "settings": [asdict(setting) for setting in task.settings],
+        "dropped": [asdict(column) for column in task.dropped],
         "requirement": summarize_requirement(content),
         "notes": task.notes,
     }
@@ -358,7 +357,7 @@ def summarize_scan(scan: ScanContent, content: LearnerContent) -> Plain:
         "title": scan.title,
         "node": scan.node,
         **summarize_size(scan.size),
-        "rejected": [summarize_rejected(each, content) for each in scan.rejected],
+        "rejected": [summarize_rejected(rejected, content) for rejected in scan.rejected],
         "end": scan.end,
         "end_text": scan.end and STOP_REASONS[scan.end],
     }
@@ -423,11 +422,12 @@ def summarize_leaf(leaf: Leaf, content: LearnerContent) -> Plain:
 def summarize_errors(errors: Errors, names: Names) -> Plain:
     """Return errors; those in training have no Brier score, and an AUC only overall."""
     summary = {"on": name_measured_rows(errors), **asdict(errors)}
-    summary["environments"] = [summarize_error(errors, each) for each in errors.environments]
-    for name, extreme in (("worst", errors.worst), ("best", errors.best)):
-        summary[name] = None if extreme is None else summarize_error(errors, extreme)
+    summary["environments"] = [summarize_error(errors, place) for place in errors.environments]
     if errors.worst is not None:
-        summary["worst"]["text"] = describe_worst(errors, names)
+        text = describe_worst(errors, names)
+        summary["worst"] = {**summarize_error(errors, errors.worst), "text": text}
+    if errors.best is not None:
+        summary["best"] = summarize_error(errors, errors.best)
     if not errors.is_out_of_bag:
         del summary["brier"]
     return summary
@@ -443,13 +443,13 @@ def summarize_error(errors: Errors, place: ErrorInEnvironment) -> Plain:
 
 def summarize_new_environments(content: LearnerContent) -> Plain:
     """Return the interval of all rows, which leaves have one, and what the intervals mean."""
-    found = content.new_environments
+    intervals = content.new_environments
     return {
-        "confidence": found.confidence,
-        "overall": asdict(found.overall),
-        "leaves": found.leaves,
-        "text": describe_new_environments(found, content.names),
-        "unknown_text": describe_unknown_intervals(found),
+        "confidence": intervals.confidence,
+        "overall": asdict(intervals.overall),
+        "leaves": intervals.leaves,
+        "text": describe_new_environments(intervals, content.names),
+        "unknown_text": describe_unknown_intervals(intervals),
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from icscm.formatting import format_name
 from icscm.report.content.errors import Errors, make_errors
 from icscm.report.content.leaves import Leaf, make_leaves
-from icscm.report.content.nodes import Node, walk_nodes
+from icscm.report.content.tree_nodes import Node, walk_nodes
 from icscm.report.formatting import Names, count_conclusions
 
 if TYPE_CHECKING:

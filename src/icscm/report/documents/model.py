@@ -15,9 +15,10 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
+from icscm.report.content.candidates import SplitCandidate
 from icscm.report.content.learner import LearnerContent
 from icscm.report.content.model import ColumnUse, Discarded, ModelContent
-from icscm.report.content.nodes import ColumnImportance, SplitCandidate
+from icscm.report.content.nodes import ColumnImportance
 from icscm.report.documents.shared import (
     LIMITS,
     N_BRIEF,

@@ -12,6 +12,7 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
+from icscm.report.content.candidates import RuleCandidate, SplitCandidate
 from icscm.report.content.learner import LearnerContent
 from icscm.report.content.nodes import (
     Nodes,
@@ -19,8 +20,6 @@ from icscm.report.content.nodes import (
     PruningTestContent,
     RejectedCandidate,
     RejectedColumnContent,
-    RuleCandidate,
-    SplitCandidate,
     TriedTreeContent,
 )
 from icscm.report.documents.shared import (

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from icscm.report.blocks import Block, Note, make_table, shorten_name, shorten_sentence
+from icscm.report.content.candidates import RatioExtreme
 from icscm.report.content.leaves import Leaf
-from icscm.report.content.nodes import EffectExtreme, RatioExtreme, ScanSize
+from icscm.report.content.nodes import EffectExtreme, ScanSize
 from icscm.report.content.rates import EnvironmentRate, Rate
 from icscm.report.drawing import Environment, Limits, choose_largest
 from icscm.report.formatting import Names, format_interval, format_ratio, format_share

@@ -170,11 +170,11 @@ def lay_out_new_environments(content: LearnerContent, limits: Limits) -> NewEnvi
             ShownInterval(interval=interval, cell=row.cell)
             for interval, row in zip(intervals, plot.rows, strict=True)
         ]
-    found = content.new_environments
+    new_environments = content.new_environments
     return NewEnvironmentSection(
-        text=describe_new_environments(found, content.names),
-        unknown_text=describe_unknown_intervals(found),
-        confidence=found.confidence,
+        text=describe_new_environments(new_environments, content.names),
+        unknown_text=describe_unknown_intervals(new_environments),
+        confidence=new_environments.confidence,
         rows=rows,
         axis=axis,
     )

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from icscm.formatting import clip, count
+from icscm.report.content.candidates import RatioExtreme
 from icscm.report.content.learner import LearnerContent
 from icscm.report.content.model import ModelContent, RuleContent, ScoreContent, ScorePoints
-from icscm.report.content.nodes import ChosenSplit, RatioExtreme
+from icscm.report.content.nodes import ChosenSplit
 from icscm.report.drawing import Limits
 from icscm.report.drawn_curves import DrawnCurves, draw_points_bar, draw_risks
 from icscm.report.drawn_tree import DrawnTree, draw_nodes, draw_splits

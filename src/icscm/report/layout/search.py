@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from icscm.report.content.candidates import RuleCandidate
 from icscm.report.content.learner import LearnerContent
 from icscm.report.content.nodes import (
     ChosenRule,
@@ -9,7 +10,6 @@ from icscm.report.content.nodes import (
     Nodes,
     RejectedCandidate,
     RejectedColumnContent,
-    RuleCandidate,
     ScanContent,
     TestedSet,
     TriedTreeContent,

@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from icscm.report.content.nodes import (
-    Pruning,
-    PruningTestContent,
-    RejectedCandidate,
-    RuleCandidate,
-    ScanSize,
-    SplitCandidate,
-)
+from icscm.report.content.candidates import RuleCandidate, SplitCandidate
+from icscm.report.content.nodes import Pruning, PruningTestContent, RejectedCandidate, ScanSize
 from icscm.report.formatting import Names, format_p, format_share
 from icscm.report.wording.ranges import describe_outliers, describe_range
 from icscm.stats.verdicts import TOO_LITTLE_DATA

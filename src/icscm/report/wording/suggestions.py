@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import count
+from icscm.report.content.candidates import RuleCandidate
 from icscm.report.content.learner import LearnerContent
-from icscm.report.content.nodes import CriterionName, Nodes, RuleCandidate
+from icscm.report.content.nodes import CriterionName, Nodes
 from icscm.report.formatting import format_p, format_score
 from icscm.report.wording.advice import has_useless_predictions
 
