@@ -9,21 +9,44 @@ import warnings
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 HERE = Path(__file__).parent
 WORK = HERE / ".work"
-# Peers with a separate virtual environment: its name, the import, the packages to install.
+
+
+class Peer(NamedTuple):
+    """A package with a virtual environment of its own: what is installed there first, and then."""
+
+    module: str
+    requirements: list[str]
+    package: str
+
+
 PEERS = {
-    "pyscm": ("pyscm", ["numpy<2", "scikit-learn", "setuptools", "wheel"], ["pyscm-ml"]),
-    "LightGBM, 1 tree": ("lightgbm", ["numpy"], ["lightgbm"]),
-    "XGBoost, 1 tree": ("xgboost", ["numpy"], ["xgboost-cpu"]),
+    "pyscm": Peer("pyscm", ["numpy<2", "scikit-learn", "setuptools", "wheel"], "pyscm-ml"),
+    "LightGBM, 1 tree": Peer("lightgbm", ["numpy"], "lightgbm"),
+    "XGBoost, 1 tree": Peer("xgboost", ["numpy"], "xgboost-cpu"),
 }
-# A description, the measured number and its target: a maximum or, for a share, a minimum.
-Target = tuple[str, float, float]
+# How descriptions of targets begin that are a minimum, and of those that are seconds.
 LEAST = "share of "
 SECONDS = "seconds "
+
+
+class Target(NamedTuple):
+    """A description, the measured number and its target: a maximum or, for a share, a minimum."""
+
+    what: str
+    measured: float
+    target: float
+
+    @property
+    def is_met(self) -> bool:
+        if self.what.startswith(LEAST):
+            return self.measured >= self.target
+        return self.measured <= self.target
 
 
 def make_floats(n_rows: int, n_columns: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -45,11 +68,13 @@ def label(X: np.ndarray, cut: float, rng: np.random.Generator) -> dict[str, np.n
 def run_worker(
     contender: str, data: Path, repeats: int, *options: str, python: str | Path | None = None
 ) -> dict | None:
-    """One process; None if the contender cannot run here."""
-    python = python or (find_python(contender) if contender in PEERS else sys.executable)
+    """What a worker measures in a process of its own; None if the contender cannot run here."""
+    if python is None:
+        python = find_python(contender) if contender in PEERS else sys.executable
     if python is None:
         return None
-    command = [str(python), str(HERE / "worker.py"), contender, str(data), str(repeats), *options]
+    worker = HERE / "worker.py"
+    command = [str(python), str(worker), contender, str(data), str(repeats), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
@@ -58,47 +83,57 @@ def run_worker(
 
 
 @cache
-def find_python(peer: str) -> Path | None:
+def find_python(name: str) -> Path | None:
     """The interpreter of a peer's virtual environment, created on first use."""
-    module, needed, packages = PEERS[peer]
-    python = WORK / f"{module}-venv" / "bin" / "python"
-    if not python.exists():
-        print(f"setting up {module} ...", flush=True)
-        install = [python, "-m", "pip", "install", "--quiet"]
-        steps = [
-            [sys.executable, "-m", "venv", python.parent.parent],
-            [*install, *needed],
-            [*install, "--no-build-isolation", *packages],
-        ]
-        for step in steps:
-            if subprocess.run(step, check=False, capture_output=True).returncode != 0:
-                print(f"{module} could not be installed and is left out", file=sys.stderr)
-                return None
-    probe = subprocess.run([python, "-c", f"import {module}"], check=False, capture_output=True)
-    return python if probe.returncode == 0 else None
+    peer = PEERS[name]
+    folder = WORK / f"{peer.module}-venv"
+    python = folder / "bin" / "python"
+    if not python.exists() and not install_peer(peer, folder):
+        print(f"{peer.module} could not be installed and is left out", file=sys.stderr)
+        return None
+    return python if succeeds([python, "-c", f"import {peer.module}"]) else None
 
 
-def find_version(peer: str) -> str | None:
+def install_peer(peer: Peer, folder: Path) -> bool:
+    """Create a virtual environment with a peer; whether all went well."""
+    print(f"setting up {peer.module} ...", flush=True)
+    install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    return (
+        succeeds([sys.executable, "-m", "venv", folder])
+        and succeeds([*install, *peer.requirements])
+        and succeeds([*install, "--no-build-isolation", peer.package])
+    )
+
+
+def succeeds(command: list) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def find_version(name: str) -> str | None:
     """Name and version of a peer, as installed."""
-    python, package = find_python(peer), PEERS[peer][2][0]
+    python = find_python(name)
+    if python is None:
+        return None
+    package = PEERS[name].package
     code = f"from importlib.metadata import version; print(version({package!r}))"
-    found = python and subprocess.run([python, "-c", code], capture_output=True, text=True)
-    return f"{package} {found.stdout.strip()}" if found else None
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return f"{package} {done.stdout.strip()}"
 
 
 def format_seconds(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-def print_targets(measured: Iterable[Target]) -> list[str]:
+def print_targets(targets: Iterable[Target]) -> list[str]:
     """A Markdown table of measured numbers and targets, printed line by line."""
     warnings.simplefilter("ignore")
     lines = ["| what | measured | target | met |", "|---|---|---|---|"]
     print("\n".join(lines), flush=True)
-    for what, found, target in measured:
-        show = format_seconds if what.startswith(SECONDS) else "{:.2f}".format
-        is_met = found >= target if what.startswith(LEAST) else found <= target
-        title = what.removeprefix(SECONDS)
-        lines.append(f"| {title} | {show(found)} | {show(target)} | {'yes' if is_met else 'no'} |")
+    for target in targets:
+        has_seconds = target.what.startswith(SECONDS)
+        show = format_seconds if has_seconds else "{:.2f}".format
+        title = target.what.removeprefix(SECONDS)
+        verdict = "yes" if target.is_met else "no"
+        lines.append(f"| {title} | {show(target.measured)} | {show(target.target)} | {verdict} |")
         print(lines[-1], flush=True)
     return lines

@@ -16,7 +16,8 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +28,11 @@ from icscm.report.page import make_report
 from icscm.sources.memory import open_memory
 from icscm.validation.path import compute_alpha_path
 
-ENVIRONMENTS, COLUMNS = (1_000, 10_000), (20_000, 200_000)
-QUICK_ENVIRONMENTS, QUICK_COLUMNS = (200, 400), (500, 1_000)
+# Numbers of environments, and of columns.
+ENVIRONMENTS = (1_000, 10_000)
+COLUMNS = (20_000, 200_000)
+QUICK_ENVIRONMENTS = (200, 400)
+QUICK_COLUMNS = (500, 1_000)
 
 
 def main() -> None:
@@ -40,63 +44,96 @@ def main() -> None:
     ICSCMClassifier(n_jobs=-1).fit(data.X, data.y, environments=data.environments)
     print("| table | fit | CPU | report | CPU | growth over size |")
     print("|---|---|---|---|---|---|", flush=True)
-    sizes = QUICK_ENVIRONMENTS if quick else ENVIRONMENTS
     n_rows = 5_000 if quick else 300_000
-    measure("{:,} environments, " + f"{n_rows:,} rows", sizes, lambda n: make_places(n_rows, n))
+    measure(
+        f"environments, {n_rows:,} rows",
+        sizes=QUICK_ENVIRONMENTS if quick else ENVIRONMENTS,
+        make_table=partial(make_places, n_rows),
+    )
     for kind in ("bits", "floats"):
         for form in ("array", "frame"):
-            name = f"{{:,}} columns of {kind} in {'a frame' if form == 'frame' else 'an array'}"
-            sizes = QUICK_COLUMNS if quick else COLUMNS
-            measure(name, sizes, lambda n, k=kind, f=form: make_wide(n, k, f))
+            measure(
+                f"columns of {kind} in {'a frame' if form == 'frame' else 'an array'}",
+                sizes=QUICK_COLUMNS if quick else COLUMNS,
+                make_table=partial(make_wide, kind, form),
+            )
 
 
-Table = tuple[Any, Any, Any]
+class Table(NamedTuple):
+    X: Any
+    y: Any
+    environments: Any
 
 
 def make_places(n_rows: int, n_environments: int) -> Table:
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (n_rows, 20))
     y = (X[:, 0] & X[:, 1]) ^ (rng.random(n_rows) < 0.1)
-    return X, y, rng.integers(0, n_environments, n_rows)
+    return Table(X, y, environments=rng.integers(0, n_environments, n_rows))
 
 
-def make_wide(n_columns: int, kind: str, form: str) -> Table:
+def make_wide(kind: str, form: str, n_columns: int) -> Table:
     rng = np.random.default_rng(0)
     shape = 200, n_columns
     X = rng.integers(0, 2, shape) if kind == "bits" else rng.normal(size=shape).round(3)
     y = (X[:, 0] > 0) & (X[:, 1] > 0)
-    table = pd.DataFrame(X, columns=[f"g{j}" for j in range(n_columns)]) if form == "frame" else X
-    return table, y.astype(int), rng.integers(0, 2, len(y))
+    environments = rng.integers(0, 2, len(y))
+    if form == "frame":
+        X = pd.DataFrame(X, columns=[f"g{j}" for j in range(n_columns)])
+    return Table(X, y.astype(int), environments)
 
 
-def measure(name: str, sizes: tuple[int, ...], make: Callable[[int], Table]) -> None:
-    before = None
+def measure(name: str, sizes: tuple[int, ...], make_table: Callable[[int], Table]) -> None:
+    """Print a line for each size, with the growth of the CPU time since the one before."""
+    size_before = None
+    cpu_before = 0.0
     for size in sizes:
-        (learner, samples), *fit = clock(learn, *make(size))
-        _, *report = clock(write_report, learner, samples)
-        cpu = fit[1] + report[1]
-        growth = "" if before is None else f"{cpu / before[1] / (size / before[0]):.2f}"
-        before = size, cpu
-        times = " | ".join(f"{each:.2f} s" for each in (*fit, *report))
-        print(f"| {name.format(size)} | {times} | {growth} |", flush=True)
+        table = make_table(size)
+        fit = clock(lambda table=table: learn(table))
+        report = clock(lambda fitted=fit.result: write_report(fitted))
+        cpu = fit.cpu + report.cpu
+        growth = ""
+        if size_before is not None:
+            growth = f"{cpu / cpu_before / (size / size_before):.2f}"
+        size_before = size
+        cpu_before = cpu
+        times = [fit.wall, fit.cpu, report.wall, report.cpu]
+        cells = " | ".join(f"{seconds:.2f} s" for seconds in times)
+        print(f"| {size:,} {name} | {cells} | {growth} |", flush=True)
 
 
-def learn(X: Any, y: Any, environments: Any) -> tuple[ICSCMClassifier, Any]:
+class Fitted(NamedTuple):
+    learner: ICSCMClassifier
+    countable: Any
+
+
+def learn(table: Table) -> Fitted:
     learner = ICSCMClassifier(n_jobs=-1)
-    samples = open_memory(X, y, environments=environments, preparation=learner.prepare())
-    return learner.fit_counts(samples), samples
+    countable = open_memory(
+        table.X, table.y, environments=table.environments, preparation=learner.prepare()
+    )
+    return Fitted(learner.fit_counts(countable), countable)
 
 
-def write_report(learner: ICSCMClassifier, samples: Any) -> str:
-    path = compute_alpha_path(samples.source, learner.make_settings(samples))
-    return make_report(learner, path=path).to_html()
+def write_report(fitted: Fitted) -> str:
+    settings = fitted.learner.make_settings(fitted.countable)
+    path = compute_alpha_path(fitted.countable.source, settings)
+    return make_report(fitted.learner, path=path).to_html()
 
 
-def clock(work: Callable[..., Any], *given: Any) -> tuple[Any, float, float]:
+class Timed(NamedTuple):
     """The result of a call, its seconds, and the CPU seconds of all cores."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    done = work(*given)
-    return done, time.perf_counter() - wall, time.process_time() - cpu
+
+    result: Any
+    wall: float
+    cpu: float
+
+
+def clock(work: Callable[[], Any]) -> Timed:
+    wall_start = time.perf_counter()
+    cpu_start = time.process_time()
+    result = work()
+    return Timed(result, wall=time.perf_counter() - wall_start, cpu=time.process_time() - cpu_start)
 
 
 if __name__ == "__main__":

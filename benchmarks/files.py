@@ -57,7 +57,8 @@ def parse_arguments(words=None):
     parser.add_argument("--worker", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args(words)
     if arguments.quick:
-        arguments.rows, arguments.file_rows = 400_000, 100_000
+        arguments.rows = 400_000
+        arguments.file_rows = 100_000
     return arguments
 
 
@@ -74,21 +75,24 @@ def compare(arguments, folder):
         print(f"  {line}")
     print(f"  search: {files['seconds'] - files['passes_seconds']:.2f} s")
     print(f"  model: {files['model']}")
-    report("files", files)
-    report("memory, files read", memory)
-    report("memory, from an array", {**memory, "seconds": memory["array_seconds"]})
+    print_rate("files", files)
+    print_rate("memory, files read", memory)
+    print_rate("memory, from an array", {**memory, "seconds": memory["array_seconds"]})
+
     rate = files["rows"] / files["seconds"]
-    shares = {key: rate * memory[key] / memory["rows"] for key in ("seconds", "array_seconds")}
-    for what, share in zip(("files read", "from an array"), shares.values(), strict=True):
-        print(f"rate of files / rate in memory, {what}: {share:.2f}")
-    return shares["seconds"]
+    share_of_files_read = rate * memory["seconds"] / memory["rows"]
+    share_of_array = rate * memory["array_seconds"] / memory["rows"]
+    print(f"rate of files / rate in memory, files read: {share_of_files_read:.2f}")
+    print(f"rate of files / rate in memory, from an array: {share_of_array:.2f}")
+    return share_of_files_read
 
 
-def report(what, found):
-    seconds = found["seconds"]
+def print_rate(what, result):
+    n_rows = result["rows"]
+    seconds = result["seconds"]
     print(
-        f"{what}: {found['rows']:,} rows in {seconds:.1f} s, {found['rows'] / seconds:,.0f} rows "
-        f"per second, peak {found['peak'] / 2**20:,.0f} MiB"
+        f"{what}: {n_rows:,} rows in {seconds:.1f} s, {n_rows / seconds:,.0f} rows "
+        f"per second, peak {result['peak'] / 2**20:,.0f} MiB"
     )
 
 
@@ -121,22 +125,23 @@ def run_worker(worker, folder, arguments):
     return json.loads(done.stdout)
 
 
+# The functions that read the files, with what they are called in the output.
+PASSES = {"_survey": "pass one", "_read_sample": "sampled rows", "_write_codes": "pass two"}
+
+
 def fit_files(arguments):
+    """Fit in passes, and time each of them."""
     warm_up()
     passes = {}
-    for name, what in (
-        ("_survey", "pass one"),
-        ("_read_sample", "sampled rows"),
-        ("_write_codes", "pass two"),
-    ):
-        setattr(opening, name, take_time(getattr(opening, name), what, passes))
+    for name, title in PASSES.items():
+        setattr(opening, name, take_time(getattr(opening, name), title, passes))
     started = time.perf_counter()
     fitted = ICSCMClassifier(n_jobs=-1).fit_dataset(
         arguments.folder, target="y", environments="site", max_memory=arguments.max_memory
     )
     return {
         "seconds": time.perf_counter() - started,
-        "passes": [f"{what}: {seconds:.2f} s" for what, seconds in passes.items()],
+        "passes": [f"{title}: {seconds:.2f} s" for title, seconds in passes.items()],
         "passes_seconds": sum(passes.values()),
         "rows": int(np.sum(fitted.model_.leaves)),
         "model": str(fitted.model_),
@@ -144,14 +149,14 @@ def fit_files(arguments):
     }
 
 
-def take_time(function, what, passes):
-    """The function, which then also records its time."""
+def take_time(function, title, passes):
+    """The function, which then also records its time under a title."""
 
     def timed(*arguments):
         started = time.perf_counter()
-        found = function(*arguments)
-        passes[what] = time.perf_counter() - started
-        return found
+        result = function(*arguments)
+        passes[title] = time.perf_counter() - started
+        return result
 
     return timed
 
@@ -160,19 +165,24 @@ def fit_memory(arguments):
     """The best of some rounds, which is the strictest reference."""
     warm_up()
     rounds = [fit_memory_once(arguments) for _ in range(3)]
-    return {key: min(each[key] for each in rounds) for key in rounds[0]}
+    return {key: min(result[key] for result in rounds) for key in rounds[0]}
 
 
 def fit_memory_once(arguments):
+    """Read files and fit, then fit again from an array."""
     started = time.perf_counter()
     paths = sorted(Path(arguments.folder).iterdir())[: arguments.memory_files]
     table = pa.concat_tables([pq.read_table(path) for path in paths])
-    X, y, site = table.drop_columns(["y", "site"]), table["y"], table["site"]
+    X = table.drop_columns(["y", "site"])
+    y = table["y"]
+    site = table["site"]
     ICSCMClassifier(n_jobs=-1).fit(X, y, environments=site)
-    seconds, peak = time.perf_counter() - started, read_peak()
-    X = as_array(X)
+    seconds = time.perf_counter() - started
+    peak = read_peak()
+
+    array = as_array(X)
     started = time.perf_counter()
-    ICSCMClassifier(n_jobs=-1).fit(X, y, environments=site)
+    ICSCMClassifier(n_jobs=-1).fit(array, y, environments=site)
     array_seconds = time.perf_counter() - started
     return {"seconds": seconds, "array_seconds": array_seconds, "rows": len(table), "peak": peak}
 
@@ -194,9 +204,9 @@ def warm_up():
         warnings.simplefilter("ignore")
         pq.write_table(table, Path(folder) / "a.parquet")
         ICSCMClassifier(n_jobs=-1).fit_dataset(folder, target="y", environments="site")
-        X = table.select(["x"])
-        for each in (X, as_array(X)):
-            ICSCMClassifier(n_jobs=-1).fit(each, table["y"], environments=table["site"])
+        frame = table.select(["x"])
+        for X in (frame, as_array(frame)):
+            ICSCMClassifier(n_jobs=-1).fit(X, table["y"], environments=table["site"])
 
 
 def read_peak():

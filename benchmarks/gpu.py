@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ from icscm.sources.bits.store import count_words
 from icscm.sources.gpu import launching
 from icscm.sources.gpu.card import Card, find_card
 from icscm.sources.gpu.launching import FIRST, count_padded
-from icscm.sources.gpu.sending import Sender, Unsorted
+from icscm.sources.gpu.sending import Sender, UnsortedBits
 from icscm.sources.gpu.shortlisting import CardShortlister
 from icscm.sources.gpu.stores import CardBits, CountedBits, put_bits
 from icscm.sources.memory import open_memory
@@ -54,6 +54,8 @@ from icscm.sources.stored import StoredSource
 from icscm.stats.independence import ChiSquaredTest, GTest
 from support.literal.gpu_kernels import make_stand_in
 
+# Fills columns with random bits: the conjunction of 1 to 4 random words, by column, so that columns
+# have several densities; bits beyond the last sample are 0.
 FILL = r"""
 __device__ unsigned int mix(unsigned long long x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -73,7 +75,10 @@ extern "C" __global__ void fill(unsigned int *words, long long n, int n_words, i
   }
 }
 """
-N_CAUSES, N_SPURIOUS = 10, 100
+# Planted columns: those that the label is the conjunction of, and those that follow it in one
+# environment only.
+N_CAUSES = 10
+N_SPURIOUS = 100
 PLAIN = Settings(test=ChiSquaredTest(), stop="coverage", pruning="always", min_replication=0.25)
 
 
@@ -114,7 +119,10 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes")
     options = parser.parse_args()
     if options.quick:
-        options.columns, options.samples, options.rows, options.loaded = 3000, 1000, 2000, 500
+        options.columns = 3000
+        options.samples = 1000
+        options.rows = 2000
+        options.loaded = 500
         options.seconds_equal = 5.0
     return options
 
@@ -150,7 +158,9 @@ def check_equality(card: Card, seconds: float) -> None:
 
     checks = check_kernels, check_same_counts, check_same_search, check_same_values
     for check in checks:
-        start, seed, n_failed = time.perf_counter(), 0, 0
+        seed = 0
+        n_failed = 0
+        start = time.perf_counter()
         while time.perf_counter() - start < seconds / len(checks):
             try:
                 check(np.random.default_rng(seed), card)
@@ -169,40 +179,47 @@ def check_equality(card: Card, seconds: float) -> None:
 
 
 def measure_bits(card: Card, options: argparse.Namespace) -> None:
+    """A line for each variant of the kernel, number of environments and test."""
     bandwidth = measure_copy(card, 2**20 if options.quick else 2**33)
     print(f"copy: {bandwidth / 1e12:.2f} TB/s", flush=True)
     if card.xp is not np:
         card.xp.get_default_memory_pool().free_all_blocks()
+
     start = time.perf_counter()
     words = make_words(card, options.columns, options.samples)
     synchronize(card)
-    n_bytes, made = words.nbytes, time.perf_counter() - start
-    print(f"{options.columns:,} x {options.samples:,}: {n_bytes / 1e9:.1f} GB in {made:.1f} s")
+    seconds = time.perf_counter() - start
+    size = f"{words.nbytes / 1e9:.1f} GB"
+    print(f"{options.columns:,} x {options.samples:,}: {size} in {seconds:.1f} s")
     print("| environments | test | kernel | TB/s | of copy | scan | nearest | 10 rules |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for blocks in options.blocks.split(","):
         if card.xp is not np and blocks != "4":
-            kernels = launching.CompiledKernels(card.xp, (f"-DBLOCKS={blocks}",))
-            kernels._n_blocks = kernels._n_blocks // 4 * int(blocks)
-            card = card._replace(kernels=kernels)
+            card = choose_variant(card, blocks)
         for n_environments in map(int, options.environments.split(",")):
             try:
                 for test in (ChiSquaredTest(), GTest()):
-                    settings = Settings(**{**vars(PLAIN), "test": test})
-                    line = describe_bits(card, words, options.samples, n_environments, settings)
-                    kernel = line["kernel"]
-                    rate = n_bytes / kernel
+                    settings = replace(PLAIN, test=test)
+                    times = time_bits(card, words, options.samples, n_environments, settings)
+                    rate = words.nbytes / times.kernel
                     name = f"{n_environments} | {type(test).__name__} ({blocks} blocks)"
                     print(
-                        f"| {name} | {1e3 * kernel:.1f} ms | {rate / 1e12:.2f} | "
-                        f"{rate / bandwidth:.2f} | {1e3 * line['scan']:.1f} ms | "
-                        f"{1e3 * line['nearest']:.0f} ms | {line['fit']:.3f} s, "
-                        f"{line['n_rules']:.0f} rules |",
+                        f"| {name} | {1e3 * times.kernel:.1f} ms | {rate / 1e12:.2f} | "
+                        f"{rate / bandwidth:.2f} | {1e3 * times.scan:.1f} ms | "
+                        f"{1e3 * times.nearest:.0f} ms | {times.fit:.3f} s, "
+                        f"{times.n_rules} rules |",
                         flush=True,
                     )
-            except Exception:
+            except Exception:  # such as one of memory: other numbers of environments may do
                 traceback.print_exc(file=sys.stdout)
     check_some(card, words, options)
+
+
+def choose_variant(card: Card, blocks: str) -> Card:
+    """The card with kernels compiled for another number of blocks on a processor."""
+    kernels = launching.CompiledKernels(card.xp, (f"-DBLOCKS={blocks}",))
+    kernels._n_blocks = kernels._n_blocks // 4 * int(blocks)
+    return card._replace(kernels=kernels)
 
 
 def measure_copy(card: Card, n_bytes: int) -> float:
@@ -213,6 +230,7 @@ def measure_copy(card: Card, n_bytes: int) -> float:
 
 
 def make_words(card: Card, n_columns: int, n_samples: int) -> Any:
+    """Random columns, made on the card."""
     n_words = count_padded(n_samples) // 32
     if card.xp is np:
         bits = np.random.default_rng(0).random((n_columns, n_words * 32)) < 0.3
@@ -226,19 +244,27 @@ def make_words(card: Card, n_columns: int, n_samples: int) -> Any:
 
 
 def plant(card: Card, words: Any, rows: Rows, n_environments: int) -> None:
-    """Columns whose conjunction is the label, and some that follow it in one environment."""
-    rng, n = np.random.default_rng(1), len(rows)
+    """Overwrite columns: some whose conjunction is the label, some that follow it at one place.
+
+    A row with the label 0 lacks one of the causes, drawn at random.
+    """
+    rng = np.random.default_rng(1)
+    n_rows = len(rows)
     cells = np.repeat(np.arange(2 * n_environments), np.diff(rows.bounds))
-    label, environment = cells // n_environments, cells % n_environments
+    label = cells // n_environments
+    environment = cells % n_environments
+
     bits = np.zeros((N_CAUSES + N_SPURIOUS, words.shape[1] * 32), dtype=np.uint8)
-    which = rng.integers(0, N_CAUSES, n)
-    for j in range(N_CAUSES):
-        bits[j, :n] = (label == 1) | (which != j)
-    for j in range(N_CAUSES, len(bits)):
-        bits[j, :n] = np.where(environment == 0, label, rng.random(n) < 0.3 + 0.2 * label)
+    lacking = rng.integers(0, N_CAUSES, n_rows)
+    for cause in range(N_CAUSES):
+        bits[cause, :n_rows] = (label == 1) | (lacking != cause)
+    for spurious in range(N_CAUSES, len(bits)):
+        elsewhere = rng.random(n_rows) < 0.3 + 0.2 * label
+        bits[spurious, :n_rows] = np.where(environment == 0, label, elsewhere)
     packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
-    at = np.linspace(0, len(words) - 1, len(bits)).astype(np.int64)
-    words[card.send(rng.permutation(at))] = card.send(packed)
+
+    positions = np.linspace(0, len(words) - 1, len(bits)).astype(np.int64)
+    words[card.send(rng.permutation(positions))] = card.send(packed)
 
 
 def make_rows(n_samples: int, n_environments: int) -> Rows:
@@ -255,9 +281,19 @@ def make_source(card: Card, words: Any, rows: Rows, n_environments: int) -> Stor
     return StoredSource(info, [store], rows, np.arange(len(rows)))
 
 
-def describe_bits(
+class BitTimes(NamedTuple):
+    """Seconds of one kernel, of scans in two orders, and of a search; and the rules it finds."""
+
+    kernel: float
+    scan: float
+    nearest: float
+    fit: float
+    n_rules: int
+
+
+def time_bits(
     card: Card, words: Any, n_samples: int, n_environments: int, settings: Settings
-) -> dict[str, float]:
+) -> BitTimes:
     rows = make_rows(n_samples, n_environments)
     plant(card, words, rows, n_environments)
     source = make_source(card, words, rows, n_environments)
@@ -266,20 +302,18 @@ def describe_bits(
     query = ask_for_shortlist(source, settings)
     columns = CountedBits(store, rows)
     shortlister = CardShortlister(columns)
-    describe_part(card, store, columns, query)
-    nearest = replace(query, order=ShortlistOrder.P_VALUE)
-    found = {
-        "kernel": take_time(card, lambda: shortlister.examine_all(query.criteria)),
-        "scan": take_time(card, lambda: list(shortlister.shortlist(query).cubes)),
-        "nearest": take_time(card, lambda: list(shortlister.shortlist(nearest).cubes), 1),
-    }
+    print_times_of_parts(card, store, columns, query)
+    nearest_query = replace(query, order=ShortlistOrder.P_VALUE)
+    kernel = take_time(card, lambda: shortlister.examine_all(query.criteria))
+    scan = take_time(card, lambda: list(shortlister.shortlist(query).cubes))
+    nearest = take_time(card, lambda: list(shortlister.shortlist(nearest_query).cubes), 1)
     start = time.perf_counter()
     model, trace = find_model(source, settings)
-    found |= {"fit": time.perf_counter() - start, "n_rules": len(model.rules)}
+    fit = time.perf_counter() - start
     if n_environments == 4:
-        scan = trace.steps[0]
-        print(f"  {model.rules[:2]} {scan.n_candidates:,} {scan.n_rejected} {trace.stop_reason}")
-    return found
+        first = trace.steps[0]
+        print(f"  {model.rules[:2]} {first.n_candidates:,} {first.n_rejected} {trace.stop_reason}")
+    return BitTimes(kernel=kernel, scan=scan, nearest=nearest, fit=fit, n_rules=len(model.rules))
 
 
 def ask_for_shortlist(source: StoredSource, settings: Settings) -> ShortlistQuery:
@@ -292,17 +326,19 @@ def ask_for_shortlist(source: StoredSource, settings: Settings) -> ShortlistQuer
     return query
 
 
-def describe_part(
+def print_times_of_parts(
     card: Card, store: CardBits, columns: CountedBits, shortlist_query: ShortlistQuery
 ) -> None:
     """The time of the parts of a scan, on some of the columns."""
     words = store.words[: 2**22]
+    n_columns = len(words)
     segments = columns.segments
-    n, n_segments = len(words), 2 * segments.n_environments
     query = CardShortlister(columns).send_criteria(shortlist_query.criteria)
-    out = card.xp.empty((n, n_segments), dtype=np.int32)
-    totals, codes = card.xp.empty((n, 2), dtype=np.int32), card.xp.empty(n, dtype=np.uint8)
     plain = replace(query, criteria=replace(query.criteria, statistic="none"))
+    # what the kernels fill
+    out = card.xp.empty((n_columns, 2 * segments.n_environments), dtype=np.int32)
+    totals = card.xp.empty((n_columns, 2), dtype=np.int32)
+    codes = card.xp.empty(n_columns, dtype=np.uint8)
     kernels = card.kernels
     times = {
         "counted": take_time(card, lambda: kernels.count_bits(words, segments, out)),
@@ -318,65 +354,79 @@ def describe_part(
         "tally": take_time(card, lambda: kernels.tally_codes(codes, None)),
         "listed": take_time(card, lambda: kernels.list_columns(totals, codes, query, (6,))),
     }
-    each = ", ".join(f"{name} {1e3 * taken:.2f}" for name, taken in times.items())
-    print(f"  {n:,} columns, {words.nbytes / 1e9:.2f} GB, in ms: {each}", flush=True)
+    listed = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in times.items())
+    print(f"  {n_columns:,} columns, {words.nbytes / 1e9:.2f} GB, in ms: {listed}", flush=True)
 
 
 def check_some(card: Card, words: Any, options: argparse.Namespace) -> None:
     """The first columns and the planted ones give the same model and trace on the CPU."""
-    n_environments, n_columns = 20, min(len(words), 20_000)
+    n_environments = 20
+    n_columns = min(len(words), 20_000)
     rows = make_rows(options.samples, n_environments)
-    some = words[:n_columns].copy()
-    plant(card, some, rows, n_environments)
-    source = make_source(card, some, rows, n_environments)
+    few_words = words[:n_columns].copy()
+    plant(card, few_words, rows, n_environments)
+    source_on_card = make_source(card, few_words, rows, n_environments)
+
+    # the same bits in memory, which has them at other positions of its words
     store = BitStore(np.arange(n_columns), rows, 1, ORDERED)
+    bits_of_card = np.unpackbits(card.bring(few_words).view(np.uint8), axis=1, bitorder="little")
     bits = np.zeros((n_columns, store.words.shape[1] * 64), dtype=np.uint8)
-    given = np.unpackbits(card.bring(some).view(np.uint8), axis=1, bitorder="little")
-    bits[:, store.bits] = given[:, : options.samples]
+    bits[:, store.bits] = bits_of_card[:, : options.samples]
     store.words = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-    plain = StoredSource(source.info, [store], rows, source.position)
+    source = StoredSource(source_on_card.info, [store], rows, source_on_card.position)
+
     for model_type in ("conjunction", "disjunction"):
         for test in (None, ChiSquaredTest(), GTest()):
-            own = Settings(**{**vars(PLAIN), "test": test, "model_type": model_type})
-            wanted, found = (find_model(each, own) for each in (plain, source))
-            print(f"{model_type}, {test}: equal to the CPU: {wanted == found}", flush=True)
+            settings = replace(PLAIN, test=test, model_type=model_type)
+            is_equal = find_model(source, settings) == find_model(source_on_card, settings)
+            print(f"{model_type}, {test}: equal to the CPU: {is_equal}", flush=True)
 
 
 # --- loading -------------------------------------------------------------------
 
 
 def measure_loading(card: Card, options: argparse.Namespace) -> None:
-    rng, n_words = np.random.default_rng(0), -(-options.samples // 64) * 2
+    """Columns sent from this memory once, and again for each scan."""
+    n_words = -(-options.samples // 64) * 2
+    rng = np.random.default_rng(0)
     words = rng.integers(0, 2**32, (options.loaded, n_words), dtype=np.uint32)
-    source = rng.permutation(options.samples).astype(np.uint32)
-    sender = Sender(card, Unsorted(*words.shape, words.__getitem__, source))
-    sent = take_time(card, lambda: sender.send(slice(0, len(words))), 2)
-    print(f"sent and sorted: {words.nbytes / sent / 1e9:.1f} GB/s ({words.nbytes / 1e9:.1f} GB)")
-    on_card = card.send(words)
+    order = rng.permutation(options.samples).astype(np.uint32)
+    all_columns = slice(0, len(words))
+
+    sender = Sender(card, UnsortedBits(*words.shape, words.__getitem__, order))
+    seconds = take_time(card, lambda: sender.send(all_columns), 2)
+    print(f"sent and sorted: {words.nbytes / seconds / 1e9:.1f} GB/s ({words.nbytes / 1e9:.1f} GB)")
+
+    words_on_card = card.send(words)
+    order_on_card = card.send(order)
     out = card.xp.empty((len(words), count_padded(options.samples) // 32), dtype=np.uint32)
-    places = card.send(source)
-    sort = take_time(card, lambda: card.kernels.sort_bits(on_card, places, out), 3)
-    print(f"sorted on the card: {words.nbytes / sort / 1e9:.1f} GB/s", flush=True)
+    seconds = take_time(card, lambda: card.kernels.sort_bits(words_on_card, order_on_card, out), 3)
+    print(f"sorted on the card: {words.nbytes / seconds / 1e9:.1f} GB/s", flush=True)
+
     rows = make_rows(options.samples, 4)
-    small = card._replace(count_free=lambda: 0)  # a card that is too small for them
-    unsorted = Unsorted(*words.shape, words.__getitem__, source)
-    with warnings.catch_warnings(record=True) as told:
+    full_card = card._replace(count_free=lambda: 0)  # with no room for them
+    unsorted = UnsortedBits(*words.shape, words.__getitem__, order)
+    with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        streamed = put_bits(small, np.arange(len(words)), unsorted, rows)
-    print(*[str(each.message) for each in told], sep="\n")
-    here = CardBits(card, np.arange(len(words)), sender.send(slice(0, len(words))), rows)
+        streamed = put_bits(full_card, np.arange(len(words)), unsorted, rows)
+    print(*[str(warning.message) for warning in shown], sep="\n")
+
+    stored = CardBits(card, np.arange(len(words)), sender.send(all_columns), rows)
     info = SourceInfo(PresenceMap(), ("no", "yes"), tuple(range(4)))
-    query = ask_for_shortlist(StoredSource(info, [here], rows, np.arange(len(rows))), PLAIN)
-    for name, store in (("on the card", here), ("sent for each scan", streamed)):
+    models = []
+    query = ask_for_shortlist(StoredSource(info, [stored], rows, np.arange(len(rows))), PLAIN)
+    for name, store in (("on the card", stored), ("sent for each scan", streamed)):
         shortlister = store.make_shortlister(rows)
-        taken = take_time(card, lambda own=shortlister: list(own.shortlist(query).cubes), 3)
-        rate = words.nbytes / taken / 1e9
-        print(f"a scan {name}: {1e3 * taken:.1f} ms, {rate:.1f} GB/s", flush=True)
-    found = [
-        find_model(StoredSource(info, [each], rows, np.arange(len(rows))), PLAIN)
-        for each in (here, streamed)
-    ]
-    print(f"equal: {found[0] == found[1]}", flush=True)
+        seconds = take_time(card, partial(scan, shortlister, query), 3)
+        rate = words.nbytes / seconds / 1e9
+        print(f"a scan {name}: {1e3 * seconds:.1f} ms, {rate:.1f} GB/s", flush=True)
+        models.append(find_model(StoredSource(info, [store], rows, np.arange(len(rows))), PLAIN))
+    print(f"equal: {models[0] == models[1]}", flush=True)
+
+
+def scan(shortlister: Any, query: ShortlistQuery) -> None:
+    for _ in shortlister.shortlist(query).cubes:
+        pass
 
 
 # --- dense ---------------------------------------------------------------------
@@ -384,47 +434,50 @@ def measure_loading(card: Card, options: argparse.Namespace) -> None:
 
 def measure_dense(card: Card, options: argparse.Namespace) -> None:
     """A table of floats: from this memory and from the card's, on the card and on all cores."""
-    n_rows, n_columns, n_environments = options.rows, 232 if options.rows > 10_000 else 20, 51
+    n_rows = options.rows
+    n_columns = 232 if n_rows > 10_000 else 20
     rng = np.random.default_rng(0)
-    environments = rng.integers(0, n_environments, n_rows)
+    environments = rng.integers(0, 51, n_rows)
     X = rng.random((n_rows, n_columns), dtype=np.float64)
-    labels = ((X[:, :3] > 0.3).all(axis=1) ^ (rng.random(n_rows) < 0.02 * (environments % 4))) * 1
-    there, device = card.send(X), "cpu" if options.stand_in else "cuda"
+    is_wrong = rng.random(n_rows) < 0.02 * (environments % 4)
+    labels = ((X[:, :3] > 0.3).all(axis=1) ^ is_wrong) * 1
+    X_on_card = card.send(X)
+    device = "cpu" if options.stand_in else "cuda"
+
+    # where the table is, and what fits
+    cases = {"CPU": (X, "cpu"), "host": (X, device), "card": (X_on_card, device)}
     learner = ICSCMClassifier(stop="coverage", pruning="always", min_utility=0.0, n_jobs=-1)
-    found = {}
-    for name, table, where in (("CPU", X, "cpu"), ("host", X, device), ("card", there, device)):
-        learner.set_params(device=where)
+    traces = {}
+    for name, (table, device_of_case) in cases.items():
+        learner.set_params(device=device_of_case)
         rows = {"X": table, "y": labels, "environments": environments}
         opened = take_time(card, partial(open_memory, **rows, preparation=learner.prepare()), 3)
-        samples = open_memory(**rows, preparation=learner.prepare())
-        settings = learner.make_settings(samples)
-        searched = take_time(card, partial(search_again, samples.source, settings), 3)
+        countable = open_memory(**rows, preparation=learner.prepare())
+        settings = learner.make_settings(countable)
+        searched = take_time(card, partial(find_model, countable.source, settings), 3)
         fitted = take_time(card, partial(learner.fit, **rows), 3)
-        found[name] = learner.fit(**rows).trace_
+        traces[name] = learner.fit(**rows).trace_
         print(
             f"{n_rows:,} x {n_columns} from the {name}: opened {opened:.3f} s, searched "
             f"{searched:.3f} s, fit {fitted:.3f} s",
             flush=True,
         )
-    print(f"equal: {found['CPU'] == found['host'] == found['card']}", flush=True)
-    measure_trees(X, there, labels, environments, device)
+    print(f"equal: {traces['CPU'] == traces['host'] == traces['card']}", flush=True)
+    measure_trees(X, X_on_card, labels, environments, device)
 
 
-def search_again(source: StoredSource, settings: Settings) -> None:
-    find_model(source, settings)
-
-
-def measure_trees(X: Any, there: Any, labels: Any, environments: Any, device: str) -> None:
+def measure_trees(X: Any, X_on_card: Any, labels: Any, environments: Any, device: str) -> None:
+    """A tree and a forest, on the processor and on the card."""
     for learner in (
         InvariantTreeClassifier(n_jobs=-1),
         InvariantForestClassifier(n_estimators=100, random_state=0, n_jobs=-1),
     ):
-        for where, table in (("cpu", X), (device, there)):
-            learner.set_params(device=where)
+        for device_of_fit, table in (("cpu", X), (device, X_on_card)):
+            learner.set_params(device=device_of_fit)
             start = time.perf_counter()
             learner.fit(table, labels, environments=environments)
-            taken = time.perf_counter() - start
-            print(f"{type(learner).__name__} on {where}: {taken:.2f} s", flush=True)
+            seconds = time.perf_counter() - start
+            print(f"{type(learner).__name__} on {device_of_fit}: {seconds:.2f} s", flush=True)
 
 
 # --- estimators ------------------------------------------------------------------
@@ -432,36 +485,46 @@ def measure_trees(X: Any, there: Any, labels: Any, environments: Any, device: st
 
 def measure_estimators(options: argparse.Namespace) -> None:
     """From a packed store on disk to a model, on the processor and on the card."""
-    n_samples, n_columns = min(options.samples, 10_000), options.loaded
+    n_samples = min(options.samples, 10_000)
     rng = np.random.default_rng(0)
-    labels = pd.DataFrame({"name": [f"s{i}" for i in range(n_samples)]})
-    labels["y"], labels["e"] = rng.integers(0, 2, n_samples), rng.integers(0, 4, n_samples)
+    labels = pd.DataFrame({"name": [f"s{number}" for number in range(n_samples)]})
+    labels["y"] = rng.integers(0, 2, n_samples)
+    labels["e"] = rng.integers(0, 4, n_samples)
     device = "cpu" if options.stand_in else "cuda"
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.bits"
-        n_words, last = count_words(n_samples), (n_samples - 1) // 64
-
-        def fill(writer: Any) -> None:
-            beyond = np.uint64(2**64 - 1) >> np.uint64(-n_samples % 64)
-            for start in range(0, n_columns, 2**16):
-                shape = min(2**16, n_columns - start), n_words
-                words = rng.integers(0, 2**64, shape, dtype=np.uint64)
-                words[:, last] &= beyond
-                words[:, last + 1 :] = 0
-                writer.add(words)
-
-        write_bits(path, labels["name"].tolist(), fill)
-        found = {}
-        for where in dict.fromkeys(("cpu", device)):
-            learner = ICSCMClassifier(max_rules=3, min_utility=0.0, device=where, n_jobs=-1)
+        write_store(path, labels["name"].tolist(), options.loaded, rng)
+        size = path.stat().st_size / 1e9
+        traces = {}
+        for device_of_fit in dict.fromkeys(("cpu", device)):
+            learner = ICSCMClassifier(max_rules=3, min_utility=0.0, device=device_of_fit, n_jobs=-1)
             start = time.perf_counter()
-            samples = open_bits(path, labels, "y", environments="e", preparation=learner.prepare())
+            countable = open_bits(
+                path, labels, "y", environments="e", preparation=learner.prepare()
+            )
             opened = time.perf_counter() - start
-            found[where] = learner.fit_counts(samples)
-            taken = time.perf_counter() - start
-            size = path.stat().st_size / 1e9
-            print(f"{size:.1f} GB .bits, {where}: opened {opened:.2f} s, all {taken:.2f} s")
-        print(f"equal: {found['cpu'].trace_ == found[device].trace_}", flush=True)
+            traces[device_of_fit] = learner.fit_counts(countable).trace_
+            total = time.perf_counter() - start
+            print(f"{size:.1f} GB .bits, {device_of_fit}: opened {opened:.2f} s, all {total:.2f} s")
+        print(f"equal: {traces['cpu'] == traces[device]}", flush=True)
+
+
+def write_store(path: Path, names: list[str], n_columns: int, rng: np.random.Generator) -> None:
+    """Write random columns; bits beyond the last sample are 0."""
+    n_samples = len(names)
+    n_words = count_words(n_samples)
+    last_word = (n_samples - 1) // 64
+    mask_of_last = np.uint64(2**64 - 1) >> np.uint64(-n_samples % 64)
+
+    def fill(writer: Any) -> None:
+        for start in range(0, n_columns, 2**16):
+            shape = min(2**16, n_columns - start), n_words
+            words = rng.integers(0, 2**64, shape, dtype=np.uint64)
+            words[:, last_word] &= mask_of_last
+            words[:, last_word + 1 :] = 0
+            writer.add(words)
+
+    write_bits(path, names, fill)
 
 
 if __name__ == "__main__":

@@ -30,21 +30,22 @@ LEARNERS = {
 def measure(n_rows: int, seed: int) -> list[dict[str, object]]:
     """A row for each learner."""
     data = make_hospitals(n_rows, random_state=seed)
-    found = []
+    tests = {"home": (data.X, data.y), "new": (data.X_new, data.y_new)}
+    rows = []
     for name, learner in LEARNERS.items():
         learner.fit(data.X, data.y, environments=data.environments)
-        used = set(learner.features_used_)
+        used_columns = set(learner.features_used_)
         row = {
             "rows": n_rows,
             "learner": name,
-            "exactly the causes": used == set(data.parents),
-            "a shortcut": bool(used & set(data.shortcuts)),
+            "exactly the causes": used_columns == set(data.parents),
+            "a shortcut": bool(used_columns & set(data.shortcuts)),
         }
-        for where, X, y in (("home", data.X, data.y), ("new", data.X_new, data.y_new)):
-            row[f"error, {where}"] = 1 - learner.score(X, y)
-            row[f"AUC, {where}"] = roc_auc_score(y, learner.predict_proba(X)[:, 1])
-        found.append(row)
-    return found
+        for hospital, (X, y) in tests.items():
+            row[f"error, {hospital}"] = 1 - learner.score(X, y)
+            row[f"AUC, {hospital}"] = roc_auc_score(y, learner.predict_proba(X)[:, 1])
+        rows.append(row)
+    return rows
 
 
 if __name__ == "__main__":

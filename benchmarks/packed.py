@@ -22,16 +22,33 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-CASES = [("bool", 5_000, 50_000), ("bool", 2_000, 1_000_000), ("csr", 2_000, 1_000_000)]
-FILES = [("file", 2_000, 1_000_000), ("file", 10_000, 200_000)]
-HUGE = [("file", 2_000, 20_000_000)]
+
+class Case(NamedTuple):
+    """A table: a Boolean array, a sparse matrix (csr), or a store in a file."""
+
+    kind: str
+    n_rows: int
+    n_columns: int
+
+
+CASES = [
+    Case("bool", 5_000, 50_000),
+    Case("bool", 2_000, 1_000_000),
+    Case("csr", 2_000, 1_000_000),
+]
+FILES = [Case("file", 2_000, 1_000_000), Case("file", 10_000, 200_000)]
+HUGE = [Case("file", 2_000, 20_000_000)]
+# A file is measured with each of these, an array with the first.
 N_ENVIRONMENTS = [2, 10, 50]
-QUICK = [("bool", 500, 5_000), ("csr", 500, 5_000), ("file", 500, 50_000)]
+QUICK = [Case("bool", 500, 5_000), Case("csr", 500, 5_000), Case("file", 500, 50_000)]
 REPEATS = 3
 # Patterns made at a time.
 BATCH = 2**17
@@ -44,85 +61,105 @@ def main() -> None:
     parser.add_argument("--huge", action="store_true", help="also 20 million columns (5 GB)")
     parser.add_argument("--only-huge", action="store_true", help="nothing but these")
     options = parser.parse_args()
-    cases = QUICK if options.quick else CASES + FILES + HUGE * options.huge
-    cases = HUGE if options.only_huge else cases
+    if options.only_huge:
+        cases = HUGE
+    elif options.quick:
+        cases = QUICK
+    else:
+        cases = CASES + FILES + (HUGE if options.huge else [])
     print("| table | environments | fit | rules | beyond the input | look | counting ", end="")
     print("| its CPU | bandwidth |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     for case in cases:
-        for found in run_worker(*case, options.scratch):
-            print(describe(*case, found), flush=True)
+        for result in run_worker(case, options.scratch):
+            print(describe(case, result), flush=True)
 
 
-def run_worker(kind: str, n_rows: int, n_columns: int, scratch: Path) -> list[dict[str, float]]:
+def run_worker(case: Case, scratch: Path) -> list[dict[str, float]]:
     """The results for each number of environments."""
-    command = [sys.executable, __file__, "worker", kind, str(n_rows), str(n_columns), str(scratch)]
+    command = [sys.executable, __file__, "worker", *map(str, case), str(scratch)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def find_share(found: dict[str, float], what: str) -> float:
+def find_share(result: dict[str, float], what: str) -> float:
     """The share of the memory bandwidth."""
-    return found["bit_bytes"] / found[what] / found["bandwidth"]
+    return result["bit_bytes"] / result[what] / result["bandwidth"]
 
 
-def describe(kind: str, n_rows: int, n_columns: int, found: dict[str, float]) -> str:
-    def rate(name: str) -> str:
-        cells = n_rows * n_columns / found[name]
-        share = find_share(found, name)
-        return f"{found[name]:.3f} s, {cells:.2g} cells/s, {share:.2f} of bandwidth"
+def describe(case: Case, result: dict[str, float]) -> str:
+    """A line of the table."""
+
+    def describe_rate(what: str) -> str:
+        seconds = result[what]
+        cells = case.n_rows * case.n_columns / seconds
+        share = find_share(result, what)
+        return f"{seconds:.3f} s, {cells:.2g} cells/s, {share:.2f} of bandwidth"
 
     return (
-        f"| {n_rows:,} x {n_columns:,} {kind} | {found['n_environments']} | "
-        f"{found['fit']:.2f} s | {found['n_rules']} | "
-        f"{found['extra_bytes'] / 1e6:,.0f} MB (bits: {found['bit_bytes'] / 1e6:,.0f}) | "
-        f"{rate('look')} | {rate('counting')} | {found['cpu']:.3f} s | "
-        f"{found['bandwidth'] / 1e9:.1f} GB/s |"
+        f"| {case.n_rows:,} x {case.n_columns:,} {case.kind} | {result['n_environments']} | "
+        f"{result['fit']:.2f} s | {result['n_rules']} | "
+        f"{result['extra_bytes'] / 1e6:,.0f} MB (bits: {result['bit_bytes'] / 1e6:,.0f}) | "
+        f"{describe_rate('look')} | {describe_rate('counting')} | {result['cpu']:.3f} s | "
+        f"{result['bandwidth'] / 1e9:.1f} GB/s |"
     )
 
 
 # --- in a separate process -----------------------------------------------------
 
 
-def work(kind: str, n_rows: int, n_columns: int, scratch: Path) -> None:
+class Task(NamedTuple):
+    """How a learner is fitted to a table, and how the table is opened as a source of rows."""
+
+    n_environments: int
+    fit: Callable[[Any], Any]
+    open_source: Callable[[Any], Any]
+
+
+def work(case: Case, scratch: Path) -> None:
+    """Measure a case, and print the results as JSON."""
     from icscm import ICSCMClassifier
 
     warnings.simplefilter("ignore")
     learner = ICSCMClassifier(stop="coverage", pruning=False, n_jobs=-1)
-    prepare = prepare_file if kind == "file" else prepare_array
-    for fit, _ in prepare(kind, 200, 1000, scratch):
-        fit(learner)  # compiles the kernels
-    fits = prepare(kind, n_rows, n_columns, scratch)
-    found = [measure(learner, n_rows, n_columns, *each) for each in fits]
-    numbers = [{"n_environments": n} for n in N_ENVIRONMENTS]
-    print(json.dumps([one | number for one, number in zip(found, numbers, strict=False)]))
+    prepare = prepare_file if case.kind == "file" else prepare_array
+    small_case = Case(case.kind, n_rows=200, n_columns=1000)
+    for task in prepare(small_case, scratch):
+        task.fit(learner)  # compiles the kernels
+    print(json.dumps([measure(learner, case, task) for task in prepare(case, scratch)]))
 
 
-def measure(learner, n_rows: int, n_columns: int, fit, make_source) -> dict[str, float]:
+def measure(learner, case: Case, task: Task) -> dict[str, float]:
     before = read_resident_bytes()
     reset_peak()
-    seconds = min(take_time(lambda: fit(learner)) for _ in range(REPEATS))
+    seconds = min(take_time(partial(task.fit, learner)) for _ in range(REPEATS))
     extra_bytes = read_peak_bytes() - before
-    source = make_source(learner)
+    words_of_column = -(-case.n_rows // 64)  # rounded up
     return {
+        "n_environments": task.n_environments,
         "fit": seconds,
         "n_rules": len(learner.trace_.steps),
         "extra_bytes": extra_bytes,
-        "bit_bytes": n_columns * 8 * -(-n_rows // 64),
-        **measure_rates(source),
+        "bit_bytes": case.n_columns * 8 * words_of_column,
+        **measure_rates(task.open_source(learner)),
     }
 
 
 def measure_rates(source) -> dict[str, float]:
     """The best of some alternating rounds, so that other load affects all alike."""
-    found = {"bandwidth": 0.0, "look": np.inf, "counting": np.inf, "cpu": np.inf}
+    best = {"bandwidth": 0.0, "look": np.inf, "counting": np.inf, "cpu": np.inf}
     for _ in range(2 * REPEATS):
-        found["bandwidth"] = max(found["bandwidth"], measure_bandwidth())
-        found["look"] = min(found["look"], take_time(lambda: look(source)))
-        start = time.process_time()
-        found["counting"] = min(found["counting"], take_time(lambda: count(source)))
-        found["cpu"] = min(found["cpu"], time.process_time() - start)
-    return found
+        bandwidth = measure_bandwidth()
+        look_seconds = take_time(partial(look, source))
+        cpu_start = time.process_time()
+        counting_seconds = take_time(partial(count, source))
+        cpu_seconds = time.process_time() - cpu_start
+
+        best["bandwidth"] = max(best["bandwidth"], bandwidth)
+        best["look"] = min(best["look"], look_seconds)
+        best["counting"] = min(best["counting"], counting_seconds)
+        best["cpu"] = min(best["cpu"], cpu_seconds)
+    return best
 
 
 def count(source) -> None:
@@ -143,51 +180,65 @@ def look(source) -> None:
     CandidateScanner(view, n_rows=root.n_rows).scan(root)
 
 
-def prepare_array(kind: str, n_rows: int, n_columns: int, _: Path):
+def prepare_array(case: Case, _: Path) -> list[Task]:
+    """One task, on a table in memory."""
     from icscm.sources import open_memory
 
     rng = np.random.default_rng(0)
-    X = np.empty((n_rows, n_columns), dtype=np.bool_)
+    density = 0.05 if case.kind == "csr" else 0.5
+    X = np.empty((case.n_rows, case.n_columns), dtype=np.bool_)
     for row in X:
-        row[:] = rng.random(n_columns, dtype=np.float32) < (0.05 if kind == "csr" else 0.5)
-    y, (e, *_) = label(X[:, :3], rng)
-    if kind == "csr":
+        row[:] = rng.random(case.n_columns, dtype=np.float32) < density
+    y = draw_labels(X[:, :3], rng)
+    n_environments = N_ENVIRONMENTS[0]
+    environments = rng.integers(0, n_environments, case.n_rows)
+    if case.kind == "csr":
         import scipy.sparse as sp
 
         X = sp.csr_array(X)
-    return [
-        (
-            lambda learner: learner.fit(X, y, environments=e),
-            lambda learner: open_memory(X, y, environments=e, preparation=learner.prepare()).source,
-        )
-    ]
+
+    def fit(learner):
+        return learner.fit(X, y, environments=environments)
+
+    def open_source(learner):
+        preparation = learner.prepare()
+        return open_memory(X, y, environments=environments, preparation=preparation).source
+
+    return [Task(n_environments, fit, open_source)]
 
 
-def prepare_file(_: str, n_rows: int, n_columns: int, scratch: Path):
+def prepare_file(case: Case, scratch: Path) -> list[Task]:
+    """Tasks on a store in a file, for each number of environments."""
     import pandas as pd
 
     from icscm.sources import open_bits
     from icscm.sources.bits.store import open_store
 
     path = scratch / "benchmark.bits"
-    first = make_file(path, n_rows, n_columns)
+    first_columns = make_file(path, case.n_rows, case.n_columns)
     bits = open_store(path)
     path.unlink()  # it stays readable until the end of this process
-    y, places = label(first, np.random.default_rng(1))
-    frames = [pd.DataFrame({"genome": bits.samples, "y": y, "e": e}) for e in places]
-    return [
-        (
-            lambda learner, frame=frame: learner.fit_counts(
-                open_bits(bits, frame, "y", environments="e")
-            ),
-            lambda _, frame=frame: open_bits(bits, frame, "y", environments="e").source,
+
+    def open_countable(labels):
+        return open_bits(bits, labels, "y", environments="e")
+
+    rng = np.random.default_rng(1)
+    y = draw_labels(first_columns, rng)
+    tasks = []
+    for n_environments in N_ENVIRONMENTS:
+        environments = rng.integers(0, n_environments, case.n_rows)
+        labels = pd.DataFrame({"genome": bits.samples, "y": y, "e": environments})
+        task = Task(
+            n_environments,
+            fit=lambda learner, labels=labels: learner.fit_counts(open_countable(labels)),
+            open_source=lambda _, labels=labels: open_countable(labels).source,
         )
-        for frame in frames
-    ]
+        tasks.append(task)
+    return tasks
 
 
 def make_file(path: Path, n_rows: int, n_columns: int) -> np.ndarray:
-    """A store of random patterns; returns its first features."""
+    """Write a store of random patterns; return its first three columns."""
     from icscm.sources.bits.packing import write_bits
     from icscm.sources.bits.store import count_words
 
@@ -196,29 +247,32 @@ def make_file(path: Path, n_rows: int, n_columns: int) -> np.ndarray:
     free = shutil.disk_usage(path.parent).free
     if free < 2 * n_bytes:
         raise SystemExit(f"{path.parent} has {free:,} bytes free; {2 * n_bytes:,} are wanted")
+
+    is_row = np.arange(n_words * 64) < n_rows  # the last bits of the last word are no rows
+    mask = np.packbits(is_row, bitorder="little").view(np.uint64)
     rng = np.random.default_rng(0)
-    used = np.zeros(n_words * 64, dtype=np.uint8)
-    used[:n_rows] = 1
-    used = np.packbits(used, bitorder="little").view(np.uint64)
-    first = []
+    first_patterns = []
 
     def fill(writer) -> None:
         for start in range(0, n_columns, BATCH):
             size = min(BATCH, n_columns - start)
-            words = rng.integers(2**64, size=(size, n_words), dtype=np.uint64) & used
-            first.extend(words[:3] if start == 0 else [])
+            words = rng.integers(2**64, size=(size, n_words), dtype=np.uint64) & mask
+            if start == 0:
+                first_patterns.extend(words[:3])
             writer.add(words)
 
-    write_bits(path, [f"g{i}" for i in range(n_rows)], fill)
-    bits = [np.unpackbits(each.view(np.uint8), bitorder="little")[:n_rows] for each in first]
-    return np.column_stack(bits).astype(np.bool_)
+    write_bits(path, [f"g{number}" for number in range(n_rows)], fill)
+    columns = [
+        np.unpackbits(pattern.view(np.uint8), bitorder="little")[:n_rows]
+        for pattern in first_patterns
+    ]
+    return np.column_stack(columns).astype(np.bool_)
 
 
-def label(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, list[np.ndarray]]:
-    """A conjunction of three features, a tenth of the labels inverted; few or many environments."""
+def draw_labels(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The conjunction of three columns, or of their negations if ones are rare; 10 % inverted."""
     truth = (~X).all(axis=1) if X.mean() < 0.25 else X.all(axis=1)
-    y = truth ^ (rng.random(len(X)) < 0.1)
-    return y, [rng.integers(0, n, len(X)) for n in N_ENVIRONMENTS]
+    return truth ^ (rng.random(len(X)) < 0.1)
 
 
 def take_time(function) -> float:
@@ -251,6 +305,7 @@ def read_peak_bytes() -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["worker"]:
-        work(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+        kind, n_rows, n_columns, scratch = sys.argv[2:]
+        work(Case(kind, int(n_rows), int(n_columns)), Path(scratch))
     else:
         main()

@@ -50,18 +50,22 @@ def compare(
     print(f"\n{title}", flush=True)
     path = WORK / "data.npz"
     np.savez(path, **data)
-    results: dict[str, list[dict]] = {name: [] for name in contenders}
+    runs_by_name: dict[str, list[dict]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name in contenders:
-            own_options = [*options, "max_rules=10"] if name in (*OWN, "pyscm") else []
-            if (result := run_worker(name, path, repeats, *own_options)) is not None:
-                results[name].append(result)
+            has_rules = name in (*OWN, "pyscm")
+            options_of_worker = [*options, "max_rules=10"] if has_rules else []
+            run = run_worker(name, path, repeats, *options_of_worker)
+            if run is not None:
+                runs_by_name[name].append(run)
     path.unlink()
-    best = {name: min(min(r["seconds"]) for r in runs) for name, runs in results.items() if runs}
+
+    best = {name: find_best(runs) for name, runs in runs_by_name.items() if runs}
+    n_bytes = data["X"].nbytes
     lines = [
         f"**{title}**",
         "",
-        f"Input {data['X'].nbytes / 1e6:,.0f} MB. Best of {rounds} rounds of {repeats}.",
+        f"Input {n_bytes / 1e6:,.0f} MB. Best of {rounds} rounds of {repeats}.",
         "",
         "| | time | times icscm SCM | times np.copyto | peak memory beyond the input |",
         "|---|---|---|---|---|",
@@ -70,14 +74,19 @@ def compare(
         if name not in best:
             lines.append(f"| {name} | could not run here | | | |")
             continue
-        extra = max(run["extra_bytes"] for run in results[name])
+        extra_bytes = max(run["extra_bytes"] for run in runs_by_name[name])
         lines.append(
             f"| {name} | {format_seconds(best[name])} | {best[name] / best['icscm SCM']:.3g} "
             f"| {best[name] / best['np.copyto']:.3g} "
-            f"| {extra / 1e6:,.0f} MB ({extra / data['X'].nbytes:.2f} x input) |"
+            f"| {extra_bytes / 1e6:,.0f} MB ({extra_bytes / n_bytes:.2f} x input) |"
         )
     print("\n".join(lines[4:]), flush=True)
     return [*lines, ""]
+
+
+def find_best(runs: list[dict]) -> float:
+    """The least seconds of a fit, of all runs."""
+    return min(min(run["seconds"]) for run in runs)
 
 
 def compare_checkouts(other: str, title: str, data: dict, rounds: int, repeats: int) -> None:
@@ -85,14 +94,14 @@ def compare_checkouts(other: str, title: str, data: dict, rounds: int, repeats: 
     path = WORK / "data.npz"
     np.savez(path, **data)
     for name in OWN:
-        best = {sys.executable: np.inf, other: np.inf}
+        runs: dict[str, list[dict]] = {sys.executable: [], other: []}
         for _ in range(rounds):
-            for python in best:
-                result = run_worker(name, path, repeats, "max_rules=10", python=python)
-                best[python] = min(best[python], *result["seconds"])
-        here, there = (format_seconds(seconds) for seconds in best.values())
-        ratio = best[sys.executable] / best[other]
-        print(f"| {title} | {name} | {here} | {there} | {ratio:.3f} |", flush=True)
+            for python in runs:
+                runs[python].append(run_worker(name, path, repeats, "max_rules=10", python=python))
+        here = find_best(runs[sys.executable])
+        there = find_best(runs[other])
+        times = f"{format_seconds(here)} | {format_seconds(there)}"
+        print(f"| {title} | {name} | {times} | {here / there:.3f} |", flush=True)
     path.unlink()
 
 
@@ -123,41 +132,48 @@ def measure_scaling(base_rows: int, base_columns: int) -> list[str]:
         "| case | rows | features | max_rules | rules found | time | times base |",
         "|---|---|---|---|---|---|---|",
     ]
-    base = None
+    path = WORK / "data.npz"
+    base_seconds = None
     for name, n_rows, n_columns, max_rules in cases:
-        path = WORK / "data.npz"
         np.savez(path, **make_floats(n_rows, n_columns))
         options = [f"max_rules={max_rules}", "p=10"]
         runs = [run_worker("icscm SCM", path, 3, *options) for _ in range(2)]
         path.unlink()
-        seconds = min(min(run["seconds"]) for run in runs)
-        base = base or seconds
+        seconds = find_best(runs)
+        base_seconds = base_seconds or seconds
         lines.append(
             f"| {name} | {n_rows:,} | {n_columns} | {max_rules} | {runs[0]['n_rules']} "
-            f"| {format_seconds(seconds)} | {seconds / base:.2f} |"
+            f"| {format_seconds(seconds)} | {seconds / base_seconds:.2f} |"
         )
         print(lines[-1], flush=True)
     return [*lines, ""]
 
 
+# Prints the seconds of the import, and of the first fit.
+FIRST_FIT = """
+import time
+start = time.perf_counter()
+import numpy as np
+from icscm import ICSCMClassifier
+imported = time.perf_counter()
+
+rng = np.random.default_rng(0)
+X = np.c_[rng.random((200, 3)), rng.integers(0, 2, (200, 3))]
+y, e = rng.integers(0, 2, 200), rng.integers(0, 2, 200)
+begin = time.perf_counter()
+ICSCMClassifier(stop="coverage").fit(X, y, environments=e)
+print(imported - start, time.perf_counter() - begin)
+"""
+
+
 def measure_compilation() -> list[str]:
     """The first fit of a process, with and without compiled kernels on disk."""
     print("\ncompilation", flush=True)
-    code = (
-        "import time; start = time.perf_counter()\n"
-        "import numpy as np; from icscm import ICSCMClassifier\n"
-        "imported = time.perf_counter()\n"
-        "rng = np.random.default_rng(0)\n"
-        "X = np.c_[rng.random((200, 3)), rng.integers(0, 2, (200, 3))]\n"
-        "y, e = rng.integers(0, 2, 200), rng.integers(0, 2, 200)\n"
-        "begin = time.perf_counter(); ICSCMClassifier(stop='coverage').fit(X, y, environments=e)\n"
-        "print(imported - start, time.perf_counter() - begin)\n"
-    )
     lines = ["**Compilation**", "", "| process | import | first fit (200 rows) |", "|---|---|---|"]
     with tempfile.TemporaryDirectory() as cache:
         for process in ("first ever: compiles", "second: reads the compiled kernels"):
             done = subprocess.run(
-                [sys.executable, "-W", "ignore", "-c", code],
+                [sys.executable, "-W", "ignore", "-c", FIRST_FIT],
                 env={**os.environ, "NUMBA_CACHE_DIR": cache},
                 capture_output=True,
                 text=True,
@@ -170,23 +186,27 @@ def measure_compilation() -> list[str]:
 
 
 def describe_machine() -> str:
-    cpu = next(
-        (
-            line.split(":", 1)[1].strip()
-            for line in subprocess.run(
-                ["lscpu"], capture_output=True, text=True
-            ).stdout.splitlines()
-            if line.startswith("Model name")
-        ),
-        platform.machine(),
-    )
+    cpu = find_cpu_name() or platform.machine()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    own = [f"{name} {version(name)}" for name in ("icscm", "numpy", "numba", "scikit-learn")]
-    packages = ", ".join([*own, *filter(None, map(find_version, PEERS))])
+    versions = [f"{name} {version(name)}" for name in ("icscm", "numpy", "numba", "scikit-learn")]
+    for peer in PEERS:
+        version_of_peer = find_version(peer)
+        if version_of_peer is not None:
+            versions.append(version_of_peer)
+    packages = ", ".join(versions)
     return (
         f"{date.today()}, {len(os.sched_getaffinity(0))} cores of {cpu} ({platform.machine()}), "
         f"{memory:.0f} GiB, Python {platform.python_version()}, {packages}."
     )
+
+
+def find_cpu_name() -> str | None:
+    described = subprocess.run(["lscpu"], capture_output=True, text=True).stdout
+    for line in described.splitlines():
+        name, _, value = line.partition(":")
+        if name == "Model name":
+            return value.strip()
+    return None
 
 
 def write_tables(lines: list[str]) -> None:

@@ -37,21 +37,21 @@ def measure(n_rows: int, n_columns: int, estimator: Any) -> dict[str, Any]:
     X, y, environments = make_table(n_rows, n_columns)
     seconds = {"fits": 0.0, "contributions": 0.0}
 
-    def watch(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any) -> Any:
+    def time_calls(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any) -> Any:
             start = perf_counter()
-            found = function(*args)
+            result = function(*args)
             seconds[part] += perf_counter() - start
-            return found
+            return result
 
-        return run
+        return timed
 
     from icscm.screening import cross_fitting
 
     with ExitStack() as patches:
         for part, name in (("fits", "fit_clone"), ("contributions", "score_shuffled")):
-            own = watch(part, getattr(cross_fitting, name))
-            patches.enter_context(patch.object(cross_fitting, name, own))
+            timed = time_calls(part, getattr(cross_fitting, name))
+            patches.enter_context(patch.object(cross_fitting, name, timed))
         start = perf_counter()
         selector = InvariantFeatureSelector(estimator, random_state=0, n_jobs=1)
         selector.fit(X, y, environments=environments)
@@ -66,12 +66,14 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], default=[*TABLES])
     for name in parser.parse_args().tables:
         n_rows, n_columns = TABLES[name]
-        found = measure(n_rows, n_columns, None)
-        beside = found["contributions"] + found["everything else"]
-        shown = ", ".join(f"{part} {found[part]:.1f} s" for part in [*found][:3])
-        print(f"{n_rows:,} x {n_columns:,}, boosting, {found['rounds']} rounds: {shown};", end=" ")
+        result = measure(n_rows, n_columns, None)
+        screening = result["contributions"] + result["everything else"]
+        parts = ("fits", "contributions", "everything else")
+        times = ", ".join(f"{part} {result[part]:.1f} s" for part in parts)
         print(
-            f"screening is {beside / found['fits']:.2f} of the fits; rejected {found['rejected']}"
+            f"{n_rows:,} x {n_columns:,}, boosting, {result['rounds']} rounds: {times}; "
+            f"screening is {screening / result['fits']:.2f} of the fits; "
+            f"rejected {result['rejected']}"
         )
 
 

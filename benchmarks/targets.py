@@ -41,20 +41,26 @@ def measure(scratch: Path, *, is_quick: bool) -> Iterator[Target]:
 
 def measure_bits(scratch: Path, *, is_quick: bool) -> Iterator[Target]:
     for case in packed.QUICK[-1:] if is_quick else packed.FILES:
-        for found in packed.run_worker(*case, scratch):
-            where = f"{case[1]:,} x {case[2]:,} `.bits`, {found['n_environments']} environments"
-            share = packed.find_share(found, "counting")
-            yield f"{LEAST}the memory's bandwidth, counting {where}", share, 1 / 3
+        for result in packed.run_worker(case, scratch):
+            table = f"{case.n_rows:,} x {case.n_columns:,} `.bits`"
+            yield Target(
+                f"{LEAST}the memory's bandwidth, counting {table}, "
+                f"{result['n_environments']} environments",
+                measured=packed.find_share(result, "counting"),
+                target=1 / 3,
+            )
 
 
 def measure_files(scratch: Path, *, is_quick: bool) -> Target:
-    words = ["--folder", str(scratch), *(["--quick"] if is_quick else [])]
+    words = ["--folder", str(scratch)]
+    if is_quick:
+        words.append("--quick")
     arguments = files.parse_arguments(words)
-    what = f"{arguments.rows:,} x {arguments.columns} Parquet"
-    return (
-        f"{LEAST}the rate of reading into memory and fitting, {what}",
-        files.measure(arguments),
-        0.95,
+    table = f"{arguments.rows:,} x {arguments.columns} Parquet"
+    return Target(
+        f"{LEAST}the rate of reading into memory and fitting, {table}",
+        measured=files.measure(arguments),
+        target=0.95,
     )
 
 

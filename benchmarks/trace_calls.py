@@ -29,7 +29,7 @@ from icscm import ICSCMClassifier, InvariantTreeClassifier
 from icscm.cli import main as run_command
 from icscm.datasets import make_conjunction, make_hospitals
 
-OWN = str(Path(icscm.__file__).parent)
+PACKAGE = str(Path(icscm.__file__).parent)
 
 
 def trace(task: Callable[[], Any]) -> Counter[CodeType]:
@@ -38,7 +38,9 @@ def trace(task: Callable[[], Any]) -> Counter[CodeType]:
 
     def record(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(OWN) and code.co_name[0] != "<":
+        is_ours = code.co_filename.startswith(PACKAGE)
+        is_named = not code.co_name.startswith("<")  # no comprehension, no lambda
+        if event == "call" and is_ours and is_named:
             calls[code] += 1
 
     task()
@@ -52,15 +54,17 @@ def trace(task: Callable[[], Any]) -> Counter[CodeType]:
 
 def make_tasks(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     data = make_conjunction(8_000, 7, random_state=0)  # 16,000 x 10
-    X, known = data.X.to_numpy(), {"environments": data.environments}
+    X = data.X.to_numpy()
     yield (
         "`ICSCMClassifier().fit(array)`",
-        lambda: ICSCMClassifier(n_jobs=-1).fit(X, data.y, **known),
+        lambda: ICSCMClassifier(n_jobs=-1).fit(X, data.y, environments=data.environments),
     )
+
     admissions = make_hospitals(random_state=0)
     tree = InvariantTreeClassifier(n_jobs=-1)
     tree.fit(admissions.X, admissions.y, environments=admissions.environments)
     yield "tree `report().to_html()`", lambda: tree.report().to_html()
+
     path = folder / "x.csv"
     data.X.assign(y=data.y, site=data.environments).to_csv(path, index=False)
     words = ["fit", str(path), "--target", "y", "--environment", "site"]
@@ -82,17 +86,24 @@ def main() -> None:
     is_listed = parser.parse_args().list
     warnings.simplefilter("ignore")
     print("| way | calls | functions | modules |\n|---|--:|--:|--:|")
-    found = {}
+    calls_by_task = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, task in make_tasks(Path(folder)):
-            found[name] = calls = trace(task)
+            calls = trace(task)
+            calls_by_task[name] = calls
             modules = {code.co_filename for code in calls}
             print(f"| {name} | {calls.total():,} | {len(calls):,} | {len(modules)} |", flush=True)
-    for name, calls in found.items() if is_listed else ():
-        print(f"\n{name}")
-        for code, n in calls.most_common():
-            module = os.path.relpath(code.co_filename, OWN)
-            print(f"{n:6,}  {module}:{code.co_firstlineno} {code.co_qualname}")
+    if is_listed:
+        for name, calls in calls_by_task.items():
+            print(f"\n{name}")
+            print_functions(calls)
+
+
+def print_functions(calls: Counter[CodeType]) -> None:
+    """Print the functions, the most frequent ones first."""
+    for code, n in calls.most_common():
+        module = os.path.relpath(code.co_filename, PACKAGE)
+        print(f"{n:6,}  {module}:{code.co_firstlineno} {code.co_qualname}")
 
 
 if __name__ == "__main__":

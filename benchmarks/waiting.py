@@ -15,8 +15,10 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -42,7 +44,15 @@ for _ in range({n}):
 print(min(times[1:]))
 """
 FRAME = "pandas.DataFrame(data['X']).rename(columns=str)"
-MANY = "SCMClassifier(p=10, max_rules={}, n_jobs=1)"
+LEARNER_OF_RULES = "SCMClassifier(p=10, max_rules={}, n_jobs=1)"
+
+
+class Measurement(NamedTuple):
+    """What was measured, the target as text, and the seconds (or a ratio) of each checkout."""
+
+    what: str
+    target: str
+    numbers: list[float]
 
 
 def main() -> None:
@@ -50,107 +60,160 @@ def main() -> None:
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--quick", action="store_true", help="small sizes")
     options = parser.parse_args()
-    trees = [each for each in (options.against, HERE.parent) if each is not None]
-    print("|".join(["", "what", *(["before", "after"][-len(trees) :]), "to be", ""]))
-    print("|---|" + "---|" * (len(trees) + 1), flush=True)
+    checkouts = [HERE.parent] if options.against is None else [options.against, HERE.parent]
+    headings = ["after"] if options.against is None else ["before", "after"]
+    print("|".join(["", "what", *headings, "to be", ""]))
+    print("|---|" + "---|" * (len(checkouts) + 1), flush=True)
     with TemporaryDirectory() as folder:
         os.chdir(folder)
-        prepare(trees, is_quick=options.quick)
-        for what, target, found in measure(trees, is_quick=options.quick):
-            cells = [f"{value:.3g}" for value in found]
-            print("|".join(["", what, *cells, target, ""]), flush=True)
+        prepare(checkouts, is_quick=options.quick)
+        for measured in measure(checkouts, is_quick=options.quick):
+            cells = [f"{number:.3g}" for number in measured.numbers]
+            print("|".join(["", measured.what, *cells, measured.target, ""]), flush=True)
 
 
-def prepare(trees: list[Path], *, is_quick: bool) -> None:
-    data = make_floats(1_000 if is_quick else 20_000, 12)
+def prepare(checkouts: list[Path], *, is_quick: bool) -> None:
+    """Write the tables, and a model of each checkout."""
+    write_narrow(n_rows=1_000 if is_quick else 20_000)
+    if is_quick:
+        write_wide(n_rows=1_000, n_columns=20)
+    else:
+        write_wide(n_rows=200_000, n_columns=200)
+    for checkout in checkouts:  # each reads the model that it has written
+        model = name_model(checkout)
+        run(checkout, f"{PROGRAM} fit t.csv {ROLES} --no-validation --out {model}")
+
+
+def write_narrow(n_rows: int) -> None:
+    """Numbers."""
+    data = make_floats(n_rows, 12)
     frame = pd.DataFrame(data["X"].round(4)).rename(columns=lambda j: f"x{j}")
     frame.assign(y=data["y"], e=data["e"]).to_csv("t.csv", index=False)
-    n_rows, n_columns = (1_000, 20) if is_quick else (200_000, 200)
+
+
+def write_wide(n_rows: int, n_columns: int) -> None:
+    """Numbers and words."""
     rng = np.random.default_rng(0)
     words = np.array(["yes", "no", "unknown", "male", "female"])
-    wide = {f"n{j}": (100 * rng.random(n_rows)).round(2) for j in range(n_columns // 2)}
-    wide |= {f"w{j}": words[rng.integers(0, 5, n_rows)] for j in range(n_columns // 2)}
-    wide |= {"y": rng.integers(0, 2, n_rows), "e": rng.integers(0, 3, n_rows)}
-    pd.DataFrame(wide).to_csv("wide.csv", index=False)
-    for tree in trees:  # each reads the model that it has written
-        run(tree, f"{PROGRAM} fit t.csv {ROLES} --no-validation --out {name_model(tree)}")
+    columns = {f"n{j}": (100 * rng.random(n_rows)).round(2) for j in range(n_columns // 2)}
+    columns |= {f"w{j}": words[rng.integers(0, 5, n_rows)] for j in range(n_columns // 2)}
+    columns |= {"y": rng.integers(0, 2, n_rows), "e": rng.integers(0, 3, n_rows)}
+    pd.DataFrame(columns).to_csv("wide.csv", index=False)
 
 
-def name_model(tree: Path) -> str:
-    return "m.json" if tree.resolve() == HERE.parent else "before.json"
+def name_model(checkout: Path) -> str:
+    return "m.json" if checkout.resolve() == HERE.parent else "before.json"
 
 
-def adapt(tree: Path, words) -> list[str]:
+def adapt(checkout: Path, words: str | list[str]) -> list[str]:
     """The words of a command as this checkout knows it: 0.2.0 never validates."""
-    words = words.split() if isinstance(words, str) else words
-    if "icscm" in words and not (tree / "src" / "icscm" / "cli" / "options.toml").exists():
-        words = [each for each in words if each != "--no-validation"]
-    return [name_model(tree) if each == "m.json" else each for each in words]
+    if isinstance(words, str):
+        words = words.split()
+    may_validate = (checkout / "src" / "icscm" / "cli" / "options.toml").exists()
+    if "icscm" in words and not may_validate:
+        words = [word for word in words if word != "--no-validation"]
+    return [name_model(checkout) if word == "m.json" else word for word in words]
 
 
-def measure(trees: list[Path], *, is_quick: bool):
+def measure(checkouts: list[Path], *, is_quick: bool) -> Iterator[Measurement]:
     n = 1 if is_quick else 5
-    numpy = take_turns(trees, ["-c", "import numpy"], n)
-    yield "`import numpy`", "-", numpy
-    reader = take_turns(trees, ["-c", "import pyarrow.csv; pyarrow.array([1])"], n)
-    yield "`import pyarrow.csv`, which imports pandas for its first array", "-", reader
+
+    def take_cpu_seconds(words: str | list[str], n_turns: int = n) -> list[float]:
+        return take_turns(checkouts, words, n_turns)
+
+    numpy = take_cpu_seconds(["-c", "import numpy"])
+    reader = take_cpu_seconds(["-c", "import pyarrow.csv; pyarrow.array([1])"])
+    yield Measurement("`import numpy`", "-", numpy)
+    yield Measurement("`import pyarrow.csv`, which imports pandas for its first array", "-", reader)
+
     limit = f"{2 * numpy[-1]:.2g}"
-    for words in ("show m.json", "export m.json --to sql"):
-        yield f"`icscm {words}`", limit, take_turns(trees, f"{PROGRAM} {words}", n)
-    words = f"{PROGRAM} predict m.json t.csv --out p.csv --force"
-    both = f"{numpy[-1] + reader[-1]:.2g}"
-    yield "`icscm predict`, 20,000 rows", both, take_turns(trees, words, n)
+    for command in ("show m.json", "export m.json --to sql"):
+        yield Measurement(f"`icscm {command}`", limit, take_cpu_seconds(f"{PROGRAM} {command}"))
+    predict = f"{PROGRAM} predict m.json t.csv --out p.csv --force"
+    limit_of_predict = f"{numpy[-1] + reader[-1]:.2g}"
+    yield Measurement("`icscm predict`, 20,000 rows", limit_of_predict, take_cpu_seconds(predict))
+
     fit = f"{PROGRAM} fit t.csv {ROLES} --out n.json"
-    yield "`icscm fit`, 20,000 x 12, validated", "-", take_turns(trees, fit, n)
-    plain = take_turns(trees, f"{fit} --no-validation", n)
-    yield "the same with `--no-validation`", "2.5", plain
-    first = take_turns(trees, f"{fit} --no-validation", 1, is_first=True)
-    beyond = [a - b for a, b in zip(first, plain, strict=True)]
-    yield "compilation in the first fit ever", "5", beyond
-    wide = f"{PROGRAM} fit wide.csv {ROLES} --no-validation --out w.json"
-    what = "`icscm fit`, text of 200,000 x 200, half of it words"
-    yield what, "10", take_turns(trees, wide, 2)
-    yield from measure_fits(trees, is_quick=is_quick)
+    yield Measurement("`icscm fit`, 20,000 x 12, validated", "-", take_cpu_seconds(fit))
+    plain = take_cpu_seconds(f"{fit} --no-validation")
+    yield Measurement("the same with `--no-validation`", "2.5", plain)
+    first_ever = take_turns(checkouts, f"{fit} --no-validation", 1, is_first=True)
+    compilation = [first - later for first, later in zip(first_ever, plain, strict=True)]
+    yield Measurement("compilation in the first fit ever", "5", compilation)
+    fit_wide = f"{PROGRAM} fit wide.csv {ROLES} --no-validation --out w.json"
+    yield Measurement(
+        "`icscm fit`, text of 200,000 x 200, half of it words", "10", take_cpu_seconds(fit_wide, 2)
+    )
+    yield from measure_fits(checkouts, is_quick=is_quick)
 
 
-def measure_fits(trees: list[Path], *, is_quick: bool):
+def measure_fits(checkouts: list[Path], *, is_quick: bool) -> Iterator[Measurement]:
+    """Times of fits in Python, without the start of a process."""
+
+    def take_fit_seconds(n_turns: int, **parts: object) -> list[float]:
+        code = FIT.format(**parts)
+        return take_turns(checkouts, ["-c", code], n_turns, is_printed=True)
+
     small = f"make_few_valued({1_000 if is_quick else 16_000}, 10, 2)"
-    for what, table, target in (("array", "data['X']", "0.004"), ("frame", FRAME, "0.0055")):
-        code = FIT.format(data=small, table=table, learner="ICSCMClassifier(n_jobs=1)", n=40)
-        yield f"default fit, 16,000 x 10, {what}", target, take_turns(trees, ["-c", code], 2, True)
-    many = f"make_floats({2_000 if is_quick else 150_000}, {20 if is_quick else 150})"
-    fits = []
-    for n_rules in (100, 10):
-        code = FIT.format(data=many, table="data['X']", learner=MANY.format(n_rules), n=4)
-        fits.append(take_turns(trees, ["-c", code], 1, True))
-    each = [(a - b) / 90 for a, b in zip(*fits, strict=True)]
-    yield "each further rule, 150,000 x 150", "0.0005", each
-    code = FIT.format(data=many, table="data['X'].astype('f4')", learner=MANY.format(10), n=4)
-    halved = take_turns(trees, ["-c", code], 1, True)
-    yield "float32 over float64", "0.6", [a / b for a, b in zip(halved, fits[1], strict=True)]
+    default = "ICSCMClassifier(n_jobs=1)"
+    for kind, table, target in (("array", "data['X']", "0.004"), ("frame", FRAME, "0.0055")):
+        seconds = take_fit_seconds(2, data=small, table=table, learner=default, n=40)
+        yield Measurement(f"default fit, 16,000 x 10, {kind}", target, seconds)
+
+    large = "make_floats(2_000, 20)" if is_quick else "make_floats(150_000, 150)"
+    rules_100 = LEARNER_OF_RULES.format(100)
+    rules_10 = LEARNER_OF_RULES.format(10)
+    seconds_of_100 = take_fit_seconds(1, data=large, table="data['X']", learner=rules_100, n=4)
+    seconds_of_10 = take_fit_seconds(1, data=large, table="data['X']", learner=rules_10, n=4)
+    of_further_rule = [
+        (more - fewer) / 90 for more, fewer in zip(seconds_of_100, seconds_of_10, strict=True)
+    ]
+    yield Measurement("each further rule, 150,000 x 150", "0.0005", of_further_rule)
+
+    single = "data['X'].astype('f4')"
+    seconds_of_single = take_fit_seconds(1, data=large, table=single, learner=rules_10, n=4)
+    ratios = [
+        single / double for single, double in zip(seconds_of_single, seconds_of_10, strict=True)
+    ]
+    yield Measurement("float32 over float64", "0.6", ratios)
 
 
-def take_turns(trees, words, n: int, is_printed: bool = False, *, is_first: bool = False):
+def take_turns(
+    checkouts: list[Path],
+    words: str | list[str],
+    n_turns: int,
+    *,
+    is_printed: bool = False,
+    is_first: bool = False,
+) -> list[float]:
     """The least CPU seconds with each checkout, or the least number printed."""
-    found: list[list[float]] = [[] for _ in trees]
-    for _ in range(n):
-        for tree, own in zip(trees, found, strict=True):
-            own.append(run(tree, words, is_printed=is_printed, is_first=is_first))
-    return [min(own) for own in found]
+    numbers_by_checkout: list[list[float]] = [[] for _ in checkouts]
+    for _ in range(n_turns):
+        for checkout, numbers in zip(checkouts, numbers_by_checkout, strict=True):
+            numbers.append(run(checkout, words, is_printed=is_printed, is_first=is_first))
+    return [min(numbers) for numbers in numbers_by_checkout]
 
 
-def run(tree: Path, words, *, is_printed: bool = False, is_first: bool = False) -> float:
-    words = adapt(tree, words)
-    folder = tree.resolve() / "benchmarks" / ".work" / "waiting"  # kept: code that is compiled
-    paths = os.pathsep.join(map(str, (tree.resolve() / "src", HERE)))
+def run(
+    checkout: Path, words: str | list[str], *, is_printed: bool = False, is_first: bool = False
+) -> float:
+    """CPU seconds of a process with this checkout, or the number that it prints.
+
+    Compiled code is kept from one run to the next, unless this is to be the first ever.
+    """
+    cache = checkout.resolve() / "benchmarks" / ".work" / "waiting"
     with TemporaryDirectory() as empty:
-        own = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
-        own["NUMBA_CACHE_DIR"] = empty if is_first else str(folder / "kernels")
-        own["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(checkout.resolve() / "src"), str(HERE)]),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONDONTWRITEBYTECODE": "",
+            "NUMBA_CACHE_DIR": empty if is_first else str(cache / "kernels"),
+            "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),
+        }
+        command = [sys.executable, *adapt(checkout, words)]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(
-            [sys.executable, *words], env=os.environ | own, check=True, capture_output=True
-        )
+        done = subprocess.run(command, env=environment, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if is_printed:
         return float(done.stdout)

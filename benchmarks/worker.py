@@ -124,16 +124,23 @@ def read_resident_bytes():
 
 
 def main(contender, path, n_repeats, *options):
-    fit = CONTENDERS[contender](**{k: json.loads(v) for k, v in (o.split("=") for o in options)})
+    parameters = {}
+    for option in options:
+        name, value = option.split("=")
+        parameters[name] = json.loads(value)
+    make_fit = CONTENDERS[contender]
+    fit = make_fit(**parameters)
     with np.load(path) as data:
         X, y, e = data["X"], data["y"], data["e"]
+
     # a slice of the same kind triggers compilation and late imports
     start = time.perf_counter()
     fit(X[:200], y[:200], e[:200])
-    first = time.perf_counter() - start
+    first_seconds = time.perf_counter() - start
     if contender == "np.copyto":
-        fit = make_copy()
+        fit = make_copy()  # with a target of the size of X
         fit(X, y, e)
+
     before = read_resident_bytes()
     seconds = []
     for _ in range(int(n_repeats)):
@@ -144,7 +151,7 @@ def main(contender, path, n_repeats, *options):
     n_rules = len(fitted.model_.rules) if hasattr(fitted, "model_") else None
     report = {
         "seconds": seconds,
-        "first": first,
+        "first": first_seconds,
         "extra_bytes": max(0, peak - before),
         "input_bytes": X.nbytes,
         "n_rules": n_rules,

@@ -72,7 +72,7 @@ def has_example(name: str) -> bool:
     """Whether a docstring has an example that the tests run; what is deprecated needs none."""
     text = inspect.getdoc(pkgutil.resolve_name(name)) or ""
     examples = doctest.DocTestParser().get_examples(text)
-    is_run = any(not each.options.get(doctest.SKIP) for each in examples)
+    is_run = any(not example.options.get(doctest.SKIP) for example in examples)
     return is_run or text.startswith("Deprecated")
 
 
@@ -109,30 +109,39 @@ def find_members(owner: type, seen: set[int]) -> Iterator[str]:
             continue
         for name, member in vars(base).items():
             function = find_function(member)
-            if name.startswith("_") or function is None or not is_ours(function):
+            if name.startswith("_") or function is None:
                 continue
-            if function.__name__ == "<lambda>":
-                continue  # the default of a field
-            if not function.__doc__ and hasattr(RowSource, name):
-                continue  # fulfils the protocol, and is described there
-            if find_function(inspect.getattr_static(owner, name)) is not function:
-                continue  # overridden further down
+            is_overridden = find_function(inspect.getattr_static(owner, name)) is not function
+            if is_overridden or not needs_docstring(name, function):
+                continue
             if id(function) not in seen:
                 seen.add(id(function))
                 yield name
 
 
+def needs_docstring(name: str, function: Any) -> bool:
+    """Whether a function of a class has to be described there."""
+    if not is_ours(function):
+        return False
+    if function.__name__ == "<lambda>":  # the default of a field
+        return False
+    is_described_in_protocol = not function.__doc__ and hasattr(RowSource, name)
+    return not is_described_in_protocol
+
+
 def find_function(member: Any) -> Any:
     """The function behind a method or a property; None for anything else."""
-    if isinstance(member, property):
-        member = member.fget
+    if inspect.isfunction(member):
+        function: Any = member
+    elif isinstance(member, property):
+        function = member.fget
     elif isinstance(member, functools.cached_property):
-        member = member.func
+        function = member.func
     elif isinstance(member, classmethod | staticmethod):
-        member = member.__func__
-    elif not inspect.isfunction(member):
-        member = getattr(member, "fn", None)  # scikit-learn's available_if
-    return inspect.unwrap(member) if inspect.isfunction(member) else None
+        function = member.__func__
+    else:
+        function = getattr(member, "fn", None)  # scikit-learn's available_if
+    return inspect.unwrap(function) if inspect.isfunction(function) else None
 
 
 def is_ours(thing: Any) -> bool:
@@ -153,37 +162,44 @@ def find_faults(name: str) -> list[str]:
     if "Attributes\n" in (find_thing(name).__doc__ or ""):  # what comes back tells its fields there
         checks = checks - {"PR01"}
     faults = [f"{code} {' '.join(text.split())}" for code, text in errors if code in checks]
-    return faults + [f"Raises: {each!r} has no description" for each in silent]
+    return faults + [f"Raises: {exception!r} has no description" for exception in silent]
 
 
 def find_silent_raises(name: str) -> list[str]:
     """The exceptions in the Raises section of which nothing is said."""
-    raised = get_doc_object(find_thing(name))["Raises"]
-    return [each.type or each.name for each in raised if not each.desc]
+    entries = get_doc_object(find_thing(name))["Raises"]
+    return [entry.type or entry.name for entry in entries if not entry.desc]
 
 
 def find_thing(name: str) -> Any:
     """What a dotted name stands for."""
-    module = max((each for each in PUBLIC_MODULES if name.startswith(f"{each}.")), key=len)
+    modules = [module for module in PUBLIC_MODULES if name.startswith(f"{module}.")]
+    module = max(modules, key=len)
     path = name.removeprefix(f"{module}.").split(".")
     return functools.reduce(getattr, path, import_module(module))
 
 
 def main() -> int:
     """Check all, print what is wrong, and return the exit status."""
-    names, listed = list(find_names()), list(list_reference())
+    names = list(find_names())
     assert names, "no names were found to check"
-    faulty = 0
+    n_faulty = 0
     for name in names:
-        if faults := find_faults(name):
-            faulty += 1
+        faults = find_faults(name)
+        if faults:
+            n_faulty += 1
             print(f"{name}: {'; '.join(faults)}")
-    silent = [name for name in listed if not has_example(name)]
-    for name in silent:
+
+    listed = list(list_reference())
+    without_example = [name for name in listed if not has_example(name)]
+    for name in without_example:
         print(f"{name}: has a page in the reference and no example that is run")
-    print(f"{len(names)} docstrings checked, {faulty} at fault.")
-    print(f"{len(listed)} pages of the reference, {len(silent)} without an example that is run.")
-    return 1 if faulty or silent else 0
+    print(f"{len(names)} docstrings checked, {n_faulty} at fault.")
+    print(
+        f"{len(listed)} pages of the reference, {len(without_example)} without an example that is "
+        "run."
+    )
+    return 1 if n_faulty or without_example else 0
 
 
 if __name__ == "__main__":

@@ -23,14 +23,15 @@ MEASURED = re.compile(r"icscm (\d+)\.(\d+)\.\d+")
 
 def find_faults(pages: list[Path], version: str) -> Iterator[str]:
     """What is wrong, a line for each part."""
-    now = tuple(map(int, version.split(".")[:2]))
+    version_of_code = tuple(map(int, version.split(".")[:2]))
     for page in pages:
         for name, text in PART.findall(page.read_text(encoding="utf-8")):
-            found = MEASURED.search(text.strip().partition("\n\n")[0])
-            if found is None:
+            first_paragraph = text.strip().partition("\n\n")[0]
+            stated = MEASURED.search(first_paragraph)
+            if stated is None:
                 yield f"{page.name}, {name}: the version it was measured with is not stated"
-            elif (int(found[1]), int(found[2])) < now:
-                yield f"{page.name}, {name}: measured with {found[0]}, the code is {version}"
+            elif (int(stated[1]), int(stated[2])) < version_of_code:
+                yield f"{page.name}, {name}: measured with {stated[0]}, the code is {version}"
 
 
 def list_pages() -> list[Path]:

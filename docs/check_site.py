@@ -42,9 +42,9 @@ class Page(HTMLParser):
 
 
 def read_pages(site: Path) -> dict[Path, Page]:
-    """All pages, by their place."""
-    found = (path for path in site.rglob("*.html") if "_static" not in path.parts)
-    return {path: Page(path) for path in sorted(found)}
+    """All pages, by their paths."""
+    paths = [path for path in site.rglob("*.html") if "_static" not in path.parts]
+    return {path: Page(path) for path in sorted(paths)}
 
 
 def find_faults(pages: dict[Path, Page]) -> Iterator[str]:

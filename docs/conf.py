@@ -71,7 +71,7 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples", "../tutorials"],
     "gallery_dirs": ["gallery", "tutorials"],
     "filename_pattern": IS_RUN,
-    "subsection_order": [f"../examples/{each}" for each in SECTIONS],
+    "subsection_order": [f"../examples/{section}" for section in SECTIONS],
     "within_subsection_order": "FileNameSortKey",
     "thumbnail_size": (640, 340),
     "backreferences_dir": "api/examples",
@@ -110,6 +110,7 @@ html_theme_options: dict[str, Any] = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc", "sg_download_links"],
 }
+# Pages without a list of others at their side.
 ALONE = (
     *("changelog", "cite", "contributing", "faq", "gallery/index", "glossary", "tutorials/index"),
     "upgrading",

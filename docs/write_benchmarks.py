@@ -18,7 +18,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
 # Pixels of a picture, of the room for names, from the axis to the right edge, and of a row.
-WIDTH, NAMES, RIGHT, ROW = 640, 225, 70, 24
+WIDTH = 640
+NAMES = 225
+RIGHT = 70
+ROW = 24
 # A title, a line about the data, and a table of times.
 TIMES = re.compile(r"^\*\*(.*)\*\*\n\n.*\n\n(\| \| time \|.*\n(?:\|.*\n)+)", re.MULTILINE)
 STYLE = """
@@ -75,57 +78,92 @@ def write(x: float, y: float, text: str, kind: str) -> str:
 
 def draw_times(title: str, groups: dict[str, list[Row]]) -> str:
     """For each group its times as dots on one logarithmic axis, ours in colour."""
-    times = [row.seconds for rows in groups.values() for row in rows]
-    low, high = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
-
-    def place(seconds: float) -> float:
-        share = (math.log10(seconds) - low) / (high - low)
-        return round(NAMES + share * (WIDTH - NAMES - RIGHT), 1)
-
+    axis = make_axis([row.seconds for rows in groups.values() for row in rows])
     bottom = 12 + sum(ROW * (len(rows) + 1.6) for rows in groups.values())
-    parts = []
-    for power in range(low, high + 1):
-        x = place(10.0**power)
-        text = f"{10**power:g} s" if power >= 0 else f"{10.0 ** (power + 3):g} ms"
-        parts.append(f'<line x1="{x:g}" x2="{x:g}" y1="12" y2="{bottom:g}"/>')
-        parts.append(write(x, bottom + 18, text, "small tick"))
+    parts = draw_axis(axis, bottom)
     y = 12.0
     for name, rows in groups.items():
         y += ROW
         parts.append(write(12, y, name, "title"))
         for row in rows:
             y += ROW
-            x, kind = place(row.seconds), "ours" if row.is_own else "other"
-            parts.append(write(NAMES - 12, y + 5, row.name, "name"))
-            parts.append(f'<line class="stem" x1="{NAMES}" x2="{x:g}" y1="{y:g}" y2="{y:g}"/>')
-            parts.append(f'<circle class="{kind}" cx="{x:g}" cy="{y:g}" r="6"/>')
-            parts.append(write(x + 11, y + 5, row.text, "small"))
+            parts += draw_row(row, axis.find_x(row.seconds), y)
         y += 0.6 * ROW
     return make_picture(title, bottom + 32, parts)
 
 
+class Axis(NamedTuple):
+    """A logarithmic axis of seconds, from one power of ten to another."""
+
+    lowest_power: int
+    highest_power: int
+
+    def find_x(self, seconds: float) -> float:
+        """The position of a time, in pixels."""
+        share = (math.log10(seconds) - self.lowest_power) / (self.highest_power - self.lowest_power)
+        return round(NAMES + share * (WIDTH - NAMES - RIGHT), 1)
+
+
+def make_axis(times: list[float]) -> Axis:
+    """An axis that holds all times."""
+    return Axis(
+        lowest_power=math.floor(math.log10(min(times))),
+        highest_power=math.ceil(math.log10(max(times))),
+    )
+
+
+def draw_axis(axis: Axis, bottom: float) -> list[str]:
+    """A line for each power of ten, and its name below."""
+    parts = []
+    for power in range(axis.lowest_power, axis.highest_power + 1):
+        x = axis.find_x(10.0**power)
+        text = f"{10**power:g} s" if power >= 0 else f"{10.0 ** (power + 3):g} ms"
+        parts.append(f'<line x1="{x:g}" x2="{x:g}" y1="12" y2="{bottom:g}"/>')
+        parts.append(write(x, bottom + 18, text, "small tick"))
+    return parts
+
+
+def draw_row(row: Row, x: float, y: float) -> list[str]:
+    """A name, a stem with a dot at the time, and the time as text."""
+    kind = "ours" if row.is_own else "other"
+    return [
+        write(NAMES - 12, y + 5, row.name, "name"),
+        f'<line class="stem" x1="{NAMES}" x2="{x:g}" y1="{y:g}" y2="{y:g}"/>',
+        f'<circle class="{kind}" cx="{x:g}" cy="{y:g}" r="6"/>',
+        write(x + 11, y + 5, row.text, "small"),
+    ]
+
+
 def draw_parts(title: str, table: list[list[str]]) -> str:
     """For each row its parts side by side, in seconds, with the total at the end."""
-    names, rows = table[0][2:-1], table[1:]
-    scale = (WIDTH - NAMES - RIGHT) / max(read_seconds(row[-1]) for row in rows)
-    parts = []
-    for i, name in enumerate(names):
-        x, y = (12 + 205 * (i % 3), 24 + ROW * (i // 3))
-        parts.append(f'<rect class="p{i}" x="{x}" y="{y - 11}" width="12" height="12"/>')
-        parts.append(write(x + 18, y, name, "small"))
+    header, *rows = table
+    _, _, *names, _ = header  # without the size, the number of scans, and the total
+    pixels_of_second = (WIDTH - NAMES - RIGHT) / max(read_seconds(row[-1]) for row in rows)
+    parts = draw_legend(names)
     y = 24.0 + ROW * math.ceil(len(names) / 3)
-    for row in rows:
+    for size, _, *cells, total in rows:
+        parts.append(write(NAMES - 12, y + 16, size, "name"))
         x = float(NAMES)
-        parts.append(write(NAMES - 12, y + 16, row[0], "name"))
-        for i, cell in enumerate(row[2:-1]):
-            width = float(cell) * scale
+        for number, cell in enumerate(cells):
+            width = float(cell) * pixels_of_second
             parts.append(
-                f'<rect class="p{i}" x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="22"/>'
+                f'<rect class="p{number}" x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="22"/>'
             )
             x += width
-        parts.append(write(x + 8, y + 16, row[-1], "small"))
+        parts.append(write(x + 8, y + 16, total, "small"))
         y += 1.5 * ROW
     return make_picture(title, y, parts)
+
+
+def draw_legend(names: list[str]) -> list[str]:
+    """The colour of each part and its name, three to a line."""
+    parts = []
+    for number, name in enumerate(names):
+        x = 12 + 205 * (number % 3)
+        y = 24 + ROW * (number // 3)
+        parts.append(f'<rect class="p{number}" x="{x}" y="{y - 11}" width="12" height="12"/>')
+        parts.append(write(x + 18, y, name, "small"))
+    return parts
 
 
 def read_benchmarks(text: str) -> dict[str, list[Row]]:

@@ -6,6 +6,7 @@ python docs/write_front.py            or  make screens
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -39,19 +40,21 @@ def measure() -> dict[str, list[float]]:
     screen = InvariantFeatureSelector(model, cv=3, random_state=0)
     screen.fit(known.X, known.y, environments=known.environments)
     plain = model.fit(known.X, known.y)
-    places = (later.X, later.y), (known.X_new, known.y_new)
-    return {
-        name: [float(roc_auc_score(y, each.predict_proba(X)[:, 1])) for X, y in places]
-        for name, each in {"all columns": plain, "shortcuts rejected": screen}.items()
-    }
+    tests = (later.X, later.y), (known.X_new, known.y_new)
+
+    def measure_aucs(fitted: Any) -> list[float]:
+        return [float(roc_auc_score(y, fitted.predict_proba(X)[:, 1])) for X, y in tests]
+
+    return {"all columns": measure_aucs(plain), "shortcuts rejected": measure_aucs(screen)}
 
 
-def draw(found: dict[str, list[float]], path: Path) -> None:
-    """Two pairs of bars."""
+def draw(aucs: dict[str, list[float]], path: Path) -> None:
+    """Draw two pairs of bars: of each model, at both kinds of hospitals."""
     plt.rcParams.update({"svg.hashsalt": "icscm", "svg.fonttype": "none", "font.size": 12})
     fig, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-    for i, ((name, values), color) in enumerate(zip(found.items(), COLORS, strict=True)):
-        bars = ax.bar(np.arange(2) + 0.4 * i - 0.2, values, width=0.36, label=name, color=color)
+    shifts = (-0.2, 0.2)
+    for (name, values), shift, color in zip(aucs.items(), shifts, COLORS, strict=True):
+        bars = ax.bar(np.arange(2) + shift, values, width=0.36, label=name, color=color)
         ax.bar_label(bars, [f"{value:.2f}" for value in values], padding=2)
     ax.axhline(0.5, color="0.4", linewidth=1, linestyle=":")
     ax.text(1.62, 0.51, "chance", ha="right", va="bottom", color="0.4", fontsize=10)

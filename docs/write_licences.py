@@ -24,12 +24,17 @@ docs/write_licences.py` writes this page from the metadata of the installed pack
 
 def find_requirements() -> dict[str, str]:
     """What each package is needed for: always, or with an extra."""
-    found = {}
+    purposes = {}
     for line in requires("icscm") or []:
-        name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"](\w+)['\"]", line)
-        if name and (extra is None or extra[1] in EXTRAS):
-            found[name[0]] = f"{EXTRAS[extra[1]]} (`{extra[1]}`)" if extra else "always"
-    return found
+        name = re.match(r"[\w.-]+", line)
+        extra = re.search(r"extra == ['\"](\w+)['\"]", line)
+        if name is None:
+            continue
+        if extra is None:
+            purposes[name[0]] = "always"
+        elif extra[1] in EXTRAS:
+            purposes[name[0]] = f"{EXTRAS[extra[1]]} (`{extra[1]}`)"
+    return purposes
 
 
 def find_licence(name: str) -> str:
@@ -42,14 +47,16 @@ def find_licence(name: str) -> str:
     if declared and len(declared) <= 60 and "\n" not in declared:
         return declared
     classifiers = facts.get_all("Classifier") or []
-    names = [each.split(" :: ")[-1] for each in classifiers if each.startswith("License :: ")]
+    licences = [text for text in classifiers if text.startswith("License :: ")]
+    names = [text.split(" :: ")[-1] for text in licences]
     return ", ".join(names) or declared.splitlines()[0]
 
 
 def make_page() -> str:
     """The whole page."""
     rows = [
-        f"| {name} | {what} | {find_licence(name)} |" for name, what in find_requirements().items()
+        f"| {name} | {purpose} | {find_licence(name)} |"
+        for name, purpose in find_requirements().items()
     ]
     return HEAD + "\n".join(rows) + "\n"
 

@@ -48,9 +48,9 @@ def main(folder: Path) -> None:
         if not (folder / f"{name}.csv").exists():
             continue
         page = DOCS / PAGES.get(name, "reproduction.md")
-        text = page.read_text(encoding="utf-8")
-        mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        head, rest = text.split(mark)
+        mark = f"<!-- {name} -->"
+        end = f"<!-- end of {name} -->"
+        head, rest = page.read_text(encoding="utf-8").split(mark)
         _, tail = rest.split(end)
         measured = f"Measured with icscm {__version__}."
         body = f"{mark}\n\n{measured}\n\n{describe(name, folder)}\n{end}"

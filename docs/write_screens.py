@@ -45,10 +45,12 @@ def make_page(text: str, folder: Path) -> str:
     program: dict[str, Any] = {"__name__": "__main__"}
 
     def run(block: re.Match[str]) -> str:
-        kind, code, is_shown, shown = block.groups()
+        kind, code, output_block, shown = block.groups()
         printed = run_commands(code) if kind == "bash" else run_python(code, program)
-        page = f"```{kind}\n{code}```\n"
-        return page + f"\n```text\n{cut(printed, shown)}```\n" if is_shown else page
+        code_block = f"```{kind}\n{code}```\n"
+        if not output_block:
+            return code_block
+        return f"{code_block}\n```text\n{cut(printed, shown)}```\n"
 
     with contextlib.chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -104,8 +106,8 @@ def take_picture(report: Path) -> None:
 
 if __name__ == "__main__":
     for path in find_pages():
-        with tempfile.TemporaryDirectory() as place:
-            made = make_page(path.read_text(encoding="utf-8"), Path(place))
-            path.write_text(made, encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            page = make_page(path.read_text(encoding="utf-8"), Path(folder))
+            path.write_text(page, encoding="utf-8")
             if path.name == "README.md":
-                take_picture(Path(place, "report.html"))
+                take_picture(Path(folder, "report.html"))

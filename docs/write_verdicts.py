@@ -53,12 +53,12 @@ def describe(name: str, data: RealData) -> list[str]:
 
 def main(folder: str | None = None) -> None:
     """Replace the table of the page."""
-    lines = [
-        each for title, name in NAMES.items() for each in describe(title, LOADERS[name](folder))
-    ]
+    lines = []
+    for title, name in NAMES.items():
+        lines += describe(title, LOADERS[name](folder))
     table = "\n".join([f"Measured with icscm {__version__}.\n", HEADER, *lines])
     marks = r"(<!-- table -->\n).*(\n<!-- end -->)"
-    page = re.sub(marks, lambda found: found[1] + table + found[2], PAGE.read_text(), flags=re.S)
+    page = re.sub(marks, lambda match: match[1] + table + match[2], PAGE.read_text(), flags=re.S)
     PAGE.write_text(page)
 
 

@@ -55,20 +55,27 @@ BENDS = ["M250 155 H165 V220", "M710 155 H795 V220"]
 def draw_box(box: tuple[int, int, int, int, list[str]], *, is_question: bool) -> str:
     """A box and its lines, one under the other around its middle."""
     left, top, width, height, lines = box
-    kind = ' class="question"' if is_question else ""
-    drawn = f'<rect x="{left}" y="{top}" width="{width}" height="{height}"{kind}/>\n'
-    for i, line in enumerate(lines):
-        look = "" if is_question else ' class="name"' if i == 0 else ' class="small"'
-        y = top + height / 2 + 5 + 20 * (i - (len(lines) - 1) / 2)
-        drawn += f'<text x="{left + width / 2:g}" y="{y:g}"{look}>{escape(line)}</text>\n'
+    class_of_box = ' class="question"' if is_question else ""
+    drawn = f'<rect x="{left}" y="{top}" width="{width}" height="{height}"{class_of_box}/>\n'
+    middle_x = left + width / 2
+    first_y = top + height / 2 + 5 - 20 * (len(lines) - 1) / 2
+    for number, line in enumerate(lines):
+        class_of_answer = ' class="name"' if number == 0 else ' class="small"'
+        class_of_line = "" if is_question else class_of_answer
+        y = first_y + 20 * number
+        drawn += f'<text x="{middle_x:g}" y="{y:g}"{class_of_line}>{escape(line)}</text>\n'
     return drawn
 
 
 def draw_arrow(x1: int, y1: int, x2: int, y2: int, word: str) -> str:
     """A straight arrow, its word above or to the right of it."""
-    x, y = ((x1 + x2) / 2, y1 - 8) if y1 == y2 else (x1 + 20, (y1 + y2) / 2 + 4)
-    label = f'<text x="{x:g}" y="{y:g}" class="small">{word}</text>\n' if word else ""
-    return f'<path d="M{x1} {y1} L{x2} {y2}"/>\n{label}'
+    path = f'<path d="M{x1} {y1} L{x2} {y2}"/>\n'
+    if not word:
+        return path
+    is_horizontal = y1 == y2
+    x = (x1 + x2) / 2 if is_horizontal else x1 + 20
+    y = y1 - 8 if is_horizontal else (y1 + y2) / 2 + 4
+    return f'{path}<text x="{x:g}" y="{y:g}" class="small">{word}</text>\n'
 
 
 def make_picture() -> str:

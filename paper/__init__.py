@@ -24,5 +24,11 @@ SCREENS = (
 def find_experiment(name: str) -> Experiment:
     """The experiment of that name, from its module's own description, plan and summary."""
     module = import_module(f"paper.{name.replace('-', '_')}")
-    parts = module.TITLE, module.DESCRIPTION, module.make_plan, module.summarise
-    return Experiment(name, *parts, is_serial=getattr(module, "IS_SERIAL", False))
+    return Experiment(
+        name=name,
+        title=module.TITLE,
+        description=module.DESCRIPTION,
+        make_plan=module.make_plan,
+        summarise=module.summarise,
+        is_serial=getattr(module, "IS_SERIAL", False),
+    )

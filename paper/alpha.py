@@ -34,8 +34,8 @@ def run_task(task: Task, seed: int) -> Row:
     row: Row = {}
     for name, reading in READINGS.items():
         train = simulate(task, seed, **reading)
-        found = fit_invariant(ICSCMClassifier(alpha=task["alpha"], n_jobs=1), train)
-        row[name] = int(found == train.parents)
+        features = fit_invariant(ICSCMClassifier(alpha=task["alpha"], n_jobs=1), train)
+        row[name] = int(features == train.parents)
     return row
 
 

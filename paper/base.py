@@ -40,20 +40,25 @@ class Options:
         return 1_000 if self.quick else 10_000
 
     def choose_runs(self, full: int) -> int:
-        """Repetitions of each cell."""
+        """Repetitions of each cell: those asked for, or the study's own number."""
         if self.runs is not None:
             return self.runs
         return 2 if self.quick else full
 
     def repeat(self, cells: Iterable[Task], full: int = 100, what: str = "run") -> list[Task]:
         """A task for each cell and repetition; `what` a repetition is called in the rows."""
-        runs = range(self.choose_runs(full))
-        return [{"seed": self.seed, **cell, what: run} for cell in cells for run in runs]
+        n_runs = self.choose_runs(full)
+        return [
+            {"seed": self.seed, **cell, what: number} for cell in cells for number in range(n_runs)
+        ]
 
     def filter(self, tasks: Iterable[Task]) -> list[Task]:
         """The tasks with the values that were chosen."""
-        chosen = self.choose.items()
-        return [task for task in tasks if all(str(task[key]) in values for key, values in chosen)]
+
+        def is_chosen(task: Task) -> bool:
+            return all(str(task[key]) in values for key, values in self.choose.items())
+
+        return [task for task in tasks if is_chosen(task)]
 
     def vary_distractors(self, sizes: Iterable[int], full: int = 100) -> list[Task]:
         """Tasks on the paper's number of samples, with each of these numbers of distractors."""
@@ -81,7 +86,8 @@ def cross(**values: Iterable[Any]) -> list[Task]:
     >>> cross(n_samples=[300], alpha=[0.01, 0.05])
     [{'n_samples': 300, 'alpha': 0.01}, {'n_samples': 300, 'alpha': 0.05}]
     """
-    return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
+    combinations = product(*values.values())
+    return [dict(zip(values, combination, strict=True)) for combination in combinations]
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,17 @@ BLIND = {
     "falls below it; graded",
 }
 # The share of training sites with the shortcut, where its strength is not graded.
-_PARTS = {"unit_slip_tails": 0.5, "leaky_copy": 0.35}
+_STRONG_SHARES = {"unit_slip_tails": 0.5, "leaky_copy": 0.35}
 
 Floats = NDArray[np.float64]
 
 
 class Planting(NamedTuple):
-    """What a kind is made from; `push` is the strength at a row's site, signed by its label."""
+    """The table that a shortcut is planted in, and how strong it is at each site.
+
+    `site` is the number of each row's site and `strength` has a number for each site. `push` has
+    one for each row: the strength at its site, positive or negative by its label.
+    """
 
     X: pandas.DataFrame
     y: NDArray[np.int64]
@@ -43,9 +47,19 @@ class Planting(NamedTuple):
     push: Floats
     rng: np.random.Generator
 
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.y)
+
+    @property
+    def n_sites(self) -> int:
+        """The number of sites."""
+        return len(self.strength)
+
     def draw_by_site(self, mean: float, spread: float) -> Floats:
         """A normal number for each site, as a value of each row."""
-        return self.rng.normal(mean, spread, len(self.strength))[self.site]
+        return self.rng.normal(mean, spread, self.n_sites)[self.site]
 
 
 def plant_blind(
@@ -65,88 +79,115 @@ def plant_blind(
     """
     rng = np.random.default_rng([seed, list(BLIND).index(kind)])
     names, site = np.unique(environments.astype(str), return_inverse=True)
-    strength = _draw_strengths(names != str(out), rng, _PARTS.get(kind))
-    push = strength[site] * (2.0 * y - 1.0)
-    return X.assign(**_MAKERS[kind](Planting(X, y, site, strength, push, rng)))
+    is_training = names != str(out)
+    strength = _draw_strengths(is_training, rng, strong_share=_STRONG_SHARES.get(kind))
+    sign_of_label = 2.0 * y - 1.0
+    push = strength[site] * sign_of_label
+    planting = Planting(X=X, y=y, site=site, strength=strength, push=push, rng=rng)
+    make_columns = _MAKERS[kind]
+    return X.assign(**make_columns(planting))
 
 
 def _draw_strengths(
-    is_training: NDArray[np.bool_], rng: np.random.Generator, part: float | None
+    is_training: NDArray[np.bool_], rng: np.random.Generator, *, strong_share: float | None
 ) -> Floats:
-    """By site: graded, or strong in a part of the training sites and next to nothing elsewhere."""
-    n = int(is_training.sum())
-    if part is None:
-        wanted = np.linspace(0.05, 1.0, n) if n > 1 else np.ones(n)
+    """The strength at each site: graded or, with a share, strong at that many training sites.
+
+    At the other training sites it is then next to nothing; at the site left out it is reversed.
+    """
+    n_training = int(is_training.sum())
+    if strong_share is None:
+        levels = np.linspace(0.05, 1.0, n_training) if n_training > 1 else np.ones(n_training)
     else:
-        n_strong = min(max(1, round(part * n)), max(n - 1, 1))
-        strong, weak = np.linspace(0.75, 1.0, n_strong), np.linspace(0.0, 0.15, n - n_strong)
-        wanted = np.concatenate((strong[::-1], weak))
-    wanted = np.clip(wanted + rng.uniform(-0.04, 0.04, n), 0.0, None)
+        n_strong = max(1, round(strong_share * n_training))
+        n_strong = min(n_strong, max(n_training - 1, 1))  # one site at least is weak
+        strong = np.linspace(0.75, 1.0, n_strong)
+        weak = np.linspace(0.0, 0.15, n_training - n_strong)
+        levels = np.concatenate((strong[::-1], weak))
+    jitter = rng.uniform(-0.04, 0.04, n_training)
+    levels = np.clip(levels + jitter, 0.0, None)
+
     strengths = np.full(len(is_training), -rng.uniform(0.8, 1.0))
-    strengths[is_training] = rng.permutation(wanted)
+    strengths[is_training] = rng.permutation(levels)
     return strengths
 
 
-def _make_device_code(own: Planting) -> dict[str, Any]:
+def _make_device_code(planting: Planting) -> dict[str, Any]:
+    """Each site has its own mix of devices; some devices lean towards one label, as it pushes."""
     import pandas
 
-    n, rng = len(own.y), own.rng
-    n_codes = int(np.clip(n // 40, 12, 90))
-    lean = np.linspace(-1.0, 1.0, n_codes)
-    mix = rng.gamma(1.5, size=(len(own.strength), n_codes)) + 0.1
-    codes = np.empty(n, dtype=np.int64)
-    for site, strength in enumerate(own.strength):
+    rng = planting.rng
+    n_devices = int(np.clip(planting.n_rows // 40, 12, 90))
+    lean = np.linspace(-1.0, 1.0, n_devices)
+    mix = rng.gamma(1.5, size=(planting.n_sites, n_devices)) + 0.1  # by (site, device)
+    devices = np.empty(planting.n_rows, dtype=np.int64)
+    for site, strength in enumerate(planting.strength):
         for label in (0, 1):
-            rows = np.flatnonzero((own.site == site) & (own.y == label))
-            weights = mix[site] * np.exp(1.3 * strength * (2 * label - 1) * lean)
-            drawn = np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(len(rows)))
-            codes[rows] = np.minimum(drawn, n_codes - 1)
-    serials = np.array([f"SN{number}" for number in rng.permutation(9000)[:n_codes]], dtype=object)
-    return {"shortcut_device": pandas.Categorical(serials[codes])}
+            rows = np.flatnonzero((planting.site == site) & (planting.y == label))
+            sign = 2 * label - 1
+            weights = mix[site] * np.exp(1.3 * strength * sign * lean)
+            cumulative = np.cumsum(weights / weights.sum())
+            drawn = np.searchsorted(cumulative, rng.random(len(rows)))
+            devices[rows] = np.minimum(drawn, n_devices - 1)  # the last sum may round below 1
+    numbers = rng.permutation(9000)[:n_devices]
+    serials = np.array([f"SN{number}" for number in numbers], dtype=object)
+    return {"shortcut_device": pandas.Categorical(serials[devices])}
 
 
-def _make_missing_habit(own: Planting) -> dict[str, Any]:
-    n = len(own.y)
-    chance = expit(own.draw_by_site(-0.5, 0.4) + 1.3 * own.push)
-    is_blank = own.rng.random(n) < chance
-    value = np.round(40.0 + 8.0 * own.rng.normal(size=n), 1)
-    return {"shortcut_lab": np.where(is_blank, np.nan, value)}
+def _make_missing_habit(planting: Planting) -> dict[str, Any]:
+    """The value says nothing; that it is missing does."""
+    rng = planting.rng
+    missing_chance = expit(planting.draw_by_site(-0.5, 0.4) + 1.3 * planting.push)
+    is_missing = rng.random(planting.n_rows) < missing_chance
+    value = np.round(40.0 + 8.0 * rng.normal(size=planting.n_rows), 1)
+    return {"shortcut_lab": np.where(is_missing, np.nan, value)}
 
 
-def _make_unit_slip_tails(own: Planting) -> dict[str, Any]:
-    n, rng = len(own.y), own.rng
-    chance = expit(own.draw_by_site(-0.6, 0.25) + 1.8 * own.push)
-    is_slip = rng.random(n) < chance
-    sign = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    bulk = 0.28 * rng.normal(size=n)
-    logarithm = bulk + np.where(is_slip, sign * (1.0 + 0.15 * rng.normal(size=n)), 0.0)
+def _make_unit_slip_tails(planting: Planting) -> dict[str, Any]:
+    """A slip multiplies or divides the value, so that both tails are informative."""
+    n_rows = planting.n_rows
+    rng = planting.rng
+    slip_chance = expit(planting.draw_by_site(-0.6, 0.25) + 1.8 * planting.push)
+    is_slip = rng.random(n_rows) < slip_chance
+    sign = np.where(rng.random(n_rows) < 0.5, 1.0, -1.0)
+    bulk = 0.28 * rng.normal(size=n_rows)
+    slip = sign * (1.0 + 0.15 * rng.normal(size=n_rows))
+    logarithm = bulk + np.where(is_slip, slip, 0.0)
     value = np.round(90.0 * np.exp(logarithm), 1)
-    return {"shortcut_glucose": np.where(rng.random(n) < 0.05, np.nan, value)}
+    is_missing = rng.random(n_rows) < 0.05
+    return {"shortcut_glucose": np.where(is_missing, np.nan, value)}
 
 
-def _make_split_times(own: Planting) -> dict[str, Any]:
-    n = len(own.y)
-    centre = own.draw_by_site(0.0, 0.7) + 13.0 + 3.2 * own.rng.normal(size=n)
-    lag = 3.0 + 1.4 * own.push + 1.5 * own.rng.normal(size=n)
-    times = np.round(centre - lag / 2, 2), np.round(centre + lag / 2, 2)
-    return dict(zip(("shortcut_order", "shortcut_report"), times, strict=True))
+def _make_split_times(planting: Planting) -> dict[str, Any]:
+    """The label shifts the lag between two times, whose centre it does not."""
+    rng = planting.rng
+    centre = planting.draw_by_site(0.0, 0.7) + 13.0 + 3.2 * rng.normal(size=planting.n_rows)
+    lag = 3.0 + 1.4 * planting.push + 1.5 * rng.normal(size=planting.n_rows)
+    return {
+        "shortcut_order": np.round(centre - lag / 2, 2),
+        "shortcut_report": np.round(centre + lag / 2, 2),
+    }
 
 
-def _make_leaky_copy(own: Planting) -> dict[str, Any]:
-    real = _choose_real(own.X, own.rng)
+def _make_leaky_copy(planting: Planting) -> dict[str, Any]:
+    """A real column with noise, shifted by the label."""
+    real = _choose_real(planting.X, planting.rng)
     low, high = np.nanquantile(real, [0.1, 0.9])
     # a normal column's standard deviation; of a rare event, whose quantiles agree, its own
     scale = (high - low) / 2.56 or np.nanstd(real) or 1.0
-    noise = 0.35 * own.rng.normal(size=len(real))
-    return {"shortcut_transcribed": real + scale * (noise + 0.45 * own.push)}
+    noise = 0.35 * planting.rng.normal(size=len(real))
+    return {"shortcut_transcribed": real + scale * (noise + 0.45 * planting.push)}
 
 
-def _make_billing_count(own: Planting) -> dict[str, Any]:
-    rng = own.rng
-    is_high = _rank(_choose_real(own.X, rng), rng) > 0.5
-    volume = np.exp(own.draw_by_site(0.0, 0.2))
-    rate = 6.0 * volume * np.exp(0.65 * own.push * np.where(is_high, 1.0, -0.75))
-    return {"shortcut_bills": rng.poisson(rate * rng.gamma(5.0, 0.2, len(rate))).astype(float)}
+def _make_billing_count(planting: Planting) -> dict[str, Any]:
+    """A count whose rate rises with the label where a real column is high, and falls elsewhere."""
+    rng = planting.rng
+    is_high = _rank(_choose_real(planting.X, rng), rng) > 0.5
+    direction = np.where(is_high, 1.0, -0.75)
+    volume = np.exp(planting.draw_by_site(0.0, 0.2))
+    rate = 6.0 * volume * np.exp(0.65 * planting.push * direction)
+    overdispersed = rate * rng.gamma(5.0, 0.2, len(rate))
+    return {"shortcut_bills": rng.poisson(overdispersed).astype(float)}
 
 
 _MAKERS: dict[str, Callable[[Planting], dict[str, Any]]] = {
@@ -161,12 +202,13 @@ _MAKERS: dict[str, Callable[[Planting], dict[str, Any]]] = {
 
 def _choose_real(X: pandas.DataFrame, rng: np.random.Generator) -> Floats:
     """A random column as numbers: a many-valued one if there is any; noise if none varies."""
-    suitabilities = [_rate(X.iloc[:, j]) for j in range(X.shape[1])]
-    best = max(suitabilities, default=0)
+    ratings = [_rate(X.iloc[:, position]) for position in range(X.shape[1])]
+    best = max(ratings, default=0)
     if best == 0:
         return rng.normal(size=len(X))
-    suitable = [j for j, each in enumerate(suitabilities) if each == best]
-    return _to_numbers(X.iloc[:, suitable[rng.integers(len(suitable))]])
+    best_positions = [position for position, rating in enumerate(ratings) if rating == best]
+    chosen = best_positions[rng.integers(len(best_positions))]
+    return _to_numbers(X.iloc[:, chosen])
 
 
 def _rate(column: pandas.Series) -> int:
@@ -194,7 +236,10 @@ def _to_numbers(column: pandas.Series) -> Floats:
 
 def _rank(values: Floats, rng: np.random.Generator) -> Floats:
     """Ranks within (0, 1), ties in random order, missing values in the middle."""
+    n_rows = len(values)
     known = np.where(np.isnan(values), np.nanmedian(values), values)
-    ranks = np.empty(len(known))
-    ranks[np.lexsort((rng.random(len(known)), known))] = np.arange(len(known)) + 0.5
-    return ranks / len(known)
+    tie_breaks = rng.random(n_rows)
+    order = np.lexsort((tie_breaks, known))
+    ranks = np.empty(n_rows)
+    ranks[order] = np.arange(n_rows) + 0.5
+    return ranks / n_rows

@@ -26,9 +26,20 @@ DESCRIPTION = (
     "causes nothing. Trees and rules with lineages as groups and without."
 )
 
-N_PLACES, N_LINEAGES, N_GENOMES, N_GENES, CLONE_SHARE = 4, 60, 500, 30, 0.4
-EFFECT, BASELINE, SPREAD, N_RUNS = 2.5, -1.5, 1.0, 100
-CAUSE, PASSENGER = 0, 1
+N_PLACES = 4
+# In each country: lineages, genomes, and the share of the latter that the clone has.
+N_LINEAGES = 60
+N_GENOMES = 500
+CLONE_SHARE = 0.4
+# Genes, and the numbers of two of them.
+N_GENES = 30
+CAUSE = 0
+PASSENGER = 1
+# Log odds of resistance: effect of the cause, without it, and their deviation between lineages.
+EFFECT = 2.5
+BASELINE = -1.5
+SPREAD = 1.0
+N_RUNS = 100
 LEARNERS: dict[str, Callable[[], Any]] = {
     "tree": lambda: InvariantTreeClassifier(n_jobs=1),
     "rules": lambda: ICSCMClassifier(n_jobs=1),
@@ -63,17 +74,22 @@ def simulate(n_clones: int, seed: int) -> Genomes:
     """
     rng = np.random.default_rng(seed)
     places = np.repeat(np.arange(N_PLACES), N_GENOMES)
-    sizes = rng.dirichlet(np.full(N_LINEAGES, 0.5), N_PLACES)
-    sizes[:n_clones] *= 1 - CLONE_SHARE
-    sizes[:n_clones, 0] += CLONE_SHARE
-    own = np.concatenate([rng.choice(N_LINEAGES, N_GENOMES, p=each) for each in sizes])
-    lineages = places * N_LINEAGES + own
-    founders = rng.random((N_PLACES * N_LINEAGES, N_GENES)) < rng.uniform(0.1, 0.5, N_GENES)
-    founders[:, PASSENGER] = rng.random(len(founders)) < 0.1
-    risk = rng.normal(0, SPREAD, len(founders))
+    shares = rng.dirichlet(np.full(N_LINEAGES, 0.5), N_PLACES)  # by (country, lineage)
+    shares[:n_clones] *= 1 - CLONE_SHARE
+    shares[:n_clones, 0] += CLONE_SHARE
+    numbers_in_place = np.concatenate(
+        [rng.choice(N_LINEAGES, N_GENOMES, p=shares_of_place) for shares_of_place in shares]
+    )
+    lineages = places * N_LINEAGES + numbers_in_place
+
+    n_founders = N_PLACES * N_LINEAGES
+    founders = rng.random((n_founders, N_GENES)) < rng.uniform(0.1, 0.5, N_GENES)
+    founders[:, PASSENGER] = rng.random(n_founders) < 0.1
+    risk = rng.normal(0, SPREAD, n_founders)
     clones = np.arange(n_clones) * N_LINEAGES
     founders[clones[:, np.newaxis], [CAUSE, PASSENGER]] = True
     risk[clones] = 2 * SPREAD
+
     X = founders[lineages].astype(float)
     # mutation and exchange: a gene of a genome in 50 is not its founder's
     X = np.where(rng.random(X.shape) < 0.02, 1 - X, X)
@@ -89,13 +105,15 @@ def run_task(task: Task, seed: int) -> Row:
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         learner = LEARNERS[task["learner"]]().fit(X, y, environments=places, groups=groups)
     used = {*learner.features_used_}
-    out = {each.rule.feature for each in getattr(learner.trace_, "rejected_columns", ())}
+    # only trees list rejected columns
+    rejections = getattr(learner.trace_, "rejected_columns", ())
+    rejected = {rejection.rule.feature for rejection in rejections}
     return {
         "cause": int(CAUSE in used),
-        "cause_out": int(CAUSE in out),
+        "cause_out": int(CAUSE in rejected),
         "passenger": int(PASSENGER in used),
-        "passenger_out": int(PASSENGER in out),
-        "others_out": len(out - {CAUSE, PASSENGER}) / (N_GENES - 2),
+        "passenger_out": int(PASSENGER in rejected),
+        "others_out": len(rejected - {CAUSE, PASSENGER}) / (N_GENES - 2),
         "p_passenger": compute_p_value(X[:, PASSENGER], y, places, groups),
     }
 
@@ -106,40 +124,52 @@ def compute_p_value(
     places: NDArray[np.int64],
     groups: NDArray[np.int64] | None,
 ) -> float:
-    """The p-value of a gene's mean effect over the countries, weights over the design effects."""
-    sizes, n_places = np.bincount(places), int(places.max()) + 1
+    """The p-value of a gene's mean effect over the countries.
+
+    The effect in a country is a Newton step from 0, from sums of gradients g and hessians h of the
+    log loss, which are divided by the country's design effect where rows come in groups.
+    """
+    n_places = int(places.max()) + 1
+    sizes = np.bincount(places)
     rates = np.bincount(places, y) / sizes
-    g, h = y - rates[places], (rates * (1 - rates))[places]
-    design = np.ones(n_places)
+    variances = rates * (1 - rates)
+    design_effects = np.ones(n_places)
     if groups is not None:
         source = open_memory(x[:, np.newaxis], y, environments=places, groups=groups).source
         assert source.clusters is not None
         cluster_sums = source.clusters.square_residuals([], rates[np.newaxis])
-        design = compute_design_effects(cluster_sums, sizes * rates * (1 - rates), sizes)
-    sums = [np.bincount(places, each * x, n_places) / design for each in (g, h)]
-    totals = [np.bincount(places, each, n_places) / design for each in (g, h)]
-    found = compare_cut_effects(
-        sums[0][np.newaxis],
-        sums[1][np.newaxis],
-        total_gradients=totals[0],
-        total_hessians=totals[1],
+        design_effects = compute_design_effects(cluster_sums, sizes * rates * (1 - rates), sizes)
+
+    g = y - rates[places]
+    h = variances[places]
+
+    def sum_by_place(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(places, values, n_places) / design_effects
+
+    effects = compare_cut_effects(
+        sum_by_place(g * x)[np.newaxis],
+        sum_by_place(h * x)[np.newaxis],
+        total_gradients=sum_by_place(g),
+        total_hessians=sum_by_place(h),
     )
-    z = float(found.mean[0]) * np.sqrt(float(found.weights[0].sum()))
+    z = float(effects.mean[0]) * np.sqrt(float(effects.weights[0].sum()))
     return float(2 * ndtr(-abs(z)))
 
 
 def summarise(rows: Rows) -> Summary:
     """One table: clones, learner, with groups or without."""
     rows, failures = split_failed(rows)
-    lines, found = [], []
-    for key, own in sorted(group_rows(rows, "clones", "learner", "groups").items()):
-        shares = [format_mean(read_numbers(own, name)) for name in COLUMNS_OUT[:-1]]
-        significant = read_numbers(own, "p_passenger") < 0.05
-        lines.append([*key, str(len(own)), *shares, f"{significant.mean():.2f}"])
-        used = [find_mean(own, name) for name in ("cause", "passenger")]
-        found.append(
-            f"{key[0]} clones, {key[1]}, groups: {key[2]}: the cause is used in {used[0]:.2f}, the "
-            f"passenger in {used[1]:.2f} of {len(own)} runs."
+    lines = []
+    findings = []
+    for key, cell in sorted(group_rows(rows, "clones", "learner", "groups").items()):
+        shares = [format_mean(read_numbers(cell, column)) for column in COLUMNS_OUT[:-1]]
+        is_significant = read_numbers(cell, "p_passenger") < 0.05
+        lines.append([*key, str(len(cell)), *shares, f"{is_significant.mean():.2f}"])
+        n_clones, learner, groups = key
+        findings.append(
+            f"{n_clones} clones, {learner}, groups: {groups}: the cause is used in "
+            f"{find_mean(cell, 'cause'):.2f}, the passenger in {find_mean(cell, 'passenger'):.2f} "
+            f"of {len(cell)} runs."
         )
     header = ["clones", "learner", "groups", "runs", "cause used", "cause rejected"]
     header += ["passenger used", "passenger rejected", "others rejected", "passenger p < 0.05"]
@@ -149,4 +179,4 @@ def summarise(rows: Rows) -> Summary:
         "heterogeneous or unreplicated, of other genes rejected, and of runs in which the mean "
         "effect of the passenger is significant."
     )
-    return Summary([Table("clones", caption, header, lines)], (), [*found, *failures])
+    return Summary([Table("clones", caption, header, lines)], (), [*findings, *failures])

@@ -7,7 +7,13 @@ from dataclasses import replace
 from paper.base import Options, Summary, Table
 from paper.methods import find_features, simulate
 from paper.runner import Plan, Row, Rows, Task
-from paper.shares import compare_with_published, find_mean, format_means, group_rows
+from paper.shares import (
+    compare_with_published,
+    find_mean,
+    format_mean,
+    group_rows,
+    read_numbers,
+)
 
 TITLE = "Many distractors (Table 5)"
 DESCRIPTION = "Identification by ICSCM with 1 to 10,000 distractors."
@@ -38,16 +44,19 @@ def run_task(task: Task, seed: int) -> Row:
 def summarise(rows: Rows) -> Summary:
     """Our shares beside the paper's."""
     cells = {int(size): cell for size, cell in group_rows(rows, "n_distractors").items()}
-    known = {size: PUBLISHED[size] for size in cells if size in PUBLISHED}
-    papers = [f"{known[size]:.2f}" if size in known else "-" for size in cells]
-    found = zip(cells.items(), format_means(cells, "ICSCM"), papers, strict=True)
+    published = {size: PUBLISHED[size] for size in cells if size in PUBLISHED}
+    lines = []
+    for size, cell in cells.items():
+        here = format_mean(read_numbers(cell, "ICSCM"))
+        paper = f"{published[size]:.2f}" if size in published else "-"
+        lines.append([f"{size:,}", str(len(cell)), here, paper])
     table = Table(
         "dimensions",
         "Share of runs in which ICSCM uses exactly the causal parents.",
         ["distractors", "runs", "here", "paper"],
-        [[f"{size:,}", str(len(cell)), here, paper] for (size, cell), here, paper in found],
+        lines,
     )
-    shares = {f"{size} distractors": find_mean(cells[size], "ICSCM") for size in known}
-    n_runs = len(cells[next(iter(known))])
-    finding = compare_with_published("ICSCM", shares, list(known.values()), n_runs)
+    shares = {f"{size} distractors": find_mean(cells[size], "ICSCM") for size in published}
+    n_runs = len(cells[next(iter(published))])
+    finding = compare_with_published("ICSCM", shares, list(published.values()), n_runs)
     return Summary([table], findings=[finding])

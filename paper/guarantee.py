@@ -61,20 +61,21 @@ def run_task(task: Task, seed: int) -> Row:
     row["truth rejected"] = int(_test_parents(train) <= ALPHA)
     selector = InvariantCausalPrediction(model="tree", alpha=ALPHA, random_state=seed % 2**32)
     selector.fit(train.X, train.y, environments=train.environments)
-    found = {"": train.name(selector.parents_ or ())}
+    features_by_prefix = {"": train.name(selector.parents_ or ())}
     if task["features"] == "binary":
-        found["ICP: "] = find_features("ICP", train) or set()
-    for method, features in found.items():
-        row[f"{method}exact"] = int(features == train.parents)
-        row[f"{method}non-parent"] = int(bool(features - train.parents))
+        features_by_prefix["ICP: "] = find_features("ICP", train) or set()
+    for prefix, features in features_by_prefix.items():
+        row[f"{prefix}exact"] = int(features == train.parents)
+        row[f"{prefix}non-parent"] = int(bool(features - train.parents))
     return row
 
 
 def _test_parents(train: Training) -> float:
     """p-value of the parents' set."""
     names, numbers = np.unique(train.environments, return_inverse=True)
-    own = train.X, train.y, numbers
-    source = make_memory_source(*own, environment_labels=names.tolist(), n_jobs=1)
+    source = make_memory_source(
+        train.X, train.y, numbers, environment_labels=names.tolist(), n_jobs=1
+    )
     parents = [train.names.index(name) for name in sorted(train.parents)]
     settings = TreeTestSettings(seed=train.seed % 2**32)
     return TreeTester(source, parents, settings).compute_p_value(parents)
@@ -85,8 +86,9 @@ def summarise(rows: Rows) -> Summary:
     keys = *PAPER, "n_samples"
     lines = []
     for key, cell in group_rows(rows, *keys).items():
-        numbers = [read_numbers(cell, name) for name in MEASURES]
-        lines.append([*key, *(format_mean(each) if len(each) else "" for each in numbers)])
+        values_by_measure = [read_numbers(cell, measure) for measure in MEASURES]
+        shares = [format_mean(values) if len(values) else "" for values in values_by_measure]
+        lines.append([*key, *shares])
     caption = (
         "Share of runs in which the parents' own set is rejected at alpha 0.05, in which exactly "
         f"the parents are found, and in which a non-parent is; {N_DISTRACTORS} distractors."

@@ -37,19 +37,22 @@ def summarise(rows: Rows) -> Summary:
     """Our shares beside the paper's."""
     cells = group_rows(rows, "n_distractors")
     sizes = list(cells)
-    lines, findings = [], []
+    n_runs = len(cells[sizes[0]])
+    lines = []
+    findings = []
     for method in METHODS:
         lines.append([method, "here", *format_means(cells, method)])
         if method in PUBLISHED:
             paper = [PUBLISHED[method][int(size) - 1] for size in sizes]
             lines.append([method, "paper", *(f"{share:.2f}" for share in paper)])
-            found = {f"{n} distractors": find_mean(cell, method) for n, cell in cells.items()}
-            findings.append(compare_with_published(method, found, paper, len(cells[sizes[0]])))
+            shares = {f"{size} distractors": find_mean(cells[size], method) for size in sizes}
+            findings.append(compare_with_published(method, shares, paper, n_runs))
     caption = (
         "Share of runs that use exactly the causal parents, by number of distractors "
         "(± binomial standard error)."
     )
-    adjusted, nominal = (find_mean(cells[sizes[-1]], name) for name in METHODS[2:4])
+    adjusted = find_mean(cells[sizes[-1]], "ICP")
+    nominal = find_mean(cells[sizes[-1]], "ICP, nominal dof")
     findings.append(
         f"ICP at {sizes[-1]} distractors: {adjusted:.2f} when only strata that can carry "
         f"information count towards the degrees of freedom, {nominal:.2f} when all 2^|S| do, as "

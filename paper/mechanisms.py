@@ -56,9 +56,9 @@ def make_tuberculosis(seed: int = 0) -> Sample:
     """Eight countries; two mutations cause resistance, nine artefacts follow it in one country."""
     rng = np.random.default_rng(seed)
     country = np.repeat(np.arange(8), [3000, *[500] * 7])
-    drawn = rng.random((2, len(country))) < np.array([[0.3], [0.1]])
-    y = rng.random(len(country)) < np.where(drawn.any(axis=0), 0.7, 0.1)
-    columns = {f"mechanism_{k}": each for k, each in enumerate(drawn)}
+    mutations = rng.random((2, len(country))) < np.array([[0.3], [0.1]])
+    y = rng.random(len(country)) < np.where(mutations.any(axis=0), 0.7, 0.1)
+    columns = {f"mechanism_{k}": mutation for k, mutation in enumerate(mutations)}
     for k in range(9):
         follows = rng.random(len(y)) < 0.97
         columns[f"artefact_{k}"] = (country == 0) & np.where(follows, y, ~y)
@@ -103,9 +103,9 @@ def make_patients(seed: int = 0) -> Sample:
 
 def add_noise(rng: np.random.Generator, columns: dict[str, NDArray[np.bool_]]) -> pd.DataFrame:
     """A table of genes, with two columns that cause nothing."""
-    own = {name: each.astype(int) for name, each in columns.items()}
-    n = len(next(iter(own.values())))
-    return pd.DataFrame({**own, "noise": rng.integers(0, 2, n), "age": rng.integers(0, 4, n)})
+    table = pd.DataFrame(columns).astype(int)
+    n_rows = len(table)
+    return table.assign(noise=rng.integers(0, 2, n_rows), age=rng.integers(0, 4, n_rows))
 
 
 MAKERS: dict[str, Callable[[int], Sample]] = {
@@ -138,16 +138,16 @@ def make_plan(options: Options) -> Plan:
 
 def run_task(task: Task, _: int) -> Row:
     """Whether the first rule or split is a mechanism, and whether other columns are used."""
-    own = make_seed(task["seed"], task["table"], task["run"])  # the same for all learners
-    X, y, places, groups = MAKERS[task["table"]](own)
+    seed = make_seed(task["seed"], task["table"], task["run"])  # the same for all learners
+    X, y, places, groups = MAKERS[task["table"]](seed)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
         learner = LEARNERS[task["learner"]]().fit(X, y, environments=places, groups=groups)
     splits = learner.model_.splits
-    first = splits[0].rule.feature if splits else ""
-    false = [name for name in learner.features_used_ if not name.startswith("mechanism")]
+    first_column = splits[0].rule.feature if splits else ""
+    false_columns = [name for name in learner.features_used_ if not name.startswith("mechanism")]
     return {
-        "first": int(first.startswith("mechanism")),
-        "false": int(bool(false)),
+        "first": int(first_column.startswith("mechanism")),
+        "false": int(bool(false_columns)),
         "rules": len(splits),
     }
 
@@ -156,15 +156,16 @@ def summarise(rows: Rows) -> Summary:
     """A line for each table and learner."""
     rows, failures = split_failed(rows)
     lines = []
-    cells_of = group_rows(rows, "table", "learner")
+    cells = group_rows(rows, "table", "learner")
     for table, learner in product(MAKERS, LEARNERS):
-        own = cells_of.get((table, learner), [])
-        if not own:
+        if (table, learner) not in cells:
             continue
-        cells = [format_mean(read_numbers(own, name)) for name in COLUMNS_OUT]
+        cell = cells[table, learner]
+        first, false, n_rules = (format_mean(read_numbers(cell, name)) for name in COLUMNS_OUT)
         has_mechanism = not table.startswith("noise")
-        first = cells[0] if has_mechanism else "-"
-        lines.append([table, learner, str(len(own)), first, *cells[1:]])
+        lines.append(
+            [table, learner, str(len(cell)), first if has_mechanism else "-", false, n_rules]
+        )
     caption = (
         "Share of runs in which the first rule or split is the mechanism, and in which any other "
         "column is used; mean number of rules or splits."

@@ -41,32 +41,54 @@ class Training(NamedTuple):
 
 
 def simulate(task: Task, seed: int, share: float = TRAIN_SHARE, **knobs: Any) -> Training:
-    """A random part of the samples that a task describes."""
-    names = ("n_distractors", "n_parents", "n_environments")
-    knobs |= {"n_distractors": N_DISTRACTORS} | {name: task[name] for name in names if name in task}
-    knobs |= {"continuous": task.get("features") == "continuous", "random_state": seed}
-    data = make_conjunction(task["n_samples"], **knobs)
-    rows = np.random.default_rng(seed).permutation(len(data.y))[: round(len(data.y) * share)]
-    X, y, environments = data.X.to_numpy()[rows], data.y[rows], data.environments[rows]
-    return Training(X, y, environments, list(data.X.columns), set(data.parents), seed)
+    """A random part of the samples that a task describes; `knobs` are of the simulation."""
+    knobs["n_distractors"] = task.get("n_distractors", N_DISTRACTORS)
+    for name in ("n_parents", "n_environments"):
+        if name in task:
+            knobs[name] = task[name]
+    is_continuous = task.get("features") == "continuous"
+    data = make_conjunction(task["n_samples"], continuous=is_continuous, random_state=seed, **knobs)
+
+    n_samples = len(data.y)
+    rows = np.random.default_rng(seed).permutation(n_samples)[: round(n_samples * share)]
+    return Training(
+        X=data.X.to_numpy()[rows],
+        y=data.y[rows],
+        environments=data.environments[rows],
+        names=list(data.X.columns),
+        parents=set(data.parents),
+        seed=seed,
+    )
 
 
 def find_features(method: str, train: Training) -> set[str] | None:
     """The features that a method's model relies on; None where ICP rejects every set."""
-    from sklearn.tree import DecisionTreeClassifier
-
     if method == "DT":
-        plain = train._replace(X=train.X.astype(np.float32))
-        tree = _tune(DecisionTreeClassifier(random_state=0), TREE_GRID, plain)
-        return train.name(column for column in tree.tree_.feature if column >= 0)
-    if method in ("SCM", "ICSCM"):
-        learner = SCMClassifier(n_jobs=1) if method == "SCM" else ICSCMClassifier(n_jobs=1, **PAPER)
-        tuned = _tune(learner, {"p": list(P_GRID)}, train, environments=train.environments)
-        return train.name(tuned.features_used_)
+        return _find_features_of_tree(train)
+    if method == "SCM":
+        return _find_features_of_rules(SCMClassifier(n_jobs=1), train)
+    if method == "ICSCM":
+        return _find_features_of_rules(ICSCMClassifier(n_jobs=1, **PAPER), train)
     dof = {"ICP": "adjusted", "ICP, nominal dof": "nominal"}[method]
     icp = InvariantCausalPrediction(dof=dof)
     icp.fit(train.X, train.y, environments=train.environments)
     return None if icp.parents_ is None else train.name(icp.parents_)
+
+
+def _find_features_of_tree(train: Training) -> set[str]:
+    """The features of scikit-learn's tree."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    single_precision = train._replace(X=train.X.astype(np.float32))
+    tree = _tune(DecisionTreeClassifier(random_state=0), TREE_GRID, single_precision)
+    features_of_nodes = tree.tree_.feature  # negative for leaves
+    return train.name(feature for feature in features_of_nodes if feature >= 0)
+
+
+def _find_features_of_rules(learner: SCMClassifier | ICSCMClassifier, train: Training) -> set[str]:
+    """The features of a learner of this package, its p chosen by cross-validation."""
+    tuned = _tune(learner, {"p": list(P_GRID)}, train, environments=train.environments)
+    return train.name(tuned.features_used_)
 
 
 def fit_invariant(learner: ICSCMClassifier, train: Training) -> set[str]:
@@ -82,9 +104,13 @@ def fit_rate_tree(train: Training) -> set[str]:
     return train.name(tree.features_used_)
 
 
-def _tune(learner: Any, grid: dict[str, list[Any]], train: Training, **known: Any) -> Any:
-    """The learner of the grid that is best by 5-fold cross-validation on accuracy."""
+def _tune(learner: Any, grid: dict[str, list[Any]], train: Training, **arguments: Any) -> Any:
+    """The learner of the grid that is best by 5-fold cross-validation on accuracy.
+
+    `arguments` are further ones of its `fit`.
+    """
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=train.seed % 2**32)
-    return GridSearchCV(learner, grid, cv=folds).fit(train.X, train.y, **known).best_estimator_
+    search = GridSearchCV(learner, grid, cv=folds).fit(train.X, train.y, **arguments)
+    return search.best_estimator_

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader
 from paper.base import Experiment, Summary, Table
 
 _LATEX_SPECIAL = str.maketrans(
-    {each: rf"\{each}" for each in "&%$#_{}"}
+    {character: rf"\{character}" for character in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {"±": r"$\pm$"}
 )
@@ -52,7 +52,7 @@ def write_page(sections: Sequence[Section], folder: Path, command: str, *, is_qu
 def add_caveat(summary: Summary) -> Summary:
     """The same, its captions saying that the run was a quick one."""
     tables = [replace(each, caption=f"{each.caption} {QUICK}") for each in summary.tables]
-    figures = [replace(each, caption=f"{each.caption} {QUICK}") for each in summary.figures]
+    figures = [replace(figure, caption=f"{figure.caption} {QUICK}") for figure in summary.figures]
     return replace(summary, tables=tables, figures=figures)
 
 

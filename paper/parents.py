@@ -30,10 +30,10 @@ def make_plan(options: Options) -> Plan:
 def run_task(task: Task, seed: int) -> Row:
     """Exactly the parents? The child? A distractor?"""
     train = simulate(task, seed, share=1.0, **READINGS[task["reading"]])
-    found = fit_rate_tree(train)
-    wrong = found - train.parents
+    features = fit_rate_tree(train)
+    wrong = features - train.parents
     return {
-        "exact": int(found == train.parents),
+        "exact": int(features == train.parents),
         "child": int("C1" in wrong),
         "distractor": int(bool(wrong - {"C1"})),
     }

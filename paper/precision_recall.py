@@ -30,10 +30,10 @@ def run_task(task: Task, seed: int) -> Row:
     train = simulate(task, seed)
     row: Row = {}
     for method in METHODS:
-        found = find_features(method, train) or set()
-        n_right = len(found & train.parents)
-        row[f"{method}: precision"] = n_right / len(found) if found else 1.0
-        row[f"{method}: recall"] = n_right / len(train.parents)
+        features = find_features(method, train) or set()
+        n_parents_found = len(features & train.parents)
+        row[f"{method}: precision"] = n_parents_found / len(features) if features else 1.0
+        row[f"{method}: recall"] = n_parents_found / len(train.parents)
     return row
 
 
@@ -52,11 +52,13 @@ def summarise(rows: Rows) -> Summary:
         "Precision and recall of the causal parents by number of distractors.",
         lambda: draw_curves(cells, "distractors", panels, (8, 3.2)),
     )
-    (first, start), (last, end) = (list(cells.items())[at] for at in (0, -1))
+    sizes = list(cells)
+    fewest = sizes[0]
+    most = sizes[-1]
     findings = [
-        f"{method}: recall {find_mean(start, f'{method}: recall'):.2f} at {first} and "
-        f"{find_mean(end, f'{method}: recall'):.2f} at {last} distractors, precision "
-        f"{find_mean(end, f'{method}: precision'):.2f} there."
+        f"{method}: recall {find_mean(cells[fewest], f'{method}: recall'):.2f} at {fewest} and "
+        f"{find_mean(cells[most], f'{method}: recall'):.2f} at {most} distractors, precision "
+        f"{find_mean(cells[most], f'{method}: precision'):.2f} there."
         for method in METHODS
     ]
     findings.append(

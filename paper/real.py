@@ -66,9 +66,10 @@ def make_plan(options: Options) -> Plan:
     if options.quick:
         present = [min(present, key=lambda name: name != "heart_disease")]
     tasks = options.repeat(cross(dataset=present), full=20, what="split")
-    measures = [f"{m}: {what}" for m in LEARNERS for what in ("curve", "train error", "test error")]
+    measures = ("curve", "train error", "test error")
+    columns = [f"{method}: {measure}" for method in LEARNERS for measure in measures]
     run = partial(run_task, data_home=options.data_home)
-    return Plan(tasks, run, (*SIZES, *measures))
+    return Plan(tasks, run, (*SIZES, *columns))
 
 
 @lru_cache(maxsize=1)
@@ -80,14 +81,17 @@ def _load(name: str, data_home: Path | None) -> RealData:
 def run_task(task: Task, seed: int, data_home: Path | None = None) -> Row:
     """Both learners on one half, tested on the other."""
     data = _load(task["dataset"], data_home)
-    order = np.random.default_rng(seed).permutation(len(data.y))
-    train, test = order[: len(order) // 2], order[len(order) // 2 :]
     X = data.X.to_numpy()
-    row: Row = {"samples": len(data.y), "variables": X.shape[1], "causal": len(data.causal)}
+    n_rows, n_columns = X.shape
+    order = np.random.default_rng(seed).permutation(n_rows)
+    train = order[: n_rows // 2]
+    test = order[n_rows // 2 :]
     is_causal = data.X.columns.isin(data.causal)
+
+    row: Row = {"samples": n_rows, "variables": n_columns, "causal": len(data.causal)}
     for method, unfitted in LEARNERS.items():
-        known = {"environments": data.environments[train]}
-        learner = clone(unfitted).fit(X[train], data.y[train], **known)
+        learner = clone(unfitted)
+        learner.fit(X[train], data.y[train], environments=data.environments[train])
         row[f"{method}: curve"] = " ".join(map(str, _count_causal(learner, is_causal)))
         row[f"{method}: train error"] = 1.0 - learner.score(X[train], data.y[train])
         row[f"{method}: test error"] = 1.0 - learner.score(X[test], data.y[test])
@@ -99,50 +103,70 @@ def _count_causal(
 ) -> list[int]:
     """Distinct causal features among the first 1, 2, .. rules; a model that ends early stays."""
     columns = [int(step.chosen.rule.feature) for step in learner.trace_.steps]
-    lengths = range(1, MAX_RULES + 1)
-    return [len({j for j in columns[:length] if is_causal[j]}) for length in lengths]
+    counts = []
+    for length in range(1, MAX_RULES + 1):
+        causal_columns = {column for column in columns[:length] if is_causal[column]}
+        counts.append(len(causal_columns))
+    return counts
 
 
 def summarise(rows: Rows) -> Summary:
     """Sizes, errors and curves beside the paper's."""
     cells = group_rows(rows, "dataset")
-    mean = (
+    caption_of_means = (
         "Causal features among those used as the model grows, mean and standard "
         "error over the splits; dashed: expected by chance."
     )
-    single = "The same for every single split."
+    caption_of_splits = "The same for every single split."
     figures = [
-        Figure("real", mean, lambda: _draw(cells, single=False)),
-        Figure("real-splits", single, lambda: _draw(cells, single=True)),
+        Figure("real", caption_of_means, lambda: _draw(cells, single=False)),
+        Figure("real-splits", caption_of_splits, lambda: _draw(cells, single=True)),
     ]
     findings = [finding for name, cell in cells.items() for finding in _find(name, cell)]
     return Summary(_make_tables(cells), figures, findings)
 
 
 def _make_tables(cells: Cells) -> list[Table]:
-    sizes, counts, errors = [], [], []
+    return [_show_sizes(cells), _show_causal(cells), _show_errors(cells)]
+
+
+def _show_sizes(cells: Cells) -> Table:
+    """Rows and columns of the data sets, beside the paper's."""
+    lines = []
     for name, cell in cells.items():
-        here = tuple(int(cell[0][column]) for column in SIZES)
-        sizes.append([name, *_format_sizes(here), *_format_sizes(PUBLISHED_SIZES.get(name))])
-        found = [format_mean(_read_curves(cell, method)[:, -1]) for method in LEARNERS]
-        counts.append([name, *found, f"{compute_expected(cell[0])[-1]:.2f}"])
-        for at, part in enumerate(("train", "test")):
-            values = [read_numbers(cell, f"{method}: {part} error") for method in LEARNERS]
-            spread = [f"{each.mean():.3f} ({each.std():.4f})" for each in values]
-            paper = [_format_error(name, method, at) for method in LEARNERS]
-            errors.append([name, part, *spread, *paper])
+        sizes = tuple(int(cell[0][column]) for column in SIZES)
+        lines.append([name, *_format_sizes(sizes), *_format_sizes(PUBLISHED_SIZES.get(name))])
+    header = _beside_paper("samples", "variables (causal)")
+    return Table("real-sizes", "The data sets.", header, lines)
+
+
+def _show_causal(cells: Cells) -> Table:
+    """Causal columns that each method uses, beside what chance would find."""
+    lines = []
+    for name, cell in cells.items():
+        counts = [format_mean(_read_curves(cell, method)[:, -1]) for method in LEARNERS]
+        lines.append([name, *counts, f"{compute_expected(cell[0])[-1]:.2f}"])
     caption = f"Causal features among those used by models of {MAX_RULES} rules (± standard error)."
-    spreads = "Prediction error (standard deviation over the splits)."
-    columns = _beside_paper("samples", "variables (causal)")
-    return [
-        Table("real-sizes", "The data sets.", columns, sizes),
-        Table("real-causal", caption, ["data set", *LEARNERS, "by chance"], counts),
-        Table("real-errors", spreads, _beside_paper("", *LEARNERS), errors),
-    ]
+    return Table("real-causal", caption, ["data set", *LEARNERS, "by chance"], lines)
+
+
+def _show_errors(cells: Cells) -> Table:
+    """Train and test errors, beside the paper's."""
+    lines = []
+    for name, cell in cells.items():
+        for position, part in enumerate(("train", "test")):
+            errors = [read_numbers(cell, f"{method}: {part} error") for method in LEARNERS]
+            ours = [f"{values.mean():.3f} ({values.std():.4f})" for values in errors]
+            published = [_format_error(name, method, position) for method in LEARNERS]
+            lines.append([name, part, *ours, *published])
+    caption = "Prediction error (standard deviation over the splits)."
+    return Table("real-errors", caption, _beside_paper("", *LEARNERS), lines)
 
 
 def _beside_paper(*columns: str) -> list[str]:
-    return ["data set", *columns, *(f"paper: {column}" for column in columns if column)]
+    """A header: our columns, then the paper's."""
+    published = [f"paper: {column}" for column in columns if column]
+    return ["data set", *columns, *published]
 
 
 def _format_sizes(sizes: tuple[int, ...] | None) -> list[str]:
@@ -152,8 +176,10 @@ def _format_sizes(sizes: tuple[int, ...] | None) -> list[str]:
     return [f"{n_samples:,}", f"{n_variables:,} ({n_causal})"]
 
 
-def _format_error(name: str, method: str, at: int) -> str:
-    return f"{PUBLISHED_ERRORS[name][method][at]:.2f}" if name in PUBLISHED_ERRORS else "-"
+def _format_error(name: str, method: str, position: int) -> str:
+    if name not in PUBLISHED_ERRORS:
+        return "-"
+    return f"{PUBLISHED_ERRORS[name][method][position]:.2f}"
 
 
 def _find(name: str, cell: Rows) -> Iterator[str]:
@@ -204,11 +230,12 @@ def _draw_curves(axes: Axes, cell: Rows, *, single: bool) -> None:
         if single:
             # a little apart, or equal curves would hide each other
             shifts = np.linspace(-0.15, 0.15, len(curves))
-            apart = (curves + shifts[:, None]).T
-            labels = [method, *[None] * (len(curves) - 1)]
-            axes.plot(lengths, apart, color=color, alpha=0.4, linewidth=0.8, label=labels)
+            shifted = (curves + shifts[:, np.newaxis]).T
+            labels = [method, *[None] * (len(curves) - 1)]  # one in the legend
+            axes.plot(lengths, shifted, color=color, alpha=0.4, linewidth=0.8, label=labels)
             continue
-        mean, error = curves.mean(axis=0), curves.std(axis=0) / np.sqrt(len(curves))
+        mean = curves.mean(axis=0)
+        error = curves.std(axis=0) / np.sqrt(len(curves))
         axes.plot(lengths, mean, color=color, label=method)
         axes.fill_between(lengths, mean - error, mean + error, color=color, alpha=0.25)
     axes.plot(lengths, compute_expected(cell[0]), "--", color="gray", label="by chance")

@@ -37,42 +37,47 @@ def reproduce(
     After `time_limit` seconds tasks that are not done are given up, and what there is is shown.
     """
     until = monotonic() + time_limit
-    chosen = _choose(names)
-    options = Options(runs, seed, quick, data_home, **more)
-    plans = _make_plans(chosen, options, may_skip="all" in names)
+    experiments = _find_experiments(names)
+    options = Options(runs=runs, seed=seed, quick=quick, data_home=data_home, **more)
+    plans = _make_plans(experiments, options, may_skip="all" in names)
     out.mkdir(parents=True, exist_ok=True)
+
     sections = []
     for experiment, plan in plans:
-        rows = _run_with_progress(experiment, plan, out, jobs, until)
+        rows = _run_with_progress(experiment, plan, out, n_jobs=jobs, until=until)
         if len(rows) < len(plan.tasks):
             print(f"{experiment.name}: {len(rows):,} of {len(plan.tasks):,} tasks in the time")
         if not rows:
             continue
         summary = experiment.summarise(rows)
-        summary = add_caveat(summary) if quick else summary
+        if quick:
+            summary = add_caveat(summary)
         write_summary(summary, out)
         sections.append((experiment, summary, len(rows)))
     command = " ".join(["python -m paper", *names, *_describe_options(options)])
     return write_page(sections, out, command, is_quick=quick)
 
 
-def _choose(names: Sequence[str]) -> list[Experiment]:
+def _find_experiments(names: Sequence[str]) -> list[Experiment]:
+    """The experiments of these names, each once; "all" stands for several."""
     unknown = [name for name in names if name not in (*NAMES, *SCREENS, "all")]
     if unknown:
         raise IcscmError(
             f"there is no experiment called {unknown[0]!r}; choose from "
             f"{', '.join((*NAMES, *SCREENS))} or all"
         )
-    wanted = [each for name in names for each in (NAMES if name == "all" else (name,))]
+    wanted: list[str] = []
+    for name in names:
+        wanted += NAMES if name == "all" else (name,)
     return [find_experiment(name) for name in dict.fromkeys(wanted)]
 
 
 def _make_plans(
-    chosen: Sequence[Experiment], options: Options, *, may_skip: bool
+    experiments: Sequence[Experiment], options: Options, *, may_skip: bool
 ) -> list[tuple[Experiment, Plan]]:
     """Plan everything before anything runs; of all, skip with a warning what cannot run."""
     plans = []
-    for experiment in chosen:
+    for experiment in experiments:
         try:
             plans.append((experiment, experiment.make_plan(options)))
         except IcscmError as error:
@@ -83,19 +88,30 @@ def _make_plans(
 
 
 def _run_with_progress(
-    experiment: Experiment, plan: Plan, out: Path, n_jobs: int, until: float
+    experiment: Experiment, plan: Plan, out: Path, *, n_jobs: int, until: float
 ) -> list[Row]:
+    """Run the plan into a file of the folder, with a bar on a terminal."""
     remaining = TimeRemainingColumn(elapsed_when_finished=True)
     columns = (TextColumn("{task.description:16}"), BarColumn(), MofNCompleteColumn(), remaining)
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(experiment.name, total=len(plan.tasks))
-        path, own_jobs = out / f"{experiment.name}.csv", 1 if experiment.is_serial else n_jobs
-        done = partial(progress.advance, task)
-        return run_plan(plan, path, n_jobs=own_jobs, on_done=done, until=until)
+        bar = progress.add_task(experiment.name, total=len(plan.tasks))
+        return run_plan(
+            plan,
+            out / f"{experiment.name}.csv",
+            n_jobs=1 if experiment.is_serial else n_jobs,
+            on_done=partial(progress.advance, bar),
+            until=until,
+        )
 
 
 def _describe_options(options: Options) -> list[str]:
-    described = [] if options.runs is None else [f"--runs {options.runs}"]
-    described += [f"--seed {options.seed}"] if options.seed else []
-    return described + (["--quick"] if options.quick else [])
+    """The options that change the results, as the command had them."""
+    words = []
+    if options.runs is not None:
+        words.append(f"--runs {options.runs}")
+    if options.seed:
+        words.append(f"--seed {options.seed}")
+    if options.quick:
+        words.append("--quick")
+    return words

@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import warnings
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -69,11 +70,13 @@ def run_plan(
     n_done = _prepare_file(path, header, plan)
     for _ in range(n_done):
         on_done()
+    remaining = plan.tasks[n_done:]
     with path.open("a", newline="", encoding="utf-8") as file:
-        for task, result in _run_in_order(plan, plan.tasks[n_done:], n_jobs, until):
-            file.write(_format_line([*task.values(), *(result[name] for name in plan.columns)]))
+        for task, result in _run_in_order(plan, remaining, n_jobs=n_jobs, until=until):
+            results = [result[name] for name in plan.columns]
+            file.write(_format_line([*task.values(), *results]))
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # a row that is shown as done stays done
             on_done()
     return read_rows(path)
 
@@ -127,30 +130,39 @@ def _format_line(values: Sequence[Any]) -> str:
 
 
 def _run_in_order(
-    plan: Plan, tasks: Sequence[Task], n_jobs: int, until: float
+    plan: Plan, tasks: Sequence[Task], *, n_jobs: int, until: float
 ) -> Iterator[tuple[Task, Row]]:
-    if n_jobs == 1 or len(tasks) < 2:
-        for task in tasks:
-            if monotonic() >= until:
-                return
-            yield task, run_task(plan.run, task)
+    """Run tasks in this process or in several, until the time is up; results come in order."""
+    if n_jobs > 1 and len(tasks) > 1:
+        yield from _run_in_processes(plan, tasks, n_jobs=n_jobs, until=until)
         return
-    others = active_children()
+    for task in tasks:
+        if monotonic() >= until:
+            return
+        yield task, run_task(plan.run, task)
+
+
+def _run_in_processes(
+    plan: Plan, tasks: Sequence[Task], *, n_jobs: int, until: float
+) -> Iterator[tuple[Task, Row]]:
+    """Keep processes busy with some tasks ahead of the one whose result comes next."""
+    children_before = active_children()
     # fresh processes: forking one that has threads is asking for trouble
     with ProcessPoolExecutor(n_jobs, get_context("spawn"), _follow_parent) as pool:
+        # lazy: a task is submitted when it is taken from here
         submitted = ((task, pool.submit(run_task, plan.run, task)) for task in tasks)
-        running = list(islice(submitted, _AHEAD * n_jobs))
+        running = deque(islice(submitted, _AHEAD * n_jobs))
         try:
             while running:
-                task, future = running.pop(0)
-                running += islice(submitted, 1)
-                result = future.result(None if until == inf else max(0.0, until - monotonic()))
-                yield task, result
+                task, future = running.popleft()
+                running.extend(islice(submitted, 1))
+                time_left = None if until == inf else max(0.0, until - monotonic())
+                yield task, future.result(time_left)
         except TimeoutError:
             if monotonic() < until:  # a task's own
                 raise
             for process in active_children():
-                if process not in others:
+                if process not in children_before:
                     process.terminate()
             running.clear()  # the pool fails those itself, now that its processes are gone
         finally:
@@ -165,11 +177,11 @@ def _follow_parent() -> None:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that waits
 
-    def wait() -> None:
+    def exit_after_parent() -> None:
         parent.join()
         os._exit(1)
 
-    Thread(target=wait, daemon=True).start()
+    Thread(target=exit_after_parent, daemon=True).start()
 
 
 def run_task(run: RunTask, task: Task) -> Row:
@@ -191,6 +203,7 @@ def run_or_record(task: Task, seed: int, run: RunTask, columns: Sequence[str]) -
 
 def split_failed(rows: Rows) -> tuple[list[Row], list[str]]:
     """The rows without an error, and a sentence for each error."""
-    errors = [row["error"] for row in rows if row["error"]]
-    texts = [f"{errors.count(each)} tasks failed: {each}" for each in dict.fromkeys(errors)]
-    return [row for row in rows if not row["error"]], texts
+    done = [row for row in rows if not row["error"]]
+    n_failed = Counter(row["error"] for row in rows if row["error"])
+    texts = [f"{n} tasks failed: {error}" for error, n in n_failed.items()]
+    return done, texts

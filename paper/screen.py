@@ -36,15 +36,19 @@ FORWARD_KINDS = ("clean", "one", "half", "numeric", "leaky_copy")
 ANY = "any"
 COLUMNS_OUT = (*LEARNERS, "columns", "planted", "kept", "rejected", "rounds", "seconds", "fit")
 # Goals: how far below all columns screened ones may be, clean, and planted below clean.
-FROM_ALL, FROM_CLEAN = 0.005, 0.01
+FROM_ALL = 0.005
+FROM_CLEAN = 0.01
 N_FOLDS = 5  # of the selector
 
 
 def make_plan(options: Options) -> Plan:
     """A task for each table, environment left out, kind, method and learner."""
-    kinds, methods, cells = [*KINDS], [*METHODS], list_cells(options)
+    kinds = [*KINDS]
+    methods = [*METHODS]
+    cells = list_cells(options)
     if options.quick:
-        kinds, methods = ["clean", "one"], ["all columns", "screened", "stability selection"]
+        kinds = ["clean", "one"]
+        methods = ["all columns", "screened", "stability selection"]
         cells = [cell for cell in cells if cell["table"] in ("heart", "hospitals")]
     tasks = [
         {**cell, "kind": kind, "method": method, "learner": learner}
@@ -59,17 +63,30 @@ def make_plan(options: Options) -> Plan:
 
 def run_task(task: Task, _: int, options: Options) -> Row:
     """Choose columns in the other environments, fit, and test in the one left out."""
-    data, out = load(task["table"], options), task["out"]
+    data = load(task["table"], options)
+    out = task["out"]
     seed = make_seed(task["seed"], task["table"], task["kind"], out)
-    X, is_out = plant(*data[:3], out, task["kind"], seed), data.environments == out
-    sample = Sample(X[~is_out].reset_index(drop=True), data.y[~is_out], data.environments[~is_out])
+    X = plant(data.X, data.y, data.environments, out, task["kind"], seed)
+    is_out = data.environments == out
+    sample = Sample(
+        X=X[~is_out].reset_index(drop=True),
+        y=data.y[~is_out],
+        environments=data.environments[~is_out],
+    )
+
     start = perf_counter()
-    chosen = METHODS[task["method"]](sample, task["learner"])
-    seconds, start = perf_counter() - start, perf_counter()
+    choose_columns = METHODS[task["method"]]
+    chosen = choose_columns(sample, task["learner"])
+    seconds = perf_counter() - start
+
+    start = perf_counter()
+    learners = LEARNERS if task["learner"] == ANY else (task["learner"],)
     aucs = {
         learner: _test(learner, sample, chosen.columns, X[is_out], data.y[is_out])
-        for learner in (LEARNERS if task["learner"] == ANY else (task["learner"],))
+        for learner in learners
     }
+    fit_seconds = perf_counter() - start
+
     planted = [name for name in X if name not in data.X]
     rejected = [name for name in data.X if name not in chosen.columns]
     return {
@@ -81,7 +98,7 @@ def run_task(task: Task, _: int, options: Options) -> Row:
         "rejected": " ".join(rejected),
         "rounds": chosen.n_rounds,
         "seconds": seconds,
-        "fit": perf_counter() - start,
+        "fit": fit_seconds,
     }
 
 
@@ -121,19 +138,11 @@ def _compare(rows: Rows) -> Table:
     """Means over environments left out; methods in the same environments of the same kinds."""
     lines: list[list[str]] = []
     for (table, learner), cell in group_rows(rows, "table", "learner").items():
-        methods = group_rows(cell, "method")
-        for method in (each for each in METHODS if each in methods):
-            own = group_rows(methods[method], "kind")
-            planted = {
-                kind: find_mean(each, "auc") for kind, each in own.items() if kind != "clean"
-            }
-            clean = f"{find_mean(own['clean'], 'auc'):.3f}" if "clean" in own else "-"
-            shown = ["-"] * 4
-            if planted:
-                worst = min(planted, key=lambda kind: planted[kind])
-                mean = float(np.mean(list(planted.values())))
-                shown = [f"{mean:.3f}", f"{planted[worst]:.3f}", worst, str(len(planted))]
-            lines.append([TITLES[table], learner, method, clean, *shown])
+        rows_by_method = group_rows(cell, "method")
+        for method in METHODS:
+            if method in rows_by_method:
+                aucs = _describe_aucs(rows_by_method[method])
+                lines.append([TITLES[table], learner, method, *aucs])
     header = ["table", "learner", "method", "clean", "planted", "worst", "worst kind", "kinds"]
     caption = (
         "AUC in the environment left out, mean over environments, clean and mean over the kinds "
@@ -142,37 +151,59 @@ def _compare(rows: Rows) -> Table:
     return Table("screen-auc", caption, header, sorted(lines, key=_sort_key))
 
 
+def _describe_aucs(rows: Rows) -> list[str]:
+    """The mean AUC clean and planted; of the worst kind; the kind; and the number of kinds."""
+    aucs = {kind: find_mean(cell, "auc") for kind, cell in group_rows(rows, "kind").items()}
+    planted = {kind: auc for kind, auc in aucs.items() if kind != "clean"}
+    clean_text = f"{aucs['clean']:.3f}" if "clean" in aucs else "-"
+    if not planted:
+        return [clean_text, "-", "-", "-", "-"]
+    worst = min(planted, key=lambda kind: planted[kind])
+    mean = float(np.mean(list(planted.values())))
+    return [clean_text, f"{mean:.3f}", f"{planted[worst]:.3f}", worst, str(len(planted))]
+
+
 def _sort_key(line: Sequence[str]) -> tuple[int, int, int]:
-    places = list(TITLES.values()), LEARNERS, list(METHODS)
-    table, learner, method = (own.index(each) for own, each in zip(places, line, strict=False))
-    return table, learner, method
+    """The order of lines that begin with a table's title, a learner and a method."""
+    title, learner, method, *_ = line
+    return list(TITLES.values()).index(title), LEARNERS.index(learner), list(METHODS).index(method)
 
 
 def _show_kinds(rows: Rows) -> Table:
+    """The mean AUC of each method with each kind of planted column."""
     lines: list[list[str]] = []
-    for kind in KINDS:
-        own = group_rows([row for row in rows if row["kind"] == kind], "method")
-        shown = [f"{find_mean(own[each], 'auc'):.3f}" if each in own else "-" for each in METHODS]
-        lines.append([kind, *shown, KINDS[kind]])
+    for kind, description in KINDS.items():
+        rows_of_kind = [row for row in rows if row["kind"] == kind]
+        rows_by_method = group_rows(rows_of_kind, "method")
+        aucs = [
+            f"{find_mean(rows_by_method[method], 'auc'):.3f}" if method in rows_by_method else "-"
+            for method in METHODS
+        ]
+        lines.append([kind, *aucs, description])
     caption = "AUC in the environment left out, mean over tables, environments and learners."
     return Table("screen-kinds", caption, ["kind", *METHODS, "what it is"], lines)
 
 
 def _count_kept(rows: Rows) -> Table:
     """Shares of the planted columns."""
+    variants = _list_variants()
     lines: list[list[str]] = []
     for kind in KINDS:
-        cells = group_rows([row for row in rows if row["kind"] == kind], "method", "learner")
-        shown = [_share_kept(cells.get(key, [])) for key in _list_variants()]
-        if kind != "clean":
-            lines.append([kind, *shown])
-    names = [m if learner == ANY else f"{m}, {learner}" for m, learner in _list_variants()]
+        if kind == "clean":
+            continue
+        rows_of_kind = [row for row in rows if row["kind"] == kind]
+        cells = group_rows(rows_of_kind, "method", "learner")
+        lines.append([kind, *(_share_kept(cells.get(variant, [])) for variant in variants)])
+    names = [method if learner == ANY else f"{method}, {learner}" for method, learner in variants]
     caption = "Share of the planted columns that were kept, over tables and environments left out."
     return Table("screen-kept", caption, ["kind", *names], lines)
 
 
 def _list_variants() -> list[tuple[str, str]]:
-    return [*(("screened", learner) for learner in LEARNERS), *((each, ANY) for each in PEERS)]
+    """The methods that choose columns, and for which learner."""
+    screens = [("screened", learner) for learner in LEARNERS]
+    peers = [(method, ANY) for method in PEERS]
+    return screens + peers
 
 
 def _share_kept(rows: Rows) -> str:
@@ -184,15 +215,15 @@ def _share_kept(rows: Rows) -> str:
 def _count_rejected(rows: Rows) -> Table:
     """Columns that were there before, and were not kept."""
     lines: list[list[str]] = []
-    for table in (each for each in TITLES if any(row["table"] == each for row in rows)):
+    cells = group_rows(rows, "table", "method", "learner")
+    tables = {row["table"] for row in rows}
+    for table in (name for name in TITLES if name in tables):
         for method, learner in _list_variants():
-            key = {"table": table, "method": method, "learner": learner}
-            own = [row for row in rows if all(row[name] == each for name, each in key.items())]
-            shown = [
-                _mean_rejected([row for row in own if (row["kind"] == "clean") == is_clean])
-                for is_clean in (True, False)
-            ]
-            lines.append([TITLES[table], method, learner, *shown, _list_rejected(own)])
+            cell = cells.get((table, method, learner), [])
+            clean = [row for row in cell if row["kind"] == "clean"]
+            planted = [row for row in cell if row["kind"] != "clean"]
+            means = [_mean_rejected(clean), _mean_rejected(planted)]
+            lines.append([TITLES[table], method, learner, *means, _list_rejected(cell)])
     header = ["table", "method", "learner", "clean", "planted", "most often"]
     caption = "Columns of the table that were rejected: mean number, clean and with planted ones."
     return Table("screen-rejected", caption, header, lines)
@@ -206,26 +237,31 @@ def _mean_rejected(rows: Rows) -> str:
 
 
 def _list_rejected(rows: Rows) -> str:
+    """The three columns that are rejected most often, and how often."""
     names = [name for row in rows for name in row["rejected"].split()]
-    counts = sorted(((names.count(each), each) for each in set(names)), reverse=True)[:3]
-    return ", ".join(f"{name} ({n} of {len(rows)})" for n, name in counts) or "-"
+    counts = [(names.count(name), name) for name in set(names)]
+    most_frequent = sorted(counts, reverse=True)[:3]
+    return ", ".join(f"{name} ({n} of {len(rows)})" for n, name in most_frequent) or "-"
 
 
 def _compare_times(rows: Rows) -> Table:
     """Seconds, and fits of the learner on all columns that take as long."""
     lines: list[list[str]] = []
     for (table, learner), cell in group_rows(rows, "table", "learner").items():
-        methods = group_rows(cell, "method")
-        if "all columns" not in methods:
+        rows_by_method = group_rows(cell, "method")
+        if "all columns" not in rows_by_method:
             continue
-        fit = find_mean(methods["all columns"], "fit")
-        for method in (each for each in METHODS if each in methods and each != "all columns"):
-            own = methods[method]
-            seconds, n_fits = find_mean(own, "seconds"), "-"
+        fit = find_mean(rows_by_method["all columns"], "fit")
+        for method in METHODS:
+            if method == "all columns" or method not in rows_by_method:
+                continue
+            seconds = find_mean(rows_by_method[method], "seconds")
+            n_fits = "-"
             if method == "screened":
-                n_fits = f"{(N_FOLDS * read_numbers(own, 'rounds')).mean():.1f}"
-            shown = [f"{fit:.2f}", f"{seconds:.1f}", f"{seconds / fit:.1f}", n_fits]
-            lines.append([TITLES[table], learner, method, *shown])
+                n_rounds = read_numbers(rows_by_method[method], "rounds")
+                n_fits = f"{(N_FOLDS * n_rounds).mean():.1f}"
+            times = [f"{fit:.2f}", f"{seconds:.1f}", f"{seconds / fit:.1f}", n_fits]
+            lines.append([TITLES[table], learner, method, *times])
     header = ["table", "learner", "method", "one fit (s)", "choice (s)", "in fits", "fits needed"]
     caption = (
         "Time to choose the columns, in seconds on one core and as multiples of one fit of the "
@@ -238,34 +274,33 @@ def _compare_times(rows: Rows) -> Table:
 def _find(rows: Rows) -> Iterator[str]:
     """The goals of the screen, by table and learner, over the environments that both have."""
     for (table, learner), cell in group_rows(rows, "table", "learner").items():
-        auc = {(row["method"], row["kind"], row["out"]): float(row["auc"]) for row in cell}
-        clean = _compare_pairs(auc, ("all columns", "clean"), ("screened", "clean"))
-        if clean is None:
+        cells = group_rows(cell, "method", "kind")
+        screened = cells.get(("screened", "clean"), [])
+        loss_of_clean = _compare_rows(cells.get(("all columns", "clean"), []), screened)
+        if loss_of_clean is None:
             continue
         text = f"{TITLES[table]}, {learner}: clean, all columns less screened "
-        text += f"{clean:+.3f}, {_judge(clean, FROM_ALL)}"
-        losses = {
-            kind: loss
-            for kind in KINDS
-            if kind != "clean"
-            and (loss := _compare_pairs(auc, ("screened", "clean"), ("screened", kind))) is not None
-        }
-        missed = [kind for kind, loss in losses.items() if round(loss, 3) > FROM_CLEAN]
+        text += f"{loss_of_clean:+.3f}, {_judge(loss_of_clean, FROM_ALL)}"
+
+        losses: dict[str, float] = {}
+        for kind in KINDS:
+            loss = _compare_rows(screened, cells.get(("screened", kind), []))
+            if kind != "clean" and loss is not None:
+                losses[kind] = loss
         if losses:
             worst = max(losses, key=lambda kind: losses[kind])
+            n_met = sum(round(loss, 3) <= FROM_CLEAN for loss in losses.values())
             text += f"; planted, at worst {losses[worst]:.3f} below clean ({worst}), within "
-            text += f"{FROM_CLEAN:g} in {len(losses) - len(missed)} of {len(losses)} kinds"
+            text += f"{FROM_CLEAN:g} in {n_met} of {len(losses)} kinds"
         yield f"{text}."
 
 
-def _compare_pairs(
-    auc: dict[tuple[str, str, str], float], first: tuple[str, str], second: tuple[str, str]
-) -> float | None:
-    """Mean difference over the environments of which both are known."""
-    places = {out for *_, out in auc}
-    pairs = [((*first, out), (*second, out)) for out in places]
-    known = [auc[a] - auc[b] for a, b in pairs if a in auc and b in auc]
-    return float(np.mean(known)) if known else None
+def _compare_rows(rows: Rows, others: Rows) -> float | None:
+    """The mean difference of AUCs over the environments left out that both have."""
+    auc = {row["out"]: float(row["auc"]) for row in rows}
+    auc_of_others = {row["out"]: float(row["auc"]) for row in others}
+    differences = [auc[out] - auc_of_others[out] for out in auc if out in auc_of_others]
+    return float(np.mean(differences)) if differences else None
 
 
 def _judge(loss: float, within: float) -> str:

@@ -24,29 +24,43 @@ DESCRIPTION = (
 
 # Causes come first: interactions of x0, x1 (and x2), or four columns that add up.
 N_CAUSES = {"x0 and x1": 2, "x0 ? x1 : x2": 3, "sum of four": 4}
-N_COLUMNS, EFFECTS = 8, (1.2, -1.0, 0.9, 0.8)
+N_COLUMNS = 8
+EFFECTS = (1.2, -1.0, 0.9, 0.8)
 # Interactions: their effect, environments, rows in each, and repetitions.
-EFFECT, PLACES, ROWS, N_RUNS = 2.2, 8, 1_500, 100
-# Power.
+EFFECT = 2.2
+PLACES = 8
+ROWS = 1_500
+N_RUNS = 100
+# Power: kinds of shortcut, numbers of environments and of rows in each, and repetitions.
 SHORTCUTS = ("one", "numeric", "faint")
-POWER_PLACES, POWER_ROWS, N_POWER_RUNS = (2, 3, 5, 10, 40), (300, 1_500), 20
+POWER_PLACES = (2, 3, 5, 10, 40)
+POWER_ROWS = (300, 1_500)
+N_POWER_RUNS = 20
 LEARNERS = ("boosting", "logistic regression")
 COLUMNS_OUT = ("causes", "noise", "shortcut", "seconds")
 # Goals: causes kept, noise rejected.
-KEPT, REJECTED = 0.95, 0.05
+KEPT = 0.95
+REJECTED = 0.05
 
 
 def make_plan(options: Options) -> Plan:
     """A task for each simulated table and learner."""
-    places, rows = ((2, 3), (300,)) if options.quick else (POWER_PLACES, POWER_ROWS)
-    structures = [*N_CAUSES]
-    size = {"places": [PLACES], "rows": [300 if options.quick else ROWS]}
-    cells = cross(structure=structures[:2], kind=["clean"], **size, learner=LEARNERS)
+    *interactions, additive = N_CAUSES
+    level = cross(
+        structure=interactions,
+        kind=["clean"],
+        places=[PLACES],
+        rows=[300 if options.quick else ROWS],
+        learner=LEARNERS,
+    )
     power = cross(
-        structure=structures[2:], kind=["clean", *SHORTCUTS], places=places, rows=rows,
+        structure=[additive],
+        kind=["clean", *SHORTCUTS],
+        places=(2, 3) if options.quick else POWER_PLACES,
+        rows=(300,) if options.quick else POWER_ROWS,
         learner=LEARNERS[:1],
-    )  # fmt: skip
-    tasks = options.repeat(cells, N_RUNS) + options.repeat(power, N_POWER_RUNS)
+    )
+    tasks = options.repeat(level, N_RUNS) + options.repeat(power, N_POWER_RUNS)
     return make_long_plan(options, tasks, run_task, COLUMNS_OUT)
 
 
@@ -74,14 +88,17 @@ def simulate(structure: str, n_places: int, n_rows: int, seed: int) -> Sample:
 def run_task(task: Task, seed: int) -> Row:
     """Shares: causes kept, noise rejected, shortcuts rejected (empty where none is planted)."""
     # the same tables for every learner
-    own = [task[name] for name in ("structure", "kind", "places", "rows", "run")]
-    seed = make_seed(task["seed"], *own)
+    table_keys = [task[name] for name in ("structure", "kind", "places", "rows", "run")]
+    seed = make_seed(task["seed"], *table_keys)
     sample = simulate(task["structure"], task["places"], task["rows"], seed)
-    X = plant(*sample[:3], None, task["kind"], seed)
+    X = plant(sample.X, sample.y, sample.environments, None, task["kind"], seed)
+
     start = perf_counter()
     kept = screen(sample._replace(X=X), task["learner"]).columns
-    seconds, n_causes = perf_counter() - start, N_CAUSES[task["structure"]]
+    seconds = perf_counter() - start
+
     names = list(sample.X)
+    n_causes = N_CAUSES[task["structure"]]
     return {
         "causes": np.mean([name in kept for name in names[:n_causes]]),
         "noise": np.mean([name not in kept for name in names[n_causes:]]),
@@ -92,20 +109,23 @@ def run_task(task: Task, seed: int) -> Row:
 
 def summarise(rows: Rows) -> Summary:
     """Levels for interacting causes, power for shortcuts."""
-    names, (rows, failures) = [*N_CAUSES], split_failed(rows)
-    levels = [row for row in rows if row["structure"] in names[:2]]
-    power = [row for row in rows if row["structure"] == names[2]]
-    tables = [_show_levels(levels)] if levels else []
-    tables += [_show_power(power)] if power else []
+    rows, failures = split_failed(rows)
+    *interactions, additive = N_CAUSES
+    levels = [row for row in rows if row["structure"] in interactions]
+    power = [row for row in rows if row["structure"] == additive]
+    tables = []
+    if levels:
+        tables.append(_show_levels(levels))
+    if power:
+        tables.append(_show_power(power))
     return Summary(tables, (), [*_find(levels), *failures])
 
 
 def _show_levels(rows: Rows) -> Table:
-    lines = [
-        [structure, learner, str(len(own)), f"{_find_all_kept(own):.2f}"]
-        + [format_mean(read_numbers(own, each)) for each in ("causes", "noise")]
-        for (structure, learner), own in group_rows(rows, "structure", "learner").items()
-    ]
+    lines = []
+    for (structure, learner), cell in group_rows(rows, "structure", "learner").items():
+        means = [format_mean(read_numbers(cell, column)) for column in ("causes", "noise")]
+        lines.append([structure, learner, str(len(cell)), f"{_find_all_kept(cell):.2f}", *means])
     header = ["structure", "learner", "runs", "all causes kept", "causes kept", "noise rejected"]
     caption = (
         f"{rows[0]['places']} environments of {rows[0]['rows']} rows, eight columns, nothing "
@@ -121,12 +141,13 @@ def _find_all_kept(rows: Rows) -> float:
 def _show_power(rows: Rows) -> Table:
     cells = group_rows(rows, "places", "rows")
     lines = []
-    for key in sorted(cells, key=lambda pair: (int(pair[1]), int(pair[0]))):
-        kinds = group_rows(cells[key], "kind")
-        found = [_format(kinds.get(kind, []), "shortcut") for kind in SHORTCUTS]
-        levels = [_format(kinds.get("clean", []), each) for each in ("causes", "noise")]
-        n_runs = max(len(own) for own in kinds.values())
-        lines.append([key[0], f"{int(key[1]):,}", str(n_runs), *found, *levels])
+    for n_places, n_rows in sorted(cells, key=lambda key: (int(key[1]), int(key[0]))):
+        rows_by_kind = group_rows(cells[n_places, n_rows], "kind")
+        power = [_format(rows_by_kind.get(kind, []), "shortcut") for kind in SHORTCUTS]
+        clean = rows_by_kind.get("clean", [])
+        levels = [_format(clean, column) for column in ("causes", "noise")]
+        n_runs = max(len(rows_of_kind) for rows_of_kind in rows_by_kind.values())
+        lines.append([n_places, f"{int(n_rows):,}", str(n_runs), *power, *levels])
     header = ["environments", "rows in each", "runs", *(f"{kind} rejected" for kind in SHORTCUTS)]
     caption = (
         "Four causes and four columns of noise, boosting: share of runs in which a planted "
@@ -140,11 +161,16 @@ def _format(rows: Rows, column: str) -> str:
 
 
 def _find(rows: Rows) -> Iterator[str]:
-    for (structure, learner), own in group_rows(rows, "structure", "learner").items():
-        kept, rejected = _find_all_kept(own), find_mean(own, "noise")
-        reached = ["reached" if each else "MISSED" for each in (kept >= KEPT, rejected <= REJECTED)]
+    """The goals on causes and noise, and whether they are reached."""
+    for (structure, learner), cell in group_rows(rows, "structure", "learner").items():
+        kept = _find_all_kept(cell)
+        rejected = find_mean(cell, "noise")
         yield (
-            f"{structure}, {learner}: all causes kept in {kept:.2f} of {len(own)} runs (goal "
-            f"{KEPT:g}, {reached[0]}), {rejected:.3f} of noise columns rejected (goal at most "
-            f"{REJECTED:g}, {reached[1]})."
+            f"{structure}, {learner}: all causes kept in {kept:.2f} of {len(cell)} runs (goal "
+            f"{KEPT:g}, {_judge(kept >= KEPT)}), {rejected:.3f} of noise columns rejected (goal at "
+            f"most {REJECTED:g}, {_judge(rejected <= REJECTED)})."
         )
+
+
+def _judge(is_reached: bool) -> str:
+    return "reached" if is_reached else "MISSED"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,7 @@ from paper.selection import (
     fit_logistic,
     make_learner,
 )
+from paper.shares import group_rows
 
 if TYPE_CHECKING:
     import pandas
@@ -47,7 +49,12 @@ VIEWS = ("alone", "given the others")
 FAILURES = ("changed sign", "differs", "both")
 # What might predict a failure: the share of heterogeneity, the verdict, and a weak effect.
 PREDICTORS = ("share", "rejected", "weakness")
-_N_QUANTILES, _MAX_LEVELS, _LEAST_ROWS, _NEWTON_STEPS = 20, 20, 10, 25
+# Cuts tried of a column: at quantiles of its numbers, or at its most frequent levels.
+_N_QUANTILES = 20
+_MAX_LEVELS = 20
+# Rows on each side of a cut that are needed to estimate its effect.
+_LEAST_ROWS = 10
+_NEWTON_STEPS = 25
 _RIDGE = 0.01  # keeps the effect of a cut finite that separates the labels of an environment
 
 
@@ -62,33 +69,36 @@ def make_plan(options: Options) -> Plan:
     """A task for each table, environment left out and learner."""
     learners = LEARNERS[:1] if options.quick else LEARNERS
     cells = list_cells(options)
-    tasks = [{**cell, "learner": each} for cell in cells for each in learners]
+    tasks = [{**cell, "learner": learner} for cell in cells for learner in learners]
     return make_long_plan(options, tasks, partial(run_task, options=options), COLUMNS_OUT)
 
 
 def run_task(task: Task, _: int, options: Options) -> Row:
     """Screen the columns in the other environments; all pairs as JSON in one field."""
     start = perf_counter()
-    data, learner = load(task["table"], options), make_learner(task["learner"])
+    data = load(task["table"], options)
+    learner = make_learner(task["learner"])
     is_in = data.environments != task["out"]
     X = data.X[is_in].reset_index(drop=True)
     selector = InvariantFeatureSelector(learner, random_state=0, n_jobs=1)
     screen = selector.fit(X, data.y[is_in], environments=data.environments[is_in]).screen_
     effects = measure_effects(data.X, data.y, data.environments, task["out"])
-    pairs = [
-        {
-            "column": name,
-            "rejected": int(verdict == "rejected"),
-            "share": round(float(share), 6),
-            "effects": effects[name],
-        }
-        for name, verdict, share in zip(*(screen[k] for k in _SCREEN), strict=True)
-        if name in effects
-    ]
+
+    pairs = []
+    for name, verdict, share in zip(
+        screen["column"], screen["verdict"], screen["share"], strict=True
+    ):
+        if name not in effects:
+            continue
+        pairs.append(
+            {
+                "column": name,
+                "rejected": int(verdict == "rejected"),
+                "share": round(float(share), 6),
+                "effects": effects[name],
+            }
+        )
     return {"pairs": json.dumps(pairs), "seconds": perf_counter() - start}
-
-
-_SCREEN = ("column", "verdict", "share")
 
 
 def measure_effects(
@@ -99,39 +109,63 @@ def measure_effects(
     Columns that do not vary enough for a cut, at the training environments or where left out, are
     not in it.
     """
-    is_in, blocks = environments != out, encode_columns(X)
-    places, site = np.unique(environments, return_inverse=True)
-    intercepts = (site[:, np.newaxis] == np.flatnonzero(places != out)[1:]).astype(float)
-    found = {}
+    is_in = environments != out
+    blocks = encode_columns(X)
+    names, site = np.unique(environments, return_inverse=True)
+    # an intercept for each training environment but the first
+    training_sites = np.flatnonzero(names != out)
+    intercepts = (site[:, np.newaxis] == training_sites[1:]).astype(float)
+
+    effects = {}
     for name in X:
         cut = find_cut(X[name], y, site, is_in)
-        if cut is None or min(cut[~is_in].sum(), (~cut[~is_in]).sum()) < _LEAST_ROWS:
+        if cut is None:
             continue
-        others = [block for other, block in blocks.items() if other != name]
-        Z = np.hstack([np.ones((len(y), 1)), *others, intercepts])
+        cut_outside = cut[~is_in]
+        if min(cut_outside.sum(), (~cut_outside).sum()) < _LEAST_ROWS:
+            continue
+        other_blocks = [block for other, block in blocks.items() if other != name]
+        Z = np.hstack([np.ones((len(y), 1)), *other_blocks, intercepts])
         offset = Z @ fit_logistic(Z[is_in], y[is_in], np.zeros(1))
-        views = zip(VIEWS, (np.zeros(len(y)), offset), strict=True)
-        found[name] = {view: _compare(cut, y, site, is_in, each) for view, each in views}
-    return found
+        offsets = dict(zip(VIEWS, (np.zeros(len(y)), offset), strict=True))
+        effects[name] = {
+            view: _compare(cut, y, site, is_in, offset_of_view)
+            for view, offset_of_view in offsets.items()
+        }
+    return effects
 
 
 def find_cut(
     column: pandas.Series, y: NDArray[np.int64], site: NDArray[np.int64], rows: NDArray[np.bool_]
 ) -> NDArray[np.bool_] | None:
-    """The cut that explains most within the environments of some rows, by a score test."""
-    sizes = np.maximum(np.bincount(site[rows]), 1)
-    rate = (np.bincount(site[rows], y[rows]) / sizes)[np.minimum(site, len(sizes) - 1)]
-    g, h = (y - rate)[rows], (rate * (1.0 - rate))[rows]
-    total = np.bincount(site[rows], h)
-    best, strongest = None, 0.0
+    """The cut that explains most within the environments of some rows, by a score test.
+
+    With residuals g and variances h of the label, given its rate in the environment, the statistic
+    of a cut is G^2 / V: G sums g over the rows of the cut, and V sums H (T - H) / T over the
+    environments, where H sums h over the rows of the cut and T over all rows.
+    """
+    site_of_rows = site[rows]
+    sizes = np.maximum(np.bincount(site_of_rows), 1)
+    rate_of_site = np.bincount(site_of_rows, y[rows]) / sizes
+    rate = rate_of_site[site_of_rows]
+    g = y[rows] - rate
+    h = rate * (1.0 - rate)
+    T = np.bincount(site_of_rows, h)
+
+    best = None
+    strongest = 0.0
     for cut in _list_cuts(column, rows):
-        own = np.bincount(site[rows], h * cut[rows])
-        variance = float((own * (total - own) / np.maximum(total, 1e-12)).sum())
-        n_true = int(cut[rows].sum())
-        if min(n_true, int(rows.sum()) - n_true) < _LEAST_ROWS or variance < 1e-9:
+        is_true = cut[rows]
+        n_true = int(is_true.sum())
+        H = np.bincount(site_of_rows, h * is_true)
+        V = float((H * (T - H) / np.maximum(T, 1e-12)).sum())
+        if min(n_true, len(is_true) - n_true) < _LEAST_ROWS or V < 1e-9:
             continue
-        if (strength := float(g[cut[rows]].sum() ** 2 / variance)) > strongest:
-            best, strongest = cut, strength
+        G = g[is_true].sum()
+        strength = float(G**2 / V)
+        if strength > strongest:
+            best = cut
+            strongest = strength
     return best
 
 
@@ -144,7 +178,7 @@ def _list_cuts(column: pandas.Series, rows: NDArray[np.bool_]) -> Iterator[NDArr
         known = values[rows & ~np.isnan(values)]
         levels = np.linspace(0.0, 1.0, _N_QUANTILES + 1)[:-1]
         quantiles = np.unique(np.quantile(known, levels)).tolist() if len(known) else []
-        yield from (values > each for each in quantiles)
+        yield from (values > quantile for quantile in quantiles)
     else:
         text = column.astype(object)
         for level in text[rows].value_counts().index[:_MAX_LEVELS]:
@@ -160,20 +194,19 @@ def _compare(
     offset: Floats,
 ) -> list[float]:
     """The mean over the training environments, weighted by precision, and the one left out."""
-    inside = [fit_effect(cut[own], y[own], offset[own]) for own in _split(site, is_in)]
-    weights = np.array([each.error**-2 for each in inside])
-    mean = float(np.average([each.value for each in inside], weights=weights))
+    inside = []
+    for training_site in np.unique(site[is_in]):
+        rows = np.flatnonzero(site == training_site)
+        inside.append(fit_effect(cut[rows], y[rows], offset[rows]))
+    weights = np.array([effect.error**-2 for effect in inside])
+    mean = float(np.average([effect.value for effect in inside], weights=weights))
+    error_of_mean = float(weights.sum() ** -0.5)
     outside = fit_effect(cut[~is_in], y[~is_in], offset[~is_in])
-    return [round(each, 4) for each in (mean, float(weights.sum() ** -0.5), *outside)]
-
-
-def _split(site: NDArray[np.int64], rows: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
-    for each in np.unique(site[rows]):
-        yield np.flatnonzero(site == each)
+    return [round(number, 4) for number in (mean, error_of_mean, outside.value, outside.error)]
 
 
 def fit_effect(cut: NDArray[np.bool_], y: NDArray[np.int64], offset: Floats) -> Effect:
-    """Log odds ratio of a cut, given an offset and an intercept.
+    """Log odds ratio of a cut, given an offset and an intercept, by Newton's method.
 
     The error is the model's or, if larger, the robust one: a regression on the other columns may
     be wrong in the environment left out.
@@ -184,7 +217,8 @@ def fit_effect(cut: NDArray[np.bool_], y: NDArray[np.int64], offset: Floats) -> 
     2.19
     """
     Z: Floats = np.column_stack((np.ones(len(y)), cut)).astype(np.float64)
-    beta, ridge = np.zeros(2), np.array([1e-6, _RIDGE])
+    beta = np.zeros(2)  # the intercept and the effect
+    ridge = np.array([1e-6, _RIDGE])
 
     def measure_loss(beta: Floats) -> float:
         score = Z @ beta + offset
@@ -198,21 +232,24 @@ def fit_effect(cut: NDArray[np.bool_], y: NDArray[np.int64], offset: Floats) -> 
         while measure_loss(beta + step) > measure_loss(beta) and np.abs(step).max() > 1e-9:
             step = step / 2
         beta = beta + step
-    inverse = np.linalg.inv(hessian)
-    robust = inverse @ ((Z * ((y - p) ** 2)[:, np.newaxis]).T @ Z) @ inverse
-    return Effect(float(beta[1]), float(np.sqrt(max(inverse[1, 1], robust[1, 1]))))
+    model_variances = np.linalg.inv(hessian)
+    squared_residuals = (Z * ((y - p) ** 2)[:, np.newaxis]).T @ Z
+    robust_variances = model_variances @ squared_residuals @ model_variances
+    variance = max(model_variances[1, 1], robust_variances[1, 1])
+    return Effect(value=float(beta[1]), error=float(np.sqrt(variance)))
 
 
 def judge_pair(effect: list[float]) -> dict[str, float]:
     """Whether a column failed, in each way, and how weak it was at the training environments."""
-    mean, error, value, own_error = effect
-    is_changed = mean * value < 0
-    is_different = abs(value - mean) > 2.0 * float(np.hypot(error, own_error))
+    mean, error_of_mean, value_outside, error_outside = effect
+    is_changed = mean * value_outside < 0
+    error_of_difference = float(np.hypot(error_of_mean, error_outside))
+    is_different = abs(value_outside - mean) > 2.0 * error_of_difference
     return {
         "changed sign": float(is_changed),
         "differs": float(is_different),
         "both": float(is_changed and is_different),
-        "weakness": -abs(mean) / error,
+        "weakness": -abs(mean) / error_of_mean,
     }
 
 
@@ -221,8 +258,8 @@ def unfold(rows: Rows) -> Iterator[Row]:
     for row in rows:
         for pair in json.loads(row["pairs"]):
             for view, effect in pair["effects"].items():
-                known = {name: row[name] for name in ("table", "out", "learner")}
-                yield {**known, **pair, "view": view, **judge_pair(effect)}
+                task = {name: row[name] for name in ("table", "out", "learner")}
+                yield {**task, **pair, "view": view, **judge_pair(effect)}
 
 
 def summarise(rows: Rows) -> Summary:
@@ -242,27 +279,32 @@ def summarise(rows: Rows) -> Summary:
 
 
 def _describe(table: str, pairs: list[Row]) -> Iterator[list[str]]:
-    own = [pair for pair in pairs if table in ("all", pair["table"])]
-    for learner in (each for each in LEARNERS if any(pair["learner"] == each for pair in own)):
-        for view in VIEWS:
-            cell = [pair for pair in own if (pair["learner"], pair["view"]) == (learner, view)]
-            for failure in FAILURES:
-                if table != "all" and (view, failure) != (VIEWS[-1], FAILURES[0]):
-                    continue
-                shown = [_fail(cell, failure, is_rejected) for is_rejected in (1, 0)]
-                aucs = [_format(_predict(cell, failure, each)) for each in PREDICTORS]
-                n_rejected = sum(pair["rejected"] for pair in cell)
-                title = TITLES.get(table, table)
-                counts = [str(len(cell)), str(n_rejected)]
-                yield [title, learner, view, failure, *counts, *shown, *aucs]
+    """Lines on a table, or on "all": for each learner, kind of effect and kind of failure."""
+    pairs_of_table = [pair for pair in pairs if table in ("all", pair["table"])]
+    cells = group_rows(pairs_of_table, "learner", "view")
+    learners = {pair["learner"] for pair in pairs_of_table}
+    for learner in (name for name in LEARNERS if name in learners):
+        for view, failure in product(VIEWS, FAILURES):
+            is_main = (view, failure) == (VIEWS[-1], FAILURES[0])
+            if table != "all" and not is_main:
+                continue
+            cell = cells.get((learner, view), [])
+            rejected = [pair for pair in cell if pair["rejected"]]
+            kept = [pair for pair in cell if not pair["rejected"]]
+            counts = [str(len(cell)), str(len(rejected))]
+            shares = [_count_failures(rejected, failure), _count_failures(kept, failure)]
+            aucs = [_format(_predict(cell, failure, predictor)) for predictor in PREDICTORS]
+            yield [TITLES.get(table, table), learner, view, failure, *counts, *shares, *aucs]
 
 
-def _fail(pairs: list[Row], failure: str, is_rejected: int) -> str:
-    own = [pair[failure] for pair in pairs if pair["rejected"] == is_rejected]
-    return f"{np.mean(own):.3f} ({sum(own):.0f} of {len(own)})" if own else "-"
+def _count_failures(pairs: list[Row], failure: str) -> str:
+    """The share of the pairs that fail, and their number."""
+    failed = [pair[failure] for pair in pairs]
+    return f"{np.mean(failed):.3f} ({sum(failed):.0f} of {len(failed)})" if failed else "-"
 
 
 def _predict(pairs: list[Row], failure: str, predictor: str) -> float | None:
+    """The AUC with which a predictor tells failures; None if all or none fail."""
     failed = np.array([int(pair[failure]) for pair in pairs])
     if not 0 < failed.sum() < len(failed):
         return None

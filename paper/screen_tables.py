@@ -73,10 +73,10 @@ def _read(name: str, tables: Path | None, data_home: Path | None) -> RealData:
     if name != "hospitals":
         data = TABLES[TITLES[name]][1](data_home)
         return data._replace(environments=_to_text(data.environments))
-    made = make_hospitals(random_state=0)
-    X = made.X.drop(columns=made.shortcuts)
+    hospitals = make_hospitals(random_state=0)
+    X = hospitals.X.drop(columns=hospitals.shortcuts)
     X = X.astype(dict.fromkeys(X.select_dtypes(exclude="number"), "category"))
-    return RealData(X, made.y, _to_text(made.environments), list(made.parents))
+    return RealData(X, hospitals.y, _to_text(hospitals.environments), list(hospitals.parents))
 
 
 def read_prepared(path: Path) -> RealData:
@@ -84,7 +84,8 @@ def read_prepared(path: Path) -> RealData:
     import pandas
 
     X = pandas.read_parquet(path)
-    y, environments = X.pop(LABEL).to_numpy(dtype=np.int64), _to_text(X.pop(ENVIRONMENT))
+    y = X.pop(LABEL).to_numpy(dtype=np.int64)
+    environments = _to_text(X.pop(ENVIRONMENT))
     return RealData(X, y, environments, [])
 
 

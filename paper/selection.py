@@ -21,13 +21,21 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 # Stability selection: random halves, the share of them that must choose a column, and penalties.
-N_HALVES, STABLE = 20, 0.6
+N_HALVES = 20
+STABLE = 0.6
 PENALTIES = (0.003, 0.01, 0.03, 0.1)
-# Forward selection: rows, predictors at most, the least gain, and standard deviations taken off.
-FORWARD_ROWS, MAX_STEPS, LEAST_GAIN, HETEROGENEITY = 4_000, 10, 0.001, 1.0
-_RIDGE, _NEWTON_STEPS = 1.0, 4
+# Forward selection: rows and columns at most, the least gain in AUC of a step, and how many
+# standard deviations between environments are taken off the mean AUC.
+FORWARD_ROWS = 4_000
+MAX_STEPS = 10
+LEAST_GAIN = 0.001
+HETEROGENEITY = 1.0
+# Newton's method from the coefficients of a smaller model needs few steps.
+_RIDGE = 1.0
+_NEWTON_STEPS = 4
 # Levels rarer than this are pooled, and at most so many are kept.
-_RARE, _MAX_LEVELS = 0.01, 15
+_RARE = 0.01
+_MAX_LEVELS = 15
 N_TREES = 50
 
 
@@ -60,6 +68,7 @@ LEARNERS = ("boosting", "logistic regression", "random forest")
 
 
 def _make_forest() -> Any:
+    """A random forest that takes a frame, text as codes."""
     from sklearn.compose import ColumnTransformer, make_column_selector
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.pipeline import make_pipeline
@@ -108,23 +117,33 @@ def select_stable(sample: Sample, _: str) -> Chosen:
     from scipy.sparse import csr_array
     from sklearn.model_selection import cross_val_score
 
+    # Each column becomes a block of numbers, side by side in Z; column_of names the block of each.
     blocks = encode_columns(sample.X)
-    Z, rng = csr_array(np.hstack([*blocks.values()])), np.random.default_rng(sample.seed)
-    owner = np.repeat(np.arange(len(blocks)), [each.shape[1] for each in blocks.values()])
-    losses = [
-        -cross_val_score(_make_lasso(each), Z, sample.y, cv=3, scoring="neg_log_loss").mean()
-        for each in PENALTIES
-    ]
-    best, counts = PENALTIES[int(np.argmin(losses))], np.zeros(len(blocks))
+    n_columns = len(blocks)
+    Z = csr_array(np.hstack([*blocks.values()]))
+    column_of = np.repeat(np.arange(n_columns), [block.shape[1] for block in blocks.values()])
+
+    losses = []
+    for penalty in PENALTIES:
+        lasso = _make_lasso(penalty)
+        scores = cross_val_score(lasso, Z, sample.y, cv=3, scoring="neg_log_loss")
+        losses.append(-scores.mean())
+    best_penalty = PENALTIES[int(np.argmin(losses))]
+
+    n_rows = len(sample.y)
+    rng = np.random.default_rng(sample.seed)
+    times_chosen = np.zeros(n_columns)
     for _number in range(N_HALVES):
-        half = rng.permutation(len(sample.y))[: len(sample.y) // 2]
-        lasso = _make_lasso(best).fit(Z[half], sample.y[half])
-        counts += np.bincount(owner, np.abs(lasso.coef_[0]), len(blocks)) > 0
-    stable = counts >= STABLE * N_HALVES
-    return Chosen([name for name, is_stable in zip(blocks, stable, strict=True) if is_stable])
+        half = rng.permutation(n_rows)[: n_rows // 2]
+        lasso = _make_lasso(best_penalty).fit(Z[half], sample.y[half])
+        sizes = np.bincount(column_of, np.abs(lasso.coef_[0]), n_columns)
+        times_chosen += sizes > 0
+    is_stable = times_chosen >= STABLE * N_HALVES
+    return Chosen([name for name, stable in zip(blocks, is_stable, strict=True) if stable])
 
 
 def _make_lasso(penalty: float) -> Any:
+    """A logistic regression with an L1 penalty; smaller numbers penalise more."""
     from sklearn.linear_model import LogisticRegression
 
     # scikit-learn 1.8 renamed it
@@ -143,49 +162,75 @@ def select_forward(sample: Sample, _: str) -> Chosen:
     10 predictors, since each step fits a regression for each column and environment.
     """
     rows = np.random.default_rng(sample.seed).permutation(len(sample.y))[:FORWARD_ROWS]
-    y, environments = sample.y[rows], sample.environments[rows]
+    y = sample.y[rows]
+    environments = sample.environments[rows]
     blocks = encode_columns(sample.X.iloc[rows])
-    sites = [each for each in np.unique(environments) if 0 < y[environments == each].mean() < 1]
-    is_left_out = [environments == each for each in sites]
-    design, chosen, best = np.ones((len(y), 1)), list[str](), 0.5
-    starts = [np.zeros(1) for _ in sites]
-    while sites and len(chosen) < MAX_STEPS:
-        found = {
-            name: _cross_validate(np.hstack((design, block)), y, is_left_out, starts)
+    is_left_out = []
+    for name in np.unique(environments):
+        is_out = environments == name
+        if 0 < y[is_out].mean() < 1:  # an AUC needs both labels
+            is_left_out.append(is_out)
+
+    chosen: list[str] = []
+    design = np.ones((len(y), 1))
+    intercepts = [np.zeros(1) for _ in is_left_out]
+    current = _Validated(score=0.5, coefficients=intercepts)
+    while is_left_out and len(chosen) < MAX_STEPS:
+        candidates = {
+            name: _cross_validate(
+                np.hstack((design, block)), y, is_left_out, starts=current.coefficients
+            )
             for name, block in blocks.items()
             if name not in chosen
         }
-        name = max(found, key=lambda each: found[each][0], default=None)
-        if name is None or found[name][0] < best + LEAST_GAIN:
+        best = max(candidates, key=lambda name: candidates[name].score, default=None)
+        if best is None or candidates[best].score < current.score + LEAST_GAIN:
             break
-        best, starts = found[name]
-        design = np.hstack((design, blocks[name]))
-        chosen.append(name)
-    return Chosen([name for name in sample.X if name in chosen], len(chosen))
+        current = candidates[best]
+        design = np.hstack((design, blocks[best]))
+        chosen.append(best)
+    return Chosen([name for name in sample.X if name in chosen], n_rounds=len(chosen))
+
+
+class _Validated(NamedTuple):
+    """How well a regression does in the environments left out, and the coefficients without each.
+
+    `score` is the mean AUC less its heterogeneity.
+    """
+
+    score: float
+    coefficients: list[Floats]
 
 
 def _cross_validate(
     Z: Floats, y: NDArray[np.int64], is_left_out: list[NDArray[np.bool_]], starts: list[Floats]
-) -> tuple[float, list[Floats]]:
-    """Mean AUC at the environments left out less its heterogeneity; and the coefficients."""
-    aucs, coefficients = [], []
+) -> _Validated:
+    """Fit without each environment, from coefficients of a smaller model, and test there."""
+    aucs = []
+    coefficients = []
     for is_out, start in zip(is_left_out, starts, strict=True):
         beta = fit_logistic(Z[~is_out], y[~is_out], start)
         aucs.append(compute_auc(y[is_out], Z[is_out] @ beta))
         coefficients.append(beta)
     spread = float(np.std(aucs, ddof=1)) if len(aucs) > 1 else 0.0
-    return float(np.mean(aucs)) - HETEROGENEITY * spread, coefficients
+    score = float(np.mean(aucs)) - HETEROGENEITY * spread
+    return _Validated(score=score, coefficients=coefficients)
 
 
 def fit_logistic(Z: Floats, y: NDArray[np.int64], start: Floats) -> Floats:
-    """Logistic regression with a slight ridge by Newton's method, from a smaller model."""
+    """The coefficients of a logistic regression with a slight ridge, by Newton's method.
+
+    A step adds H^-1 (Z'(y - p) - ridge beta), with H = Z' diag(p (1 - p)) Z + diag(ridge). `start`
+    has the coefficients of a smaller model, that of the first columns of Z; the others start at 0.
+    """
     beta = np.concatenate((start, np.zeros(Z.shape[1] - len(start))))
     ridge = np.full(len(beta), _RIDGE)
     ridge[0] = 1e-6  # the intercept
     for _ in range(_NEWTON_STEPS):
         p = expit(Z @ beta)
+        gradient = Z.T @ (y - p) - ridge * beta
         hessian = (Z * (p * (1.0 - p))[:, np.newaxis]).T @ Z + np.diag(ridge)
-        beta = beta + np.linalg.solve(hessian, Z.T @ (y - p) - ridge * beta)
+        beta = beta + np.linalg.solve(hessian, gradient)
     return beta
 
 
@@ -196,38 +241,50 @@ def compute_auc(y: NDArray[np.int64], score: Floats) -> float:
     0.875
     """
     n_positive = int(y.sum())
-    ranks = rankdata(score)[y == 1].sum() - n_positive * (n_positive + 1) / 2
-    return float(ranks / (n_positive * (len(y) - n_positive)))
+    n_pairs = n_positive * (len(y) - n_positive)
+    lowest_sum = n_positive * (n_positive + 1) / 2
+    n_in_order = rankdata(score)[y == 1].sum() - lowest_sum
+    return float(n_in_order / n_pairs)
 
 
 def encode_columns(X: pandas.DataFrame) -> dict[str, Floats]:
-    """For each column numbers for a regression: standardised, or one for each frequent level.
+    """For each column a block of numbers (row, predictor) for a regression.
 
-    Missing numbers are replaced by the median and marked.
+    A column of numbers is standardised; others have a predictor for each frequent level.
     """
     from pandas.api.types import is_numeric_dtype
 
-    encode = {True: _encode_numbers, False: _encode_levels}
-    return {name: encode[is_numeric_dtype(X[name].dtype)](X[name]) for name in X}
+    blocks = {}
+    for name in X:
+        column = X[name]
+        is_number = is_numeric_dtype(column.dtype)
+        blocks[name] = _encode_numbers(column) if is_number else _encode_levels(column)
+    return blocks
 
 
 def _encode_numbers(column: pandas.Series) -> Floats:
+    """Standardised numbers; missing ones are replaced by the median, and marked."""
     values: Floats = column.to_numpy(dtype=float, na_value=np.nan)
     is_missing = np.isnan(values)
     if is_missing.all():
         return np.zeros((len(values), 1))
     known = np.where(is_missing, np.nanmedian(values), values)
     scaled = (known - known.mean()) / (known.std() or 1.0)
-    return np.column_stack((scaled, is_missing) if is_missing.any() else (scaled,))
+    if not is_missing.any():
+        return np.column_stack((scaled,))
+    return np.column_stack((scaled, is_missing))
 
 
 def _encode_levels(column: pandas.Series) -> Floats:
+    """A column of zeros and ones for each frequent level but the first; rare ones have none."""
     shares = column.astype(object).value_counts(normalize=True, dropna=False)
     frequent = shares[shares >= _RARE].index[:_MAX_LEVELS]
-    text, wanted = column.astype(str).to_numpy(), [str(each) for each in frequent]
-    # without the most frequent, to which the others are compared
-    hot = [text == each for each in wanted[1:]] or [np.zeros(len(text))]
-    return np.column_stack(hot).astype(float)
+    _most_frequent, *others = [str(level) for level in frequent] or [""]  # the reference
+    text = column.astype(str).to_numpy()
+    has_level = [text == level for level in others]
+    if not has_level:
+        return np.zeros((len(text), 1))
+    return np.column_stack(has_level).astype(float)
 
 
 METHODS: dict[str, Callable[[Sample, str], Chosen]] = {

@@ -71,17 +71,21 @@ def show_shares(
 def draw_curves(
     cells: Cells, across: str, panels: Mapping[str, Mapping[str, str]], size: tuple[float, float]
 ) -> MatplotlibFigure:
-    """Means with error bars over the cells: panels by their measure, columns by their label."""
+    """Draw means with error bars over the cells.
+
+    There is a panel for each measure, and in it a line for each label: that of a column.
+    """
     from matplotlib.figure import Figure as NewFigure
 
     figure = NewFigure(figsize=size, layout="constrained")
-    axes_of = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for axes, (measure, lines) in zip(axes_of, panels.items(), strict=True):
-        for label, column in lines.items():
-            values = [read_numbers(rows, column) for rows in cells.values()]
-            means, errors = [each.mean() for each in values], [_find_error(each) for each in values]
-            at = list(map(float, cells))
-            axes.errorbar(at, means, errors, marker="o", capsize=2, label=label)
+    positions = [float(key) for key in cells]
+    all_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (measure, columns) in zip(all_axes, panels.items(), strict=True):
+        for label, column in columns.items():
+            values_by_cell = [read_numbers(rows, column) for rows in cells.values()]
+            means = [values.mean() for values in values_by_cell]
+            errors = [_find_error(values) for values in values_by_cell]
+            axes.errorbar(positions, means, errors, marker="o", capsize=2, label=label)
         axes.set(xlabel=across, ylabel=measure, ylim=(-0.03, 1.05))
     figure.axes[0].legend()
     return figure
@@ -97,8 +101,8 @@ def compare_with_published(
     """
     differing = []
     for (name, share), paper in zip(found.items(), published, strict=True):
-        error = np.sqrt(_find_variance(share, n_runs) + _find_variance(paper, N_PUBLISHED_RUNS))
-        if abs(share - paper) > 2.0 * error:
+        variance = _find_variance(share, n_runs) + _find_variance(paper, N_PUBLISHED_RUNS)
+        if abs(share - paper) > 2.0 * np.sqrt(variance):
             differing.append(f"{name} (here {share:.2f}, paper {paper:.2f})")
     if not differing:
         return f"{label}: agrees with the paper everywhere, within two standard errors."

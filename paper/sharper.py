@@ -57,13 +57,14 @@ def run_task(task: Task, seed: int) -> Row:
     is_for_icp = task["n_distractors"] <= MOST_FOR_ICP and task["features"] == "binary"
     row: Row = dict.fromkeys(SHARES, "")
     for method in METHODS if is_for_icp else LEARNERS:
-        found = _find(method, train)
-        row[f"{method}: exact"] = int(found == train.parents)
-        row[f"{method}: non-parent"] = int(bool(found - train.parents))
+        features = _find_features(method, train)
+        row[f"{method}: exact"] = int(features == train.parents)
+        row[f"{method}: non-parent"] = int(bool(features - train.parents))
     return row
 
 
-def _find(method: str, train: Training) -> set[str]:
+def _find_features(method: str, train: Training) -> set[str]:
+    """The features that a method relies on."""
     if method == "ICP":
         return find_features("ICP", train) or set()
     learner = ICSCMClassifier(max_thresholds=MAX_THRESHOLDS, n_jobs=1)
@@ -86,21 +87,25 @@ def summarise(rows: Rows) -> Summary:
 
 
 def _make_table(rows: Rows, what: str, caption: str) -> Table:
-    lines = [
-        [*key, method, *format_means(group_rows(cell, "n_samples"), f"{method}: {what}")]
-        for key, cell in group_rows(rows, *KEYS).items()
-        for method in METHODS
-        if cell[0][f"{method}: {what}"] != ""
-    ]
+    lines = []
+    for key, cell in group_rows(rows, *KEYS).items():
+        rows_by_size = group_rows(cell, "n_samples")
+        for method in METHODS:
+            column = f"{method}: {what}"
+            is_run = cell[0][column] != ""
+            if is_run:
+                lines.append([*key, method, *format_means(rows_by_size, column)])
     header = [*(key.removeprefix("n_") for key in KEYS), "method", *group_rows(rows, "n_samples")]
     return Table(f"sharper-{what}", caption, header, lines)
 
 
 def _compare_with_greedy(rows: Rows) -> str:
+    """Where the exhaustive search does worst, beside the greedy one."""
     leads = {}
     for key, cell in group_rows(rows, *KEYS, "n_samples").items():
-        ours, theirs = (find_mean(cell, f"{m}: exact") for m in ("exhaustive", "greedy (paper)"))
-        leads[", ".join(key)] = ours - theirs
+        exhaustive = find_mean(cell, "exhaustive: exact")
+        greedy = find_mean(cell, "greedy (paper): exact")
+        leads[", ".join(key)] = exhaustive - greedy
     where = min(leads, key=lambda key: leads[key])
     if leads[where] >= 0.0:
         return "The exhaustive search is nowhere below the greedy one."

@@ -8,7 +8,7 @@ knowledge of the method.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     import pandas
 
 # Agreement in the first and the last environment, and of a shortcut that half of them have.
-MOST, LEAST, HALF = 0.98, 0.55, 0.9
+MOST = 0.98
+LEAST = 0.55
+HALF = 0.9
 
 # The kinds of shortcut.
 SHORTCUTS = {
@@ -37,7 +39,10 @@ SHIFTS = {"numeric": (2.0, 0.2), "faint": (0.8, 0.0)}
 # With those: all kinds.
 KINDS = {
     **SHORTCUTS,
-    **{kind: f"a normal number shifted by {a:g} to {b:g}" for kind, (a, b) in SHIFTS.items()},
+    **{
+        kind: f"a normal number shifted by {first:g} to {last:g}"
+        for kind, (first, last) in SHIFTS.items()
+    },
     **BLIND,
 }
 
@@ -62,29 +67,49 @@ def plant(
         return plant_blind(X, y, environments, out, kind, seed)
     if kind in SHIFTS:
         return X.assign(shortcut=_shift(y, environments, out, SHIFTS[kind], seed))
-    inside = [each for each in np.unique(environments) if each != out]
-    q = dict(zip(inside, np.linspace(MOST, LEAST, len(inside)), strict=True)) | {out: MOST}
-    if kind == "half":
-        q = {each: HALF * (i % 2) for i, each in enumerate(inside)} | {out: HALF}
     rng = np.random.default_rng(seed)
-    is_out, shortcut = environments == out, _agree(y, [q[each] for each in environments], rng)
-    shortcut = np.where(is_out, 1 - shortcut, shortcut)
+    inside = [name for name in np.unique(environments) if name != out]
+    agreement = _grade_agreement(inside, out, kind)
+    shortcut = _draw_binary(y, environments, out, agreement, rng)
     if kind == "category":
-        others = rng.choice(["a", "b", "c"], len(y))
-        return X.assign(shortcut=pandas.Categorical(np.where(shortcut == 1, "h", others)))
+        other_levels = rng.choice(["a", "b", "c"], len(y))
+        levels = np.where(shortcut == 1, "h", other_levels)
+        return X.assign(shortcut=pandas.Categorical(levels))
     if kind == "missing":
-        return X.assign(shortcut=np.where(np.isin(environments, inside[1::2]), np.nan, shortcut))
+        is_missing = np.isin(environments, inside[1::2])
+        return X.assign(shortcut=np.where(is_missing, np.nan, shortcut))
     if kind == "two":
-        q |= dict(zip(reversed(inside), [q[each] for each in inside], strict=True))
-        second = _agree(y, [q[each] for each in environments], rng)
-        return X.assign(shortcut=shortcut, shortcut2=np.where(is_out, 1 - second, second))
+        backwards = [agreement[name] for name in reversed(inside)]
+        opposite = dict(zip(inside, backwards, strict=True)) | {out: agreement[out]}
+        second = _draw_binary(y, environments, out, opposite, rng)
+        return X.assign(shortcut=shortcut, shortcut2=second)
     return X.assign(shortcut=shortcut)
 
 
-def _agree(y: NDArray[np.int64], q: Sequence[float], rng: np.random.Generator) -> NDArray[np.int64]:
-    """The label with probability q, otherwise a draw with the label's rate."""
+def _grade_agreement(inside: Sequence[Any], out: Any, kind: str) -> dict[Any, float]:
+    """The probability q_e of each environment with which a shortcut agrees with the label."""
+    if kind == "half":
+        return {name: HALF * (number % 2) for number, name in enumerate(inside)} | {out: HALF}
+    grades = np.linspace(MOST, LEAST, len(inside))
+    return dict(zip(inside, grades, strict=True)) | {out: MOST}
+
+
+def _draw_binary(
+    y: NDArray[np.int64],
+    environments: NDArray[Any],
+    out: Any,
+    agreement: Mapping[Any, float],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """The label with its environment's probability, otherwise a draw with the label's rate.
+
+    It is reversed in environment `out`.
+    """
+    q = np.array([agreement[name] for name in environments])
     coin = rng.random(len(y)) < y.mean()
-    return np.where(rng.random(len(y)) < np.array(q), y, coin).astype(np.int64)
+    agrees = rng.random(len(y)) < q
+    shortcut = np.where(agrees, y, coin).astype(np.int64)
+    return np.where(environments == out, 1 - shortcut, shortcut)
 
 
 def _shift(
@@ -92,8 +117,9 @@ def _shift(
     seed: int,
 ) -> NDArray[np.float64]:  # fmt: skip
     """Normal numbers whose mean differs by label, less from environment to environment."""
-    inside = [each for each in np.unique(environments) if each != out]
-    shifts = dict(zip(inside, np.linspace(*between, len(inside)), strict=True)) | {out: -between[0]}
-    shift: NDArray[np.float64] = np.array([shifts[each] for each in environments])
+    inside = [name for name in np.unique(environments) if name != out]
+    graded = np.linspace(*between, len(inside))
+    shift_of = dict(zip(inside, graded, strict=True)) | {out: -between[0]}
+    shift: NDArray[np.float64] = np.array([shift_of[name] for name in environments])
     noise: NDArray[np.float64] = np.random.default_rng(seed).normal(size=len(y))
     return np.asarray(noise + shift * (y - 0.5), dtype=np.float64)

@@ -43,14 +43,17 @@ def run_task(task: Task, seed: int) -> Row:
 
 def summarise(rows: Rows) -> Summary:
     """Shares for each structure."""
-    by_kind = group_rows(rows, "features")
-    columns = [(kind, measure) for kind in by_kind for measure in MEASURES]
+    rows_by_kind = group_rows(rows, "features")
+    columns = [(kind, measure) for kind in rows_by_kind for measure in MEASURES]
     lines = []
     for key, cell in group_rows(rows, "structure", "n_parents").items():
-        parts = group_rows(cell, "features")
+        cell_by_kind = group_rows(cell, "features")
         for method in METHODS:
-            shares = [read_numbers(parts[kind], f"{method}: {each}") for kind, each in columns]
-            lines.append([*key, method, *map(format_mean, shares)])
+            shares = [
+                format_mean(read_numbers(cell_by_kind[kind], f"{method}: {measure}"))
+                for kind, measure in columns
+            ]
+            lines.append([*key, method, *shares])
     table = Table(
         "structures",
         "Share of runs in which a method uses exactly the parents, and uses no non-parent.",
@@ -58,7 +61,9 @@ def summarise(rows: Rows) -> Summary:
         lines,
     )
     findings = [
-        _compare(kind, alike, method) for kind, alike in by_kind.items() for method in METHODS
+        _compare(kind, rows_of_kind, method)
+        for kind, rows_of_kind in rows_by_kind.items()
+        for method in METHODS
     ]
     return Summary([table], findings=findings)
 
@@ -67,9 +72,10 @@ def _compare(kind: str, rows: Rows, method: str) -> str:
     """What a method makes of trees, beside conjunctions and disjunctions."""
     trees = [row for row in rows if row["structure"] == "tree"]
     others = [row for row in rows if row["structure"] != "tree"]
-    shares = [f"{find_mean(some, f'{method}: exact'):.2f}" for some in (others, trees)]
-    broken = ", which break its assumption on the functional form" if method == "ICSCM" else ""
+    share_of_others = find_mean(others, f"{method}: exact")
+    share_of_trees = find_mean(trees, f"{method}: exact")
+    note = ", which break its assumption on the functional form" if method == "ICSCM" else ""
     return (
-        f"{kind.capitalize()} features, {method}: exactly the parents in {shares[0]} of all runs "
-        f"with conjunctions and disjunctions, in {shares[1]} with trees{broken}."
+        f"{kind.capitalize()} features, {method}: exactly the parents in {share_of_others:.2f} of "
+        f"all runs with conjunctions and disjunctions, in {share_of_trees:.2f} with trees{note}."
     )

@@ -44,7 +44,6 @@ DESCRIPTION = (
 
 N_RUNS = 3
 MEASURES = ("auc", "error", "log loss")
-CALIBRATIONS = ("slope", "intercept")
 # The values of each environment are kept, too.
 LISTED = {"auc": "aucs", "slope": "slopes", "intercept": "intercepts"}
 COLUMNS_OUT = ("environments", *MEASURES, "used", "seconds", *LISTED.values())
@@ -67,39 +66,53 @@ class Sample(NamedTuple):
     hot: Callable[[], Prepared]
 
 
-# Probabilities in the test rows, and whether a shortcut was used.
-Answer = tuple[NDArray[np.float64], bool]
+class Answer(NamedTuple):
+    """Probabilities in the test rows, and whether a shortcut was used."""
+
+    probabilities: NDArray[np.float64]
+    uses_shortcut: bool
 
 
 def _predict_rate(sample: Sample) -> Answer:
-    return np.full(sample.is_out.sum(), sample.y[~sample.is_out].mean()), False
+    """Predict the training rows' rate of the label for all test rows."""
+    rate = sample.y[~sample.is_out].mean()
+    return Answer(np.full(sample.is_out.sum(), rate), uses_shortcut=False)
 
 
 def _fit_ours(make: Callable[[], Any], sample: Sample) -> Answer:
-    out, known = sample.is_out, sample.environments[~sample.is_out]
+    """Fit a learner of this package, which takes columns and environments as they are."""
+    out = sample.is_out
     learner = make().set_params(n_jobs=1)
     countable = open_memory(
         sample.X[~out],
         sample.y[~out],
-        environments=known,
+        environments=sample.environments[~out],
         # a shortcut may look like a copy of the outcome, and must be found out by the learner
         preparation=replace(learner.prepare(), drop_suspicious=False),
     )
     learner.fit_counts(countable)
-    used = bool(set(learner.features_used_) & set(COLUMNS))
-    return learner.predict_proba(sample.X[out])[:, 1], used
+    used_shortcuts = set(learner.features_used_) & set(COLUMNS)
+    probabilities = learner.predict_proba(sample.X[out])[:, 1]
+    return Answer(probabilities, uses_shortcut=bool(used_shortcuts))
 
 
 def _fit_sklearn(make: Callable[[], Any], sample: Sample) -> Answer:
-    prepared, out = sample.hot(), sample.is_out
+    """Fit a learner of scikit-learn, or like these, on one-hot columns."""
+    out = sample.is_out
+    prepared = sample.hot()
     hot = prepared.to_frame().to_numpy(dtype=np.float32)
     learner = make().fit(hot[~out], sample.y[~out])
-    last = getattr(learner, "steps", [(None, learner)])[-1][1]
-    importances = getattr(last, "feature_importances_", None)
-    importances = np.abs(last.coef_[0]) if importances is None else importances
-    weights = dict(zip(prepared.columns, importances, strict=True))
-    used = any(weights[each] > 0 for each in prepared.find_columns_of(COLUMNS))
-    return learner.predict_proba(hot[out])[:, 1], used
+
+    model = (
+        learner.steps[-1][1] if hasattr(learner, "steps") else learner
+    )  # of a pipeline, the last
+    if hasattr(model, "feature_importances_"):
+        importances = model.feature_importances_
+    else:
+        importances = np.abs(model.coef_[0])
+    importance_of = dict(zip(prepared.columns, importances, strict=True))
+    uses_shortcut = any(importance_of[name] > 0 for name in prepared.find_columns_of(COLUMNS))
+    return Answer(learner.predict_proba(hot[out])[:, 1], uses_shortcut=uses_shortcut)
 
 
 def _make_logistic() -> Any:
@@ -123,27 +136,32 @@ def _make_sklearn_forest() -> Any:
 
 
 def _fit_time_robust(sample: Sample) -> Answer:
+    """Fit a time-robust forest, whose periods are the environments."""
     models: Any = import_module("time_robust_forest.models")
-    prepared, out = sample.hot(), sample.is_out
+    out = sample.is_out
+    prepared = sample.hot()
     periods = np.unique(sample.environments, return_inverse=True)[1]
     hot = prepared.to_frame().assign(period=periods)
     learner = models.TimeForestClassifier(
         n_estimators=10, max_depth=5, min_sample_periods=10, multi=False, random_state=0
     )
     learner.fit(hot[~out].reset_index(drop=True), sample.y[~out])
-    used = set(learner.feature_importance().index) & set(prepared.find_columns_of(COLUMNS))
-    chance: Any = learner.predict_proba(hot[out].reset_index(drop=True))
-    return np.asarray(chance)[:, 1], bool(used)
+    used_columns = set(learner.feature_importance().index)
+    used_shortcuts = used_columns & set(prepared.find_columns_of(COLUMNS))
+    probabilities: Any = learner.predict_proba(hot[out].reset_index(drop=True))
+    return Answer(np.asarray(probabilities)[:, 1], uses_shortcut=bool(used_shortcuts))
 
 
 def _fit_ebm(sample: Sample) -> Answer:
+    """Fit an explainable boosting machine; its terms are columns, or pairs such as "a & b"."""
     glassbox: Any = import_module("interpret.glassbox")
     out = sample.is_out
     learner = glassbox.ExplainableBoostingClassifier(random_state=0, n_jobs=1, outer_bags=4)
     learner.fit(sample.X[~out], sample.y[~out])
-    weights = dict(zip(learner.term_names_, learner.term_importances(), strict=True))
-    used = any(weight > 0 for name, weight in weights.items() if {*name.split(" & ")} & {*COLUMNS})
-    return learner.predict_proba(sample.X[out])[:, 1], used
+    importance_of = dict(zip(learner.term_names_, learner.term_importances(), strict=True))
+    used_terms = [term for term, importance in importance_of.items() if importance > 0]
+    uses_shortcut = any(set(term.split(" & ")) & set(COLUMNS) for term in used_terms)
+    return Answer(learner.predict_proba(sample.X[out])[:, 1], uses_shortcut=uses_shortcut)
 
 
 def _make_figs() -> Any:
@@ -151,25 +169,33 @@ def _make_figs() -> Any:
 
 
 def _fit_faster_risk(sample: Sample) -> Answer:
-    """A score of 12 terms of one-hot columns, numbers cut at their sixths."""
+    """Fit a score of 12 terms of one-hot columns, numbers cut at their sixths."""
     solver: Any = import_module("fasterrisk.fasterrisk")
-    prepared, out = sample.hot(), sample.is_out
-    hot, parts, names = prepared.to_frame(), [], []
+    out = sample.is_out
+    prepared = sample.hot()
+    hot = prepared.to_frame()
+    columns_of_terms = []
+    term_values = []
     for name in hot.columns:
         values = hot[name].to_numpy(dtype=float)
         for cut in np.unique(np.quantile(values[~out], np.arange(1, 6) / 6)):
-            above = values > cut
-            if 0 < above[~out].mean() < 1:
-                parts.append(above)
-                names.append(name)
-    terms = np.column_stack(parts).astype(float)
+            is_above = values > cut
+            if 0 < is_above[~out].mean() < 1:
+                columns_of_terms.append(name)
+                term_values.append(is_above)
+    terms = np.column_stack(term_values).astype(float)
     labels = np.where(sample.y == 1, 1, -1)
+
     search = solver.RiskScoreOptimizer(terms[~out], labels[~out], k=12)
     search.optimize()
-    scale, start, points = search.get_models(model_index=0)
-    known = {*prepared.find_columns_of(COLUMNS)}
-    used = any(name in known for name, each in zip(names, points, strict=True) if each)
-    return expit((start + terms[out] @ points) / scale), used
+    scale, intercept, points = search.get_models(model_index=0)
+    shortcuts = {*prepared.find_columns_of(COLUMNS)}
+    uses_shortcut = any(
+        column in shortcuts and points_of_term
+        for column, points_of_term in zip(columns_of_terms, points, strict=True)
+    )
+    probabilities = expit((intercept + terms[out] @ points) / scale)
+    return Answer(probabilities, uses_shortcut=uses_shortcut)
 
 
 METHODS: dict[str, Callable[[Sample], Answer]] = {
@@ -212,7 +238,8 @@ def make_plan(options: Options) -> Plan:
         )
     shortcuts = [*SHORTCUTS]
     if options.quick:
-        tables, shortcuts = tables[:1], shortcuts[:2]
+        tables = tables[:1]
+        shortcuts = shortcuts[:2]
     tasks = [
         {"seed": options.seed, "method": method, "run": run, "table": title, "shortcut": shortcut}
         for method in METHODS
@@ -226,6 +253,7 @@ def make_plan(options: Options) -> Plan:
 
 
 def _is_for(method: str, title: str, shortcut: str) -> bool:
+    """Whether a method is run on a table; peers on small tables only, and if installed."""
     if method not in PEERS:
         return True
     # on the others they take minutes a fit
@@ -241,44 +269,72 @@ def _load(title: str, data_home: Path | None) -> RealData:
 
 def run_task(task: Task, _: int, data_home: Path | None = None) -> Row:
     """One method, tested in each environment left out; all methods get the same shortcuts."""
-    data, scores, used, seconds = _load(task["table"], data_home), [], 0, 0.0
+    data = _load(task["table"], data_home)
+    fit_and_predict = METHODS[task["method"]]
+    scores = []
+    n_used = 0
+    seconds = 0.0
     for out in np.unique(data.environments):
-        parts = task["table"], task["shortcut"], task["run"], out
-        X = plant(*data[:3], out, task["shortcut"], make_seed(task["seed"], *parts))
-        sample = Sample(X, data.y, data.environments, data.environments == out, partial(_encode, X))
+        seed = make_seed(task["seed"], task["table"], task["shortcut"], task["run"], out)
+        X = plant(data.X, data.y, data.environments, out, task["shortcut"], seed)
+        is_out = data.environments == out
+        sample = Sample(X, data.y, data.environments, is_out, hot=partial(_encode, X))
+
         start = perf_counter()
-        chance, uses_shortcut = METHODS[task["method"]](sample)
+        answer = fit_and_predict(sample)
         seconds += perf_counter() - start
-        scores.append(_score(data.y[sample.is_out], chance))
-        used += uses_shortcut
-    means = {each: float(np.mean([own[each] for own in scores])) for each in MEASURES}
-    lists = {name: " ".join(f"{own[each]:.4f}" for own in scores) for each, name in LISTED.items()}
-    return {"environments": len(scores), **means, "used": used, "seconds": seconds, **lists}
+        scores.append(_score(data.y[is_out], answer.probabilities))
+        n_used += answer.uses_shortcut
+
+    row: Row = {"environments": len(scores), "used": n_used, "seconds": seconds}
+    for measure in MEASURES:
+        row[measure] = float(np.mean([score[measure] for score in scores]))
+    for measure, column in LISTED.items():
+        row[column] = " ".join(f"{score[measure]:.4f}" for score in scores)
+    return row
 
 
-def _score(y: NDArray[np.int64], chance: NDArray[np.float64]) -> dict[str, float]:
+def _score(y: NDArray[np.int64], probabilities: NDArray[np.float64]) -> dict[str, float]:
+    """Measures of the predictions at a site left out."""
     from sklearn.metrics import log_loss, roc_auc_score
 
+    calibration = _calibrate(y, probabilities)
     return {
-        "auc": float(roc_auc_score(y, chance)),
-        "error": float(((chance > 0.5) != y).mean()),
-        "log loss": float(log_loss(y, chance, labels=[0, 1])),
-        **dict(zip(CALIBRATIONS, _calibrate(y, chance), strict=True)),
+        "auc": float(roc_auc_score(y, probabilities)),
+        "error": float(((probabilities > 0.5) != y).mean()),
+        "log loss": float(log_loss(y, probabilities, labels=[0, 1])),
+        "slope": calibration.slope,
+        "intercept": calibration.intercept,
     }
 
 
-def _calibrate(y: NDArray[np.int64], chance: NDArray[np.float64]) -> tuple[float, float]:
-    """The slope of the label on the log odds, and the intercept where the slope is 1."""
-    odds = logit(np.clip(chance, 1e-6, 1 - 1e-6))
-    shift = brentq(lambda each: expit(odds + each).sum() - y.sum(), -30, 30)
-    if np.ptp(odds) < 1e-9:
-        return np.nan, float(shift)
+class Calibration(NamedTuple):
+    """The slope of the label on the log odds, and the intercept where the slope is 1.
 
-    def find_loss(line: NDArray[np.float64]) -> float:
-        score = line[0] + line[1] * odds
+    The slope is NaN where all predictions are the same.
+    """
+
+    slope: float
+    intercept: float
+
+
+def _calibrate(y: NDArray[np.int64], probabilities: NDArray[np.float64]) -> Calibration:
+    """Calibration by logistic regression of the label on the log odds."""
+    log_odds = logit(np.clip(probabilities, 1e-6, 1 - 1e-6))
+
+    def count_too_many(intercept: float) -> float:
+        return float(expit(log_odds + intercept).sum() - y.sum())
+
+    intercept = float(brentq(count_too_many, -30, 30))
+    if np.ptp(log_odds) < 1e-9:
+        return Calibration(slope=np.nan, intercept=intercept)
+
+    def measure_loss(line: NDArray[np.float64]) -> float:
+        score = line[0] + line[1] * log_odds
         return float((np.logaddexp(0, score) - y * score).mean())
 
-    return float(minimize(find_loss, [0.0, 1.0], method="BFGS").x[1]), float(shift)
+    line = minimize(measure_loss, [0.0, 1.0], method="BFGS").x
+    return Calibration(slope=float(line[1]), intercept=intercept)
 
 
 def _encode(X: pandas.DataFrame) -> Prepared:
@@ -296,24 +352,27 @@ def summarise(rows: Rows) -> Summary:
         "error": "Share of wrong predictions, likewise.",
         "log loss": "Log loss, likewise.",
     }
-    tables = [_make_table(cells, what, caption) for what, caption in captions.items()]
+    tables = [_make_table(cells, measure, caption) for measure, caption in captions.items()]
     tables.append(_make_calibration(cells))
-    shown = "AUC in environments left out: circles clean, dots the kinds of planted shortcuts."
+    legend = "AUC in environments left out: circles clean, dots the kinds of planted shortcuts."
+    figure = Figure("transfer", legend, lambda: _draw(cells))
     findings = [text for title, cell in cells.items() for text in _find(title, cell)]
-    return Summary(tables, [Figure("transfer", shown, lambda: _draw(cells))], findings)
+    return Summary(tables, [figure], findings)
 
 
-def _make_table(cells: dict[str, list[Row]], what: str, caption: str) -> Table:
-    shortcuts = list(dict.fromkeys(row["shortcut"] for cell in cells.values() for row in cell))
-    columns = [each for each in shortcuts if what != "used" or each != "clean"]
+def _make_table(cells: dict[str, list[Row]], measure: str, caption: str) -> Table:
+    """A measure by table and method, for each kind of shortcut."""
+    kinds = list(dict.fromkeys(row["shortcut"] for cell in cells.values() for row in cell))
+    if measure == "used":
+        kinds = [kind for kind in kinds if kind != "clean"]  # which has none to be used
     lines = []
     for title, cell in cells.items():
-        for method, own in group_rows(cell, "method").items():
-            by_shortcut = group_rows(own, "shortcut")
-            shown = [_show(by_shortcut.get(shortcut, []), what) for shortcut in columns]
-            lines.append([title, method, *shown])
-    name = f"transfer-{what.replace(' ', '-')}"
-    return Table(name, caption, ["table", "method", *columns], lines)
+        for method, rows_of_method in group_rows(cell, "method").items():
+            rows_by_kind = group_rows(rows_of_method, "shortcut")
+            values = [_show(rows_by_kind.get(kind, []), measure) for kind in kinds]
+            lines.append([title, method, *values])
+    name = f"transfer-{measure.replace(' ', '-')}"
+    return Table(name, caption, ["table", "method", *kinds], lines)
 
 
 def _make_calibration(cells: dict[str, list[Row]]) -> Table:
@@ -323,13 +382,14 @@ def _make_calibration(cells: dict[str, list[Row]]) -> Table:
     )
     lines = []
     for title, cell in cells.items():
-        for method, own in group_rows(cell, "method").items():
-            row = next((each for each in own if each["shortcut"] == "clean"), None)
-            if row is not None and row.get("slopes"):
-                shown = [f"{float(row[each]):.3f}" for each in ("auc", "log loss")]
-                lines.append(
-                    [title, method, *shown, *map(_describe, (row["slopes"], row["intercepts"]))]
-                )
+        for method, rows_of_method in group_rows(cell, "method").items():
+            clean = [row for row in rows_of_method if row["shortcut"] == "clean"]
+            if not clean or not clean[0].get("slopes"):
+                continue
+            row = clean[0]  # a clean table needs no repetition
+            means = [f"{float(row[measure]):.3f}" for measure in ("auc", "log loss")]
+            calibration = [_describe(row["slopes"]), _describe(row["intercepts"])]
+            lines.append([title, method, *means, *calibration])
     header = ["table", "method", "AUC", "log loss", "slope", "intercept"]
     return Table("transfer-calibration", caption, header, lines)
 
@@ -343,32 +403,40 @@ def _describe(values: str) -> str:
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
-def _show(rows: Rows, what: str) -> str:
+def _show(rows: Rows, measure: str) -> str:
+    """The mean of a measure or, of fits that used a shortcut, their share in all fits."""
     if not rows:
         return "-"
-    if what != "used":
-        return f"{find_mean(rows, what):.3f}"
-    return f"{read_numbers(rows, 'used').sum() / read_numbers(rows, 'environments').sum():.2f}"
+    if measure != "used":
+        return f"{find_mean(rows, measure):.3f}"
+    n_used = read_numbers(rows, "used").sum()
+    n_fits = read_numbers(rows, "environments").sum()
+    return f"{n_used / n_fits:.2f}"
 
 
 def _find(title: str, cell: Rows) -> Iterator[str]:
-    """Each of ours against its goals, by the numbers."""
-    found = {
-        key: find_mean(own, "auc") for key, own in group_rows(cell, "method", "shortcut").items()
-    }
+    """Each of our learners against its goals, by the numbers."""
+    aucs: dict[str, dict[str, float]] = {}  # by method and kind of shortcut
+    for (method, kind), rows in group_rows(cell, "method", "shortcut").items():
+        aucs.setdefault(method, {})[kind] = find_mean(rows, "auc")
+
     for ours, (theirs, within) in PAIRS.items():
-        if not {(ours, "clean"), (theirs, "clean")} <= found.keys():
+        our_aucs = aucs.get(ours, {})
+        their_aucs = aucs.get(theirs, {})
+        if "clean" not in our_aucs or "clean" not in their_aucs:
             continue
-        clean, other = found[ours, "clean"], found[theirs, "clean"]
-        text = f"{title}, {ours}: clean {clean:.3f}, {theirs} {other:.3f}, "
-        text += _judge(other - clean, within)
-        planted = {h: auc for (method, h), auc in found.items() if method == ours and h != "clean"}
+        our_clean = our_aucs["clean"]
+        their_clean = their_aucs["clean"]
+        text = f"{title}, {ours}: clean {our_clean:.3f}, {theirs} {their_clean:.3f}, "
+        text += _judge(their_clean - our_clean, within)
+
+        planted = {kind: auc for kind, auc in our_aucs.items() if kind != "clean"}
         if planted:
-            worst = min(planted, key=lambda shortcut: planted[shortcut])
+            worst = min(planted, key=lambda kind: planted[kind])
             text += f"; planted {planted[worst]:.3f} at worst ({worst}), "
-            text += _judge(clean - planted[worst], FROM_CLEAN)
-            broken = min(found.get((theirs, shortcut), 1.0) for shortcut in planted)
-            text += f"; {theirs} then falls to {broken:.3f}"
+            text += _judge(our_clean - planted[worst], FROM_CLEAN)
+            their_worst = min(their_aucs.get(kind, 1.0) for kind in planted)
+            text += f"; {theirs} then falls to {their_worst:.3f}"
         yield f"{text}."
 
 
@@ -383,26 +451,34 @@ def _draw(cells: dict[str, list[Row]]) -> MatplotlibFigure:
 
     figure = NewFigure(figsize=(9.5, 6.4), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True).ravel()
-    kinds = [shortcut for shortcut in SHORTCUTS if shortcut != "clean"]
     for axes, (title, cell) in zip(panels, cells.items(), strict=False):
-        methods = group_rows(cell, "method")
-        for place, own in enumerate(methods.values()):
-            by_shortcut = group_rows(own, "shortcut")
-            for i, shortcut in enumerate(kind for kind in kinds if kind in by_shortcut):
-                aucs = read_numbers(by_shortcut[shortcut], "auc")
-                # a little apart, or equal ones would hide each other
-                heights = np.full(len(aucs), place + 0.12 * (i - 2))
-                axes.plot(aucs, heights, ".", color=f"C{i}", label=shortcut)
-            if "clean" in by_shortcut:
-                auc = find_mean(by_shortcut["clean"], "auc")
-                axes.plot(auc, place, "o", color="black", fillstyle="none", label="clean")
-        axes.set_yticks(range(len(methods)), labels=list(methods))
+        rows_by_method = group_rows(cell, "method")
+        for height, rows in enumerate(rows_by_method.values()):
+            _draw_method(axes, rows, height)
+        axes.set_yticks(range(len(rows_by_method)), labels=list(rows_by_method))
         axes.set(title=title, xlim=(-0.02, 1.0))
         axes.axvline(0.5, color="#d9d5cc", linewidth=1, zorder=0)
         axes.invert_yaxis()
     for axes in panels[len(cells) :]:
         axes.set_axis_off()
-    named = dict(zip(*reversed(panels[0].get_legend_handles_labels()), strict=True))
-    figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=6, frameon=False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    handle_of = dict(zip(labels, handles, strict=True))  # each label once
+    figure.legend(
+        handle_of.values(), handle_of.keys(), loc="outside upper center", ncols=6, frameon=False
+    )
     figure.supxlabel("AUC in the environment left out")
     return figure
+
+
+def _draw_method(axes: Any, rows: Rows, height: int) -> None:
+    """Draw the AUCs of a method: a circle for clean tables, a dot for each planting."""
+    rows_by_kind = group_rows(rows, "shortcut")
+    planted_kinds = [kind for kind in SHORTCUTS if kind != "clean" and kind in rows_by_kind]
+    for number, kind in enumerate(planted_kinds):
+        aucs = read_numbers(rows_by_kind[kind], "auc")
+        # a little apart, or equal ones would hide each other
+        heights = np.full(len(aucs), height + 0.12 * (number - 2))
+        axes.plot(aucs, heights, ".", color=f"C{number}", label=kind)
+    if "clean" in rows_by_kind:
+        auc = find_mean(rows_by_kind["clean"], "auc")
+        axes.plot(auc, height, "o", color="black", fillstyle="none", label="clean")

@@ -50,15 +50,22 @@ def load_diabetes_readmission(data_home: PathLike | None = None) -> RealData:
 
     One-hot columns, values of fewer than 1 % of the rows pooled, 50 quantile codes.
     """
-    table, task = read_diabetes(data_home), tasks.DIABETES
-    return _finish(task, table, table["readmitted"] != "NO", lambda each: _prepare(each, 0.01))
+    table = read_diabetes(data_home)
+    return _finish(
+        tasks.DIABETES,
+        table,
+        label=table["readmitted"] != "NO",
+        prepare=lambda features: _prepare(features, rare_below=0.01),
+    )
 
 
 def load_acs_income(
     data_home: PathLike | None = None, *, states: Sequence[str] | None = None
 ) -> RealData:
     """Income over 56,000 dollars of working adults; environment 1 is New England."""
-    task, source, home = tasks.ACS_INCOME, SOURCES["acs_income"], find_data_home(data_home)
+    task = tasks.ACS_INCOME
+    source = SOURCES["acs_income"]
+    home = find_data_home(data_home)
     columns = [name for name in task.features if name != "ACS_YEAR"]
     table = census.read_persons(source, home, states, [*columns, "PINCP", "PWGTP"])
     adult = (table["AGEP"] > 16) & (table["PINCP"] > 100)
@@ -74,7 +81,9 @@ def load_acs_foodstamps(
     Persons of 18 to 61 with an income of 30,000 dollars or less, in households whose number of
     children is recorded.
     """
-    task, source, home = tasks.ACS_FOODSTAMPS, SOURCES["acs_foodstamps"], find_data_home(data_home)
+    task = tasks.ACS_FOODSTAMPS
+    source = SOURCES["acs_foodstamps"]
+    home = find_data_home(data_home)
     of_households = ["FS", "HUPAC", "WIF"]
     columns = [name for name in task.features if name not in ("ACS_YEAR", *of_households)]
     table = census.read_persons(source, home, states, [*columns, "PINCP"], of_households)
@@ -89,7 +98,8 @@ def load_college_scorecard(data_home: PathLike | None = None, *, year: str = "20
     A missing completion rate counts as 0. Categories as ranks, numbers in 100 quantile bins,
     missing values -1, then 50 quantile codes. The paper has all years from 1996 to 2013.
     """
-    task, source = tasks.COLLEGE_SCORECARD, SOURCES["college_scorecard"]
+    task = tasks.COLLEGE_SCORECARD
+    source = SOURCES["college_scorecard"]
     table = source.read(
         formats.find_scorecard(source, find_data_home(data_home), year),
         [*task.features, "C150_4"],
@@ -109,7 +119,8 @@ def load_assistments(data_home: PathLike | None = None) -> RealData:
 
     Answers that are partly right, and rows with a missing number, are dropped.
     """
-    task, source = tasks.ASSISTMENTS, SOURCES["assistments"]
+    task = tasks.ASSISTMENTS
+    source = SOURCES["assistments"]
     path = source.locate(source.files[0], find_data_home(data_home))
     kinds = dict.fromkeys(task.categories, "category")
     table = source.read(path, [*task.features, "correct"], dtype=kinds)
@@ -201,9 +212,14 @@ def _finish(
     """The prepared data; environments, unless given, from the task's own column."""
     if environments is None:
         environments = _find_shifted(task, table)
-    ready = prepare(table[[name for name in task.features if name != task.environment]])
-    causal = ready.find_columns_of(task.causal)
-    return RealData(ready.to_frame(), label.to_numpy(dtype=np.int64), environments, causal)
+    features = [name for name in task.features if name != task.environment]
+    prepared = prepare(table[features])
+    return RealData(
+        X=prepared.to_frame(),
+        y=label.to_numpy(dtype=np.int64),
+        environments=environments,
+        causal=prepared.find_columns_of(task.causal),
+    )
 
 
 def _finish_acs(task: Task, table: pd.DataFrame, label: pd.Series) -> RealData:

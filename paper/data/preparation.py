@@ -55,7 +55,11 @@ def prepare_one_hot(table: pd.DataFrame, rare_below: float = 0.0) -> Prepared:
     1      0      1            0   70
     2      0      0            1   60
     """
-    return _prepare(table, lambda each: _make_indicators(each, rare_below), pd.Series.to_numpy)
+    return _prepare(
+        table,
+        from_category=lambda category: _make_indicators(category, rare_below),
+        from_numbers=pd.Series.to_numpy,
+    )
 
 
 def prepare_ordinal(table: pd.DataFrame, n_bins: int) -> Prepared:
@@ -72,7 +76,9 @@ def prepare_ordinal(table: pd.DataFrame, n_bins: int) -> Prepared:
     2    -1    1
     """
     return _prepare(
-        table, lambda each: {each.name: _rank(each)}, lambda each: _bin_numbers(each, n_bins)
+        table,
+        from_category=lambda category: {category.name: _rank(category)},
+        from_numbers=lambda numbers: _bin_numbers(numbers, n_bins),
     )
 
 
@@ -123,9 +129,10 @@ def label_codes(
     positions, values = pd.factorize(codes, sort=True)
     # the last is at position -1, where pandas puts missing values
     labels = [*(label(int(value)) for value in values), missing]
-    names = sorted({each for each in labels if each is not None})
-    name_of = np.array([-1 if each is None else names.index(each) for each in labels])
-    return pd.Series(pd.Categorical.from_codes(name_of[positions], names), index=codes.index)
+    categories = sorted({text for text in labels if text is not None})
+    number_of = [-1 if text is None else categories.index(text) for text in labels]
+    numbers = np.array(number_of)[positions]
+    return pd.Series(pd.Categorical.from_codes(numbers, categories), index=codes.index)
 
 
 def _prepare(
@@ -133,26 +140,30 @@ def _prepare(
     from_category: Callable[[pd.Series], dict[str, Column]],
     from_numbers: Callable[[pd.Series], Column],
 ) -> Prepared:
+    """Prepare each column by its type; a category may become several columns."""
     columns: dict[str, Column] = {}
     origins: dict[str, str] = {}
     for name, values in table.items():
-        made = from_category(values) if _is_category(values) else {name: from_numbers(values)}
-        columns |= made
-        origins |= dict.fromkeys(made, name)
+        is_category = _is_category(values)
+        prepared = from_category(values) if is_category else {name: from_numbers(values)}
+        columns |= prepared
+        origins |= dict.fromkeys(prepared, name)
     return Prepared(columns, origins)
 
 
 def _make_indicators(category: pd.Series, rare_below: float) -> dict[str, Column]:
+    """A column of zeros and ones for each value that occurs, and one for all rare ones."""
+    labels = [*(str(label) for label in category.cat.categories), MISSING]
     codes = category.cat.codes.to_numpy().astype(np.int64)
-    labels = [str(label) for label in category.cat.categories]
-    codes[codes < 0] = len(labels)
-    labels.append(MISSING)
+    codes[codes < 0] = len(labels) - 1
     counts = np.bincount(codes, minlength=len(labels))
-    pooled = (counts > 0) & (counts < rare_below * len(codes))
-    own = np.flatnonzero((counts > 0) & ~pooled)
-    columns = {f"{category.name}_{labels[i]}": (codes == i).view(np.uint8) for i in own}
-    if pooled.any():
-        columns[f"{category.name}_{RARE}"] = pooled[codes].view(np.uint8)
+    is_rare = (counts > 0) & (counts < rare_below * len(codes))
+    frequent = np.flatnonzero((counts > 0) & ~is_rare)
+    columns = {
+        f"{category.name}_{labels[code]}": (codes == code).view(np.uint8) for code in frequent
+    }
+    if is_rare.any():
+        columns[f"{category.name}_{RARE}"] = is_rare[codes].view(np.uint8)
     return columns
 
 

@@ -17,9 +17,9 @@ from icscm.writing import hidden_files
 _SIGNALS = [
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-# Seconds until the program exits although compiled code blocks its handler, and until the handler
-# is tried again.
+# Seconds after a signal until the program exits, although compiled code blocks its handler.
 _GRACE_PERIOD = 5.0
+# Seconds until a signal is sent again that came while the compiler worked.
 _RETRY_DELAY = 0.05
 # A progress bar hides the cursor.
 _SHOW_CURSOR = b"\x1b[?25h"
@@ -30,7 +30,7 @@ _STOPPED_BY_SIGNAL = 128
 def main() -> None:
     """Run the command line; when a signal stops it, the exit status is 128 + its number."""
     _replace_streams()
-    _set_handlers(_exit_now)
+    _set_handlers(_exit_now)  # while modules are imported, there is nothing to clean up
     if os.name == "posix":
         _start_watchdog()
     from icscm.cli import main as run
@@ -66,42 +66,54 @@ def _set_handlers(handle: Callable[[int, FrameType | None], None]) -> None:
 
 
 def _start_watchdog() -> None:
-    """Exit some seconds after a signal, even if compiled code blocks the handler."""
+    """Exit some seconds after a signal, even if compiled code blocks the handler.
+
+    Python runs a handler only between two of its own instructions, but writes the number of each
+    signal to a pipe at once; a thread waits at the other end.
+    """
     receiver, sender = os.pipe()
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
 
-    def wait() -> None:
+    def wait_for_signal() -> None:
         number = 0
         while number not in _SIGNALS:
             number = os.read(receiver, 1)[0]
         time.sleep(_GRACE_PERIOD)
         _exit_now(number)
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=wait_for_signal, daemon=True).start()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Stop and clean up; during an import, which may swallow the exception, exit at once.
+    """Stop and clean up, unless the interrupted code is an import or the compiler.
 
-    The compiler continues for a moment: it may have freed memory without recording that yet.
+    An import may swallow the exception, so the program exits at once. The compiler may have freed
+    memory without recording that yet, so it continues, and the signal is sent again in a moment.
     """
-    caller = frame
-    while caller is not None:
-        if caller.f_code.co_filename.startswith("<frozen importlib"):
+    interrupted = frame
+    while interrupted is not None:
+        if interrupted.f_code.co_filename.startswith("<frozen importlib"):
             _exit_now(number)
-        if caller.f_globals.get("__name__", "").startswith(("llvmlite.", "numba.")):
-            again = threading.Timer(_RETRY_DELAY, os.kill, (os.getpid(), number))
-            again.daemon = True
-            return again.start()
-        caller = caller.f_back
+        if interrupted.f_globals.get("__name__", "").startswith(("llvmlite.", "numba.")):
+            _send_again(number)
+            return
+        interrupted = interrupted.f_back
     raise KeyboardInterrupt(number)
+
+
+def _send_again(number: int) -> None:
+    """Send a signal to this program in a moment."""
+    timer = threading.Timer(_RETRY_DELAY, os.kill, (os.getpid(), number))
+    timer.daemon = True  # the program need not wait for it to exit
+    timer.start()
 
 
 def _exit_now(number: int = signal.SIGINT, _: FrameType | None = None) -> None:
     """End the process without Python's clean-up, except for files that are half written."""
     message = b"Stopped.\n"
-    os.write(2, _SHOW_CURSOR + message if os.isatty(2) else message)
+    is_terminal = os.isatty(2)
+    os.write(2, _SHOW_CURSOR + message if is_terminal else message)
     for path in hidden_files:
         path.unlink(missing_ok=True)
     os._exit(_STOPPED_BY_SIGNAL + number)

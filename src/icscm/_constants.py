@@ -6,13 +6,13 @@ import numpy as np
 
 # --- dtypes -----------------------------------------------------------------
 
-# A bin number. One byte per cell keeps a column of a million samples in the cache.
+# A bin number. One byte per cell keeps a column of a million rows in the cache.
 CODE_DTYPE: Final = np.uint8
 # Counts are exact integers, so that "everything minus those that left" has no rounding.
 COUNT_DTYPE: Final = np.int64
 # A row number: half the traffic of int64, enough for four billion rows in one memory.
 ROW_DTYPE: Final = np.uint32
-# Two-valued columns hold 64 samples in a word, the width popcount works on.
+# Two-valued columns hold 64 rows in a word, the width popcount works on.
 WORD_DTYPE: Final = np.uint64
 WORD_BITS: Final = 64
 
@@ -45,7 +45,7 @@ COLUMN_GROUP: Final = 8
 # Cells of one block of the count cube: the arithmetic on a block stays near the cache.
 BLOCK_CELLS: Final = 2**20
 # A cube up to this size is kept between steps and updated by subtraction; a larger one
-# is counted afresh, so that memory does not grow with the number of features.
+# is counted afresh, so that memory does not grow with the number of columns.
 MAX_KEPT_CUBE_BYTES: Final = 2**28
 # Cells of the blocks of bits, of which there may be many: small enough that the search finds them
 # in the second-level cache.
@@ -62,15 +62,20 @@ SHORT_INDEX: Final = 2**17
 MAX_EQUIVALENT_RULES: Final = 1000
 # Rejected candidates described in the trace of one step.
 N_REJECTED_KEPT: Final = 5
-# Below this many samples, or without one class, an environment causes a warning:
+# Below this many rows, or without one class, an environment causes a warning:
 # Cochran's rule of thumb for the smallest expected count of a chi-squared test.
 SPARSE_ENVIRONMENT: Final = 5
-# Rows of the median environment below which there are too many environments; `fit` warns above the
-# second number of environments. More numbers than the third are a measurement, not names.
-FEW_ROWS, MANY_ENVIRONMENTS, MANY_NUMBERS = 30, 20, 50
-# A value or leaf determines the label if it holds at most a hundredth of the expected rows of a
-# class, and at least so many are expected; columns and leaves below this share are not named.
-DECIDED_ROWS, DECIDED_SHARE = 20, 0.2
+# Rows of the median environment below which there are too many environments.
+FEW_ROWS: Final = 30
+# Environments above which `fit` warns if they are that small.
+MANY_ENVIRONMENTS: Final = 20
+# Distinct numbers above which a column is a measurement, and does not name environments.
+MANY_NUMBERS: Final = 50
+# A value or leaf determines the outcome if it holds at most a hundredth of the expected rows of a
+# class, and at least so many are expected.
+DECIDED_ROWS: Final = 20
+# Columns and leaves that determine the outcome of a smaller share of the rows are not named.
+DECIDED_SHARE: Final = 0.2
 # Cramer's V of a strong association: a large effect by Cohen's convention.
 STRONG: Final = 0.5
 # Where so small a difference is detectable in a tenth of the rows, tests reject irrelevant ones.
@@ -93,14 +98,14 @@ FIRST_LOOK_ROWS: Final = 2**10
 
 # --- verdicts ---------------------------------------------------------------
 
-# Default margin: rates of a label that differ by up to 5 points count as equal.
+# Default margin: rates of an outcome that differ by up to 5 points count as equal.
 DEFAULT_MARGIN: Final = 0.05
 # The level of the intervals of single rates.
 VERDICT_CONFIDENCE: Final = 0.95
 # The power at which minimum detectable differences are computed.
 VERDICT_POWER: Final = 0.8
 # `fit` warns of a leaf in which even a difference of 20 points would likely not be detected. A
-# smaller limit would warn of most models learned from a few hundred samples per environment.
+# smaller limit would warn of most models learned from a few hundred rows per environment.
 BLIND_DIFFERENCE: Final = 0.2
 
 
@@ -124,7 +129,7 @@ IDENTIFIER_ROWS: Final = 50
 # on whole numbers are not measurements.
 MIN_CHANCE_PAIRS: Final = 3.0
 LEAST_HUGE_NUMBER: Final = 1e9
-# In smaller tables a column may equal the label or the environment by chance.
+# In smaller tables a column may equal the outcome or the environment by chance.
 COPY_ROWS: Final = 20
 # Rows checked before all rows of a column are searched for the signs of a suspicious column.
 SUSPICION_ROWS: Final = 256

@@ -15,17 +15,18 @@ class _Later:
     scikit-learn for sklearn.metrics.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, module_name: str) -> None:
+        self._module_name = module_name
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module(self.name), name)
-        setattr(self, name, value)  # is found without this method from then on
+        """Import the module; Python calls this for what the object does not have yet."""
+        value = getattr(import_module(self._module_name), name)
+        setattr(self, name, value)
         return value
 
 
 # scipy.special takes as long to import as NumPy, scikit-learn five times as long. Commands that
-# show a model or predict do without.
+# show a model or predict do without them.
 arrow_dataset: Any = _Later("pyarrow.dataset")  # imports pandas
 dummy: Any = _Later("sklearn.dummy")
 isotonic: Any = _Later("sklearn.isotonic")
@@ -52,9 +53,10 @@ class _PostponedModule(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
+        """Run the code; Python calls this for what the module does not have yet."""
         if name.startswith("__"):  # asked for by imports
             raise AttributeError(name)
-        self.__class__ = ModuleType  # type: ignore[assignment]
+        self.__class__ = ModuleType  # type: ignore[assignment]  # an ordinary one from now on
         assert self.__spec__ is not None
         assert self.__spec__.loader is not None
         self.__spec__.loader.exec_module(self)
@@ -68,9 +70,13 @@ def postpone_imports() -> None:
     the compiled functions of scipy.special are found without running it.
     """
     for name in ("scipy.special", "scipy.stats"):
-        if name not in sys.modules and (spec := find_spec(name)) is not None:
-            module = sys.modules[name] = module_from_spec(spec)
+        if name in sys.modules:
+            continue
+        spec = find_spec(name)
+        if spec is not None:
+            module = module_from_spec(spec)  # empty: its code has not run
             module.__class__ = _PostponedModule
+            sys.modules[name] = module
 
 
 def is_sparse(X: Any) -> bool:
@@ -78,22 +84,27 @@ def is_sparse(X: Any) -> bool:
     return "scipy.sparse" in sys.modules and bool(sparse.issparse(X))
 
 
-def load_lazily(home: dict[str, Any], *modules: str) -> tuple[Callable[..., Any], ...]:
+def load_lazily(
+    package_globals: dict[str, Any], *modules: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package that has all that its modules have.
 
-    Kernels need numba, which takes as long to import as all the rest; who only shows a model or
-    predicts never calls one. `home` are the package's globals.
+    Python calls these two functions of a package for a name that it does not have yet, and to list
+    its names; the first such call imports the modules. Kernels need numba, which takes as long to
+    import as all the rest; who only shows a model or predicts never calls one.
     """
+    package = package_globals["__name__"]
 
-    def load() -> list[str]:
+    def load_and_list() -> list[str]:
         for module in modules:
-            content = vars(import_module(f"{home['__name__']}.{module}"))
-            home.update({name: content[name] for name in content if not name.startswith("_")})
-        return list(home)
+            content = vars(import_module(f"{package}.{module}"))
+            public = {name: value for name, value in content.items() if not name.startswith("_")}
+            package_globals.update(public)
+        return list(package_globals)
 
-    def find(name: str) -> Any:
-        if name.startswith("__") or name not in load():
-            raise AttributeError(f"module {home['__name__']!r} has no attribute {name!r}")
-        return home[name]
+    def get_attribute(name: str) -> Any:
+        if name.startswith("__") or name not in load_and_list():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return package_globals[name]
 
-    return find, load
+    return get_attribute, load_and_list

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 from icscm.formatting import escape_controls
 
 # Rows of a table that are shown as text, and in a notebook.
-_N_TEXT, _N_HTML = 30, 200
+_MAX_TEXT_ROWS = 30
+_MAX_HTML_ROWS = 200
 
-_STYLE = "text-align:{};white-space:pre-wrap"
+# The start of a heading that marks a column of numbers.
+_NUMBER_MARK = ">"
 
 
 class Display(NamedTuple):
@@ -27,54 +29,89 @@ class DisplayMixin:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        line, columns, rows = self._display()
-        names = [column.removeprefix(">") for column in columns]
-        n_text = sum(not column.startswith(">") for column in columns)
-        table = align([names, *rows[:_N_TEXT]], n_text=n_text) if columns else []
-        return escape_controls("\n".join([line, *table, *_count_hidden(rows, _N_TEXT)]), keep="\n")
+        display = self._display()
+        lines = [display.line]
+        if display.columns:
+            names = _name_columns(display)
+            n_text = len(names) - sum(_list_is_number(display))
+            lines += align([names, *display.rows[:_MAX_TEXT_ROWS]], n_text=n_text)
+        lines += _count_hidden(display, _MAX_TEXT_ROWS)
+        return escape_controls("\n".join(lines), keep="\n")
 
     def _repr_html_(self) -> str:
-        line, columns, rows = self._display()
-        sides = ["right" if column.startswith(">") else "left" for column in columns]
-        head = _make_row("th", [column.removeprefix(">") for column in columns], sides)
-        body = "".join(_make_row("td", row, sides) for row in rows[:_N_HTML])
-        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>" if columns else ""
-        shown = escape(escape_controls(line, keep="\n"))
-        parts = [f"<p>{shown}</p>", table]
-        return "".join([*parts, *(f"<p>{rest}</p>" for rest in _count_hidden(rows, _N_HTML))])
+        display = self._display()
+        line = escape(escape_controls(display.line, keep="\n"))
+        parts = [f"<p>{line}</p>"]
+        if display.columns:
+            parts.append(_make_html_table(display))
+        parts += [f"<p>{rest}</p>" for rest in _count_hidden(display, _MAX_HTML_ROWS)]
+        return "".join(parts)
 
 
 def display_frame(line: str, frame: Any) -> Display:
-    """A pandas frame, its columns of text first."""
-    is_number = {name: frame[name].dtype.kind in "iuf" for name in frame}
-    names = sorted(frame, key=is_number.__getitem__)
-    cells = [frame[name].map(_format_number if is_number[name] else str) for name in names]
-    columns = [f"{'>' * is_number[name]}{name}" for name in names]
-    return Display(line, columns, list(zip(*cells, strict=True)))
+    """A line and a pandas frame below it, its columns of text first."""
+    text_names = [name for name in frame if not _holds_numbers(frame[name])]
+    number_names = [name for name in frame if _holds_numbers(frame[name])]
+    headings = [*text_names, *(f"{_NUMBER_MARK}{name}" for name in number_names)]
+    texts_by_column = [
+        *(frame[name].map(str) for name in text_names),
+        *(frame[name].map(_format_number) for name in number_names),
+    ]
+    return Display(line, columns=headings, rows=list(zip(*texts_by_column, strict=True)))
+
+
+def _holds_numbers(column: Any) -> bool:
+    return column.dtype.kind in "iuf"  # signed, unsigned and floating-point numbers
 
 
 def _format_number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
-def _make_row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
-    texts = (escape(escape_controls(cell)) for cell in cells)
-    pairs = zip(texts, sides, strict=True)
-    marked = (f'<{tag} style="{_STYLE.format(side)}">{text}</{tag}>' for text, side in pairs)
-    return f"<tr>{''.join(marked)}</tr>"
+def _name_columns(display: Display) -> list[str]:
+    """The headings of the table, without marks."""
+    return [column.removeprefix(_NUMBER_MARK) for column in display.columns]
 
 
-def _count_hidden(rows: Sequence[Sequence[str]], most: int) -> list[str]:
-    return [f"and {len(rows) - most:,} more"] if len(rows) > most else []
+def _list_is_number(display: Display) -> list[bool]:
+    """Whether each column of the table holds numbers."""
+    return [column.startswith(_NUMBER_MARK) for column in display.columns]
+
+
+def _count_hidden(display: Display, max_rows: int) -> list[str]:
+    """A line on rows that are not shown, if there are any."""
+    n_hidden = len(display.rows) - max_rows
+    return [f"and {n_hidden:,} more"] if n_hidden > 0 else []
+
+
+def _make_html_table(display: Display) -> str:
+    sides = ["right" if is_number else "left" for is_number in _list_is_number(display)]
+    head = _make_html_row("th", _name_columns(display), sides)
+    body = "".join(_make_html_row("td", row, sides) for row in display.rows[:_MAX_HTML_ROWS])
+    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _make_html_row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+    marked_up = []
+    for cell, side in zip(cells, sides, strict=True):
+        style = f"text-align:{side};white-space:pre-wrap"
+        marked_up.append(f'<{tag} style="{style}">{escape(escape_controls(cell))}</{tag}>')
+    return f"<tr>{''.join(marked_up)}</tr>"
 
 
 def align(rows: Sequence[Sequence[str]], *, n_text: int) -> list[str]:
-    """Columns under each other: the first few are text, to the left, the others numbers.
+    """A table as lines of text: its first `n_text` columns aligned left, numbers right.
 
     >>> align([["rule", "n"], ["age > 45", "9"]], n_text=1)
     ['rule      n', 'age > 45  9']
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = ["<" if number < n_text else ">" for number in range(len(widths))]
-    line = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
-    return [line.format(*row).rstrip() for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    are_texts = [position < n_text for position in range(len(widths))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if is_text else cell.rjust(width)
+            for cell, width, is_text in zip(row, widths, are_texts, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines

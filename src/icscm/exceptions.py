@@ -66,7 +66,8 @@ def reject_unknown(
     wanted: Iterable[Any], known: Container[Any], *before: str | Parameter, after: str = ""
 ) -> None:
     """Raise for values that are not known; the message lists them, each once, between two texts."""
-    unknown = [repr(value) for value in dict.fromkeys(wanted) if value not in known]
+    distinct = dict.fromkeys(wanted)
+    unknown = [repr(value) for value in distinct if value not in known]
     if unknown:
         raise IcscmError(*before, shorten_list(unknown), after)
 
@@ -96,7 +97,7 @@ class NoEnvironmentsWarning(ShownWarning):
 
 
 class SparseEnvironmentWarning(IcscmWarning):
-    """An environment holds too few samples, or lacks a class, for a test of invariance."""
+    """An environment holds too few rows, or lacks a class, for a test of invariance."""
 
 
 class FewEnvironmentsWarning(ShownWarning):
@@ -120,15 +121,15 @@ class ContraryLeafWarning(ShownWarning):
 
 
 class UnstableModelWarning(ShownWarning):
-    """Most subsamples give a different model than all samples."""
+    """Most subsamples give a different model than all rows."""
 
 
 class NothingAcceptedWarning(IcscmWarning):
-    """Invariant causal prediction rejected every set of features: the model does not fit."""
+    """Invariant causal prediction rejected every set of columns: the model does not fit."""
 
 
 class UntestedSetsWarning(IcscmWarning):
-    """More features could be causes than the limits on sets allow to be tested together."""
+    """More columns could be causes than the limits on sets allow to be tested together."""
 
 
 class UnseenMissingWarning(IcscmWarning):
@@ -149,9 +150,12 @@ class LeftOutWarning(ShownWarning):
 
 # --- showing warnings -----------------------------------------------------------------------------
 
+# Frames of Python's stack, counted from `_find_caller`: itself, `warn`, and what calls `warn`.
+_DEPTH_OF_WARNING_FUNCTION: Final = 2
 
-class _ShownPlace(NamedTuple):
-    """What makes a warning the same as one before: its message, its kind and the user's line."""
+
+class _Occurrence(NamedTuple):
+    """A message of a category at a line of the user: what is shown once."""
 
     message: str
     category: type[Warning]
@@ -159,13 +163,12 @@ class _ShownPlace(NamedTuple):
     line: int
 
 
-# Warnings that were shown, with the list of filters at that time: Python clears its own registry
-# whenever a filter is added. `catch_warnings` makes a new list, for which all are shown.
-_filters_when_shown: dict[_ShownPlace, Any] = {}
+# The list of filters that applied when each occurrence was last shown; see `_is_repeated`.
+_filters_when_shown: dict[_Occurrence, Any] = {}
 
 
 class _Caller(NamedTuple):
-    """The innermost line outside this package, and how many calls it is away.
+    """The innermost line outside this package, and its level as `warnings.warn` counts it.
 
     `frame` is None where there is no such line.
     """
@@ -177,28 +180,43 @@ class _Caller(NamedTuple):
 def warn(message: str | tuple[str | Parameter, ...], category: type[IcscmWarning]) -> None:
     """Warn, with the location of the innermost line outside this package.
 
-    The same warning from the same line is shown once, unless a filter requires otherwise.
+    The same warning from the same line is shown once, as Python's filter `default` has it; users
+    who set another filter for it, such as `error` or `always`, get what they ask for.
     """
     parts = (message,) if isinstance(message, str) else message
     warning = category(*parts)
     caller = _find_caller()
-    if caller.frame is not None and not _is_filtered(warning):
-        place = _ShownPlace(
-            message=str(warning),
-            category=category,
-            file=caller.frame.f_code.co_filename,
-            line=caller.frame.f_lineno,
-        )
-        if _filters_when_shown.get(place) is warnings.filters:
-            return
-        _filters_when_shown[place] = warnings.filters
-    warnings.warn(warning, stacklevel=caller.stack_level)
+
+    if caller.frame is None or _has_other_filter(warning):
+        is_repeated = False
+    else:
+        is_repeated = _is_repeated(warning, caller.frame)
+    if not is_repeated:
+        warnings.warn(warning, stacklevel=caller.stack_level)
+
+
+def _is_repeated(warning: IcscmWarning, frame: FrameType) -> bool:
+    """Tell whether a warning was shown for this line before, and remember that it is now.
+
+    Python remembers this, too, but forgets it whenever any library adds a filter. Only inside
+    another block of `warnings.catch_warnings` should a warning be shown again: each block has a
+    list of filters of its own, `warnings.filters`, so the same list means the same block.
+    """
+    occurrence = _Occurrence(
+        message=str(warning),
+        category=type(warning),
+        file=frame.f_code.co_filename,
+        line=frame.f_lineno,
+    )
+    is_repeated = _filters_when_shown.get(occurrence) is warnings.filters
+    _filters_when_shown[occurrence] = warnings.filters
+    return is_repeated
 
 
 def _find_caller() -> _Caller:
     """Find the user's line that led to a warning; called by `warn` only."""
-    stack_level = 3  # 1 would be `warn`, 2 the function of this package that calls it
-    frame = sys._getframe(2).f_back
+    frame = sys._getframe(_DEPTH_OF_WARNING_FUNCTION).f_back
+    stack_level = 3  # for warnings.warn, 1 is our `warn` and 2 the function that calls it
     while frame is not None and _is_of_this_package(frame):
         frame = frame.f_back
         stack_level += 1
@@ -210,8 +228,8 @@ def _is_of_this_package(frame: FrameType) -> bool:
     return module.split(".")[0] == "icscm"
 
 
-def _is_filtered(warning: IcscmWarning) -> bool:
-    """Tell whether a filter other than Python's `default` applies to the warning."""
+def _has_other_filter(warning: IcscmWarning) -> bool:
+    """Tell whether the first filter that fits the warning is another than Python's `default`."""
     for action, message, category, _, _ in warnings.filters:
         if not isinstance(warning, category):
             continue

@@ -9,10 +9,14 @@ from typing import Any
 # Items that a message lists before it counts the others, and characters of each.
 N_LISTED = 5
 MAX_LISTED = 50
-# Characters of a message, of something quoted in it, and of a word; what is left of a clipped word.
-MAX_MESSAGE, MAX_QUOTED, MAX_WORD, _MIN_WORD = 600, 80, 255, 8
-# Paths are never shortened.
+# Characters of a message, of something quoted in it, and of a word: names in data may be long.
+MAX_MESSAGE = 600
+MAX_QUOTED = 80
+MAX_WORD = 255
+# Characters of a quoted path, which is only of use if it is complete.
 MAX_PATH = 250
+# Characters below which what is left of a clipped word would say nothing.
+_MIN_WORD = 8
 # Of a model file, whole numbers up to this are written as such: columns may be of uint64.
 MAX_WHOLE = 2**64 - 1
 # Characters up to which JSON has a list or object on one line.
@@ -23,21 +27,24 @@ _QUOTED = re.compile(r"""(?<![\w\\])(['"])((?:\\.|(?!\1)[^\\])*)\1""", re.DOTALL
 _LONG_WORD = re.compile(rf"\S{{{MAX_WORD},}}")
 
 
-def clip(text: str, most: int) -> str:
+def clip(text: str, max_length: int) -> str:
     """A long text without its middle, or that of its longest word, such as a name in a rule.
 
     >>> clip("abcdefghijkl", 7), clip("abcdefghijklmnopq > 0", 13)
     ('abcd…kl', 'abcde…opq > 0')
     """
-    if len(text) <= most:
+    if len(text) <= max_length:
         return text
+
+    # To clip one name leaves the rest of a rule readable, if enough of the name is left.
     longest_word = max(text.split(), key=len, default=text)
-    room_for_word = most - (len(text) - len(longest_word))
-    if len(longest_word) < len(text) and room_for_word >= _MIN_WORD:
+    length_of_rest = len(text) - len(longest_word)
+    room_for_word = max_length - length_of_rest
+    if length_of_rest > 0 and room_for_word >= _MIN_WORD:
         return text.replace(longest_word, clip(longest_word, room_for_word), 1)
 
-    n_at_end = most // 3
-    n_at_start = most - n_at_end - 1  # one for the ellipsis
+    n_at_end = max_length // 3
+    n_at_start = max_length - n_at_end - 1  # one for the ellipsis
     return f"{text[:n_at_start]}…{text[len(text) - n_at_end :]}"
 
 
@@ -71,7 +78,9 @@ def shorten_list(items: Sequence[str], separator: str = ", ") -> str:
     """
     listed = separator.join(clip(item, MAX_LISTED) for item in items[:N_LISTED])
     n_more = len(items) - N_LISTED
-    return f"{listed} and {n_more:,} more" if n_more > 0 else listed
+    if n_more <= 0:
+        return listed
+    return f"{listed} and {n_more:,} more"
 
 
 def count(n: int, noun: str) -> str:
@@ -129,7 +138,7 @@ def format_level(level: str | float | bool) -> str:
 
 
 def format_name(name: str | int) -> str:
-    r"""A feature as written in a rule: its name on one line, or x and its position.
+    r"""A column as written in a rule: its name on one line, or x and its position.
 
     >>> format_name("age"), format_name(3), format_name("a\x1b[2J\nb"), format_name(" ")
     ('age', 'x3', 'a\\x1b[2J\\nb', '" "')
@@ -145,12 +154,15 @@ def natural_key(text: str) -> list[tuple[bool, int, str]]:
     >>> sorted(["r10", "r2", "10", "b", "9"], key=natural_key)
     ['9', '10', 'b', 'r2', 'r10']
     """
-    parts = [part for part in re.split(r"([0-9]+)", text) if part]
-    return [_make_natural_key_of_part(part) for part in parts]
+    parts = re.split(r"([0-9]+)", text)  # texts and numbers by turns, as in "r", "10", ""
+    return [_make_natural_key_of_part(part) for part in parts if part]
 
 
 def _make_natural_key_of_part(part: str) -> tuple[bool, int, str]:
-    """A number goes before a text; of two numbers the one with fewer digits is smaller."""
+    """A number goes before a text; of two numbers the one with fewer digits is smaller.
+
+    So numbers are compared by (digits, text), whatever their size: `int` has a limit of digits.
+    """
     is_text = part[0] not in "0123456789"
     if is_text:
         return is_text, 0, part.casefold()
@@ -189,6 +201,7 @@ def make_plain(value: Any, describe: Callable[[Any], Any] = name_type) -> Any:
     >>> make_plain({"weights": (1, float("nan")), "test": object()})
     {'weights': [1, 'nan'], 'test': 'object'}
     """
+    # By their methods, since importing pandas or NumPy for this would be slow.
     is_series = hasattr(value, "to_dict") and hasattr(value, "index")
     if is_series:
         return make_plain(value.to_dict(), describe)
@@ -210,7 +223,7 @@ def make_plain(value: Any, describe: Callable[[Any], Any] = name_type) -> Any:
 
 
 def format_json(document: Mapping[str, Any]) -> str:
-    """Readable JSON: one split, leaf or feature per line, and no unprintable character."""
+    """Readable JSON: one split, leaf or column per line, and no unprintable character."""
     return _lay_out(document, depth=3, indent="") + "\n"
 
 
@@ -238,23 +251,27 @@ def _escape_in_json(char: str) -> str:
 
 
 def _lay_out(value: Any, *, depth: int, indent: str) -> str:
-    """JSON in which long lists and objects span several lines, down to `depth` levels."""
+    """JSON in which long lists and objects span several lines, down to `depth` levels.
+
+    `indent` is that of the line on which the value begins.
+    """
     if depth == 0 or not isinstance(value, Mapping | list):
         return dump_json(value)
-    if len(value) < MAX_LINE:  # each item takes a character at least
+    may_fit_on_line = len(value) < MAX_LINE  # each item takes a character at least
+    if may_fit_on_line:
         line = dump_json(value)
         if len(line) <= MAX_LINE - len(indent):
             return line
 
     inner_indent = indent + "  "
     if isinstance(value, Mapping):
-        first, last = "{", "}"
+        brackets = "{}"
         items = [
             f"{dump_json(key)}: {_lay_out(item, depth=depth - 1, indent=inner_indent)}"
             for key, item in value.items()
         ]
     else:
-        first, last = "[", "]"
+        brackets = "[]"
         items = [_lay_out(item, depth=depth - 1, indent=inner_indent) for item in value]
-    joined = f",\n{inner_indent}".join(items)
-    return f"{first}\n{inner_indent}{joined}\n{indent}{last}"
+    lines = f",\n{inner_indent}".join(items)
+    return f"{brackets[0]}\n{inner_indent}{lines}\n{indent}{brackets[1]}"

@@ -12,10 +12,11 @@ from typing import TypeVar
 from icscm.formatting import escape_controls
 
 Item = TypeVar("Item")
-# Called when a loop begins, with its number of items; what it returns is called after each item.
+# A bar, as a loop sees it: called when the loop begins, with its number of items; it returns a
+# function that the loop calls after each item.
 _Listener = Callable[[int | None], Callable[[], None]]
 
-# The bar that the next loop reports to; empty while a loop does, and where nothing is shown.
+# The bar that the next loop reports to, if any; none while a loop does, or where nothing is shown.
 _listeners: list[_Listener] = []
 
 
@@ -28,7 +29,7 @@ def track(items: Iterable[Item], n_items: int | None) -> Iterator[Item]:
         yield from items
         return
 
-    listener = _listeners.pop()
+    listener = _listeners.pop()  # so that loops inside this one do not report
     advance = listener(n_items)
     try:
         for item in items:

@@ -48,51 +48,77 @@ def check_row_source(source: RowSource, expected: RowSource, cuts: Sequence[Cut]
     >>> expected = open_memory(data.X.astype(float), data.y, environments=data.environments).source
     >>> check_row_source(mine, expected, [Cut(column=0, cut=0, negated=False)])
     """
+    _check_names(source, expected, cuts)
+
+    # Each has the rules in its own numbers: it may store only the first of identical columns.
+    rules = [source.columns.make_binned_rule(cut) for cut in cuts]
+    expected_rules = [expected.columns.make_binned_rule(cut) for cut in cuts]
+    _check_coverage(source, expected, rules, expected_rules)
+    _check_counts(source, expected, rules, expected_rules)
+
+    patterns = source.count_patterns(rules)
+    expected_patterns = expected.count_patterns(expected_rules)
+    np.testing.assert_array_equal(patterns.patterns, expected_patterns.patterns)
+    np.testing.assert_array_equal(patterns.counts, expected_patterns.counts)
+
+
+def _check_names(source: RowSource, expected: RowSource, cuts: Sequence[Cut]) -> None:
+    """Raise unless both sources have the same rules, classes and environments, by their names."""
     for cut in cuts:
         assert str(source.columns.make_rule(cut)) == str(expected.columns.make_rule(cut))
     assert list(source.classes) == list(expected.classes)
     assert list(source.environments) == list(expected.environments)
 
-    # with its own numbers: a source may store only the first of identical columns
-    rules = [source.columns.make_binned_rule(cut) for cut in cuts]
-    expected_rules = [expected.columns.make_binned_rule(cut) for cut in cuts]
-    paths = _list_paths(rules)
-    expected_paths = _list_paths(expected_rules)
 
-    for number in range(len(rules) + 1):
-        path, expected_path = tuple(rules[:number]), tuple(expected_rules[:number])
+def _check_coverage(
+    source: RowSource,
+    expected: RowSource,
+    rules: Sequence[BinnedRule],
+    expected_rules: Sequence[BinnedRule],
+) -> None:
+    """Raise unless, at each step of the path, the same rules cover the same rows."""
+    for length in range(len(rules) + 1):
+        path = tuple(rules[:length])
+        expected_path = tuple(expected_rules[:length])
         for rule, expected_rule in zip(rules, expected_rules, strict=True):
             np.testing.assert_array_equal(
                 source.find_same_coverage(path, rule, rules),
                 expected.find_same_coverage(expected_path, expected_rule, expected_rules),
             )
 
+
+def _check_counts(
+    source: RowSource,
+    expected: RowSource,
+    rules: Sequence[BinnedRule],
+    expected_rules: Sequence[BinnedRule],
+) -> None:
+    """Raise unless both sources count the same rows, in whatever order they are asked."""
+    paths = _list_paths(rules)
+    expected_answers = [_Answer.ask(expected, path) for path in _list_paths(expected_rules)]
+
+    # in order
     answers = [_Answer.ask(source, path) for path in paths]
-    expected_answers = [_Answer.ask(expected, path) for path in expected_paths]
     for answer, expected_answer in zip(answers, expected_answers, strict=True):
         answer.check_shapes(answers[0])
         answer.check_equal(expected_answer)
+
+    # backwards
     for path, expected_answer in zip(paths[::-1], expected_answers[::-1], strict=True):
         _Answer.ask(source, path).check_equal(expected_answer)
-    # Each thread asks in a copy of this one's context, which may hold a client of a cluster.
+
+    # From several threads: the last paths are asked for while the first are still counted. Each
+    # thread asks in a copy of this one's context, which may hold a client of a cluster.
     context = copy_context()
+
+    def ask_in_thread(path: RulePath) -> _Answer:
+        return context.copy().run(_Answer.ask, source, path)
+
     with ThreadPoolExecutor(_N_THREADS) as threads:
-
-        def ask(path: RulePath) -> _Answer:
-            return context.copy().run(_Answer.ask, source, path)
-
-        # the counts of the last paths are asked for while those of the first are made
-        for answer, expected_answer in zip(
-            threads.map(ask, paths + paths[::-1]),
-            expected_answers + expected_answers[::-1],
-            strict=True,
-        ):
+        answers_of_threads = threads.map(ask_in_thread, paths + paths[::-1])
+        expected_of_threads = expected_answers + expected_answers[::-1]
+        for answer, expected_answer in zip(answers_of_threads, expected_of_threads, strict=True):
             answer.check_equal(expected_answer)
-
-    patterns = source.count_patterns(rules)
-    expected_patterns = expected.count_patterns(expected_rules)
-    np.testing.assert_array_equal(patterns.patterns, expected_patterns.patterns)
-    np.testing.assert_array_equal(patterns.counts, expected_patterns.counts)
 
 
 def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> None:
@@ -119,35 +145,52 @@ def check_independence_test(test: IndependenceTest, n_environments: int = 3) -> 
     ...         return np.ones(len(tables))
     >>> check_independence_test(Independent())
     """
-    rng = np.random.default_rng(0)
-    tables = rng.integers(0, 30, size=(200, 2, n_environments))
-    tables[:50] //= 15  # many empty rows and columns
-    tables[0] = 0
+    tables = _draw_tables(n_environments)
     p_values = np.asarray(test.compute_p_values(tables))
     assert p_values.shape == (len(tables),), f"expected one p-value per table, got {p_values.shape}"
     assert not np.isnan(p_values).any(), "a p-value is NaN"
     assert ((p_values >= 0) & (p_values <= 1)).all(), "a p-value lies outside [0, 1]"
-    for i in range(len(tables)):
-        alone = test.compute_p_values(tables[i : i + 1])[0]
-        assert alone == p_values[i], "the p-value of a table depends on the other tables"
-    flipped = np.asarray(test.compute_p_values(tables[:, ::-1]))
-    np.testing.assert_allclose(flipped, p_values, rtol=1e-9, err_msg="inverting the label matters")
-    none = np.asarray(test.compute_p_values(tables[:0]))
-    assert none.shape == (0,), "no table must give no p-value"
+
+    for position, p_value in enumerate(p_values):
+        table_alone = tables[position : position + 1]
+        p_value_alone = test.compute_p_values(table_alone)[0]
+        assert p_value_alone == p_value, "the p-value of a table depends on the other tables"
+
+    inverted_tables = tables[:, ::-1]
+    p_values_of_inverted = np.asarray(test.compute_p_values(inverted_tables))
+    np.testing.assert_allclose(
+        p_values_of_inverted, p_values, rtol=1e-9, err_msg="inverting the label matters"
+    )
+
+    no_p_values = np.asarray(test.compute_p_values(tables[:0]))
+    assert no_p_values.shape == (0,), "no table must give no p-value"
+
+
+def _draw_tables(n_environments: int) -> CountArray:
+    """Random counts by (table, label, environment), some of them degenerate."""
+    rng = np.random.default_rng(0)
+    tables = rng.integers(0, 30, size=(200, 2, n_environments))
+    tables[:50] //= 15  # 0 or 1: many empty rows and columns
+    tables[0] = 0
+    return tables
 
 
 def _list_paths(rules: Sequence[BinnedRule]) -> list[RulePath]:
-    """The empty path, and the paths along some rules, with their siblings."""
+    """The empty path and, along the rules, each part of their path with its sibling.
+
+    Of the rules a and b: the paths (), (a), (not a), (a, b), (a, not b).
+    """
     paths: list[RulePath] = [()]
-    for number, rule in enumerate(rules):
+    for length, rule in enumerate(rules):
+        parent = tuple(rules[:length])
         opposite = replace(rule, satisfied=~rule.satisfied)
-        paths += [(*rules[:number], rule), (*rules[:number], opposite)]
+        paths += [(*parent, rule), (*parent, opposite)]
     return paths
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a source says about the rows of a path."""
+    """What a source says about the rows of a path: their number, and their counts by column."""
 
     source: RowSource
     rows: CountArray
@@ -167,26 +210,29 @@ class _Answer:
     def check_equal(self, expected: "_Answer") -> None:
         """Raise unless all columns have the same counts; constant ones need no cube."""
         np.testing.assert_array_equal(self.rows, expected.rows)
-        counts = _sort_by_column(self.source, self.cubes)
-        expected_counts = _sort_by_column(expected.source, expected.cubes)
-        assert set(counts) <= set(expected_counts), "a cube names a column that does not exist"
+        counts_by_column = _sort_by_column(self.source, self.cubes)
+        expected_by_column = _sort_by_column(expected.source, expected.cubes)
+        is_known = set(counts_by_column) <= set(expected_by_column)
+        assert is_known, "a cube names a column that does not exist"
 
-        for column, expected_cube in expected_counts.items():
-            if column not in counts:
-                n_values = (expected_cube.sum(axis=(1, 2)) > 0).sum()
-                assert n_values <= 1, f"no counts for column {column}"
+        # counts by (bin, label, environment); a source may have more empty bins than another
+        for column, expected_counts in expected_by_column.items():
+            if column not in counts_by_column:
+                n_filled_bins = (expected_counts.sum(axis=(1, 2)) > 0).sum()
+                assert n_filled_bins <= 1, f"no counts for column {column}"
                 continue
-            cube = counts[column]
-            n_bins = min(len(cube), len(expected_cube))
-            np.testing.assert_array_equal(cube[:n_bins], expected_cube[:n_bins])
-            assert not cube[n_bins:].any(), "rows in bins that the column does not have"
-            assert not expected_cube[n_bins:].any(), "bins are missing"
+            counts = counts_by_column[column]
+            n_bins = min(len(counts), len(expected_counts))
+            np.testing.assert_array_equal(counts[:n_bins], expected_counts[:n_bins])
+            assert not counts[n_bins:].any(), "rows in bins that the column does not have"
+            assert not expected_counts[n_bins:].any(), "bins are missing"
 
 
 def _sort_by_column(source: RowSource, cubes: Iterable[CountCube]) -> dict[int, CountArray]:
     """The counts of each column by its number, identical ones included."""
     counts_by_column: dict[int, CountArray] = {}
-    for cube in (expand(cube, source.columns) for cube in cubes):
+    for stored_cube in cubes:
+        cube = expand(stored_cube, source.columns)
         assert cube.counts.dtype == np.int64, f"counts must be int64, got {cube.counts.dtype}"
         for column, counts in zip(cube.columns.tolist(), cube.counts, strict=True):
             assert column not in counts_by_column, f"column {column} came twice"

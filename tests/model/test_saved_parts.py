@@ -49,10 +49,16 @@ def test_a_packed_store_keeps_only_the_columns_of_its_rules():
         model_ = make_chain("disjunction", tuple(rules), leaves)
         classes_ = np.array([0, 1])
         environments_ = (np.int64(3), np.datetime64("2020-01-01"))
-        n_features_in_ = 10**6
-        alpha_ = np.float32(0.25)
+        _test_level = np.float32(0.25)
 
-        fit = fit_counts = None  # what tells a learner
+        def fit(self, X, y):
+            """What scikit-learn asks of an estimator."""
+
+        def fit_counts(self, countable):
+            """What tells a learner."""
+
+        def _list_features(self):
+            return None
 
         def get_params(self, deep=True):
             return {"deep": deep}

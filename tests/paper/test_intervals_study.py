@@ -31,7 +31,7 @@ def test_counts_are_held_against_the_widened_interval():
     """2 of 20 agree with an interval of 20 to 30 %, 200 of 2,000 do not."""
     ends = special.logit((0.2, 0.3))
     k, n = np.array([2, 200]), np.array([20, 2000])
-    assert [intervals._hold_counts(k, n, leaf, *ends)[0] for leaf in (0, 1)] == [1.0, 0.0]
+    assert [intervals._compare_with_counts(k, n, leaf, *ends)[0] for leaf in (0, 1)] == [1.0, 0.0]
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""What a page draws from a summary, and blocks of text on the terminal."""
+"""What a page draws from records, and blocks of text on the terminal."""
 
 from dataclasses import replace
 
@@ -8,24 +8,34 @@ from rich.text import Text
 from icscm import ICSCMClassifier, evaluate
 from icscm.datasets import make_conjunction
 from icscm.report.blocks import Heading, Paragraph
+from icscm.report.content.candidates import OddsRatio, SplitCandidate
+from icscm.report.content.nodes import ChosenSplit
+from icscm.report.content.paths import TreeAtTolerance
+from icscm.report.content.rates import EnvironmentRate
+from icscm.report.content.tree_nodes import Node
 from icscm.report.drawing import (
     Limits,
     PlotRow,
     choose_largest,
-    draw_nodes,
-    draw_splits,
     find_largest,
-    join_points,
     make_axis,
     make_plot,
 )
+from icscm.report.drawn_curves import make_path_dots
+from icscm.report.drawn_tree import draw_nodes, draw_splits
 from icscm.report.evaluation import draw_evaluation, render_text
+from icscm.report.figures import choose_environments
 from icscm.report.terminal import render_blocks
 from support.drawings import find_texts
+from support.reports import make_blank
 
 
 def make_row(name, n, rate, low, high, **more):
     return PlotRow(name, n=n, share=rate, interval=(low, high), **more)
+
+
+def make_ratio(name, **values):
+    return OddsRatio(environment=name, odds_ratio_interval=None, **values)
 
 
 POOLED = make_row("all", 300, 0.3, 0.28, 0.32)
@@ -64,16 +74,18 @@ def test_leaves_that_differ_have_no_mean():
 def test_the_largest_rows_are_chosen_and_counted():
     sizes = {"e10": 5, "e9": 50, "e2": 20, "e1": 40}
     assert find_largest([*sizes.values()], 3) == [1, 2, 3]
-    environments = [{"environment": name, "n": n, "rate": 1 / n} for name, n in sizes.items()]
+    environments = [
+        EnvironmentRate(environment=name, n=n, n_positive=1, rate=1 / n, rate_interval=None)
+        for name, n in sizes.items()
+    ]
+    assert [rate.environment for rate in choose_largest(environments, 3)] == ["e1", "e2", "e9"]
     orders = {
-        "size": ["e9", "e1", "e2"],
-        "name": ["e1", "e2", "e9"],
-        "rate": ["e9", "e1", "e2"],
+        "size": ["e9", "e1", "e2", "e10"],
+        "name": ["e1", "e2", "e9", "e10"],
+        "rate": ["e9", "e1", "e2", "e10"],
     }
     for order, names in orders.items():
-        assert [row["environment"] for row in choose_largest(environments, 3, order)] == names, (
-            order
-        )
+        assert choose_environments(environments, order) == names, order
     rows = [make_row(name, n, 1 / n, 0.0, 1.0) for name, n in sizes.items()]
     plot = make_plot(rows, POOLED, Limits(environments=3))
     assert [row.name for row in plot.rows] == ["e9", "e2", "e1"]
@@ -88,42 +100,43 @@ def test_a_share_to_compare_with_widens_the_axis():
 def test_effects_stand_on_one_axis():
     """The radius of a dot is its precision; an environment without an effect has none."""
     environments = [
-        {"environment": "a", "n": 10, "odds_ratio": 2.0, "error": 0.1},
-        {"environment": "b", "n": 30, "odds_ratio": 0.5, "error": 0.5},
-        {"environment": "c", "n": 20, "odds_ratio": None, "error": None},
-        {"environment": "d", "n": 20, "odds_ratio": 1.0, "error": 3.0},
+        make_ratio("a", n=10, odds_ratio=2.0, error=0.1),
+        make_ratio("b", n=30, odds_ratio=0.5, error=0.5),
+        make_ratio("c", n=20, odds_ratio=None, error=None),
+        make_ratio("d", n=20, odds_ratio=1.0, error=3.0),
     ]
-    split = {"odds_ratio": 1.0, "environments": environments}
+    candidate = make_blank(SplitCandidate, odds_ratio=1.0, environments=environments)
+    split = make_blank(ChosenSplit, candidate=candidate)
     drawn = draw_splits([split, split], Limits(leaves=1, environments=2))
-    (row,) = drawn["rows"]
-    assert drawn["n_left_out"] == 1
-    assert [row["cell"].count(f"<title>{name}:") for name in "abcd"] == [0, 1, 0, 1]
-    assert '<circle cx="0%" cy="50%" r="3.5"' in row["cell"]
-    (row,) = draw_splits([split], Limits())["rows"]
-    assert row["cell"].count("<circle") == 3
+    (row,) = drawn.rows
+    assert drawn.n_left_out == 1
+    assert [row.cell.count(f"<title>{name}:") for name in "abcd"] == [0, 1, 0, 1]
+    assert '<circle cx="0%" cy="50%" r="3.5"' in row.cell
+    (row,) = draw_splits([split], Limits()).rows
+    assert row.cell.count("<circle") == 3
 
 
 def test_the_largest_splits_of_a_large_tree_are_counted():
+    node = make_blank(Node, rate=0.5, is_positive=True)
     nodes = []
     for i in range(8):
-        nodes.append({"depth": i, "split": i, "leaf": None, "n": 10 * (8 - i)})
-        nodes.append({"depth": i + 1, "split": None, "leaf": i + 1, "n": 10})
-    nodes.append({"depth": 8, "split": None, "leaf": 9, "n": 10})
-    drawn = draw_nodes(
-        [{**node, "rate": 0.5, "is_positive": True} for node in nodes], Limits(leaves=4)
-    )
-    assert drawn["n_left_out"] == 6
-    assert [row["split"] for row in drawn["rows"] if row["is_cut"]] == [3]
+        nodes.append(replace(node, depth=i, split=i, n=10 * (8 - i)))
+        nodes.append(replace(node, depth=i + 1, leaf=i + 1, n=10))
+    nodes.append(replace(node, depth=8, leaf=9, n=10))
+    drawn = draw_nodes(nodes, Limits(leaves=4))
+    assert drawn.n_left_out == 6
+    assert [row.node.split for row in drawn.rows if row.is_cut] == [3]
 
 
 def test_tolerances_with_the_same_tree_are_one_dot():
-    points = [
-        {"varies": 40, "deviance_explained": 90, "name": "plain", "leave": [], "is_own": False},
-        {"varies": 20, "deviance_explained": 60, "name": "0.3", "leave": ["code"], "is_own": False},
-        {"varies": 20, "deviance_explained": 60, "name": "0.1", "leave": [], "is_own": True},
-        {"varies": 0, "deviance_explained": 59, "name": "0.03", "leave": [], "is_own": False},
+    tree = make_blank(TreeAtTolerance, leave=[], is_own=False)
+    trees = [
+        replace(tree, varies=40, deviance_explained=90, name="plain"),
+        replace(tree, varies=20, deviance_explained=60, name="0.3", leave=["code"]),
+        replace(tree, varies=20, deviance_explained=60, name="0.1", is_own=True),
+        replace(tree, varies=0, deviance_explained=59, name="0.03"),
     ]
-    dots = join_points(points)
+    dots = make_path_dots(trees)
     assert [dot.text for dot in dots] == ["plain", "0.3 to 0.1 without code", "0.03"]
     assert [dot.is_own for dot in dots] == [False, True, False]
     assert [(dot.heterogeneity, dot.deviance_explained) for dot in dots] == [

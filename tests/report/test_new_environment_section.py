@@ -1,16 +1,13 @@
 """The report's part on an environment not seen: on the page, in Markdown and on the terminal."""
 
-import io
-
 import numpy as np
 import pytest
-from rich.console import Console
 
 from icscm import SCMClassifier
 from icscm.cli.show import render_saved
 from icscm.model.saved import make_saved_model
-from icscm.report.terminal import render_summary
 from icscm.stats.new_environments import make_expectations
+from support.reports import print_parts, print_report
 
 TITLE = "rediction interval"
 
@@ -21,13 +18,6 @@ def fit(n_environments, n=4000):
     log_odds = np.where(x, 1.5, -2.0) + rng.normal(0, 0.4, n_environments)[e]
     y = rng.random(n) < 1 / (1 + np.exp(-log_odds))
     return SCMClassifier(max_rules=1).fit(x[:, np.newaxis], y, environments=e)
-
-
-def print_all(parts):
-    console = Console(width=80, file=io.StringIO())
-    for part in parts:
-        console.print(part)
-    return console.file.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +43,7 @@ def test_page_markdown_and_terminal_say_the_same(learner):
     leaf = report.to_dict()["leaves"][0]
     ends = leaf["new_interval"], leaf["known_interval"]
     texts = [f"{low:.1%} to {high:.1%}" for low, high in ends]
-    shown = print_all(render_summary(report.to_dict()))
+    shown = print_report(report)
     for rendering in (report.to_html(), report.to_markdown(), shown):
         assert TITLE in rendering
         assert all(text in rendering for text in texts)
@@ -64,7 +54,7 @@ def test_page_markdown_and_terminal_say_the_same(learner):
 def test_two_environments_say_that_they_cannot_tell():
     report = fit(2).report()
     assert report.to_dict()["new_environments"]["leaves"] == []
-    shown = print_all(render_summary(report.to_dict()))
+    shown = print_report(report)
     for rendering in (report.to_html(), report.to_markdown(), shown):
         assert "No prediction interval from 2 environments" in " ".join(rendering.split())
 
@@ -91,9 +81,9 @@ def test_leaves_that_too_few_environments_share_are_counted():
 
 
 def test_show_says_it_for_each_leaf(learner):
-    shown = print_all(render_saved(make_saved_model(learner), 3))
+    shown = print_parts(render_saved(make_saved_model(learner), 3))
     assert shown.count("95% prediction interval at a new site:") == 2
     assert " ".join(shown.split()).count("at a new site with the rate of training:") == 2
     assert "no prediction interval for a new environment: Only two environments" in " ".join(
-        print_all(render_saved(make_saved_model(fit(2)), 3)).split()
+        print_parts(render_saved(make_saved_model(fit(2)), 3)).split()
     )

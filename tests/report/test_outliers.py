@@ -1,17 +1,13 @@
 """Which environments break a rule, and the words around environments."""
 
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console, Group
 
 from icscm import ICSCMClassifier, SCMClassifier
 from icscm.report.page import make_report
 from icscm.report.summary import make_summary
-from icscm.report.terminal import render_summary
-from support.reports import fit
+from support.reports import fit, print_report
 
 
 @pytest.fixture(scope="module")
@@ -27,24 +23,18 @@ def studies():
     return X, (rng.random(n) < rate).astype(int), e
 
 
-def print_summary(summary):
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(Group(*render_summary(summary)))
-    return " ".join(console.export_text().split())
-
-
 SENTENCE = "holds in 12 of 15 environments; not in b, f and k"
 
 
 def test_a_refused_rule_tells_where_it_breaks(studies):
     """A useful rule was refused as "label shifts between environments", in which was not said."""
     learner = fit(ICSCMClassifier(), *studies)
-    summary = make_summary(learner, environment="study")
+    report = make_report(learner, environment="study")
+    summary = report.to_dict()
     refused = summary["nodes"]["scans"][0]["rejected"][0]
     assert refused["outliers"] == ["b", "f", "k"]
     assert refused["why"].endswith(SENTENCE)
-    assert f"cause > 0 {SENTENCE}" in print_summary(summary)
-    report = make_report(learner)
+    assert f"cause > 0 {SENTENCE}" in " ".join(print_report(report).split())
     assert SENTENCE in report.to_html()
     assert SENTENCE in report.to_markdown()
 
@@ -52,13 +42,15 @@ def test_a_refused_rule_tells_where_it_breaks(studies):
 @pytest.mark.parametrize("learner", [SCMClassifier(max_rules=1), ICSCMClassifier()])
 def test_a_leaf_that_is_not_invariant_tells_where_it_breaks(learner, studies):
     """The page said "not invariant" and left the reader to find the environments among fifteen."""
-    summary = make_summary(fit(learner, *studies))
+    report = make_report(fit(learner, *studies))
+    summary = report.to_dict()
     first = summary["leaves"][0]
     assert first["conclusion"] == "not invariant"
     assert first["outliers"] == ["b", "f", "k"]
     assert f"It {SENTENCE}." in first["explanation"]
     if first["condition"] == "cause <= 0":
-        assert f"Leaf 1 is not invariant: it {SENTENCE}." in print_summary(summary)
+        printed = " ".join(print_report(report).split())
+        assert f"Leaf 1 is not invariant: it {SENTENCE}." in printed
 
 
 def test_a_column_of_any_name_makes_a_sentence(studies):

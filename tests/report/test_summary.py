@@ -1,12 +1,10 @@
 """The numbers of the summary equal those recomputed from the rows."""
 
-import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from scipy import stats
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
@@ -18,14 +16,23 @@ from icscm.report.content.errors import make_errors
 from icscm.report.content.leaves import make_leaves
 from icscm.report.content.model import ModelSize
 from icscm.report.formatting import make_names
+from icscm.report.page import make_report
 from icscm.report.summary import make_summary
-from icscm.report.terminal import render_summary
 from icscm.report.wording.learner_facts import list_facts
 from icscm.report.wording.requirement import describe_bounds
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
 from support.fitting import PAPER
-from support.reports import REPORTED, ZOO, find_path, fit, fit_reported, make_shifted, report_on
+from support.reports import (
+    REPORTED,
+    ZOO,
+    find_path,
+    fit,
+    fit_reported,
+    make_shifted,
+    print_report,
+    report_on,
+)
 
 
 @pytest.mark.parametrize("name", REPORTED)
@@ -339,7 +346,7 @@ def test_the_ends_of_a_leaf_cannot_be_mistaken():
     mark = ((environments == 5) & (rng.random(800) < 0.3)).astype(int)
     y = np.where(mark, 0, rng.random(800) < 0.7).astype(int)
     learner = fit(ICSCMClassifier(**PAPER), pd.DataFrame({"mark": mark}), y, environments)
-    text = " ".join(render(make_summary(learner)).split())
+    text = " ".join(print_report(make_report(learner)).split())
     n = int(mark.sum())
     assert f"mark > 0 negative {n} 0% of {n} (5) no other " in text
     first, second = (f"{y[(environments == e) & (mark == 0)].mean():.1%}" for e in (5, 6))
@@ -358,17 +365,11 @@ def make_rare(seed=0, n=4_000):
     return pd.DataFrame({"risk": risk.astype(int), "noise": rng.integers(0, 3, n)}), y, environments
 
 
-def render(summary, width=80):
-    console = Console(width=width, file=io.StringIO(), highlight=False)
-    for part in render_summary(summary):
-        console.print(part)
-    return console.file.getvalue()
-
-
 def test_a_rule_no_better_than_a_constant_is_called_that_first():
     """A rule wrong for 34 % where "no" is wrong for 29 % was headed as one that holds."""
     X, y, environments = make_rare()
-    summary = make_summary(fit(ICSCMClassifier(**PAPER), X, y, environments))
+    report = make_report(fit(ICSCMClassifier(**PAPER), X, y, environments))
+    summary = report.to_dict()
     errors = summary["errors"]
     assert errors["error"] > errors["majority_error"]
     assert summary["headline"]["title"] == "The rule is no better than the majority-class baseline"
@@ -377,19 +378,20 @@ def test_a_rule_no_better_than_a_constant_is_called_that_first():
         "The rule is no better than the majority-class baseline: wrong for "
     )
     assert "Balanced accuracy: " in told["detail"]
-    text = render(summary)
+    text = print_report(report)
     assert text.startswith("Warning      the rule is no better than the majority-class baseline")
     assert "min_utility=0 rejects rules" in " ".join(summary["advice"]["suggestions"])
     assert "Suggestions" in text
     flipped = X["risk"] ^ (np.random.default_rng(1).random(len(X)) < 0.1)
-    better = make_summary(fit(SCMClassifier(), X, flipped, environments))
-    assert "no better" not in better["headline"]["error"]["answer"]
-    assert not render(better).startswith("Warning")
+    better = make_report(fit(SCMClassifier(), X, flipped, environments))
+    assert "no better" not in better.to_dict()["headline"]["error"]["answer"]
+    assert not print_report(better).startswith("Warning")
 
 
 def test_rules_set_aside_are_told_with_what_they_are_worth():
     """The headline said that no rule was found, where one was found and set aside."""
-    summary = make_summary(fit(ICSCMClassifier(), *make_rare()))
+    report = make_report(fit(ICSCMClassifier(), *make_rare()))
+    summary = report.to_dict()
     assert summary["headline"]["title"].endswith(
         "found and discarded: no better than the majority-class baseline"
     )
@@ -399,16 +401,17 @@ def test_rules_set_aside_are_told_with_what_they_are_worth():
         f"wrong for {own['error']:.1%} of 4,000 samples (AUC "
         in (summary["model"]["discarded"]["explanation"])
     )
-    text = render(summary)
+    text = print_report(report)
     assert text.startswith("Warning      rules were found and discarded (error ")
     assert "p='balanced'" in " ".join(summary["advice"]["suggestions"])
 
 
 def test_a_rule_that_was_asked_to_weigh_errors_is_not_called_worthless():
-    summary = make_summary(fit(ICSCMClassifier(p="balanced"), *make_rare()))
+    report = make_report(fit(ICSCMClassifier(p="balanced"), *make_rare()))
+    summary = report.to_dict()
     told = "wrong at least as often as the majority-class baseline, as p = balanced allows"
     assert summary["headline"]["title"] == f"The rule is {told}"
-    assert render(summary).startswith("Warning      the rule is wrong at least as often as")
+    assert print_report(report).startswith("Warning      the rule is wrong at least as often as")
     assert "judge the rule by its sensitivity" in " ".join(summary["advice"]["suggestions"])
 
 
@@ -424,7 +427,7 @@ def test_sensitivity_ppv_and_auc_stand_beside_the_error(learner):
     for number, each in enumerate(errors["environments"]):
         here = environments == number
         assert each["ppv"] == pytest.approx(y[here & (predicted == 1)].mean())
-    assert f"In training  AUC {errors['auc']:.3f}, sens" in render(make_summary(learner))
+    assert f"In training  AUC {errors['auc']:.3f}, sens" in print_report(make_report(learner))
 
 
 def test_predictions_and_probabilities_that_disagree_are_counted():
@@ -527,7 +530,7 @@ def test_how_stable_it_is_stands_in_every_rendering(simulation):
     assert json.loads(report.to_json())["stability"] == told
     assert told["text"].startswith("Of 4 random subsamples with half of the samples, ")
     assert told["models"][0]["frequency"] == found.models[0].frequency
-    for text in (render(summary), report.to_html(), report.to_markdown()):
+    for text in (print_report(report), report.to_html(), report.to_markdown()):
         assert "Stability" in text
     is_warned = "Most subsamples give a different model" in " ".join(summary["advice"]["warnings"])
     assert is_warned == (found.model_frequency < 0.5)

@@ -1,6 +1,7 @@
 """What a person sees of a fitted tree."""
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from io import StringIO
 
@@ -19,13 +20,14 @@ from icscm.model.rules import ThresholdRule
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
 from icscm.report.blocks import Cell, make_table
-from icscm.report.content.nodes import RatioExtreme
-from icscm.report.drawing import Limits, draw_nodes
+from icscm.report.content.candidates import RatioExtreme
+from icscm.report.drawing import Limits
+from icscm.report.drawn_tree import draw_nodes
 from icscm.report.figures import draw_model
 from icscm.report.formatting import format_share, make_names
 from icscm.report.markdown import escape_markdown
-from icscm.report.page import MAX_HTML_BYTES, Report, make_report
-from icscm.report.terminal import render_blocks, render_summary
+from icscm.report.page import MAX_HTML_BYTES, make_report
+from icscm.report.terminal import render_blocks
 from icscm.report.wording.ranges import describe_range
 from icscm.validation.path import tolerance_path
 from support.drawings import find_curves, list_shapes
@@ -36,6 +38,7 @@ from support.reports import (
     fit_tree,
     make_shifted,
     make_sites,
+    print_report,
     report_on_tree,
 )
 
@@ -127,18 +130,11 @@ class Page(HTMLParser):
         return " ".join("".join(self.texts).split())
 
 
-def print_on_terminal(summary, width=80):
-    console = Console(width=width, file=StringIO())
-    for each in render_summary(summary):
-        console.print(each)
-    return console.file.getvalue()
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_tree_has_a_page_a_text_and_a_terminal(name, reports):
     report = reports[name]
     summary, page = report.to_dict(), Page(report.to_html())
-    markdown, terminal = report.to_markdown(), print_on_terminal(report.to_dict())
+    markdown, terminal = report.to_markdown(), print_report(report)
     assert len(page.ids) == len(set(page.ids))
     assert not {each for each in page.names if each.startswith("on") or each == "style"}
     for told in (
@@ -203,7 +199,7 @@ def test_what_was_refused_is_told_with_its_reason(tree):
     assert code["why"].startswith("the effect of its column differs between environments by more")
     assert "odds ratio from" in code["why"]
     assert code["why"] in Page(report.to_html()).text
-    assert code["why"] in " ".join(print_on_terminal(summary).split())
+    assert code["why"] in " ".join(print_report(report).split())
     assert "code" in summary["headline"]["rejected"]["detail"]
 
 
@@ -230,7 +226,7 @@ def test_it_says_that_no_tree_of_invariant_rates_was_found(reports):
     (note,) = report.to_dict()["task"]["notes"]
     assert said in note.lower()
     assert said in Page(report.to_html()).text.lower()
-    assert said in " ".join(print_on_terminal(report.to_dict()).split()).lower()
+    assert said in " ".join(print_report(report).split()).lower()
     assert reports["rate"].to_dict()["task"]["notes"] == []
 
 
@@ -263,7 +259,7 @@ def test_hostile_names_are_only_text(tmp_path):
         part.split("</script>")[0] for part in report.to_html().split("<script>")[1:]
     )
     assert "<script>" not in MarkdownIt().render(report.to_markdown())
-    print_on_terminal(report.to_dict())
+    print_report(report)
     for ending in ("html", "md", "json"):
         assert report.save(tmp_path / f"report.{ending}").stat().st_size > 5_000
 
@@ -274,11 +270,11 @@ def test_a_very_large_tree_is_cut_short_and_says_so():
     assert len(report.to_html().encode()) < MAX_HTML_BYTES
     assert f"{n_leaves - 60:,} further leaves are not drawn" in Page(report.to_html()).text
     assert len(report.to_dict()["leaves"]) == n_leaves
-    drawn = draw_nodes(report.to_dict()["nodes"]["walk"], Limits())
-    n_shown = sum(row["leaf"] is not None for row in drawn["rows"])
-    assert drawn["n_left_out"] == n_leaves - n_shown
-    assert sum(row["is_cut"] for row in drawn["rows"]) + n_shown == 60
-    printed = print_on_terminal(report.to_dict())
+    drawn = draw_nodes(report.content.nodes.walk, Limits())
+    n_shown = sum(row.node.leaf is not None for row in drawn.rows)
+    assert drawn.n_left_out == n_leaves - n_shown
+    assert sum(row.is_cut for row in drawn.rows) + n_shown == 60
+    printed = print_report(report)
     assert f"{n_leaves - n_shown} further leaves are not listed" in printed
 
 
@@ -339,7 +335,7 @@ def test_a_forest_has_a_report_in_the_same_sections(forest, tree):
     uses = {each["feature"]: each["n_trees"] for each in summary["model"]["trees"]["uses"]}
     assert uses == forest.model_.count_uses()
     assert summary["nodes"]["rejected_features"][0]["feature"] == "code"
-    page, printed = Page(report.to_html()), print_on_terminal(summary)
+    page, printed = Page(report.to_html()), print_report(report)
     assert len(page.ids) == len(set(page.ids))
     for text in (page.text, report.to_markdown(), printed):
         assert "samples that trees were not grown on" in " ".join(text.split())
@@ -384,7 +380,7 @@ def test_what_to_expect_elsewhere_is_told(tree):
     report = report_on_tree()
     assert "Prediction intervals for a new environment" in Page(report.to_html()).text
     assert "## 95% prediction interval for a new environment" in report.to_markdown()
-    assert "95% prediction interval for a new environment" in print_on_terminal(report.to_dict())
+    assert "95% prediction interval for a new environment" in print_report(report)
 
 
 def test_long_names_keep_the_indent_and_the_relation_of_a_node():
@@ -419,7 +415,7 @@ def test_odds_ratios_of_empty_cells_are_bounds():
 
 def test_titles_of_columns_are_whole_in_80_columns(tree):
     """The title `environment` was broken before its last letter."""
-    told = print_on_terminal(report_on_tree().to_dict())
+    told = print_report(report_on_tree())
     titles = told.split("\nSplits\n")[1].split("\n    1  ")[0]
     words = "split rule samples deviance OR lowest to highest differs rejected"
     assert sorted(titles.split()) == sorted(words.split())
@@ -477,12 +473,18 @@ def test_a_score_is_told_by_its_points_and_the_risk_of_each_total(sites):
 
 def test_an_effect_that_changes_sign_reverses(tree):
     """`varies` was used for both: the words are `reverses` and `differs`."""
-    summary = report_on_tree().to_dict()
-    split = summary["nodes"]["splits"][0]
-    split |= {"variation": 0.5, "variation_text": "by about 50%", "n_seen": 4}
+    report = report_on_tree()
+    nodes = report.content.nodes
+    split = nodes.splits[0]
     for lowest, wanted in ((0.5, "reverses, and differs by about 50%"), (1.5, "differs by about")):
-        split["lowest"] = {**split["lowest"], "odds_ratio": lowest}
-        split["highest"] = {**split["highest"], "odds_ratio": 3.0}
-        page = Report(summary).to_html()
+        candidate = replace(
+            split.candidate,
+            heterogeneity_share=0.25,
+            n_seen=4,
+            lowest=replace(split.candidate.lowest, odds_ratio=lowest),
+            highest=replace(split.candidate.highest, odds_ratio=3.0),
+        )
+        changed = replace(nodes, splits=[replace(split, candidate=candidate), *nodes.splits[1:]])
+        page = replace(report, content=replace(report.content, nodes=changed)).to_html()
         assert f"<small>{wanted}" in page
         assert "varies" not in page

@@ -4,7 +4,7 @@ Each test arranges the numbers of a learner's content and asserts the sentence, 
 cannot tell.
 """
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -28,13 +28,9 @@ from icscm.report.wording import (
 )
 from icscm.report.wording.facts import Judgement
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+from support.reports import make_blank
 
 NAMES = make_names(["north", "south", "west"], ("no", "yes"), "ill", "site")
-
-
-def make_blank(record, **values):
-    """Return a record with these values, and None in all other fields."""
-    return record(**{field.name: values.get(field.name) for field in fields(record)})
 
 
 LEAF = make_blank(

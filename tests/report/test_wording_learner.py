@@ -5,18 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from icscm.report.content.candidates import RatioExtreme, RuleCandidate, SplitCandidate
 from icscm.report.content.learner import NewEnvironments
 from icscm.report.content.leaves import Leaf, NewEnvironment, Requirement
 from icscm.report.content.model import Shape
-from icscm.report.content.nodes import (
-    Pruning,
-    PruningTestContent,
-    RatioExtreme,
-    RejectedCandidate,
-    RuleCandidate,
-    ScanSize,
-    SplitCandidate,
-)
+from icscm.report.content.nodes import Pruning, PruningTestContent, RejectedCandidate, ScanSize
 from icscm.report.content.rates import RateExtreme
 from icscm.report.formatting import make_names
 from icscm.report.wording.advice import (

@@ -19,7 +19,7 @@ from icscm.search.trees import find_tree
 from icscm.sources.bits import opening as packed
 from icscm.sources.bits import packing
 from icscm.sources.bits import store as bitfile
-from icscm.sources.bits.opening import make_packed_source
+from icscm.sources.bits.opening import StoreRows, make_packed_source
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.bits.store import open_store
 from icscm.sources.countable import BinningConfig
@@ -68,8 +68,8 @@ def make_source(form, table, folder):
         candidates = CollapsedMap(PresenceMap(), bits.copies)
         info = SourceInfo(candidates, (0, 1), environment_labels)
         counted = np.flatnonzero(labels >= 0)
-        samples = counted, labels[counted], environments[counted]
-        return make_packed_source(bits, info, samples, BinningConfig(n_jobs=2))
+        rows = StoreRows(counted, labels[counted], environments[counted])
+        return make_packed_source(bits, info, rows, BinningConfig(n_jobs=2))
     coded = CodedTable(FORMS[form](X), is_presence=True)
     return make_memory_source(coded, labels, environments, environment_labels=environment_labels)
 

@@ -25,7 +25,7 @@ from icscm.search.rules import find_model
 from icscm.search.settings import Settings
 from icscm.search.trees import find_tree
 from icscm.sources.bits import opening, packing, store
-from icscm.sources.bits.opening import make_packed_source
+from icscm.sources.bits.opening import StoreRows, make_packed_source
 from icscm.sources.bits.packing import pack_matrix
 from icscm.sources.bits.store import open_store
 from icscm.sources.countable import BinningConfig
@@ -192,8 +192,8 @@ def open_packed():
         pack_matrix(BITS, path)
         bits = open_store(path)
         info = SourceInfo(CollapsedMap(PresenceMap(), bits.copies), (0, 1), PLACES)
-        samples = np.arange(N_ROWS), LABELS, ENVIRONMENTS
-        yield make_packed_source(bits, info, samples, BinningConfig(n_jobs=2))
+        rows = StoreRows(np.arange(N_ROWS), LABELS, ENVIRONMENTS)
+        yield make_packed_source(bits, info, rows, BinningConfig(n_jobs=2))
 
 
 SOURCES = {

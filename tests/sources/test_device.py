@@ -77,7 +77,7 @@ def test_files_read_in_passes(stand_in, tmp_path):
 def test_packed_stores(free, monkeypatch, tmp_path):
     """On the card, or sent for each look where they do not fit: the models are the same."""
     monkeypatch.setattr(card, "find_card", lambda: make_stand_in(free))
-    monkeypatch.setattr(sending, "LANE_BYTES", 400)
+    monkeypatch.setattr(sending, "BUFFER_BYTES", 400)
     X, y, environments = make_table("bits")
     names = [f"s{i}" for i in range(len(X))]
     pack_matrix(X.astype(np.uint8), tmp_path / "x.bits", samples=names)

@@ -62,7 +62,7 @@ def test_binned_as_in_memory(seed, size):
     with pytest.MonkeyPatch.context() as patch:
         for module in (sampling, values):
             patch.setattr(module, "QUANTILE_SAMPLE", size)
-        patch.setattr(sending, "LANE_BYTES", 4000)
+        patch.setattr(sending, "BUFFER_BYTES", 4000)
         check_same_values(np.random.default_rng(seed), CARD)
 
 

@@ -13,7 +13,7 @@ from icscm.engine.counts import SourceInfo
 from icscm.exceptions import IcscmError
 from icscm.sources.bits import packing
 from icscm.sources.bits import store as bitfile
-from icscm.sources.bits.opening import make_packed_source, read_genomes
+from icscm.sources.bits.opening import StoreRows, make_packed_source, read_genomes
 from icscm.sources.bits.packing import BitWriter, pack_matrix, pack_table
 from icscm.sources.bits.store import open_store, unpack
 from icscm.sources.countable import BinningConfig
@@ -262,8 +262,8 @@ def use_store(path):
     bits = open_store(path)
     labels = np.arange(len(bits.samples)) % 2
     info = SourceInfo(CollapsedMap(PresenceMap(bits.names), bits.copies), (0, 1), ("a",))
-    samples = np.arange(len(labels)), labels, labels // 2
-    source = make_packed_source(bits, info, samples, BinningConfig())
+    rows = StoreRows(np.arange(len(labels)), labels, labels // 2)
+    source = make_packed_source(bits, info, rows, BinningConfig())
     counts = [cube.counts.tolist() for cube in source.count_cubes()]
     return read_genomes(path, KEYS).to_pydict(), counts, read_store(path)[2]
 

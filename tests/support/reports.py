@@ -3,17 +3,21 @@
 What is cached is made once a session: no test may change it.
 """
 
+import io
 import warnings
+from dataclasses import fields
 from functools import cache
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
 from sklearn.base import clone
 
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning
 from icscm.report.page import make_report
+from icscm.report.terminal import render_learner
 from icscm.validation.path import alpha_path
 from support.fitting import PAPER
 
@@ -27,6 +31,11 @@ HOSTILE = [
     "ünï 日本語 🎉 \x1b[31m\u202eabc\nnew line",
     "</title></style><svg onload=alert(3)>",
 ]
+
+
+def make_blank(record, **values):
+    """Return a record with these values, and None in all other fields."""
+    return record(**{field.name: values.get(field.name) for field in fields(record)})
 
 
 def fit(learner, X, y, environments=None):
@@ -118,6 +127,19 @@ def fit_reported(name):
 def report_on(name):
     """The report on a learner of `REPORTED`."""
     return make_report(fit_reported(name))
+
+
+def print_parts(parts, width=80):
+    """What the terminal shows of some renderables."""
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    for part in parts:
+        console.print(part)
+    return console.file.getvalue()
+
+
+def print_report(report):
+    """The short form of a report on a learner, as the terminal shows it."""
+    return print_parts(render_learner(report.content))
 
 
 @cache

@@ -46,10 +46,11 @@ def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any)
         checkup, roles = _check_table(data, options, alpha, progress=progress)
     _print_checkup(data, checkup, roles, max_lines=None if show_all else _N_SHOWN)
 
-    misread: dict[str, dict[str, int]] = {}
+    # the texts of each column that were read as missing, with their number of cells
+    missing_texts: dict[str, dict[str, int]] = {}
     for (column, text), n_cells in roles.misread.items():
-        misread.setdefault(column, {})[text] = n_cells
-    return checkup.to_dict() | {"read_as_missing": misread}
+        missing_texts.setdefault(column, {})[text] = n_cells
+    return checkup.to_dict() | {"read_as_missing": missing_texts}
 
 
 def _check_table(
@@ -96,7 +97,7 @@ def _print_checkup(data: Path, checkup: CheckUp, roles: Roles, *, max_lines: int
         data,
         roles,
         n_rows=checkup.n_rows,
-        n_positive=sum(place.n_positive for place in checkup.environments),
+        n_positive=sum(environment.n_positive for environment in checkup.environments),
         n_columns=checkup.n_columns - len(checkup.dropped),
         n_environments=len(checkup.environments),
     )

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 def print_line(text: str) -> None:
     """One message on standard error: a single line, folded at words on a terminal only."""
-    line = clip_message(escape_controls(" ".join(text.split())))
+    unbroken = " ".join(text.split())
+    line = clip_message(escape_controls(unbroken))
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         line = textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
@@ -94,17 +95,14 @@ def list_data_facts(
     """The first lines of a command: its data, as terms and texts."""
     from icscm.report.wording import data as wording
 
-    # environments that changed, by their new name; None are those that were excluded
-    merged: dict[str | None, list[str]] = {}
+    # The old names of environments by the new one, where it is another; None means excluded.
+    old_names_by_new: dict[str | None, list[str]] = {}
     for old_name, new_name in labels.renamed.items():
         if old_name != new_name:
-            merged.setdefault(new_name, []).append(str(old_name))
-    excluded = merged.pop(None, [])
-    # texts that were read as missing: the number of cells in each column
-    misread: dict[str, dict[str, int]] = {}
-    for (column, text), n_cells in labels.misread.items():
-        misread.setdefault(text, {})[column] = n_cells
-    most_frequent_first = sorted(misread.items(), key=lambda counts: -sum(counts[1].values()))
+            old_names_by_new.setdefault(new_name, []).append(str(old_name))
+    excluded = old_names_by_new.pop(None, [])
+    merged = old_names_by_new
+
     return [
         *wording.describe_table(
             name_data(data),
@@ -118,11 +116,26 @@ def list_data_facts(
         *wording.describe_dropped_rows(labels.n_dropped),
         *wording.describe_excluded_environments(labels.n_excluded, excluded),
         *wording.describe_merged_environments(merged),
-        *wording.describe_missing_texts(
-            most_frequent_first,
-            has_defaults=any(text in misread for text in MISSING_TEXTS),
-        ),
+        *_list_missing_texts(labels),
     ]
+
+
+def _list_missing_texts(labels: Roles) -> list[Fact]:
+    """A line on texts that were read as missing, the most frequent first, if there are any."""
+    from icscm.report.wording import data as wording
+
+    cells_by_column: dict[str, dict[str, int]] = {}
+    for (column, text), n_cells in labels.misread.items():
+        cells_by_column.setdefault(text, {})[column] = n_cells
+
+    def count_cells(text: str) -> int:
+        return sum(cells_by_column[text].values())
+
+    texts = sorted(cells_by_column, key=count_cells, reverse=True)
+    return wording.describe_missing_texts(
+        [(text, cells_by_column[text]) for text in texts],
+        has_defaults=any(text in cells_by_column for text in MISSING_TEXTS),
+    )
 
 
 @contextmanager
@@ -141,7 +154,7 @@ class Progress:
 
     @contextmanager
     def stage(self, text: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-        """While something is done; its value may be called after each of `total` parts.
+        """Show the progress of the block; its value may be called after each of `total` parts.
 
         It may be passed how much is done, as of bytes. Loops that are tracked report by themselves.
         """

@@ -26,8 +26,9 @@ def datasets(data: Path | None) -> Options:
     from icscm.datasets import list_datasets
     from icscm.datasets._files import DATA_VARIABLE
 
-    screen, known = console.make_console(), list_datasets(data)
-    for info in known:
+    screen = console.make_console()
+    infos = list_datasets(data)
+    for info in infos:
         is_here = "here" if info.present else "not here"
         text = (
             f"{info.name}: {info.title}; {info.n_samples:,} samples, {is_here}\n  {info.source}\n"
@@ -37,4 +38,4 @@ def datasets(data: Path | None) -> Options:
     folder = data or os.environ.get(DATA_VARIABLE)
     where = f"here {folder}" if folder else f"not set; use --data or ${DATA_VARIABLE}"
     screen.print(escape_controls(f"FOLDER holds the raw files; {where}."), soft_wrap=True)
-    return {"datasets": [vars(info) | {"loader": info.loader.__name__} for info in known]}
+    return {"datasets": [vars(info) | {"loader": info.loader.__name__} for info in infos]}

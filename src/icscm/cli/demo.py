@@ -42,10 +42,12 @@ def demo(
     from icscm.datasets import make_conjunction
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 
+    # a report that exists is kept, unless the user names it or overwrites it
     is_kept = not is_given(ctx, "report") and not force and report.exists()
-    is_wanted = not no_report and not is_kept
-    if is_wanted:
+    writes_report = not no_report and not is_kept
+    if writes_report:
         check_outputs([report], force=force)
+
     screen = console.make_console()
     data = make_conjunction(**settings)
     screen.print(
@@ -53,11 +55,12 @@ def demo(
         "cause the label, C1 is a child of label and environment, "
         f"{settings['n_distractors']} features B are noise.\n"
     )
-    plain, invariant = SCMClassifier(), ICSCMClassifier()
+    plain = SCMClassifier()
+    invariant = ICSCMClassifier()
     with console.hide_repeated_warnings():
         plain.fit(data.X, data.y, environments=data.environments)
         invariant.fit(data.X, data.y, environments=data.environments)
-    if is_wanted:
+    if writes_report:
         _write_report(invariant, data, report, force=force)
 
     learners = {
@@ -65,7 +68,7 @@ def demo(
         "ICSCM": _print_learner(screen, "ICSCM", invariant, data),
     }
     _print_result(screen, invariant)
-    if is_wanted:
+    if writes_report:
         screen.print()
         console.print_written(report, more=", the report on ICSCM")
     elif is_kept and not no_report:
@@ -87,23 +90,26 @@ def _print_learner(
     """Print the rule of a learner, and which of its columns are causes; return it as JSON."""
     from rich.text import Text
 
-    used = learner.features_used_
-    marks = [f"{c} {'✓ parent' if c in data.parents else '✗ not a parent'}" for c in used]
-    marks += [f"{cause} missing" for cause in data.parents if cause not in used]
+    used_columns = learner.features_used_
+    marks = []
+    for column in used_columns:
+        is_parent = column in data.parents
+        marks.append(f"{column} ✓ parent" if is_parent else f"{column} ✗ not a parent")
+    marks += [f"{parent} missing" for parent in data.parents if parent not in used_columns]
     accuracy = learner.score(data.X, data.y)
     screen.print(Text.assemble((f"{name:6}", "bold"), (str(learner.model_), "cyan")))
     screen.print("      " + ", ".join(marks))
     screen.print(f"      accuracy {accuracy:.1%}\n")
-    return {"rule": str(learner.model_), "features": used, "accuracy": accuracy}
+    return {"rule": str(learner.model_), "features": used_columns, "accuracy": accuracy}
 
 
 def _print_result(screen: Console, learner: ICSCMClassifier) -> None:
     """Print what `icscm fit` shows of a model."""
     from rich.text import Text
 
-    from icscm.report.summary import make_summary
-    from icscm.report.terminal import render_summary
+    from icscm.report.content.learner import make_learner_content
+    from icscm.report.terminal import render_learner
 
     screen.print(Text("Result of ICSCM, as shown by icscm fit", style="bold"))
-    summary = make_summary(learner, words=name_option, unvalidated="icscm fit measures it")
-    console.print_all(screen, render_summary(summary, with_rejected=True))
+    content = make_learner_content(learner, words=name_option, unvalidated="icscm fit measures it")
+    console.print_all(screen, render_learner(content, with_rejected=True))

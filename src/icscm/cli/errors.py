@@ -14,7 +14,7 @@ from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.formatting import escape_controls
 from icscm.writing import FULL
 
-# Parameters that are not the option of the same name.
+# How the command line calls what is not an option of the same name.
 _OPTION_NAMES = {
     "X": "the table",
     "y": "the target",

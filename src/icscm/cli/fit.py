@@ -132,7 +132,7 @@ def _set_threshold(learned: Learned, options: Options, progress: Progress) -> No
     """Give the model its threshold; outside memory it is a number, or follows from costs."""
     from icscm.validation.tuning import choose_threshold
 
-    samples = learned.samples
+    samples = learned.samples  # None outside memory, where no rows are needed
     with progress.stage("Choosing the threshold"), hide_repeated_warnings():
         threshold = choose_threshold(
             learned.learner,
@@ -164,12 +164,13 @@ def _collect_facts(
 
 
 def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str, str]:
-    """The commands that learn a tree and make a screen of the same data."""
+    """The commands that learn other models or make a screen of the same data."""
     words = [str(data)]
     for name in (*COLUMNS, "group", *LABELS, *READING):
         if is_given(ctx, name) and name != "quiet":
             words += _repeat_option(name, options[name])
     same_data = escape_controls(shlex.join(words))
+
     commands = {model: f"icscm fit {same_data} --model {model}" for model in ("tree", "score")}
     is_table = options["labels"] is None and not data.is_dir()
     if is_table and options["environment"] is not None:
@@ -178,19 +179,24 @@ def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str
 
 
 def _repeat_option(name: str, value: Any) -> list[str]:
-    """An option as the user gave it; a flag has no value, and some have several."""
+    """An option as the user gave it; a flag has no value, and some are given several times."""
     option = name_option(Parameter(name))
     if value is True:
         return [option]
     values = value if isinstance(value, tuple) else (value,)
-    return [word for each_value in values for word in (option, str(each_value))]
+    words = []
+    for given_value in values:
+        words += [option, str(given_value)]
+    return words
 
 
 def _write_outputs(
     learned: Learned, *, options: Options, facts: dict[str, Any], progress: Progress
 ) -> None:
     """Make all outputs, then write them, the one that is most likely to fail first."""
-    report_path, tripod_path, model_path = options["report"], options["tripod"], options["out"]
+    report_path = options["report"]
+    tripod_path = options["tripod"]
+    model_path = options["out"]
     model_text = _make_model_file(learned, options)
     report: Report | None = None
     if report_path is not None or tripod_path is not None:
@@ -220,7 +226,7 @@ def _make_model_file(learned: Learned, options: Options) -> str:
 def _describe_table(learned: Learned, options: Options) -> dict[str, Any]:
     """How the file was read, and the meaning of its columns."""
     roles = learned.roles
-    described = {
+    description = {
         "target": roles.target,
         "positive": [str(value) for value in roles.positive],
         "environment": roles.environment,
@@ -234,21 +240,23 @@ def _describe_table(learned: Learned, options: Options) -> dict[str, Any]:
         "levels": {} if learned.is_packed else _list_levels(learned.learner),
     }
     if learned.is_packed and MODELS[options["model"]].is_rule:
-        alike = [[str(rule) for rule in rules] for rules in learned.learner.equivalent_rules_]
-        return {"equivalents": alike} | described if alike else described
-    return described
+        # many genes are present in the same genomes: each rule has others that say the same
+        equivalents = [[str(rule) for rule in rules] for rules in learned.learner.equivalent_rules_]
+        if equivalents:
+            return {"equivalents": equivalents} | description
+    return description
 
 
 def _list_levels(learner: Any) -> dict[str, list[Any]]:
     """The levels of each category in the model that has not too many."""
     from icscm.tables.columns import sort_key
 
-    levels = {}
+    levels_by_column = {}
     for name in learner.features_used_:
-        known = learner.levels_.get(name, ())
-        if 0 < len(known) <= _MAX_LEVELS:
-            levels[str(name)] = sorted(known, key=sort_key)
-    return levels
+        levels = learner.levels_.get(name, ())
+        if 0 < len(levels) <= _MAX_LEVELS:
+            levels_by_column[str(name)] = sorted(levels, key=sort_key)
+    return levels_by_column
 
 
 # --- what is printed ----------------------------------------------------------------
@@ -256,8 +264,9 @@ def _list_levels(learner: Any) -> dict[str, list[Any]]:
 
 def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, Any]) -> Options:
     """Print the data, the choice of --cv and the model; return its summary."""
-    from icscm.report.summary import make_summary
-    from icscm.report.terminal import make_fact_table, render_summary
+    from icscm.report.content.learner import make_learner_content
+    from icscm.report.summary import summarize
+    from icscm.report.terminal import make_fact_table, render_learner
 
     screen.print(make_fact_table(_list_facts(data, learned)))
     if learned.choice is not None:
@@ -279,10 +288,10 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
         console.print_document(screen, document)
     screen.print()
     # the models at other levels are for reports only
-    summary = make_summary(learned.learner, **(facts | {"path": None}))
-    console.print_all(screen, render_summary(summary))
+    content = make_learner_content(learned.learner, **(facts | {"path": None}))
+    console.print_all(screen, render_learner(content))
     screen.print()
-    return summary
+    return summarize(content)
 
 
 def _list_facts(data: Path, learned: Learned) -> list[Fact]:
@@ -290,7 +299,7 @@ def _list_facts(data: Path, learned: Learned) -> list[Fact]:
     from icscm.estimators.tree import BaseTreeClassifier
 
     learner = learned.learner
-    n_negative, n_positive = (sum(counts) for counts in learner.class_counts_)
+    n_negative, n_positive = (sum(counts) for counts in learner.class_counts_)  # by environment
     facts = console.list_data_facts(
         data,
         learned.roles,

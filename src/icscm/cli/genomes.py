@@ -32,7 +32,7 @@ def open_genomes(data: Path, options: Options) -> Iterator[BitFile]:
 
 
 def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
-    """The table of `--labels`, its rows by the options for columns, and what the labels mean."""
+    """The table of `--labels`, its rows as the options select them, and what its labels mean."""
     _reject_categories(options)
     path = options["labels"]
     loaded = files.load_table(path, options)
@@ -57,16 +57,20 @@ def read_any_samples(data: Path, options: Options) -> Samples:
 
     _reject_categories(options)
     # --only and --drop name genes here, not columns of the table of labels
-    samples = files.read_labelled(options["labels"], options | {"only": (), "drop": ()})
-    column = options["sample_column"] or next(iter(samples.X.column_names), "")
-    check_columns([column], samples.X.column_names, describe_path(options["labels"]))
+    labels_path = options["labels"]
+    samples = files.read_labelled(labels_path, options | {"only": (), "drop": ()})
+    column_names = samples.X.column_names
+    genome_column = options["sample_column"] or next(iter(column_names), "")
+    check_columns([genome_column], column_names, describe_path(labels_path))
+    genome_names = samples.X.column(genome_column).to_pylist()
+
     with open_genomes(data, options) as store:
-        genes = read_patterns(store, samples.X.column(column).to_pylist())
-    chosen = io_roles.choose_features(
+        genes = read_patterns(store, genome_names)
+    chosen_genes = io_roles.choose_features(
         genes.column_names,
         samples,
         drop=options["drop"],
         only=options["only"],
         where=str(data),
     )
-    return replace(samples, X=genes.select(chosen))
+    return replace(samples, X=genes.select(chosen_genes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -22,8 +22,9 @@ def make_grid(ctx: click.Context, learner: BaseRuleClassifier, options: Options)
     """The values of each parameter that --cv tries; raise if it cannot choose a parameter."""
     grid: Grid = {}
     for text in options["cv"]:
-        name, values = read_values(text)
-        grid[name] = list(dict.fromkeys([*grid.get(name, []), *values]))
+        choice = read_choice(text)
+        values = grid.get(choice.parameter, []) + choice.values
+        grid[choice.parameter] = list(dict.fromkeys(values))  # each once
     if not grid:
         _check_unused(ctx)
         return {}
@@ -37,14 +38,23 @@ def make_grid(ctx: click.Context, learner: BaseRuleClassifier, options: Options)
     return grid
 
 
-def read_values(text: str) -> tuple[str, list[Any]]:
-    """A parameter and the values to try, as in p=0.1,1,balanced; without a name, values of p.
+class Choice(NamedTuple):
+    """A parameter that cross-validation chooses, and the values to try."""
 
-    >>> read_values("model_type=conjunction,disjunction"), read_values("0.5,1")
-    (('model_type', ['conjunction', 'disjunction']), ('p', [0.5, 1.0]))
+    parameter: str
+    values: list[Any]
+
+
+def read_choice(text: str) -> Choice:
+    """Read a choice such as p=0.1,1,balanced; without a name, the values are those of p.
+
+    >>> read_choice("model_type=conjunction,disjunction")
+    Choice(parameter='model_type', values=['conjunction', 'disjunction'])
+    >>> read_choice("0.5,1")
+    Choice(parameter='p', values=[0.5, 1.0])
     """
-    before, _, listed = text.rpartition("=")
-    name = before.strip() or "p"
+    text_of_name, _, text_of_values = text.rpartition("=")
+    name = text_of_name.strip() or "p"
     known = list_learner_options()
     if name not in known:
         hint = suggest(name, known)
@@ -52,9 +62,10 @@ def read_values(text: str) -> tuple[str, list[Any]]:
     allowed = get_spec(name).allowed
     assert allowed is not None
     try:
-        return name, [allowed.parse(value.strip()) for value in listed.split(",")]
+        values = [allowed.parse(value.strip()) for value in text_of_values.split(",")]
     except IcscmError as error:
         raise IcscmError(f"--cv {name}=: {error}") from None
+    return Choice(parameter=name, values=values)
 
 
 def _check_unused(ctx: click.Context) -> None:

@@ -35,8 +35,8 @@ _ORDER = (
 # A command with more options than this has them in groups in its help.
 _MANY_OPTIONS = 20
 _OTHER_GROUP = "Other options"
-# Options that need less memory.
-_SAVING = {
+# What an option can do where memory is short.
+_ADVICE_ON_MEMORY = {
     "--max-memory": "set a smaller --max-memory, with which files are read in passes",
     "--only": "use fewer columns (--only, --drop)",
     "--n-samples": "set fewer --n-samples",
@@ -56,13 +56,21 @@ def make_debug_flag() -> click.Option:
 
 
 def _make_flag(name: str, text: str, group: str = "") -> click.Option:
-    """A new option each time, since click keeps state in it; its value goes to the context."""
+    """Make a flag whose value goes to the context, where functions without arguments find it.
 
-    def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    Each command gets one of its own, since click keeps state in it.
+    """
+
+    def keep_in_context(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta[name] = value
 
     return GroupedOption(
-        [f"--{name}"], is_flag=True, expose_value=False, callback=keep, help=text, group=group
+        [f"--{name}"],
+        is_flag=True,
+        expose_value=False,  # commands need no argument for it
+        callback=keep_in_context,
+        help=text,
+        group=group,
     )
 
 
@@ -87,9 +95,10 @@ class _Command(click.Command):
             _write_options("Options", options, ctx, formatter)
             return
         for title in list_groups():
-            _write_options(title, [o for o in options if _find_group(o) == title], ctx, formatter)
-        others = [option for option in options if not _find_group(option)]
-        _write_options(_OTHER_GROUP, others, ctx, formatter)
+            options_of_group = [option for option in options if _find_group(option) == title]
+            _write_options(title, options_of_group, ctx, formatter)
+        other_options = [option for option in options if not _find_group(option)]
+        _write_options(_OTHER_GROUP, other_options, ctx, formatter)
 
 
 def _find_group(option: click.Option) -> str:
@@ -100,10 +109,12 @@ def _find_group(option: click.Option) -> str:
 def _write_options(
     title: str, options: list[click.Option], ctx: click.Context, formatter: click.HelpFormatter
 ) -> None:
-    records = [record for option in options if (record := option.get_help_record(ctx))]
-    if records:
+    """Write a section of the help, unless all of its options are hidden."""
+    records = [option.get_help_record(ctx) for option in options]
+    shown_records = [record for record in records if record is not None]
+    if shown_records:
         with formatter.section(title):
-            formatter.write_dl(records)
+            formatter.write_dl(shown_records)
 
 
 class _Group(click.Group):
@@ -129,8 +140,7 @@ class _Group(click.Group):
             try:
                 result = super().invoke(ctx)
                 if ctx.meta.get("json"):
-                    written = {"written": ctx.meta.get("written", [])}
-                    click.echo(dump_json(written if result is None else result, indent=2))
+                    _print_json(ctx, result)
                 sys.stdout.flush()
             # the reader, such as `head`, has closed the pipe; rich makes it a SystemExit
             except (BrokenPipeError, SystemExit):
@@ -147,23 +157,35 @@ class _Group(click.Group):
         """How to need less memory, by the options that the command has."""
         command = self.commands[ctx.invoked_subcommand or ""]
         names = {name for option in command.params for name in option.opts}
-        advice = [words for name, words in _SAVING.items() if name in names]
+        advice = [text for name, text in _ADVICE_ON_MEMORY.items() if name in names]
         return "; ".join([*advice, "use fewer rows"])
 
-    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
-        """Run the program and exit with its status."""
+    def main(
+        self, args: Sequence[str] | None = None, *more_args: Any, **click_settings: Any
+    ) -> Any:
+        """Run the program and exit with its status; in click's other mode, return or raise."""
         run: Any = super().main
-        if not extra.pop("standalone_mode", True):
-            return run(args, *more, standalone_mode=False, **extra)
-        is_debug = "--debug" in (sys.argv[1:] if args is None else args)
+        is_program = click_settings.pop("standalone_mode", True)
+        if not is_program:
+            return run(args, *more_args, standalone_mode=False, **click_settings)
+
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # a name that cannot be encoded must not fail
                 stream.reconfigure(errors="backslashreplace")
+        words = sys.argv[1:] if args is None else args
         try:
-            status = run(args, *more, standalone_mode=False, **extra)
+            # click's own mode for programs would report errors in its own way
+            status = run(args, *more_args, standalone_mode=False, **click_settings)
         except Exception as error:
-            end_with(error, is_debug=is_debug)
+            end_with(error, is_debug="--debug" in words)
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _print_json(ctx: click.Context, result: Any) -> None:
+    """Print what a command returned or, if nothing, the names of the files that it wrote."""
+    if result is None:
+        result = {"written": ctx.meta.get("written", [])}
+    click.echo(dump_json(result, indent=2))
 
 
 @click.group(

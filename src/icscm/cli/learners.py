@@ -70,13 +70,13 @@ def make_learner(ctx: click.Context, options: Options, *, is_on_dask: bool) -> B
     settings = _collect_settings(ctx, options)
     _check_environment(options, settings)
 
+    # defaults that are not those of Python
+    settings.setdefault("n_jobs", -1)
     if model.is_random:
         settings["random_state"] = options["random_state"]
-    if model.is_rule and not is_on_dask:
-        is_searched = any("model_type=" in text for text in options["cv"])
-        settings.setdefault("model_type", "conjunction" if is_searched else "auto")
-
-    settings.setdefault("n_jobs", -1)
+    if model.is_rule and not is_on_dask:  # auto needs rows in memory, to leave some out
+        is_chosen_by_cv = any("model_type=" in text for text in options["cv"])
+        settings.setdefault("model_type", "conjunction" if is_chosen_by_cv else "auto")
 
     learner: BaseRuleClassifier = getattr(icscm, model.class_name)(**settings)
     learner.prepare()
@@ -87,13 +87,14 @@ def _collect_settings(ctx: click.Context, options: Options) -> dict[str, Any]:
     """The parameters that the user gave, and those with another default than in Python."""
     settings = {}
     for name in list_learner_options():
-        models = get_spec(name).models
+        models_with_option = get_spec(name).models
+        value = options[name]
         if is_given(ctx, name):
-            _check_model(options, Parameter(name), models)
-        elif options[name] is None:
+            _check_model(options, Parameter(name), models_with_option)
+        elif value is None:  # the default is that of Python
             continue
-        if options["model"] in models:
-            settings[name] = options[name]
+        if options["model"] in models_with_option:
+            settings[name] = value
     return settings
 
 

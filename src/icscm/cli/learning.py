@@ -68,8 +68,10 @@ def learn(
     """Fit the learner where the rows are."""
     if route == Route.MEMORY:
         return _learn_in_memory(learner, data, options=options, grid=grid, progress=progress)
+
+    learn_on_route = _LEARN_BY_ROUTE[route]
     with progress.stage(f"Learning from {data}"), hide_repeated_warnings():
-        roles = _LEARNERS[route](learner, data, options)
+        roles = learn_on_route(learner, data, options)
     is_packed = route == Route.PACKED
     unvalidated = "--no-validation" if options["no_validation"] else _NO_MEMORY
     return Learned(
@@ -85,11 +87,12 @@ def learn(
 
 
 def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
+    """Learn from a file or folder that is read again for each step; return the roles of columns."""
     from icscm.io.streams import ChangedReader, get_misread, open_table
 
     reader = open_table(data, files.make_text_format(options), member=options["member"])
     roles, columns = _choose_columns(reader.names, data, options)
-    if not roles.is_plain:
+    if not roles.is_plain:  # what target and environment become depends on all their values
         batches = reader.read(roles.columns, _TALLY_ROWS)
         tallies = (io_roles.tally_roles(batch, roles) for batch in batches)
         roles = io_roles.find_labelling(tallies, roles)
@@ -106,6 +109,7 @@ def _learn_in_passes(learner: BaseRuleClassifier, data: Path, options: Options) 
 
 
 def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
+    """Learn from a folder of files on a cluster; return the roles of columns."""
     from icscm.sources.dask.client import open_client
     from icscm.sources.dask.frames import read_folder, take_apart
     from icscm.sources.dask.opening import open_dask
@@ -113,13 +117,16 @@ def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) ->
     with open_client(options["dask"], options["workers"]), translate_errors(data):
         frame = read_folder(data, files.make_text_format(options))
         roles, columns = _choose_columns(list(frame.columns), data, options)
-        (X, y, environments), labelling = take_apart(frame, roles, columns)
-        countable = open_dask(X, y, environments=environments, preparation=learner.prepare())
+        table = take_apart(frame, roles, columns)
+        countable = open_dask(
+            table.X, table.y, environments=table.environments, preparation=learner.prepare()
+        )
         learner.fit_counts(countable)
-    return labelling
+    return table.labelling
 
 
 def _learn_from_bits(learner: BaseRuleClassifier, data: Path, options: Options) -> Roles:
+    """Learn from genomes and the table of their labels; return the roles of its columns."""
     from icscm.sources.bits.opening import open_bits
 
     labels, roles = read_labels(options)
@@ -137,7 +144,7 @@ def _learn_from_bits(learner: BaseRuleClassifier, data: Path, options: Options) 
     return roles
 
 
-_LEARNERS: dict[Route, Callable[[BaseRuleClassifier, Path, Options], Roles]] = {
+_LEARN_BY_ROUTE: dict[Route, Callable[[BaseRuleClassifier, Path, Options], Roles]] = {
     Route.PASSES: _learn_in_passes,
     Route.DASK: _learn_on_dask,
     Route.PACKED: _learn_from_bits,

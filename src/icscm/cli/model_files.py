@@ -57,15 +57,17 @@ def find_types(saved: SavedModel) -> dict[str, str]:
     from icscm.model.rules import CategoryRule, ThresholdRule
     from icscm.model.saved import list_used
 
-    kept = formats.NUMBER, formats.CATEGORY
-    types = {str(column.name): column.type for column in saved.features if column.type in kept}
+    types: dict[str, str] = {}
+    for column in saved.features:
+        if column.type in (formats.NUMBER, formats.CATEGORY):
+            types[str(column.name)] = column.type
     for rule in saved.model.rules:
         if isinstance(rule, ThresholdRule):
             types[str(rule.feature)] = formats.NUMBER
         elif isinstance(rule, CategoryRule):
             types[str(rule.feature)] = _find_level_type(rule.levels)
-    used = set(list_used(saved))
-    return {name: kind for name, kind in types.items() if name in used}
+    used_columns = set(list_used(saved))
+    return {name: cell_type for name, cell_type in types.items() if name in used_columns}
 
 
 def _find_level_type(levels: Any) -> str:
@@ -79,17 +81,17 @@ def _find_level_type(levels: Any) -> str:
 def read_alike(
     saved: SavedModel, path: Path, options: Options, types: dict[str, str]
 ) -> pyarrow.Table:
-    """A file, with the settings for missing values and decimals of the model's own table."""
+    """Read a file, with the settings for missing values and decimals of the model's own table."""
     from icscm.model.saved import get_table_settings, list_missing_texts
 
     settings = get_table_settings(saved)
-    own_decimal = "," if settings.get("decimal") == "," else "."
-    alike = options | {
+    decimal_of_model = "," if settings.get("decimal") == "," else "."
+    options_alike = options | {
         "na": (*options["na"], *list_missing_texts(settings)),
         "no_default_na": options["no_default_na"] or settings.get("default_na") is False,
-        "decimal": options["decimal"] or own_decimal,
+        "decimal": options["decimal"] or decimal_of_model,
     }
-    return files.load_table(path, alike, types).table
+    return files.load_table(path, options_alike, types).table
 
 
 # --- rows with their outcome --------------------------------------------------------
@@ -100,46 +102,56 @@ class LabelledRows:
     """A table to evaluate or to recalibrate on."""
 
     table: pyarrow.Table
+    #: the outcome of each row, as classes of the model
     y: Array
+    #: which column is what, and which values of the target are positive
     roles: Roles
     #: sentences on what was found in the table
     notes: tuple[str, ...]
 
 
 def read_labelled_rows(saved: SavedModel, data: Path, options: Options) -> LabelledRows:
-    """Rows with their outcome; roles that no option names are those of the model's own table."""
+    """Read rows with their outcome, to compare it with what the model predicts.
+
+    The roles of columns, such as target, that no option names are those of the model's own table.
+    """
     from icscm.model.saved import list_used
 
     roles = _find_roles(saved, options)
-    table = _read_columns(saved, data, options, _find_role_types(saved, roles))
-    notes = []
     where = describe_path(data)
+    table = _read_columns(saved, data, options, _find_role_types(saved, roles))
+    column_names = table.column_names
+    notes: list[str] = []
     if options["environment"] is not None:
-        columns = split_names([options["environment"]], table.column_names, where)
-        roles = replace(roles, environment_columns=tuple(columns))
-    elif absent := [name for name in roles.environment_columns if name not in table.column_names]:
-        notes.append(f"There is no column {absent[0]!r}, so no environments are distinguished.")
-        roles = replace(roles, environment_columns=())
-    check_columns([*list_used(saved), *roles.columns], table.column_names, where)
+        environment_columns = split_names([options["environment"]], column_names, where)
+        roles = replace(roles, environment_columns=tuple(environment_columns))
+    else:
+        absent = [name for name in roles.environment_columns if name not in column_names]
+        if absent:
+            notes.append(f"There is no column {absent[0]!r}, so no environments are distinguished.")
+            roles = replace(roles, environment_columns=())
+    check_columns([*list_used(saved), *roles.columns], column_names, where)
 
     tally = tally_roles(table, roles)
-    values = index_texts(key.target for key in tally if key.is_complete)
-    _check_positive(options["positive"], values, roles.target)
+    target_values = index_texts(key.target for key in tally if key.is_complete)
+    _check_positive(options["positive"], target_values, roles.target)
     labelling = find_labelling([tally], roles, is_new=True)
     if labelling.n_dropped:
         notes.append(f"Dropped: {count(labelling.n_dropped, 'row')} without target or environment.")
-    table = labelling.apply(table)
-    y = list_values(table, roles.target)
+
+    labelled = labelling.apply(table)
+    y = list_values(labelled, roles.target)
     if roles.positive:
+        # the target is now True or False, for several values each
         y = np.array([saved.classes[label is True] for label in y.tolist()], dtype=object)
         # rows may lack the values that were positive for fit, and the report names them still
-        negative = labelling.negative or tuple(sorted(set(values.values()), key=str))
+        negative = labelling.negative or tuple(sorted(set(target_values.values()), key=str))
         labelling = replace(labelling, positive=roles.positive, negative=negative)
-    return LabelledRows(table=table, y=y, roles=labelling, notes=tuple(notes))
+    return LabelledRows(table=labelled, y=y, roles=labelling, notes=tuple(notes))
 
 
 def list_values(table: pyarrow.Table, name: str) -> Array:
-    """The values as they are: NumPy would give them one type."""
+    """The values of a column, each with its own type: NumPy would give them one."""
     return np.array(table.column(name).to_pylist(), dtype=object)
 
 
@@ -188,21 +200,26 @@ def _read_columns(
     saved: SavedModel, data: Path, options: Options, types: dict[str, str]
 ) -> pyarrow.Table:
     """The rows of a table or, of genomes, those of --labels with the genes of the model."""
-    labels = options["labels"]
-    if not files.check_labels(data, labels):
+    labels_path = options["labels"]
+    if not files.check_labels(data, labels_path):
         return read_alike(saved, data, options, find_types(saved) | types)
     from icscm.model.saved import list_used
     from icscm.sources.bits.opening import read_genomes
 
-    used = list_used(saved)
-    genomes = read_genomes(data, used)
-    table = read_alike(saved, labels, options, types)
-    column = options["sample_column"] or table.column_names[0]
-    check_columns([column], table.column_names, describe_path(labels))
-    position_of = {name: i for i, name in enumerate(genomes.column("genome").to_pylist())}
-    names = [str(name) for name in table.column(column).to_pylist()]
-    reject_unknown(names, position_of, f"{labels} names genomes that {data} does not hold: ")
-    genes = genomes.take([position_of[name] for name in names])
-    for gene in used:
+    used_genes = list_used(saved)
+    genomes = read_genomes(data, used_genes)
+    table = read_alike(saved, labels_path, options, types)
+    name_column = options["sample_column"] or table.column_names[0]
+    check_columns([name_column], table.column_names, describe_path(labels_path))
+    labelled_genomes = [str(name) for name in table.column(name_column).to_pylist()]
+
+    genome_names = genomes.column("genome").to_pylist()
+    position_of = {name: position for position, name in enumerate(genome_names)}
+    reject_unknown(
+        labelled_genomes, position_of, f"{labels_path} names genomes that {data} does not hold: "
+    )
+
+    genes = genomes.take([position_of[name] for name in labelled_genomes])
+    for gene in used_genes:
         table = table.append_column(gene, genes.column(gene))
     return table

@@ -133,26 +133,36 @@ def add_options(*names: str) -> Decorator:
 
 def make_option(name: str, command: str) -> Decorator:
     """Return the decorator of one option of a command."""
-    described = load_options()
-    entry = described.get(name, {}) | described.get(command, {}).get(name, {})
-    kind = _find_type(entry)
-    if "help" not in entry:
+    entries = load_options()
+    entry_of_command = entries.get(command, {}).get(name, {})
+    entry = entries.get(name, {}) | entry_of_command
+    value_type = _take_type(entry)
+    names = _take_names(entry, name)
+
+    is_parameter = "help" not in entry
+    if is_parameter:
         spec = get_spec(name)
         assert spec.allowed is not None
-        kind = _AllowedValue(spec.allowed)
-        entry["group"] = entry.get("group", _find_parameter_group(spec))
-        entry["help"] = (
-            spec.help if "default" in entry else f"{spec.help}  [default: {spec.default}]"
-        )
-    names = [f"--{name.replace('_', '-')}", entry.pop("to", name)]
-    if "short" in entry:
-        names.insert(1, entry.pop("short"))
+        value_type = _AllowedValue(spec.allowed)
+        entry.setdefault("group", _find_parameter_group(spec))
+        default_text = "" if "default" in entry else f"  [default: {spec.default}]"
+        entry["help"] = spec.help + default_text
+
+    # what is left in the entry are arguments of click.option
     return click.option(
-        *names, cls=GroupedOption, type=kind, show_default="default" in entry, **entry
+        *names, cls=GroupedOption, type=value_type, show_default="default" in entry, **entry
     )
 
 
-def _find_type(entry: dict[str, Any]) -> Any:
+def _take_names(entry: dict[str, Any], name: str) -> list[str]:
+    """Take the names out of an entry of `options.toml`: --long, -s, and that of the argument."""
+    long_name = f"--{name.replace('_', '-')}"
+    short_names = [entry.pop("short")] if "short" in entry else []
+    argument = entry.pop("to", name)
+    return [long_name, *short_names, argument]
+
+
+def _take_type(entry: dict[str, Any]) -> Any:
     """Take what describes the type out of an entry of `options.toml`; None is text or a flag."""
     if "numbers" in entry:
         return _AllowedValue(allow(entry.pop("numbers")))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,9 @@ from icscm.cli.predict import read_rows
 from icscm.exceptions import IcscmError
 from icscm.io.locating import describe_path
 from icscm.writing import STDOUT, write_text
+
+if TYPE_CHECKING:
+    from icscm.model.saved import SavedModel
 
 
 @main.command()
@@ -46,22 +50,35 @@ def recalibrate(
         raise IcscmError("with --prevalence no outcome is read: omit --target and --positive")
     inputs = [model] if data is None else [model, data]
     files.check_outputs([out], force=options["force"], inputs=inputs)
+
     saved = load(model)
-    X: Any = None
-    y: Any = None
+    site = _Site()
     if data is not None:
-        # one site has no environments to tell apart, and nothing is copied to an output
-        options |= {"environment": None, "group": None, "keep_columns": ()}
         with console.Progress(quiet=quiet).stage(f"Reading {describe_path(data)}"):
-            if prevalence is None:
-                rows = read_labelled_rows(saved, data, options)
-                X, y = rows.table, rows.y
-            else:
-                X = read_rows(saved, data, options).table
-    recalibrated = saved.recalibrate(X, y, prevalence=prevalence)
+            site = _read_site(saved, data, options, has_outcome=prevalence is None)
+    recalibrated = saved.recalibrate(site.X, site.y, prevalence=prevalence)
+
     write_text(out, recalibrated.to_json())
     shift = recalibrated.settings["recalibration"]
     # standard output is for the model if --out says so
     console.make_console(stderr=out == STDOUT).print(str(Shift(**shift)))
     console.print_written(out)
     return {"recalibration": shift}
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Rows of the site, if any, and their outcome, where it is known."""
+
+    X: Any = None
+    y: Any = None
+
+
+def _read_site(saved: SavedModel, data: Path, options: Options, *, has_outcome: bool) -> _Site:
+    """Read rows of the site, as the table of the model was read."""
+    # one site has no environments to tell apart, and nothing is copied to an output
+    options_of_site = options | {"environment": None, "group": None, "keep_columns": ()}
+    if has_outcome:
+        rows = read_labelled_rows(saved, data, options_of_site)
+        return _Site(X=rows.table, y=rows.y)
+    return _Site(X=read_rows(saved, data, options_of_site).table)

@@ -19,9 +19,10 @@ from icscm.cli.options import Options, add_options, is_given
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.writing_tables import check_output_kind, write_table
 
-# Parameters of `make_conjunction`, and of `make_hospitals` where these have another name.
+# Parameters of `make_hospitals` that have another name than the option.
 _HOSPITAL_NAMES = {"n_environments": "n_hospitals", "n_parents": "n_causes"}
 
+# Options of both simulations, of the paper's, and of the simulated hospitals.
 SIZES = ("n_samples", "n_distractors")
 _PAPER = (
     "n_environments",
@@ -43,6 +44,7 @@ class _Simulated:
 
     columns: Mapping[str, Any]
     n_rows: int
+    #: what is printed after the number of rows, such as the causes
     note: str
 
 
@@ -72,11 +74,10 @@ def simulate(
     """
     from icscm.datasets import make_conjunction, make_hospitals
 
-    outputs = [path for path in (out, new_hospital) if path is not None]
     force = options.pop("force")
-    settings = _choose_settings(
-        ctx, make_hospitals if hospitals else make_conjunction, options, hospitals=hospitals
-    )
+    simulation = make_hospitals if hospitals else make_conjunction
+    settings = _choose_settings(ctx, simulation, options, hospitals=hospitals)
+    outputs = [path for path in (out, new_hospital) if path is not None]
     for path in outputs:
         check_output_kind(path)
     check_outputs(outputs, force=force)
@@ -87,21 +88,23 @@ def simulate(
 
 
 def _choose_settings(
-    ctx: click.Context, make: Callable[..., Any], options: Options, *, hospitals: bool
+    ctx: click.Context, simulation: Callable[..., Any], options: Options, *, hospitals: bool
 ) -> dict[str, Any]:
     """The arguments of the simulation; raise for options that belong to the other one."""
-    known = inspect.signature(make).parameters
     if not hospitals and is_given(ctx, "new_hospital"):
         raise IcscmError(Parameter("new_hospital"), " is for --hospitals only")
+
+    parameters = inspect.signature(simulation).parameters
     settings = {}
     for option, value in options.items():
-        name = _HOSPITAL_NAMES.get(option, option) if hospitals else option
-        if name in known:
-            settings[name] = value
-        elif is_given(ctx, option):
-            kind = "not for --hospitals" if hospitals else "for --hospitals only"
-            raise IcscmError(Parameter(option), f" is {kind}")
-    return {name: value for name, value in settings.items() if value is not None}
+        parameter = _HOSPITAL_NAMES.get(option, option) if hospitals else option
+        if parameter not in parameters:
+            if is_given(ctx, option):
+                kind = "not for --hospitals" if hospitals else "for --hospitals only"
+                raise IcscmError(Parameter(option), f" is {kind}")
+        elif value is not None:
+            settings[parameter] = value
+    return settings
 
 
 def _simulate_paper(settings: dict[str, Any]) -> _Simulated:
@@ -121,8 +124,9 @@ def _simulate_hospitals(settings: dict[str, Any]) -> list[_Simulated]:
     from icscm.datasets import make_hospitals
 
     data = make_hospitals(**settings)
-    causes, shortcuts = ", ".join(data.parents), ", ".join(data.shortcuts)
-    new: Array = np.full(len(data.y_new), "New")
+    causes = ", ".join(data.parents)
+    shortcuts = ", ".join(data.shortcuts)
+    new_environment: Array = np.full(len(data.y_new), "New")
     return [
         _Simulated(
             columns={**data.X, "deteriorated": data.y, "hospital": data.environments},
@@ -130,7 +134,7 @@ def _simulate_hospitals(settings: dict[str, Any]) -> list[_Simulated]:
             note=f", simulated;\n causes: {causes}; shortcuts: {shortcuts}",
         ),
         _Simulated(
-            columns={**data.X_new, "deteriorated": data.y_new, "hospital": new},
+            columns={**data.X_new, "deteriorated": data.y_new, "hospital": new_environment},
             n_rows=len(data.y_new),
             note=", simulated;\n the shortcuts are reversed",
         ),

@@ -144,15 +144,16 @@ class Source:
 
         The `options` are those of pandas, such as the types of columns.
         """
-        wanted = {name.lower() for name in columns}
+        columns_in_lower_case = {name.lower() for name in columns}
 
-        def is_wanted(name: str) -> bool:
-            return name.strip().lower() in wanted
+        def is_read(name: str) -> bool:
+            return name.strip().lower() in columns_in_lower_case
 
-        # in one part: pandas 3.0 cannot join the parts of a category if one is all missing
-        options = {"low_memory": False, "encoding": "utf-8-sig"} | options
+        # low_memory=False reads a file in one part: pandas 3.0 cannot join the parts of a category
+        # if one is all missing
+        all_options = {"low_memory": False, "encoding": "utf-8-sig"} | options
         with self.open(path, suffix) as stream:
-            table = pd.read_csv(stream, usecols=is_wanted, **options)
+            table = pd.read_csv(stream, usecols=is_read, **all_options)
         spellings = match_columns(table, columns, path)
         return table[list(spellings.values())].set_axis(list(spellings), axis=1)
 
@@ -240,11 +241,11 @@ def fetch_files(source: Source, home: Path, states: Sequence[str] | None = None)
 
 def check_states(states: Sequence[str]) -> list[str]:
     """Return two-letter codes of states, each once and in capitals; raise for any other."""
-    listed = [states] if isinstance(states, str) else states
-    codes = [str(state).upper() for state in listed]
-    unknown = [code for code in codes if code not in STATES]
-    if unknown or not codes:
-        got = ", ".join(map(repr, unknown)) or "none"
+    given_states = [states] if isinstance(states, str) else states
+    codes = [str(state).upper() for state in given_states]
+    unknown_codes = [code for code in codes if code not in STATES]
+    if unknown_codes or not codes:
+        got = ", ".join(map(repr, unknown_codes)) or "none"
         raise IcscmError(
             f"states must be two-letter codes of US states, such as ['ME', 'VT']; got {got}"
         )
@@ -252,11 +253,14 @@ def check_states(states: Sequence[str]) -> list[str]:
 
 
 def find_present(source: Source, home: Path) -> list[str | None]:
-    """Find the states of which the data folder holds all files; [None] for data without states."""
-    incomplete = {file.state for file in source.files if file.find(home) is None}
+    """Find the states of which the data folder holds all files.
+
+    Data without states count as those of a state None: [None] if they are complete, else [].
+    """
+    incomplete_states = {file.state for file in source.files if file.find(home) is None}
     has_states = source.files[0].state is not None
     states = DEFAULT_STATES if has_states else (None,)
-    return [state for state in states if state not in incomplete]
+    return [state for state in states if state not in incomplete_states]
 
 
 def find_states(source: Source, home: Path, states: Sequence[str] | None = None) -> list[str]:

@@ -21,13 +21,14 @@ Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 
 _NAMES: Final = ("Ash", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak", "Pine")
-_OLD: Final = 65
-_HIGH_LACTATE: Final = 2.0
+# The causes, each with the rule on it at which the risk changes, and the thresholds of the rules.
 _CAUSES: Final = {
     "age": "age > 65",
     "lactate": "lactate > 2",
     "admission": "admission == emergency",
 }
+_OLD: Final = 65
+_HIGH_LACTATE: Final = 2.0
 _SHORTCUTS: Final = ("billing_code", "troponin")
 _WARDS: Final = (110, 120, 210, 220, 310)
 # The diagnosis of shock, which hospitals give to patients who deteriorated, and others.
@@ -164,24 +165,32 @@ def make_hospitals(
     check_arguments("make_hospitals", locals())
     check_value("n_rows", n_rows, allow(f"int [{3 * n_hospitals}, {2**31}]"))
     rng = np.random.default_rng(random_state)
-    hospital = _assign_hospitals(n_rows, n_hospitals, rng)
-    mechanism = _Mechanism(n_causes, model_type, risk, missing_when)
-    practices = _make_practices(n_hospitals, shortcut_strength, missing, label_shift)
+    hospital_of_row = _assign_hospitals(n_rows, n_hospitals, rng)
+    practices = _make_practices(
+        n_hospitals,
+        shortcut_strength=shortcut_strength,
+        missing=missing,
+        label_shift=label_shift,
+    )
+    mechanism = _Mechanism(
+        n_causes=n_causes, model_type=model_type, risk=risk, missing_when=missing_when
+    )
+    known = _admit(practices.take(hospital_of_row), mechanism, rng, is_new=False)
+    new = _admit(practices.average(n_new_rows), mechanism, rng, is_new=True)
 
-    X, y = _admit(practices.take(hospital), mechanism, rng, is_new=False)
-    X_new, y_new = _admit(practices.average(n_new_rows), mechanism, rng, is_new=True)
-    names = np.array([*_NAMES, *(f"Hospital {i + 1}" for i in range(len(_NAMES), n_hospitals))])
+    further_names = [f"Hospital {number}" for number in range(len(_NAMES) + 1, n_hospitals + 1)]
+    hospital_names = np.array([*_NAMES, *further_names])
     parents = list(_CAUSES)[:n_causes]
     joiner = " and " if model_type == "conjunction" else " or "
     return Hospitals(
-        X,
-        y,
-        environments=names[hospital],
+        X=known.X,
+        y=known.y,
+        environments=hospital_names[hospital_of_row],
         parents=parents,
         shortcuts=[*_SHORTCUTS],
-        rule=joiner.join(_CAUSES[name] for name in parents),
-        X_new=X_new,
-        y_new=y_new,
+        rule=joiner.join(_CAUSES[cause] for cause in parents),
+        X_new=new.X,
+        y_new=new.y,
     )
 
 
@@ -191,6 +200,7 @@ def _assign_hospitals(n_rows: int, n_hospitals: int, rng: np.random.Generator) -
     They are in random order, so that unshuffled folds hold all hospitals.
     """
     weights = np.geomspace(3, 1, n_hospitals)
+    # rounded after they are added up, so that the sizes add up to the number of rows
     ends = np.rint(n_rows * np.cumsum(weights) / weights.sum()).astype(np.int64)
     sizes = np.diff(ends, prepend=0)
     return rng.permutation(np.repeat(np.arange(n_hospitals), sizes))
@@ -227,24 +237,46 @@ class _Practices:
     ordering: Floats
     label_shift: Floats
 
-    def take(self, hospital: NDArray[np.int64]) -> _Practices:
+    def take(self, hospital_of_row: NDArray[np.int64]) -> _Practices:
         """Return the practices of each row's hospital."""
-        return _Practices(**{name: values[hospital] for name, values in vars(self).items()})
+        by_row = {name: values[hospital_of_row] for name, values in vars(self).items()}
+        return _Practices(**by_row)
 
     def average(self, n_rows: int) -> _Practices:
         """Return the mean practices for each row of a new hospital."""
-        means = {name: np.full(n_rows, values.mean()) for name, values in vars(self).items()}
-        return _Practices(**means)
+        by_row = {name: np.full(n_rows, values.mean()) for name, values in vars(self).items()}
+        return _Practices(**by_row)
+
+
+@dataclass(frozen=True)
+class _Causes:
+    """The causes of each row's outcome."""
+
+    age: NDArray[np.int64]
+    lactate: Floats
+    is_emergency: Bits
+
+    def find_present(self, n_causes: int) -> Bits:
+        """Return by (cause, row) whether the rule on each of the first causes is true."""
+        rules = [self.age > _OLD, self.lactate > _HIGH_LACTATE, self.is_emergency]
+        return np.array(rules[:n_causes])
+
+
+class _Admissions(NamedTuple):
+    """Simulated rows and their outcome."""
+
+    X: pd.DataFrame
+    y: NDArray[np.int64]
 
 
 def _make_practices(
-    n_hospitals: int, shortcut_strength: float, missing: float, label_shift: float
+    n_hospitals: int, *, shortcut_strength: float, missing: float, label_shift: float
 ) -> _Practices:
-    """Make the practices of hospitals."""
+    """Make the practices of hospitals, each spread evenly between two values."""
 
-    def spread(low: float, high: float, *, turn: int) -> Floats:
-        """Spread from low to high, from another hospital on so that practices do not correlate."""
-        return np.roll(np.linspace(low, high, n_hospitals), turn)
+    def spread(first: float, last: float, *, turn: int) -> Floats:
+        """Spread evenly over hospitals, from another one on so that practices do not correlate."""
+        return np.roll(np.linspace(first, last, n_hospitals), turn)
 
     orders_by_outcome = np.arange(n_hospitals) % 2 == 0
     return _Practices(
@@ -263,47 +295,74 @@ def _make_practices(
 
 def _admit(
     practices: _Practices, mechanism: _Mechanism, rng: np.random.Generator, *, is_new: bool
-) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-    """Simulate patients, a row of practices each; at a new hospital the shortcuts are reversed."""
-    n_rows = len(practices.age)
-    age = np.clip(rng.normal(practices.age, 15), 18, 99).astype(np.int64)
-    lactate = np.exp(rng.normal(np.log(practices.lactate), 0.5)).round(1)
-    is_emergency = rng.random(n_rows) < practices.emergency
-    causes = np.array([age > _OLD, lactate > _HIGH_LACTATE, is_emergency])
-    rate = _compute_rate(causes[: mechanism.n_causes], mechanism)
-    odds = rate / (1 - rate) * np.exp(practices.label_shift)
-    y = rng.random(n_rows) < odds / (1 + odds)
+) -> _Admissions:
+    """Simulate patients, a row of practices each: causes, the outcome, then the other columns.
 
-    def lose(values: Floats, can_be_lost: Bits | bool = True) -> Floats:
-        is_lost = (rng.random(n_rows) < practices.missing) & can_be_lost
-        return np.where(is_lost, np.nan, values)
+    At a new hospital the shortcuts are reversed: they follow the opposite of the outcome.
+    """
+    causes = _draw_causes(practices, rng)
+    y = _draw_outcome(causes, practices, mechanism, rng)
+    columns = _draw_columns(causes, practices, mechanism, rng)
 
-    may_lose_lactate = (lactate <= _HIGH_LACTATE) | (mechanism.missing_when == "random")
-    columns: dict[str, Any] = {
-        "age": age,
-        "sex": rng.choice(["female", "male"], n_rows),
-        "admission": np.where(
-            is_emergency, "emergency", rng.choice(["planned", "transfer"], n_rows)
-        ),
-        "ward": rng.choice(_WARDS, n_rows),
-        "diabetes": rng.random(n_rows) < practices.diabetes,
-        "heart_rate": rng.normal(80 + 2 * lactate, 14).astype(np.int64),
-        "sodium": lose(rng.normal(138, 4, n_rows).round()),
-        "creatinine": lose(np.exp(rng.normal(4 + age / 150, 0.35)).round()),
-        "lactate": lose(lactate, may_lose_lactate),
-    }
-    followed = y ^ is_new
+    followed = ~y if is_new else y
     columns["troponin"] = _measure_troponin(followed, practices, rng)
     columns["billing_code"] = _code_diagnoses(followed, practices, rng)
-    return pd.DataFrame(columns), y.astype(np.int64)
+    return _Admissions(X=pd.DataFrame(columns), y=y.astype(np.int64))
 
 
-def _compute_rate(causes: Bits, mechanism: _Mechanism) -> Floats:
-    """Return the risk of each row, by whether the rule on the causes is true."""
+def _draw_causes(practices: _Practices, rng: np.random.Generator) -> _Causes:
+    """Draw the causes; their distribution is the case mix of a hospital."""
+    age = np.clip(rng.normal(practices.age, 15), 18, 99).astype(np.int64)
+    lactate = np.exp(rng.normal(np.log(practices.lactate), 0.5)).round(1)
+    is_emergency = rng.random(len(age)) < practices.emergency
+    return _Causes(age=age, lactate=lactate, is_emergency=is_emergency)
+
+
+def _draw_outcome(
+    causes: _Causes, practices: _Practices, mechanism: _Mechanism, rng: np.random.Generator
+) -> Bits:
+    """Draw the outcome: its odds are those of the causes, times a factor of the hospital."""
+    rate = _compute_rate(causes.find_present(mechanism.n_causes), mechanism)
+    odds = rate / (1 - rate) * np.exp(practices.label_shift)
+    return rng.random(len(rate)) < odds / (1 + odds)
+
+
+def _draw_columns(
+    causes: _Causes, practices: _Practices, mechanism: _Mechanism, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Draw the columns of the causes, and others that say nothing more about the outcome."""
+    n_rows = len(causes.age)
+
+    def lose(values: Floats, may_be_lost: Bits | bool = True) -> Floats:
+        """Replace by NaN what a hospital did not measure."""
+        is_lost = (rng.random(n_rows) < practices.missing) & may_be_lost
+        return np.where(is_lost, np.nan, values)
+
+    is_normal = causes.lactate <= _HIGH_LACTATE
+    may_lose_lactate = is_normal | (mechanism.missing_when == "random")
+
+    # in this order, which the rows of a seed depend on
+    sex = rng.choice(["female", "male"], n_rows)
+    other_admission = rng.choice(["planned", "transfer"], n_rows)
+    return {
+        "age": causes.age,
+        "sex": sex,
+        "admission": np.where(causes.is_emergency, "emergency", other_admission),
+        "ward": rng.choice(_WARDS, n_rows),
+        "diabetes": rng.random(n_rows) < practices.diabetes,
+        "heart_rate": rng.normal(80 + 2 * causes.lactate, 14).astype(np.int64),
+        "sodium": lose(rng.normal(138, 4, n_rows).round()),
+        "creatinine": lose(np.exp(rng.normal(4 + causes.age / 150, 0.35)).round()),
+        "lactate": lose(causes.lactate, may_lose_lactate),
+    }
+
+
+def _compute_rate(is_cause_present: Bits, mechanism: _Mechanism) -> Floats:
+    """Return the risk of each row, from which causes are present by (cause, row)."""
     if mechanism.model_type == "disjunction":
-        is_rule_true = causes.any(axis=0)
+        is_rule_true = is_cause_present.any(axis=0)
     else:
-        is_rule_true = causes.all(axis=0)
+        is_rule_true = is_cause_present.all(axis=0)
     risk_otherwise, risk_by_rule = mechanism.risk
     return np.where(is_rule_true, risk_by_rule, risk_otherwise)
 

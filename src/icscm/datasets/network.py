@@ -1,4 +1,4 @@
-"""The paper's Bayesian network, simulated.
+"""The paper's Bayesian network, simulated; E is the environment and Y the outcome.
 
 E --> A1, A2, ...     parents: how often each is 1 differs between environments
 A --> Y               their conjunction (or disjunction), with noise that does not
@@ -19,19 +19,19 @@ from icscm.parameters import check_arguments
 
 Bits = NDArray[np.bool_]
 
-# How often a parent is 1 in the first and in the last environment; parents use these in turn.
+# How often a parent is 1 in the first and in the last environment: A1, A2, A1 again for A3, ...
 _PARENT_RATES: Final = ((0.1, 0.5), (0.5, 0.3))
 
 
 class Simulation(NamedTuple):
-    """Simulated samples and the true parents.
+    """Simulated rows and the true parents.
 
     Attributes
     ----------
     X : pandas.DataFrame of shape (n_samples, n_features)
         Columns A1, A2, .. (parents), B1, .. (distractors), C1, .. (children).
     y : ndarray of shape (n_samples,)
-        The label, 0 or 1.
+        The outcome, 0 or 1.
     environments : ndarray of shape (n_samples,)
         The environment of each row: 0, 1, ..
     parents : list of str
@@ -71,7 +71,7 @@ def make_conjunction(
     Parameters
     ----------
     n_samples : int, default=10_000
-        Samples in each environment.
+        Rows in each environment.
     n_distractors, n_parents, n_children, n_environments : int
         Their numbers. With two parents and two environments the rates are the paper's (A1: 0.1
         and 0.5, A2: 0.5 and 0.3). More environments spread evenly between these; more parents
@@ -81,23 +81,23 @@ def make_conjunction(
         whose nodes are the parents (1, 3, 7, .. of them), which violates the paper's assumption
         on the functional form.
     noise : {"coin", "flip"}, default="coin"
-        The noise of the label, with probability `label_noise`: `"coin"` replaces it by a fair coin
-        (the published code), `"flip"` inverts it (the paper's text, with the sign corrected).
+        The noise of the outcome, with probability `label_noise`: `"coin"` replaces it by a fair
+        coin (the published code), `"flip"` inverts it (the paper's text, with the sign corrected).
     child : {"code", "text"}, default="code"
-        A child copies the label or, with probability `child_noise`, has a mark of the environment
+        A child copies the outcome or, with probability `child_noise`, has a mark of the environment
         E instead: `"text"` E itself, `"code"` 1 - E, as the published code does. With more than
         two environments the mark is 1 with probability e / (K - 1).
     label_noise, child_noise : float, default=0.05
         Probabilities, see `noise` and `child`.
     continuous : bool, default=False
-        Real features in [0, 1] that exceed 0.5 where the binary one would be 1.
+        Real numbers in [0, 1] that exceed 0.5 where the binary one would be 1.
     random_state : int or numpy.random.Generator, optional
         Seed or generator.
 
     Returns
     -------
     Simulation
-        Features, label, environments, and the names of the true parents.
+        Columns, outcome, environments, and the names of the true parents.
 
     Raises
     ------
@@ -118,29 +118,40 @@ def make_conjunction(
 
     rates = _compute_parent_rates(n_parents, n_environments)
     parents = rng.random((n_parents, n_rows)) < rates[:, environments]
-    clean_label = _evaluate_tree(parents) if model_type == "tree" else _evaluate_all(parents)
-    label = _add_noise(clean_label, label_noise, rng, flips=noise == "flip")
+    clean_outcome = _evaluate_tree(parents) if model_type == "tree" else _evaluate_all(parents)
+    outcome = _add_noise(clean_outcome, label_noise, rng, flips=noise == "flip")
     if model_type == "disjunction":
+        # not (a and b) is (not a) or (not b)
         parents = ~parents
-        label = ~label
+        outcome = ~outcome
     distractors = rng.integers(2, size=(n_distractors, n_rows), dtype=np.uint8) == 1
 
-    share_marked = environments / max(1, n_environments - 1)
-    marks = rng.random((n_children, n_rows)) < share_marked
+    # a mark is 0 in the first environment, 1 in the last, and in others by their place in between
+    mark_rate = environments / max(1, n_environments - 1)
+    marks = rng.random((n_children, n_rows)) < mark_rate
+    if child == "code":
+        marks = ~marks
     is_marked = rng.random((n_children, n_rows)) < child_noise
-    children = np.where(is_marked, ~marks if child == "code" else marks, label)
+    children = np.where(is_marked, marks, outcome)
 
     bits = np.concatenate((parents, distractors, children))
     values = (bits + rng.random(bits.shape)) / 2 if continuous else bits.view(np.uint8)
-    parent_names = [f"A{number}" for number in range(1, n_parents + 1)]
-    distractor_names = [f"B{number}" for number in range(1, n_distractors + 1)]
-    child_names = [f"C{number}" for number in range(1, n_children + 1)]
-    X = pd.DataFrame(values.T, columns=[*parent_names, *distractor_names, *child_names])
-    return Simulation(X, label.astype(np.int64), environments, parent_names)
+    parent_names = _number_names("A", n_parents)
+    names = [*parent_names, *_number_names("B", n_distractors), *_number_names("C", n_children)]
+    return Simulation(
+        X=pd.DataFrame(values.T, columns=names),
+        y=outcome.astype(np.int64),
+        environments=environments,
+        parents=parent_names,
+    )
+
+
+def _number_names(letter: str, n_columns: int) -> list[str]:
+    return [f"{letter}{number}" for number in range(1, n_columns + 1)]
 
 
 def _compute_parent_rates(n_parents: int, n_environments: int) -> NDArray[np.float64]:
-    """Return how often each parent is 1, by environment.
+    """Return how often each parent is 1, by (parent, environment).
 
     With more than two parents the rates are raised so that the conjunction stays as frequent.
     """
@@ -152,34 +163,43 @@ def _compute_parent_rates(n_parents: int, n_environments: int) -> NDArray[np.flo
 
 
 def _add_noise(
-    label: Bits, probability: float, rng: np.random.Generator, *, flips: bool
+    outcome: Bits, probability: float, rng: np.random.Generator, *, flips: bool
 ) -> NDArray[np.bool_]:
-    """Invert some labels, or replace them by fair coins."""
-    is_noisy = rng.random(len(label)) < probability
-    noisy_label = ~label if flips else rng.random(len(label)) < 0.5
-    return np.where(is_noisy, noisy_label, label)
+    """Invert the outcome of some rows, or replace it by a fair coin."""
+    n_rows = len(outcome)
+    is_noisy = rng.random(n_rows) < probability
+    noisy_outcome = ~outcome if flips else rng.random(n_rows) < 0.5
+    return np.where(is_noisy, noisy_outcome, outcome)
 
 
 def _evaluate_all(parents: Bits) -> Bits:
-    """Return the label without noise where it is the conjunction of the parents."""
+    """Return the outcome without noise where it is the conjunction of parents (parent, row)."""
     return np.logical_and.reduce(parents, axis=0)  # type: ignore[no-any-return]
 
 
 def _evaluate_tree(parents: Bits) -> Bits:
-    """Return the label without noise where the parents are the nodes of a decision tree.
+    """Return the outcome without noise where the parents are the nodes of a decision tree.
 
-    A1 sends 0 to A2 and 1 to A3, these send to A4 .. A7, and so on; the last parent reached is the
-    label.
+    A row goes from A1 to A2 if it is 0 and to A3 if it is 1, from these to A4 .. A7, and so on.
+    The value of the last parent that it reaches is the outcome:
+
+            A1
+          0/  \1
+         A2    A3        the children of node n are 2 n and 2 n + 1
+
+    `parents` has the values by (parent, row).
     """
     n_parents, n_rows = parents.shape
     n_leaves = n_parents + 1
     is_full = n_leaves.bit_count() == 1
     if not is_full:
         raise IcscmError(f"a tree takes 1, 3, 7, 15, .. parents; got n_parents={n_parents}")
+    depth = n_leaves.bit_length() - 1
+
     rows = np.arange(n_rows)
-    node = np.ones(n_rows, dtype=np.int64)
+    node_of_row = np.ones(n_rows, dtype=np.int64)
     value: Bits = parents[0]
-    for _ in range(n_leaves.bit_length() - 1):
-        value = parents[node - 1, rows]
-        node = 2 * node + value
+    for _ in range(depth):
+        value = parents[node_of_row - 1, rows]
+        node_of_row = 2 * node_of_row + value
     return value

@@ -23,6 +23,8 @@ MIN_ROWS: Final = 200
 MIN_POSITIVES: Final = 20
 # The first columns of the census are numbers, the others codes.
 _N_INCOME_NUMBERS: Final = 3
+# The outcome there is an income above this, in dollars.
+_HIGH_INCOME: Final = 56_000
 # Columns of codes in the table on heart disease, and those in which 0 is a missing measurement.
 _HEART_CODES: Final = ("cp", "restecg", "slope", "thal")
 _HEART_MEASUREMENTS: Final = ("trestbps", "chol")
@@ -34,13 +36,13 @@ class RealData(NamedTuple):
     Attributes
     ----------
     X : pandas.DataFrame of shape (n_samples, n_features)
-        The features.
+        The columns.
     y : ndarray of shape (n_samples,)
-        The label, 0 or 1.
+        The outcome, 0 or 1.
     environments : ndarray of shape (n_samples,)
         The environment of each row.
     causal : list of str
-        The columns of X that are known causes of the label; empty where none is known.
+        The columns of X that are known causes of the outcome; empty where none is known.
 
     Examples
     --------
@@ -73,7 +75,7 @@ def load_income_by_state(data_home: PathLike | None = None) -> RealData:
     Returns
     -------
     RealData
-        Features, labels and environments.
+        Columns, outcome and environments.
 
     Raises
     ------
@@ -87,20 +89,24 @@ def load_income_by_state(data_home: PathLike | None = None) -> RealData:
     """
     source = SOURCES["acs_income"]
     home = find_data_home(data_home)
-    columns = ["ST", "PINCP", *source.columns]
     states = _files.find_states(source, home)
+    columns = ["ST", "PINCP", *source.columns]
     persons = pd.concat([read_state(source, home, "p", state, columns) for state in states])
+
+    # AGEP: age, PINCP: income, WKHP: working hours a week, OCCP: occupation, ST: state
     is_working = (persons["AGEP"] > 16) & (persons["PINCP"] > 100) & (persons["WKHP"] > 0)
     table = persons[is_working].reset_index(drop=True)
     table["OCCP"] //= 100  # the first two digits of four
 
     code_columns = source.columns[_N_INCOME_NUMBERS:]
-    categories = {name: _label(table[name], "{:02.0f}", "missing") for name in code_columns}
-    names_of_states = {code: name for name, code in _files.STATES.items()}
+    categories = {
+        name: _make_category(table[name], "{:02.0f}", missing="missing") for name in code_columns
+    }
+    state_names = {number: name for name, number in _files.STATES.items()}
     return RealData(
         X=table.assign(**categories)[[*source.columns]],
-        y=(table["PINCP"] > 56_000).to_numpy(dtype=np.int64),
-        environments=table["ST"].map(names_of_states).to_numpy(),
+        y=(table["PINCP"] > _HIGH_INCOME).to_numpy(dtype=np.int64),
+        environments=table["ST"].map(state_names).to_numpy(),
         causal=[],
     )
 
@@ -119,7 +125,7 @@ def load_diabetes_by_source(data_home: PathLike | None = None) -> RealData:
     Returns
     -------
     RealData
-        Features, labels and environments.
+        Columns, outcome and environments.
 
     Examples
     --------
@@ -138,11 +144,11 @@ def load_diabetes_by_source(data_home: PathLike | None = None) -> RealData:
 
 def _find_large(environments: NDArray[Any], y: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which rows are in an environment that is large enough."""
-    labels, codes = np.unique(environments, return_inverse=True)
-    n_rows = np.bincount(codes)
-    n_positives = np.bincount(codes, weights=y)
+    names, environment_of_row = np.unique(environments, return_inverse=True)
+    n_rows = np.bincount(environment_of_row)
+    n_positives = np.bincount(environment_of_row, weights=y)
     is_large = (n_rows >= MIN_ROWS) & (n_positives >= MIN_POSITIVES)
-    return np.isin(environments, labels[is_large])
+    return np.isin(environments, names[is_large])
 
 
 def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
@@ -159,7 +165,7 @@ def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
     Returns
     -------
     RealData
-        Features, labels and environments.
+        Columns, outcome and environments.
 
     Examples
     --------
@@ -169,19 +175,22 @@ def load_heart_by_hospital(data_home: PathLike | None = None) -> RealData:
     """
     source = SOURCES["heart_disease"]
     home = find_data_home(data_home)
-    tables = {}
+    table_by_hospital = {}
     for file in source.files:
         path = source.locate(file, home)
-        hospital = path.name.split(".")[1]
-        tables[hospital] = _read_heart(source, path)
-    table = pd.concat(tables.values(), ignore_index=True)
+        hospital = path.name.split(".")[1]  # processed.cleveland.data
+        table_by_hospital[hospital] = _read_heart(source, path)
+    hospitals = list(table_by_hospital)
+    sizes = [len(table) for table in table_by_hospital.values()]
 
-    categories = {name: _label(table[name], "{:.0f}") for name in _HEART_CODES}
-    measured = table[[*_HEART_MEASUREMENTS]]
+    table = pd.concat(table_by_hospital.values(), ignore_index=True)
+    categories = {name: _make_category(table[name], "{:.0f}") for name in _HEART_CODES}
+    measurements = table[[*_HEART_MEASUREMENTS]]
+    known_measurements = measurements.mask(measurements == 0)
     return RealData(
-        X=table[[*source.columns]].assign(**categories, **measured.mask(measured == 0)),
+        X=table[[*source.columns]].assign(**categories, **known_measurements),
         y=(table["num"] > 0).to_numpy(dtype=np.int64),
-        environments=np.repeat([*tables], [len(part) for part in tables.values()]),
+        environments=np.repeat(hospitals, sizes),
         causal=[],
     )
 
@@ -191,10 +200,12 @@ def _read_heart(source: Source, path: Path) -> pd.DataFrame:
     columns = [*source.columns, "num"]
     with source.open(path) as stream:
         table = pd.read_csv(stream, header=None, na_values="?", skipinitialspace=True)
-        if table.shape[1] != len(columns):
-            why = f"{str(path)!r} has {table.shape[1]} columns; expected the {len(columns)} of"
-            names = ", ".join(columns)
-            raise IcscmError(f"{why} UCI's processed heart disease data: {names}")
+        n_columns = table.shape[1]
+        if n_columns != len(columns):
+            raise IcscmError(
+                f"{str(path)!r} has {n_columns} columns; expected the {len(columns)} of UCI's "
+                f"processed heart disease data: {', '.join(columns)}"
+            )
         has_header = table[0].iloc[0] == "age"
         rows = table.iloc[1:] if has_header else table
         return rows.set_axis(columns, axis=1).astype(np.float64)
@@ -212,12 +223,12 @@ def load_sachs(data_home: PathLike | None = None, *, target: str = "Erk") -> Rea
     data_home : path, optional
         As in `load_income_by_state`.
     target : str, default="Erk"
-        The protein whose level is the label.
+        The protein whose level is the outcome.
 
     Returns
     -------
     RealData
-        The other ten proteins, labels, environments and the known causes.
+        The other ten proteins, outcome, environments and the known causes.
 
     Examples
     --------
@@ -261,22 +272,31 @@ def read_diabetes(data_home: PathLike | None) -> pd.DataFrame:
 def read_state(
     source: Source, home: Path, kind: str, state: str, columns: Sequence[str]
 ) -> pd.DataFrame:
-    """Read columns of a state's census file of 2018; household numbers begin with the year."""
+    """Read columns of a state's census file of 2018.
+
+    The year is checked first, by a household number, since files of all years have the same name.
+    """
     path = source.locate(_files.make_census_file(kind, state), home)
-    first = source.read(path, ["SERIALNO"], nrows=1)
-    number = first["SERIALNO"].iloc[0] if len(first) else "none"
-    if not str(number).startswith("2018"):
-        why = f"{str(path)!r} is not of 2018: its first household number is {number}"
-        raise IcscmError(f"{why}; expected the American Community Survey's 1-Year file of 2018")
+    first_row = source.read(path, ["SERIALNO"], nrows=1)
+    household_number = str(first_row["SERIALNO"].iloc[0]) if len(first_row) else "none"
+    if not household_number.startswith("2018"):
+        raise IcscmError(
+            f"{str(path)!r} is not of 2018: its first household number is {household_number}; "
+            "expected the American Community Survey's 1-Year file of 2018"
+        )
     return source.read(path, columns)
 
 
-def _label(codes: pd.Series, pattern: str, missing: str | None = None) -> pd.Series:
-    """Make a category of a column of numeric codes; `missing` is the level of missing ones."""
-    labels = codes.map({code: pattern.format(code) for code in codes.dropna().unique()})
+def _make_category(codes: pd.Series, pattern: str, missing: str | None = None) -> pd.Series:
+    """Make a category of a column of numeric codes; `missing` is the level of missing ones.
+
+    The levels are the codes as texts: with the pattern "{:02.0f}", 7.0 becomes "07".
+    """
+    level_of_code = {code: pattern.format(code) for code in codes.dropna().unique()}
+    levels = codes.map(level_of_code)
     if missing is not None:
-        labels = labels.fillna(missing)
-    return labels.astype("category")
+        levels = levels.fillna(missing)
+    return levels.astype("category")
 
 
 @dataclass(frozen=True)
@@ -342,13 +362,15 @@ def list_datasets(data_home: PathLike | None = None) -> list[DatasetInfo]:
 
 
 def _describe(source: Source, home: Path | None) -> DatasetInfo:
-    """Describe a data set, and say how to get it."""
-    paths = tuple(dict.fromkeys(_show(file) for file in source.files))
+    """Describe a data set, and say how to get it; a home of None has no files."""
+    paths = tuple(dict.fromkeys(_show_path(file) for file in source.files))
     targets = " and ".join(f"FOLDER/{path}" for path in paths)
-    advice = f"download it from {source.page} and save it as {targets}"
-    if all(file.url for file in source.files):
+    can_be_fetched = all(file.url for file in source.files)
+    if can_be_fetched:
         states = ", states=['AL', 'CA']" if source.files[0].state else ""
         advice = f"icscm.datasets.fetch('{source.name}', 'FOLDER'{states}) saves it as {targets}"
+    else:
+        advice = f"download it from {source.page} and save it as {targets}"
     return DatasetInfo(
         name=source.name,
         title=source.title,
@@ -401,7 +423,7 @@ def fetch(
     return _files.fetch_files(SOURCES[name], find_data_home(data_home), states)
 
 
-def _show(file: _files.RawFile) -> str:
+def _show_path(file: _files.RawFile) -> str:
     """Return the path of a file; where each state has one, `??` stands for the state."""
     if file.state is None:
         return file.path

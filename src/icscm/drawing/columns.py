@@ -1,8 +1,8 @@
 """Plots beside each other that share the names of their rows: a score in each, a learner a row.
 
-                 AUC            calibration slope
-hospital 1      |   --o--  |    |  ---o---  |
-hospital 2      |     --o--|    |    --o--- |
+            AUC              calibration slope
+tree        |   --o--  |     |  ---o---  |
+forest      |     --o--|     |    --o--- |
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ Row = TypeVar("Row")
 _NAMES_WIDTH: Final = 230.0
 _COLUMN_WIDTH: Final = 170.0
 _COLUMN_GAP: Final = 26.0
+# The baseline of the titles of columns.
+_TITLE_Y: Final = 14.0
+# The key: its height, and from the middle of a mark to the text that explains it.
+_KEY_HEIGHT: Final = 24.0
+_KEY_TEXT_OFFSET: Final = 12.0
 # Radius of the dot and of the circle of a score, and half the height of the mark of the worst one.
 _DOT_RADIUS: Final = 3.5
 _CIRCLE_RADIUS: Final = 5.0
@@ -77,7 +82,7 @@ def draw_columns(
     left = _NAMES_WIDTH
     for column in columns:
         scale = Scale(column.axis, start=left, end=left + _COLUMN_WIDTH)
-        shapes.append(Text(Point(left, 14.0), column.title, Role.STRONG_NAME))
+        shapes.append(Text(Point(left, _TITLE_Y), column.title, Role.STRONG_NAME))
         shapes += draw_grid(scale, top=HEAD_HEIGHT, bottom=bottom)
         shapes += draw_background(column.background, scale, top=HEAD_HEIGHT, bottom=bottom)
         for row, y in zip(column.rows, heights, strict=True):
@@ -91,30 +96,45 @@ def draw_score_row(row: ScoreRow, scale: Scale, y: float) -> Sequence[Shape]:
     """Draw a dot for rows, a circle for environments, and a line from it to the worst one."""
     shapes: list[Shape] = []
     if row.by_environment is not None and row.worst is not None:
-        circle_x, worst_x = scale.place(row.by_environment), scale.place(row.worst)
-        mark = draw_upright(worst_x, top=y - _HALF_MARK, bottom=y + _HALF_MARK, role=Role.WORST)
-        shapes += [Line(Point(circle_x, y), Point(worst_x, y), Role.INTERVAL), mark]
+        circle_x = scale.place(row.by_environment)
+        worst_x = scale.place(row.worst)
+        shapes.append(Line(Point(circle_x, y), Point(worst_x, y), Role.INTERVAL))
+        shapes.append(_draw_worst(worst_x, y))
     if row.by_rows is not None:
-        shapes.append(Circle(Point(scale.place(row.by_rows), y), _DOT_RADIUS, Role.DOT))
+        shapes.append(_draw_by_rows(scale.place(row.by_rows), y))
     if row.by_environment is not None:
-        centre = Point(scale.place(row.by_environment), y)
-        shapes.append(Circle(centre, _CIRCLE_RADIUS, Role.COMPARED_DOT))
+        shapes.append(_draw_by_environment(scale.place(row.by_environment), y))
     return shapes
 
 
 def draw_score_key(width: float) -> Panel:
-    """Draw what the marks of `draw_score_row` mean."""
+    """Draw what the marks of `draw_score_row` mean, side by side."""
     y = 8.0
-    dot = Circle(Point(_NAMES_WIDTH, y), _DOT_RADIUS, Role.DOT)
-    circle_x, mark_x = _NAMES_WIDTH + 150.0, _NAMES_WIDTH + 380.0
-    circle = Circle(Point(circle_x, y), _CIRCLE_RADIUS, Role.COMPARED_DOT)
-    mark = draw_upright(mark_x, top=y - _HALF_MARK, bottom=y + _HALF_MARK, role=Role.WORST)
-    titles = {
-        _NAMES_WIDTH: "folds of rows, mean",
-        circle_x: "environments left out, mean",
-        mark_x: "the worst of them",
-    }
-    texts = [
-        Text(Point(x + 12.0, y + HALF_LETTER), title, Role.NOTE) for x, title in titles.items()
+    dot_x = _NAMES_WIDTH
+    circle_x = _NAMES_WIDTH + 150.0
+    worst_x = _NAMES_WIDTH + 380.0
+    shapes = [
+        _draw_by_rows(dot_x, y),
+        _draw_by_environment(circle_x, y),
+        _draw_worst(worst_x, y),
+        _write_key(dot_x, y, "folds of rows, mean"),
+        _write_key(circle_x, y, "environments left out, mean"),
+        _write_key(worst_x, y, "the worst of them"),
     ]
-    return Panel(width, 24.0, [dot, circle, mark, *texts])
+    return Panel(width, _KEY_HEIGHT, shapes)
+
+
+def _draw_by_rows(x: float, y: float) -> Shape:
+    return Circle(Point(x, y), _DOT_RADIUS, Role.DOT)
+
+
+def _draw_by_environment(x: float, y: float) -> Shape:
+    return Circle(Point(x, y), _CIRCLE_RADIUS, Role.COMPARED_DOT)
+
+
+def _draw_worst(x: float, y: float) -> Shape:
+    return draw_upright(x, top=y - _HALF_MARK, bottom=y + _HALF_MARK, role=Role.WORST)
+
+
+def _write_key(x: float, y: float, text: str) -> Shape:
+    return Text(Point(x + _KEY_TEXT_OFFSET, y + HALF_LETTER), text, Role.NOTE)

@@ -15,6 +15,8 @@ from icscm.drawing.svg import render_cell
 # Pixels: the radius falls with the standard error of the log odds ratio, between these ends.
 _MIN_RADIUS: Final = 2.0
 _MAX_RADIUS: Final = 4.5
+_RADIUS_AT_ZERO: Final = 4.75
+_RADIUS_SLOPE: Final = -2.5
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class EffectDot:
 def draw_effects(dots: Sequence[EffectDot], common_ratio: float, axis: Axis) -> Markup:
     """Draw the effects of a split on an axis of odds ratios, the common one as a line."""
     scale = Scale(axis, start=0.0, end=100.0)
-    shapes: list[Shape] = [draw_upright(scale.place(1.0), top=0.0, bottom=100.0, role=Role.GUIDE)]
+    no_effect_x = scale.place(1.0)
+    shapes: list[Shape] = [draw_upright(no_effect_x, top=0.0, bottom=100.0, role=Role.GUIDE)]
     for dot in dots:
         centre = Point(scale.place(dot.odds_ratio), 50.0)
         radius = compute_radius(dot.standard_error)
@@ -45,4 +48,5 @@ def compute_radius(standard_error: float) -> float:
     >>> compute_radius(0.1), compute_radius(0.5), compute_radius(3.0)
     (4.5, 3.5, 2.0)
     """
-    return round(max(_MIN_RADIUS, min(_MAX_RADIUS, 4.75 - 2.5 * standard_error)), 1)
+    radius = _RADIUS_AT_ZERO + _RADIUS_SLOPE * standard_error
+    return round(max(_MIN_RADIUS, min(_MAX_RADIUS, radius)), 1)

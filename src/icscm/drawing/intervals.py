@@ -1,5 +1,9 @@
 """Values with their intervals, a row each, on one axis: forest plots, rates, errors, AUCs.
 
+    hospital 1    |   --o--      |   0.82 (0.75 to 0.88)
+    hospital 2    |      --o--   |   0.86 (0.79 to 0.92)
+                  0.7   0.8   0.9
+
 On a page the rows are those of a table, and `draw_cell` draws one cell. A figure that stands alone
 has the names and the numbers beside the drawn rows. Both draw a row by `draw_row`.
 """
@@ -47,7 +51,7 @@ HALF_LETTER: Final = 4.0
 
 
 class RowKind(Enum):
-    """What a row of a plot is."""
+    """What a row of a plot is: a group of rows, all of them, or a group of the future."""
 
     GROUP = auto()
     POOLED = auto()
@@ -68,7 +72,7 @@ _DOT_ROLES = {
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """A value with its interval, and a value to compare it with; each may be unknown.
+    """A value with its interval, and a value to compare it with; each is None if unknown.
 
     `numbers` is the text beside the row in a figure.
     """
@@ -122,12 +126,12 @@ def draw_axis_cell(axis: Axis) -> Markup:
 def draw_tick_texts(ticks: Sequence[Tick], scale: Scale, *, y: float) -> Sequence[Shape]:
     """Write the marks of an axis; the outer ones do not extend beyond its ends."""
     texts = []
-    last = len(ticks) - 1
+    last_number = len(ticks) - 1
     for number, tick in enumerate(ticks):
         position = Point(scale.place(tick.value), y)
         if number == 0:
             texts.append(Text(position, tick.text, Role.FIRST_TICK))
-        elif number == last:
+        elif number == last_number:
             texts.append(Text(position, tick.text, Role.LAST_TICK, anchor="end"))
         else:
             texts.append(Text(position, tick.text, Role.INNER_TICK, anchor="middle"))
@@ -168,32 +172,33 @@ def draw_row(row: IntervalRow, scale: Scale, *, y: float) -> Sequence[Shape]:
 
 
 def draw_interval_panel(panel: IntervalPanel) -> Panel:
-    """Draw rows below each other: the name, the value with its interval, and the numbers.
-
-    title
-    hospital 1    |   --o--      |   0.82 (0.75 to 0.88)
-    hospital 2    |      --o--   |   0.86 (0.79 to 0.92)
-                  0.7   0.8   0.9
-                       AUC
-    """
-    left, right = _NAMES_WIDTH, _NAMES_WIDTH + _DRAWING_WIDTH
+    """Draw the title, a line for each row with its name and its numbers, and the axis."""
+    left = _NAMES_WIDTH
+    right = left + _DRAWING_WIDTH
     top = HEAD_HEIGHT
     bottom = top + ROW_HEIGHT * len(panel.rows)
     scale = Scale(panel.axis, start=left, end=right)
 
-    shapes: list[Shape] = [Text(Point(0.0, 12.0), clip(panel.title, _MAX_TITLE), Role.STRONG_NAME)]
+    title = clip(panel.title, _MAX_TITLE)
+    shapes: list[Shape] = [Text(Point(0.0, 12.0), title, Role.STRONG_NAME)]
     shapes += draw_grid(scale, top=top, bottom=bottom)
     shapes += draw_background(panel.background, scale, top=top, bottom=bottom)
     for number, row in enumerate(panel.rows):
         y = top + ROW_HEIGHT * (number + 0.5)
-        name = Role.NAME if row.kind is RowKind.GROUP else Role.STRONG_NAME
-        shapes.append(Text(Point(0.0, y + HALF_LETTER), clip(row.name, MAX_NAME), name))
-        shapes += draw_row(row, scale, y=y)
-        shapes.append(Text(Point(right + 16.0, y + HALF_LETTER), row.numbers, Role.NOTE))
+        shapes += _draw_labelled_row(row, scale, y=y)
     shapes += draw_axis(scale, bottom=bottom, title=panel.axis_title)
     if panel.compared_title:
         shapes += _draw_key(panel.compared_title, Point(right + 24.0, bottom + 28.0))
     return Panel(right + _NUMBERS_WIDTH, bottom + FOOT_HEIGHT, shapes)
+
+
+def _draw_labelled_row(row: IntervalRow, scale: Scale, *, y: float) -> Sequence[Shape]:
+    """Draw a row between its name, at the left, and its numbers, at the right."""
+    baseline = y + HALF_LETTER
+    name_role = Role.NAME if row.kind is RowKind.GROUP else Role.STRONG_NAME
+    name = Text(Point(0.0, baseline), clip(row.name, MAX_NAME), name_role)
+    numbers = Text(Point(scale.end + 16.0, baseline), row.numbers, Role.NOTE)
+    return [name, *draw_row(row, scale, y=y), numbers]
 
 
 def _draw_key(title: str, position: Point) -> Sequence[Shape]:

@@ -26,7 +26,7 @@ from icscm.drawing.words import estimate_width
 from icscm.formatting import clip
 
 PATH_TITLES: Final = ("heterogeneity between environments, beyond chance", "deviance explained")
-# Radius of a dot, and of that of the model itself.
+# Radius of a dot, of that of the model itself, and of those of scores in environments.
 _DOT_RADIUS: Final = 4.0
 _OWN_RADIUS: Final = 6.0
 _SPREAD_RADIUS: Final = 2.0
@@ -34,6 +34,9 @@ _SPREAD_RADIUS: Final = 2.0
 _AXIS_ROOM: Final = 1.05
 # Pixels below the lowest text.
 _BOTTOM_ROOM: Final = 4.0
+# Room at both ends of an axis of scores, as a share of their range, and where all are equal.
+_SCORE_ROOM: Final = 0.05
+_MIN_SCORE_ROOM: Final = 0.01
 # Pixels from a dot to its text, and from one line of text to the next.
 _TEXT_OFFSET: Final = Point(9.0, 15.0)
 _LINE_HEIGHT: Final = 13.0
@@ -46,12 +49,20 @@ _NOTE_OFFSET: Final = 6.0
 
 @dataclass(frozen=True)
 class PathDot:
-    """The models of neighbouring tolerances that are alike, and a text of what changes there."""
+    """The models of neighbouring tolerances that are alike, and a text of what changes there.
+
+    `is_own` marks the model whose report has the drawing.
+    """
 
     heterogeneity: float
     deviance_explained: float
     text: str
     is_own: bool
+
+    @property
+    def point(self) -> PlotPoint:
+        """Where the dot is in the plot."""
+        return PlotPoint(self.heterogeneity, self.deviance_explained)
 
 
 @dataclass(frozen=True)
@@ -87,10 +98,9 @@ class ScorePath:
 
 def draw_path(dots: Sequence[PathDot]) -> Panel:
     """Draw the deviance explained against the heterogeneity: a dot for each model, joined."""
-    points = [PlotPoint(dot.heterogeneity, dot.deviance_explained) for dot in dots]
-    plot_dots = [
-        _make_path_dot(point, is_own=dot.is_own) for point, dot in zip(points, dots, strict=True)
-    ]
+    points = [dot.point for dot in dots]
+    plot_dots = [_make_path_dot(dot.point, is_own=dot.is_own) for dot in dots]
+    # both axes extend at least to 1
     x_end = _AXIS_ROOM * max(1.0, *(point.x for point in points))
     y_end = _AXIS_ROOM * max(1.0, *(point.y for point in points))
     plot = CurvePlot(
@@ -103,8 +113,8 @@ def draw_path(dots: Sequence[PathDot]) -> Panel:
     )
     panel = draw_curves(plot, WIDE_BOX)
 
-    x_scale, y_scale = make_scales(plot, WIDE_BOX)
-    dot_positions = [Point(x_scale.place(point.x), y_scale.place(point.y)) for point in points]
+    scales = make_scales(plot, WIDE_BOX)
+    dot_positions = [scales.place(point) for point in points]
     texts = _place_texts([dot.text for dot in dots], dot_positions)
     lowest_text = max((text.position.y for text in texts), default=0.0)
     height = max(panel.height, lowest_text + _BOTTOM_ROOM)
@@ -132,6 +142,7 @@ def _place_texts(texts: Sequence[str], dot_positions: Sequence[Point]) -> Sequen
 
 def _overlaps(text: str, position: Point, placed: Text) -> bool:
     """Tell whether a text at a position would overlap one that was placed before."""
+    # a line below counts as another line, rounding errors aside
     is_on_same_line = abs(position.y - placed.position.y) < _LINE_HEIGHT - 0.1
     text_end = position.x + estimate_width(text, _FONT_SIZE)
     placed_end = placed.position.x + estimate_width(placed.text, _FONT_SIZE)
@@ -157,8 +168,8 @@ def draw_scores(path: ScorePath) -> Panel:
     )
     panel = draw_curves(plot, _SCORES_BOX)
 
-    x_scale, _ = make_scales(plot, _SCORES_BOX)
-    notes = _write_rejected(path.rejected, x_scale, _SCORES_BOX)
+    scales = make_scales(plot, _SCORES_BOX)
+    notes = _write_rejected(path.rejected, scales.x, _SCORES_BOX)
     return Panel(panel.width, panel.height, [*panel.shapes, *notes])
 
 
@@ -166,7 +177,7 @@ def _make_score_axis(scores: Sequence[float]) -> Axis:
     """Make an axis of all scores, with some room at both ends."""
     lowest = min(scores, default=0.0)
     highest = max(scores, default=1.0)
-    room = 0.05 * (highest - lowest) or 0.01
+    room = _SCORE_ROOM * (highest - lowest) or _MIN_SCORE_ROOM
     return make_number_axis(lowest - room, highest + room)
 
 

@@ -1,4 +1,8 @@
-"""The colours of drawings and pages, and the style sheet of drawings."""
+"""The colours of drawings and pages, and the style sheet of drawings.
+
+The style sheet, `figure.css`, has names of colours: `stroke: var(--ink)`. A page declares them for
+light and dark screens; a file of its own has the colours themselves in their place.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +36,15 @@ _IF_DARK: Final = "@media (prefers-color-scheme: dark)"
 
 @cache
 def read_rules() -> str:
-    """Return the style sheet of drawings; its colours are variables, `var(--ink)`."""
+    """Return the style sheet of drawings, in which colours are variables."""
     return (files("icscm.drawing") / "figure.css").read_text("utf-8")
 
 
 def make_page_style() -> str:
     """Return the style sheet for drawings within a page, with both palettes as variables."""
-    light, dark = _declare(LIGHT), _declare(DARK)
-    return f":root {{ {light} }}\n{_IF_DARK} {{ :root {{ {dark} }} }}\n{read_rules()}"
+    light = f":root {{ {_declare(LIGHT)} }}"
+    dark = f"{_IF_DARK} {{ :root {{ {_declare(DARK)} }} }}"
+    return f"{light}\n{dark}\n{read_rules()}"
 
 
 def make_file_style(*, has_dark: bool) -> str:
@@ -47,13 +52,18 @@ def make_file_style(*, has_dark: bool) -> str:
 
     Colours are written out: programs that convert SVG do not know variables.
     """
-    light = _write_out(LIGHT)
-    return f"{light}\n{_IF_DARK} {{\n{_write_out(DARK)}}}" if has_dark else light
+    light = _replace_variables(LIGHT)
+    if not has_dark:
+        return light
+    dark = f"{_IF_DARK} {{\n{_replace_variables(DARK)}}}"
+    return f"{light}\n{dark}"
 
 
 def _declare(palette: dict[str, str]) -> str:
+    """Return the declarations of the variables of a palette, `--ink: #1d1c1a; ...`."""
     return " ".join(f"--{name}: {colour};" for name, colour in palette.items())
 
 
-def _write_out(palette: dict[str, str]) -> str:
+def _replace_variables(palette: dict[str, str]) -> str:
+    """Return the style sheet with the colours of a palette in place of variables."""
     return re.sub(r"var\(--([\w-]+)\)", lambda match: palette[match[1]], read_rules())

@@ -1,6 +1,9 @@
 """Shapes as SVG, within a page or as a figure that stands alone.
 
-All text passes `escape` here and nowhere else, so that no name of a column can break a page.
+All text passes `escape` here and nowhere else, so that no name of a column can break a page. A
+shape is one element, whose class is the shape's role:
+
+    <circle cx="25" cy="50" r="4" class="dot"/>
 """
 
 from __future__ import annotations
@@ -98,6 +101,7 @@ class Figure:
         return f'<img alt="{description}" style="max-width: 100%" src="{source}">'
 
     def _render(self, *, has_dark: bool) -> str:
+        """Return the SVG file, with a margin around the panel and a style of its own."""
         width = format_number(self.panel.width + 2 * _MARGIN)
         height = format_number(self.panel.height + 2 * _MARGIN)
         margin = format_number(_MARGIN)
@@ -142,10 +146,12 @@ def render_cell(
 
 def render_shapes(shapes: Sequence[Shape], *, x_unit: str = "", y_unit: str = "") -> str:
     """Return the elements of shapes, one after the other."""
-    return "".join(_render_shape(shape, x_unit, y_unit) for shape in shapes)
+    return "".join(_render_shape(shape, x_unit=x_unit, y_unit=y_unit) for shape in shapes)
 
 
-def _render_shape(shape: Shape, x_unit: str, y_unit: str) -> str:
+def _render_shape(shape: Shape, *, x_unit: str, y_unit: str) -> str:
+    """Return the element of a shape; positions are in the units, radii in pixels."""
+
     def x(value: float) -> str:
         return f"{format_number(value)}{x_unit}"
 
@@ -156,28 +162,35 @@ def _render_shape(shape: Shape, x_unit: str, y_unit: str) -> str:
         case Line(start, end, role):
             ends = f'x1="{x(start.x)}" y1="{y(start.y)}" x2="{x(end.x)}" y2="{y(end.y)}"'
             return f'<line {ends} class="{role}"/>'
-        case Curve(points, role):  # in pixels: SVG has no curves in percent
-            places = " ".join(f"{format_number(p.x)},{format_number(p.y)}" for p in points)
-            return f'<polyline points="{places}" class="{role}"/>'
+
+        case Curve(points, role):
+            # always in pixels: SVG has no curves in percent
+            pairs = [f"{format_number(point.x)},{format_number(point.y)}" for point in points]
+            return f'<polyline points="{" ".join(pairs)}" class="{role}"/>'
+
         case Circle(centre, radius, role, tooltip):
-            place = f'cx="{x(centre.x)}" cy="{y(centre.y)}" r="{format_number(radius)}"'
+            position = f'cx="{x(centre.x)}" cy="{y(centre.y)}" r="{format_number(radius)}"'
             if not tooltip:
-                return f'<circle {place} class="{role}"/>'
-            return f'<circle {place} class="{role}"><title>{escape(tooltip)}</title></circle>'
+                return f'<circle {position} class="{role}"/>'
+            return f'<circle {position} class="{role}"><title>{escape(tooltip)}</title></circle>'
+
         case Rectangle(corner, width, height, role, rounding):
-            place = f'x="{x(corner.x)}" y="{y(corner.y)}" width="{x(width)}" height="{y(height)}"'
+            position = f'x="{x(corner.x)}" y="{y(corner.y)}"'
+            size = f'width="{x(width)}" height="{y(height)}"'
             corners = f' rx="{format_number(rounding)}"' if rounding else ""
-            return f'<rect {place}{corners} class="{role}"/>'
-        case Text(position, text, role, anchor, is_upright):
-            place = f'x="{x(position.x)}" y="{y(position.y)}"'
-            side = f' text-anchor="{anchor}"' if anchor != "start" else ""
-            pivot = f"{format_number(position.x)} {format_number(position.y)}"
-            turn = f' transform="rotate(-90 {pivot})"' if is_upright else ""
-            return f'<text {place}{side}{turn} class="{role}">{escape(text)}</text>'
+            return f'<rect {position} {size}{corners} class="{role}"/>'
+
+        case Text(start, text, role, anchor, is_upright):
+            position = f'x="{x(start.x)}" y="{y(start.y)}"'
+            text_anchor = f' text-anchor="{anchor}"' if anchor != "start" else ""
+            pivot = f"{format_number(start.x)} {format_number(start.y)}"
+            rotation = f' transform="rotate(-90 {pivot})"' if is_upright else ""
+            return f'<text {position}{text_anchor}{rotation} class="{role}">{escape(text)}</text>'
+
         case Group(offset, shapes):
-            move = f"translate({format_number(offset.x)} {format_number(offset.y)})"
-            inner = render_shapes(shapes, x_unit=x_unit, y_unit=y_unit)
-            return f'<g transform="{move}">{inner}</g>'
+            translation = f"translate({format_number(offset.x)} {format_number(offset.y)})"
+            elements = render_shapes(shapes, x_unit=x_unit, y_unit=y_unit)
+            return f'<g transform="{translation}">{elements}</g>'
 
 
 def escape(text: str) -> str:
@@ -195,5 +208,6 @@ def format_number(value: float) -> str:
     >>> format_number(12.5), format_number(3.0), format_number(-0.001)
     ('12.5', '3', '0')
     """
+    # z: no negative zero
     text = f"{value:z.2f}"
     return text.rstrip("0").rstrip(".")

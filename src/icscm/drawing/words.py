@@ -27,13 +27,14 @@ def estimate_width(text: str, font_size: float) -> float:
 
 
 def wrap_text(text: str, *, n_characters: int, max_lines: int) -> Sequence[str]:
-    """Break a text into lines; of what does not fit, an ellipsis is left.
+    """Break a text into lines; an ellipsis stands for what does not fit.
 
-    A line has half as many wide characters.
+    A text with wide characters has half as many on a line.
 
     >>> wrap_text("the rate of deaths", n_characters=10, max_lines=2)
     ['the rate', 'of deaths']
     """
     has_wide = any(map(is_wide, text))
     width = n_characters // 2 if has_wide else n_characters
-    return wrap(text, width, max_lines=max_lines, placeholder="…", drop_whitespace=True) or [""]
+    lines = wrap(text, width, max_lines=max_lines, placeholder="…", drop_whitespace=True)
+    return lines or [""]

@@ -86,7 +86,8 @@ class Binning(BinnedColumns):
         return CategoryRule(cut.column, name, levels, not cut.negated, is_pool, missing)
 
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
-        bins = np.arange(len(self.find_edges(cut.column)) + 1)  # without that of missing values
+        # without that of missing values, which comes before all others
+        bins = np.arange(len(self.find_edges(cut.column)) + 1)
         if cut.cut == MISSINGNESS:
             satisfied = np.full(len(bins), cut.negated)
         elif self.find_layout(cut.column).nominal:

@@ -45,7 +45,11 @@ class Copies:
     """Groups of identical columns, in the order of their first members.
 
     Group k holds `members[offsets[k]:offsets[k + 1]]`, ascending; column j is in group
-    `numbers[j]`.
+    `numbers[j]`. Where columns 0 and 2 are identical, and 1 and 4:
+
+        numbers      0 1 0 2 1        the group of each of five columns
+        members      0 2 | 1 4 | 3
+        offsets      0     2     4   5
     """
 
     numbers: Array
@@ -69,8 +73,8 @@ class Copies:
         if not np.array_equal(self.members, expected.members):
             return False
 
-        is_any_empty = not np.diff(expected.offsets).all()
-        if is_any_empty:
+        sizes = np.diff(expected.offsets)
+        if (sizes == 0).any():
             return False
         first_members = expected.members[expected.offsets[:-1]]
         return bool((first_members[1:] > first_members[:-1]).all())
@@ -89,9 +93,12 @@ class Copies:
         groups = self.numbers[first].astype(np.intp)
         starts = self.offsets[groups]
         sizes = self.offsets[groups + 1] - starts
+
+        # 0, 1, ... in each group: the place in the list, less that at which the group starts
         ends_in_list = np.cumsum(sizes)
         starts_in_list = ends_in_list - sizes
         number_in_group = np.arange(sizes.sum()) - np.repeat(starts_in_list, sizes)
+
         members: IntArray = self.members[np.repeat(starts, sizes) + number_in_group]
         return members.astype(np.int64)
 
@@ -166,8 +173,9 @@ def find_copies(words: Array, n_threads: int) -> Copies | None:
 class PatternNumbers:
     """Numbers distinct patterns, which are rows of words, as they come in batches.
 
-    It is exact, since words are compared and not only their hashes. It takes some twenty bytes for
-    each pattern, in a hash table of open addressing that is at most half full.
+    A pattern has the number of its first appearance: the rows a b a c have 0 1 0 2. This is exact,
+    since words are compared and not only their hashes. It takes some twenty bytes for each pattern,
+    in a hash table of open addressing that is at most half full.
     """
 
     def __init__(self) -> None:

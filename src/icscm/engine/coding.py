@@ -1,9 +1,15 @@
-"""From values to bin numbers: a whole table into stores, or a piece of one column by column."""
+"""From values to bin numbers: a whole table into stores, or a piece of one column by column.
+
+The bin of a value is the number of its column's edges below it, see `binning`. Bin numbers are also
+called *codes*. A `ColumnPlan` has the edges of some columns, as some of the rows show them; while
+these columns are coded, all rows confirm the plan, or show that it was wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,26 +44,33 @@ def encode(
 ) -> tuple[Binning, list[Store]]:
     """Choose thresholds for the columns and store each in the fewest bits that hold it.
 
-    Categories come as they are. For the others, each scan finishes some columns and leaves the
-    rest to the next, which sees more rows. A column of few values is finished when all rows
-    confirm, while they are coded, that it has no others; one of many values when the scan's
-    quantiles are the final ones. Which rows the first scan sees makes no difference to the
-    outcome: columns of few values are cut at each of them, all others at quantiles of the sample.
+    Row i of the table goes to `position[i]` of the sorted `rows`. Categories come as they are, with
+    a bin for each level. The other columns are scanned up to three times; each scan finishes some
+    of them, and leaves the rest to the next, which sees more rows:
+
+        first look    a part of the rows    finishes columns of few values, if all rows confirm it
+        sample        the sampled rows      finishes columns of many values, cut at quantiles
+        all rows                            finishes what is left
+
+    Which rows the first look sees makes no difference to the outcome: columns of few values are cut
+    at each of them, all others at quantiles of the sample.
 
     Missing and infinite values are looked for in all rows only if columns remain after the first
-    scan: where its rows hold none, others are not as planned.
+    look: where its rows hold none, others are not as planned.
     """
     encoder = _TableEncoder(table, position, rows, n_threads)
     encoder.code_categories()
-    sample_plan: ColumnPlan | None = None
     if encoder.has_columns_left:
         encoder.code_after_first_look(max_thresholds)
+
+    sample_plan: ColumnPlan | None = None
     if encoder.has_columns_left:
         encoder.find_missing_in_all_rows()
         # more thresholds than a byte can number need all rows
         is_narrow = (max_thresholds or limits.MAX_NARROW_BINS) < limits.MAX_NARROW_BINS
         if is_sampled(len(table.values)) and is_narrow:
             sample_plan = encoder.code_after_sample(max_thresholds)
+
     if encoder.has_columns_left:
         encoder.code_after_all_rows(max_thresholds, sample_plan)
     return encoder.make_binning(), encoder.stores
@@ -66,7 +79,8 @@ def encode(
 class _TableEncoder:
     """A table on its way into stores: which columns are left, and what is known of the others.
 
-    Row i of the table goes to `position[i]` of the sorted `rows`.
+    Each of the `code_` methods plans some of the columns that are left, and adds stores of those
+    that turn out to be as planned. Row i of the table goes to `position[i]` of the sorted `rows`.
     """
 
     def __init__(self, table: CodedTable, position: Array, rows: Rows, n_threads: int) -> None:
@@ -77,7 +91,9 @@ class _TableEncoder:
         self._n_threads = n_threads if self._X.size >= limits.MIN_THREADED_CELLS else 1
 
         self.stores: list[Store] = []
+        #: the edges of each column, once it is planned
         self._edges = [np.empty(0, self._X.dtype)] * table.n_columns
+        #: whether any edges are quantiles of a sample
         self._any_sampled = False
         self._is_left = np.ones(table.n_columns, dtype=np.bool_)
         self._is_left[[*table.levels, *table.dropped]] = False
@@ -105,9 +121,12 @@ class _TableEncoder:
             return
         if self._table.has_missing is None:
             self._has_missing |= find_missing(self._X[::step], self._table.names)
-        few = min(max_thresholds or limits.MAX_NARROW_BINS, limits.MAX_NARROW_BINS) - 1
-        plan = self._plan(slice(None, None, step), max_thresholds=few)
-        self._finish(plan.select(np.flatnonzero(plan.is_complete)))
+
+        most_thresholds = max_thresholds or limits.MAX_NARROW_BINS
+        few_thresholds = min(most_thresholds, limits.MAX_NARROW_BINS) - 1
+        plan = self._plan(rows=slice(None, None, step), max_thresholds=few_thresholds)
+        has_few_values = plan.is_complete
+        self._finish(plan.select(np.flatnonzero(has_few_values)))
 
     def find_missing_in_all_rows(self) -> None:
         """Find which columns have missing values, unless the table knows."""
@@ -118,13 +137,13 @@ class _TableEncoder:
             return find_missing(self._X, self._table.names, part)
 
         parts = split_rows(len(self._X), self._n_threads)
-        in_parts = run_tasks(find_in_part, parts, self._n_threads)
-        self._has_missing |= np.logical_or.reduce(in_parts)
+        has_missing_by_part = run_tasks(find_in_part, parts, self._n_threads)
+        self._has_missing |= np.logical_or.reduce(has_missing_by_part)
 
     def code_after_sample(self, max_thresholds: int | None) -> ColumnPlan:
         """Code the columns that are left by a plan from the sampled rows, and return the plan."""
         hashes = hash_rows(self._X, self._table.find_numbers(), self._n_threads)
-        plan = self._plan(choose_sample(hashes), max_thresholds=max_thresholds)
+        plan = self._plan(rows=choose_sample(hashes), max_thresholds=max_thresholds)
         self._any_sampled |= not plan.is_complete.all()
         self._finish(plan)
         return plan
@@ -136,7 +155,7 @@ class _TableEncoder:
 
         If there is a sample, these have few values in it, but more in all rows.
         """
-        plan = self._plan(slice(None), max_thresholds=max_thresholds)
+        plan = self._plan(rows=slice(None), max_thresholds=max_thresholds)
         if sample_plan is not None:
             plan = plan.use_sample(sample_plan, max_thresholds)
             self._any_sampled |= not plan.is_complete.all()
@@ -144,18 +163,19 @@ class _TableEncoder:
 
     def make_binning(self) -> Binning:
         """Make the binning of all columns, with the thresholds chosen for them."""
+        # dropped columns are not coded, which would find what is missing in them
         dropped_values = self._X[:, [*self._table.dropped]]
         if self._table.has_missing is None and not are_finite(dropped_values):
             self._has_missing |= find_missing(self._X, self._table.names)
         thresholds = [
-            # without the edge below which values are missing
-            edges[int(has_missing) :]
+            # the first edge of a column with missing values only sets these apart
+            edges[1:] if has_missing else edges
             for edges, has_missing in zip(self._edges, self._has_missing, strict=True)
         ]
         table = replace(self._table, has_missing=self._has_missing)
         return binning.make_binning(thresholds, table, sampled=self._any_sampled)
 
-    def _plan(self, rows: Array | slice, *, max_thresholds: int | None) -> ColumnPlan:
+    def _plan(self, *, rows: Array | slice, max_thresholds: int | None) -> ColumnPlan:
         """Plan the columns that are left from some rows."""
         return binning.plan_columns(
             self._X,
@@ -181,16 +201,17 @@ class _TableEncoder:
         unexpected_columns = [plan.columns[:0]]
         for kind, positions in sorted(groups.items()):
             plan_of_group = plan.select(positions)
-            if kind.width == _BITS:
-                store, is_unexpected = self._make_bit_store(plan_of_group, kind.layout)
+            if kind.width == _Width.BITS:
+                coded = self._make_bit_store(plan_of_group, kind.layout)
             else:
-                store, is_unexpected = self._make_code_store(plan_of_group, kind)
-            if len(store.columns):
-                self.stores.append(store)
-            unexpected_columns.append(plan_of_group.columns[is_unexpected])
+                coded = self._make_code_store(plan_of_group, kind)
+            if len(coded.store.columns):
+                self.stores.append(coded.store)
+            unexpected_columns.append(coded.unexpected_columns)
         return np.concatenate(unexpected_columns)
 
     def _find_layouts(self, plan: ColumnPlan) -> list[Layout]:
+        """Find how the bins of each column of a plan are to be read."""
         if not self._table.levels and not self._has_missing.any():
             return [ORDERED] * len(plan.columns)  # there may be millions
         return [
@@ -198,11 +219,8 @@ class _TableEncoder:
             for column in plan.columns.tolist()
         ]
 
-    def _make_bit_store(self, plan: ColumnPlan, layout: Layout) -> tuple[Store, BoolArray]:
-        """Store columns of two bins that are as planned; return also which are not.
-
-        Constant columns are not stored.
-        """
+    def _make_bit_store(self, plan: ColumnPlan, layout: Layout) -> _CodedColumns:
+        """Store columns of two bins that are as planned, but no constant ones."""
         store = BitStore(plan.columns, self._rows, self._n_threads, layout)
         is_unexpected = pack_columns(
             self._X,
@@ -216,14 +234,14 @@ class _TableEncoder:
         if not is_kept.all():
             store.columns = plan.columns[is_kept]
             store.words = store.words[is_kept]
-        return store, is_unexpected
+        return _CodedColumns(store, unexpected_columns=plan.columns[is_unexpected])
 
-    def _make_code_store(self, plan: ColumnPlan, kind: _StoreKind) -> tuple[Store, BoolArray]:
-        """Store columns of more than two bins that are as planned; return also which are not."""
+    def _make_code_store(self, plan: ColumnPlan, kind: _StoreKind) -> _CodedColumns:
+        """Store columns of more than two bins that are as planned."""
         max_edges = max(len(edges) for edges in plan.edges)
         shape = len(plan.columns), len(self._X)
         codes = np.empty(shape, dtype=np.min_scalar_type(max_edges))
-        if kind.width == _BYTES:
+        if kind.width == _Width.BYTES:
             is_unexpected = _code_columns(
                 self._X, plan, position=self._position, codes=codes, n_threads=self._n_threads
             )
@@ -231,15 +249,30 @@ class _TableEncoder:
             is_unexpected = _code_wide_column(self._X, plan, position=self._position, codes=codes)
         if is_unexpected.any():
             codes = codes[~is_unexpected]
-        columns = plan.columns[~is_unexpected]
-        n_bins = max_edges + 1
-        return CodeStore(columns, codes, n_bins, self._n_threads, kind.layout), is_unexpected
+        store = CodeStore(
+            columns=plan.columns[~is_unexpected],
+            codes=codes,
+            n_bins=max_edges + 1,
+            n_threads=self._n_threads,
+            layout=kind.layout,
+        )
+        return _CodedColumns(store, unexpected_columns=plan.columns[is_unexpected])
 
 
-# How a column is stored: a bit a cell, a byte, or more; in the order of the stores.
-_BITS = 0
-_BYTES = 1
-_WIDE = 2
+@dataclass(frozen=True, eq=False)
+class _CodedColumns:
+    """A store of the columns of a plan, and those that are not in it, as they need another plan."""
+
+    store: Store
+    unexpected_columns: IntArray
+
+
+class _Width(IntEnum):
+    """What a cell of a column takes; in the order of the stores."""
+
+    BITS = 0
+    BYTES = 1
+    WIDE = 2  # two bytes or four
 
 
 class _StoreKind(NamedTuple):
@@ -249,21 +282,21 @@ class _StoreKind(NamedTuple):
     """
 
     layout: Layout
-    width: int
+    width: _Width
     number: int
 
 
 def _group_columns(plan: ColumnPlan, layouts: Sequence[Layout]) -> dict[_StoreKind, list[int]]:
     """Group the positions in a plan of the columns that will share a store."""
     groups: dict[_StoreKind, list[int]] = {}
-    for number, (layout, edges) in enumerate(zip(layouts, plan.edges, strict=True)):
+    for position, (layout, edges) in enumerate(zip(layouts, plan.edges, strict=True)):
         if len(edges) < 2:
-            kind = _StoreKind(layout, _BITS, 0)
+            kind = _StoreKind(layout, _Width.BITS, number=0)
         elif len(edges) < limits.MAX_NARROW_BINS:
-            kind = _StoreKind(layout, _BYTES, 0)
+            kind = _StoreKind(layout, _Width.BYTES, number=0)
         else:
-            kind = _StoreKind(layout, _WIDE, number)
-        groups.setdefault(kind, []).append(number)
+            kind = _StoreKind(layout, _Width.WIDE, number=position)
+        groups.setdefault(kind, []).append(position)
     return groups
 
 
@@ -274,10 +307,11 @@ def pack_columns(
     X: Array, plan: ColumnPlan, *, bit_position: Array, words: Array, n_threads: int
 ) -> BoolArray:
     """Pack columns of two bins, row i at bit `bit_position[i]`; return which are not as planned."""
-    is_unexpected = np.zeros(len(words), dtype=np.bool_)
+    # nothing is above the highest value, which stands in for the edge that a constant column lacks
+    edge = plan.highest.copy()
     has_edge = [len(edges) > 0 for edges in plan.edges]
-    edge = plan.highest.copy()  # where there is none, as of a constant column
     edge[has_edge] = np.concatenate([edge[:0], *plan.edges])
+    is_unexpected = np.zeros(len(words), dtype=np.bool_)
 
     def pack_part(part: slice) -> None:
         _kernels.pack_columns(
@@ -326,56 +360,83 @@ def _code_wide_column(X: Array, plan: ColumnPlan, *, position: Array, codes: Arr
     values = X[:, plan.columns[0]]
     bins = _find_bins(values, edges)
     codes[0, position] = bins
+
     # if the plan is complete, each bin holds one value
     value_of_bin = np.append(edges, plan.highest)
-    is_present = values == values
-    is_other = (value_of_bin[bins] != values) & is_present
-    return np.asarray(plan.is_complete & is_other.any())
+    is_present = ~_find_nan(values)
+    has_other_value = ((value_of_bin[bins] != values) & is_present).any()
+    return np.asarray(plan.is_complete & has_other_value)
 
 
 def _find_bins(values: Array, edges: Array) -> Array:
     """Find the bins of values among any number of edges; 0 where a value is missing."""
-    is_missing = values != values
-    return np.where(is_missing, 0, np.searchsorted(edges, values, side="left"))
+    return np.where(_find_nan(values), 0, np.searchsorted(edges, values, side="left"))
+
+
+def _find_nan(values: Array) -> BoolArray:
+    """Find which values are NaN, which alone does not equal itself.
+
+    `np.isnan` would first convert whole numbers, of which none is.
+    """
+    return np.asarray(values != values)
 
 
 # --- guesses of bins -----------------------------------------------------------------------------
 
 
 def make_search_table(edges: Sequence[Array], dtype: np.dtype[Any]) -> SearchTable:
-    """Bring the edges of some columns into the form that the coding kernel reads."""
-    n_columns = len(edges)
-    n_edges = np.array([len(edges_of_column) for edges_of_column in edges])
-    width = 2 ** int(n_edges.max()).bit_length() + 1
-    greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-    padded = np.full((n_columns, width), greatest, dtype=dtype)
+    """Bring the edges of some columns into the form that the coding kernel reads.
 
+    `_kernels.SearchTable` says how it finds a bin there, and what the fields are.
+    """
+    n_edges = np.array([len(edges_of_column) for edges_of_column in edges])
+    table = _make_empty_table(n_edges, dtype)
+    for columns in _group_for_guesses(n_edges):
+        # by (column, edge): all columns of a group have as many edges
+        edges_of_group = np.stack([edges[column] for column in columns.tolist()])
+        n_edges_of_group = edges_of_group.shape[1]
+        table.edges[columns, :n_edges_of_group] = edges_of_group
+        if n_edges_of_group < _MIN_GUESSED_EDGES:
+            continue
+
+        guesses = _make_guesses(edges_of_group.astype(table.low.dtype))
+        table.low[columns] = guesses.low
+        table.scale[columns] = guesses.scale
+        table.guess[columns] = guesses.n_edges_before
+        table.n_shared[columns] = guesses.n_shared
+    return table
+
+
+def _make_empty_table(n_edges: IntArray, dtype: np.dtype[Any]) -> SearchTable:
+    """Make a table of columns without any edges, for so many of them, and without guesses."""
+    n_columns = len(n_edges)
+    n_places = 2 ** int(n_edges.max()).bit_length() + 1
+    no_value_is_above = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     line_dtype = np.float32 if dtype == np.float32 else np.float64
-    guess = np.zeros((n_columns, limits.GUESS_PLACES), dtype=limits.CODE_DTYPE)
-    low = np.zeros(n_columns, dtype=line_dtype)
-    scale = np.zeros(n_columns, dtype=line_dtype)
-    n_shared = np.ones(n_columns, dtype=np.int64)
-    for n in np.unique(n_edges).tolist():  # columns of as many edges together
-        alike = np.flatnonzero(n_edges == n)
-        for part in np.split(alike, range(_GUESSED_TOGETHER, len(alike), _GUESSED_TOGETHER)):
-            edges_of_part = np.stack([edges[column] for column in part.tolist()])
-            padded[part, :n] = edges_of_part
-            if n < _MIN_GUESSED_EDGES:
-                continue
-            guesses = _make_guesses(edges_of_part.astype(line_dtype))
-            low[part] = guesses.low
-            scale[part] = guesses.scale
-            guess[part] = guesses.n_edges_before
-            n_shared[part] = guesses.n_shared
     table: SearchTable = _kernels.SearchTable(
-        edges=padded, n_edges=n_edges, guess=guess, low=low, scale=scale, n_shared=n_shared
+        edges=np.full((n_columns, n_places), no_value_is_above, dtype=dtype),
+        n_edges=n_edges,
+        guess=np.zeros((n_columns, limits.GUESS_PLACES), dtype=limits.CODE_DTYPE),
+        low=np.zeros(n_columns, dtype=line_dtype),
+        scale=np.zeros(n_columns, dtype=line_dtype),
+        n_shared=np.ones(n_columns, dtype=np.int64),
     )
     return table
 
 
+def _group_for_guesses(n_edges: IntArray) -> Iterator[IntArray]:
+    """Yield the columns in groups that have as many edges, of a size that stays in the cache."""
+    for n in np.unique(n_edges).tolist():
+        columns = np.flatnonzero(n_edges == n)
+        yield from np.split(columns, range(_GUESSED_TOGETHER, len(columns), _GUESSED_TOGETHER))
+
+
 @dataclass(frozen=True, eq=False)
 class _Guesses:
-    """Lines that send the edges of some columns to slots, see `_kernels.SearchTable`."""
+    """Lines that send the edges of some columns to slots, see `_kernels.SearchTable`.
+
+    `low`, `scale` and `n_shared` are by column, `n_edges_before` is by (column, slot).
+    """
 
     low: FloatArray
     scale: FloatArray
@@ -388,22 +449,22 @@ def _make_guesses(edges: FloatArray) -> _Guesses:
 
         slot(x) = (x - low) * scale,    low = first edge,    scale = last slot / (last - first edge)
 
-    The scale is 0 where more than two edges would share a slot.
+    Where more than two edges would share a slot, a guess would leave too much to be corrected: the
+    scale is 0 there, which means that bins are not guessed.
     """
-    n_columns = len(edges)
     n_slots = limits.GUESS_PLACES
     last_slot = n_slots - 1
     with np.errstate(all="ignore"):  # edges may be infinite, or all but equal
         scale = last_slot / (edges[:, -1] - edges[:, 0])
-        slots = np.clip((edges - edges[:, :1]) * scale[:, np.newaxis], 0, last_slot)
+        on_line = np.clip((edges - edges[:, :1]) * scale[:, np.newaxis], 0, last_slot)
     is_good = (scale > 0) & (scale < np.inf)
-    slots = np.where(is_good[:, np.newaxis], slots, 0).astype(np.intp)
+    slots: IntArray = np.where(is_good[:, np.newaxis], on_line, 0).astype(np.intp)
+
+    # edges ascend: three share a slot where the third of them is in the slot of the first
     do_three_share = (slots[:, 2:] == slots[:, :-2]).any(axis=1)
     is_good &= ~do_three_share
 
-    slots_of_all = slots + n_slots * np.arange(n_columns)[:, np.newaxis]
-    counts = np.bincount(slots_of_all.ravel(), minlength=n_columns * n_slots)
-    n_edges_in_slot = counts.reshape(n_columns, -1)
+    n_edges_in_slot = _count_in_slots(slots, n_slots)
     n_edges_before = np.cumsum(n_edges_in_slot, axis=1) - n_edges_in_slot
     n_edges_before *= is_good[:, np.newaxis]
     return _Guesses(
@@ -412,6 +473,15 @@ def _make_guesses(edges: FloatArray) -> _Guesses:
         n_edges_before=n_edges_before.astype(limits.CODE_DTYPE),
         n_shared=n_edges_in_slot.max(axis=1),
     )
+
+
+def _count_in_slots(slots: IntArray, n_slots: int) -> IntArray:
+    """Count the edges by (column, slot), given the slot of each edge by (column, edge)."""
+    n_columns = len(slots)
+    # the slots of all columns numbered one after the other, to be counted at once
+    first_slot_of_column = n_slots * np.arange(n_columns)[:, np.newaxis]
+    numbers = (first_slot_of_column + slots).ravel()
+    return np.bincount(numbers, minlength=n_columns * n_slots).reshape(n_columns, n_slots)
 
 
 # --- a piece -------------------------------------------------------------------------------------
@@ -427,9 +497,9 @@ class PieceCoder:
         max_bins = max(1, *n_bins.tolist(), limits.MAX_NARROW_BINS)
         self._dtype = np.min_scalar_type(max_bins - 1)
 
-        # by column: of a category the bin of each level, by its `sort_key`
+        #: of a category the bin of each level, by column and by the level's `sort_key`
         self._bin_of_level: dict[int, dict[tuple[str, Level], int]] = {}
-        # ... of numbers the edges, and where it is the quickest the table to search them by
+        #: of numbers the edges, and where it is the quickest the table to search them by
         self._edges: dict[int, Array] = {}
         self._search_tables: dict[int, SearchTable] = {}
         for column in columns:
@@ -460,11 +530,13 @@ class PieceCoder:
         return out
 
     def _code_into(self, out: Array, position: int, column: Column) -> None:
+        """Write the bin number of each row of one column, which is at this position."""
         if isinstance(column, Levels):
             bin_of_level = self._bin_of_level[position]
-            bins = [bin_of_level[sort_key(level)] for level in column.levels]
-            bin_if_missing = 0  # the last one, which code -1 takes
-            out[:] = np.array([*bins, bin_if_missing], dtype=out.dtype)[column.codes]
+            bin_of_code = [bin_of_level[sort_key(level)] for level in column.levels]
+            # a missing value has bin 0; its code, -1, takes the last of these
+            bin_of_code.append(0)
+            out[:] = np.array(bin_of_code, dtype=out.dtype)[column.codes]
             return
 
         assert isinstance(column, Numbers)
@@ -492,6 +564,7 @@ def _number_levels(binned: Binning, column: int) -> dict[tuple[str, Level], int]
 def _code_values_into(out: Array, values: Array, search_table: SearchTable) -> None:
     """Code the values of one column, as a table of one column whose rows stay in their order."""
     is_complete = np.zeros(1, dtype=np.bool_)  # so that no value is unexpected
+    any_value = search_table.edges[0, :1]  # in the place of the highest, which is not looked at
     is_unexpected = np.zeros(1, dtype=np.bool_)
     _kernels.code_columns(
         values[:, np.newaxis],
@@ -499,7 +572,7 @@ def _code_values_into(out: Array, values: Array, search_table: SearchTable) -> N
         np.zeros(1, dtype=np.int64),
         search_table,
         is_complete,
-        search_table.edges[0, :1],
+        any_value,
         0,
         len(values),
         out[np.newaxis],

@@ -324,24 +324,30 @@ class ClusterPatterns:
     starts: IntArray
 
     def count_moments(self, parts: IntArray, n_parts: int) -> ClusterMoments:
-        """Count the moments (part, environment), given the part of each pattern; -1 for none."""
+        """Count the moments (part, environment), given the part of each pattern; -1 for none.
+
+        What a part has of a cluster are n rows, p of them positive. The moments are the sums of
+        1 if n > 0,  n n,  n p  and  p p  over the clusters of an environment.
+        """
         n_clusters = int(self.starts[-1])
         n_environments = len(self.starts) - 1
         part_of_pair = parts[self.patterns]
         is_inside = part_of_pair >= 0
 
-        # A part may have several patterns: add up what it has of each cluster.
-        keys_of_pairs = part_of_pair[is_inside] * n_clusters + self.clusters[is_inside]
-        keys, numbers = np.unique(keys_of_pairs, return_inverse=True)
+        # a part may have several patterns: add up what it has of each cluster
+        shares_of_pairs = part_of_pair[is_inside] * n_clusters + self.clusters[is_inside]
+        shares, number_of_share = np.unique(shares_of_pairs, return_inverse=True)
+        part_of_share = shares // n_clusters
+        cluster_of_share = shares % n_clusters
         negatives, positives = self.counts[is_inside].T
-        p = np.bincount(numbers, positives, len(keys))
-        n = np.bincount(numbers, negatives, len(keys)) + p
+        p = np.bincount(number_of_share, positives, len(shares))
+        n = np.bincount(number_of_share, negatives, len(shares)) + p
 
-        environments = np.searchsorted(self.starts, keys % n_clusters, side="right") - 1
-        cells = keys // n_clusters * n_environments + environments
+        environments = np.searchsorted(self.starts, cluster_of_share, side="right") - 1
+        cells = part_of_share * n_environments + environments
 
         def add_up(values: Array) -> CountArray:
-            """Add up values of the clusters by (part, environment)."""
+            """Add up values of the shares by (part, environment)."""
             sums = np.bincount(cells, values, n_parts * n_environments)
             return sums.astype(COUNT_DTYPE).reshape(n_parts, n_environments)
 

@@ -3,14 +3,13 @@
 A rule covers the rows where it is false: its *leaf*. The leaves of all rules on a column are sums
 over its bins, and those of all columns of a block one array:
 
-    cube (column, bin, label, environment)  --running sums over bins-->  (rule, label, environment)
+    cube (column, bin, outcome, environment)  --sums over bins-->  (rule, outcome, environment)
 
 The rules of a column come in the order of their cuts: first those on missing values, if there are
 any, then each threshold or level, `>` before `<=`, and each of these with missing values false
 before true.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -36,7 +35,7 @@ class LeafTables:
         The columns.
     layout : Layout
         How their bins are to be read.
-    tables : array of int, (rule, label, environment)
+    tables : array of int, (rule, outcome, environment)
         The rows that each rule would cover.
     signs : sequence of bool
         Whether rules are negated: both, or one where a rule and a negation cover alike.
@@ -69,15 +68,16 @@ class LeafTables:
 
     def find_best(self, values: FloatArray) -> NDArray[np.intp]:
         """Find the rule of each column with the largest of some values, the first of equals."""
-        best: NDArray[np.intp] = values.reshape(len(self.columns), -1).argmax(axis=1)
-        best += self.n_candidates * np.arange(len(best))
-        return best
+        by_column = values.reshape(len(self.columns), -1)
+        number_in_column: NDArray[np.intp] = by_column.argmax(axis=1)
+        first_of_column = self.n_candidates * np.arange(len(self.columns))
+        return number_in_column + first_of_column
 
     def compute_evidence(self, counts: CountArray) -> FloatArray:
         """Compute how far each leaf is from chance: half a deviance.
 
-        Chance is a permutation of the labels of all rows, given by (label, environment), within
-        environments, as a marker of an environment has its label's rate without any effect.
+        Chance is a permutation of the outcomes of all rows, given by (outcome, environment), within
+        environments, as a marker of an environment has its outcome's rate without any effect.
         """
         evidence = np.empty(len(self.tables))
         tables = np.ascontiguousarray(self.tables)
@@ -85,7 +85,13 @@ class LeafTables:
         return evidence
 
     def locate(self, candidate: int) -> Cut:
-        """Return the cut of a rule, given by its number."""
+        """Return the cut of a rule, given by its number.
+
+        Of a column with missing values, whose thresholds are t0 and t1, the numbers are:
+
+            0  x is missing     2  x > t0             4  x <= t0             6  x > t1  ...
+            1  x is present     3  ... or missing     5  ... or missing
+        """
         position, number = divmod(int(candidate), self.n_candidates)
         column = int(self.columns[position])
         if number < self.n_missingness:
@@ -93,8 +99,8 @@ class LeafTables:
             return Cut(column, MISSINGNESS, negated=is_present, missing=not is_present)
 
         truths = find_truths_of_missing(self.layout)
-        rules_per_cut = len(self.signs) * len(truths)
-        cut, number_in_cut = divmod(number - self.n_missingness, rules_per_cut)
+        n_rules_per_cut = len(self.signs) * len(truths)
+        cut, number_in_cut = divmod(number - self.n_missingness, n_rules_per_cut)
         sign, truth = divmod(number_in_cut, len(truths))
         return Cut(column, self.first_cut + cut, negated=self.signs[sign], missing=truths[truth])
 
@@ -149,14 +155,14 @@ def compute_halves(cube: CountCube, columns: BinnedColumns) -> LeafTables:
     if not cube.layout.is_pair:
         return halves
 
-    cell = halves.tables.shape[1:]
-    by_column = halves.tables.reshape(len(cube.columns), -1, *cell)
+    table_shape = halves.tables.shape[1:]
+    by_column = halves.tables.reshape(len(cube.columns), -1, *table_shape)
     on_missing = by_column[:, : halves.n_missingness]
     # `smoker == yes`, not `smoker == no`: the second of booleans and such words is the natural one
-    n_of_level = len(find_truths_of_missing(cube.layout))
-    on_second_level = by_column[:, -n_of_level:]
+    n_rules_per_level = len(find_truths_of_missing(cube.layout))
+    on_second_level = by_column[:, -n_rules_per_level:]
     kept = np.concatenate((on_missing, on_second_level), axis=1)
-    return replace(halves, tables=kept.reshape(-1, *cell), first_cut=1)
+    return replace(halves, tables=kept.reshape(-1, *table_shape), first_cut=1)
 
 
 def _compute_tables(
@@ -210,7 +216,8 @@ def _sum_bins_beside_missing(
 
     # No leaf for cuts that narrower columns of a block do not have. Without missing values such a
     # cut covers everything or nothing, and is no candidate anyway.
-    n_cuts = columns.count_bins(cube.columns) - 1 - (not cube.layout.nominal)
+    n_bins_of_values = columns.count_bins(cube.columns) - 1
+    n_cuts = n_bins_of_values if cube.layout.nominal else n_bins_of_values - 1
     for cut in range(int(n_cuts.min()), sums.shape[1]):
         sums[n_cuts <= cut, cut] = 0
     return _flatten_rules(sums)
@@ -218,16 +225,23 @@ def _sum_bins_beside_missing(
 
 def _flatten_rules(sums: CountArray) -> CountArray:
     """Make one axis of rules of those of cuts, signs and truths, as `_sum_bins` has them."""
-    return sums.reshape(len(sums), math.prod(sums.shape[1:4]), *sums.shape[4:])
+    n_columns, n_cuts, n_signs, n_truths, *table_shape = sums.shape
+    return sums.reshape(n_columns, n_cuts * n_signs * n_truths, *table_shape)
 
 
 def _sum_bins(values: CountArray, layout: Layout, signs: Sequence[bool]) -> CountArray:
     """Sum the bins that each rule covers, of which missing values are none.
 
-    The axes are (column, cut, sign, truth of missing values, label, environment).
+    A cut has two parts, of which a rule covers one:
+
+                      first part         second part    covers the first    covers the second
+        thresholds    rows up to t       all others     x > t               x <= t
+        levels        rows of level v    all others     x != v              x == v
+
+    The axes are (column, cut, sign, truth of missing values, outcome, environment).
     """
     if values.shape[1] == 2 and layout == ORDERED:
-        # Each of the two rules covers one bin.
+        # each of the two rules covers one bin
         return values[:, np.newaxis, : len(signs), np.newaxis]
 
     if layout.nominal:
@@ -238,11 +252,10 @@ def _sum_bins(values: CountArray, layout: Layout, signs: Sequence[bool]) -> Coun
         total = up_to[:, -1:]
         part = up_to[:, :-1]
 
-    n_columns, n_cuts, *cell = part.shape
+    n_columns, n_cuts, *table_shape = part.shape
     n_truths = len(find_truths_of_missing(layout))
-    sums = np.empty((n_columns, n_cuts, len(signs), n_truths, *cell), dtype=values.dtype)
+    sums = np.empty((n_columns, n_cuts, len(signs), n_truths, *table_shape), dtype=values.dtype)
     for number, negated in enumerate(signs):
-        # `x > t` covers the part up to t, `x != v` the part that is v
         covers_part = negated == layout.nominal
         covered = part if covers_part else total - part
         sums[:, :, number] = covered[:, :, np.newaxis]

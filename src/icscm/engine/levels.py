@@ -29,7 +29,8 @@ class LevelCounts:
     n_environments: int
 
     def __post_init__(self) -> None:
-        # the columns of the last table, and each row's cell by the first 0, 1, ... of these
+        # The columns of the last table, and the cell of each row in the tables of its first 0, 1,
+        # 2, ... columns. The next table begins with those that both have in common.
         self._columns: list[int] = []
         self._cells_by_depth = [self.cells]
 
@@ -39,13 +40,17 @@ class LevelCounts:
         return len(self.codes)
 
     def count(self, columns: Sequence[int]) -> CountArray:
-        """Count the table (outcome and environment, level of the first column, the second, ...)."""
+        """Count the table (outcome and environment, level of the first column, the second, ...).
+
+        With one more column, a row's cell is:    cell = cell before * levels of the column + level
+        """
         n_shared = count_shared(self._columns, columns)
         del self._columns[n_shared:]
         del self._cells_by_depth[n_shared + 1 :]
         for column in columns[n_shared:]:
             n_levels = np.int32(self.n_levels[column])
-            self._cells_by_depth.append(self._cells_by_depth[-1] * n_levels + self.codes[column])
+            cells_before = self._cells_by_depth[-1]
+            self._cells_by_depth.append(cells_before * n_levels + self.codes[column])
             self._columns.append(column)
 
         shape = (2 * self.n_environments, *(int(self.n_levels[column]) for column in columns))

@@ -37,13 +37,16 @@ def find_patterns(truths: Sequence[BoolArray], n_rows: int) -> RowPatterns:
     rules the numbers that occur are replaced by 0, 1, 2, ..., in the same order.
     """
     numbers = np.zeros(n_rows, dtype=np.int64)
+    # without any rule there is one pattern, that of no truths
     found = RowPatterns(patterns=np.zeros((1, 0), dtype=np.bool_), numbers=numbers)
     n_new_rules = 0
     for is_true in truths:
+        # one more binary digit
         numbers <<= 1
         numbers |= is_true
         n_new_rules += 1
-        if len(found.patterns) << n_new_rules > _MAX_POSSIBLE_PATTERNS:
+        n_possible_patterns = len(found.patterns) << n_new_rules
+        if n_possible_patterns > _MAX_POSSIBLE_PATTERNS:
             found = _renumber(found.patterns, n_new_rules, numbers)
             numbers = found.numbers
             n_new_rules = 0
@@ -51,13 +54,23 @@ def find_patterns(truths: Sequence[BoolArray], n_rows: int) -> RowPatterns:
 
 
 def _renumber(patterns: BoolArray, n_new_rules: int, numbers: IntArray) -> RowPatterns:
-    """Number the patterns that occur, once some more rules are the last digits of the numbers."""
+    """Number the patterns that occur, once some more rules are the last digits of the numbers.
+
+    With two patterns so far, and one more rule (F false, T true):
+
+        patterns    possible ones    occur        numbers of rows
+        F T         0   F T F        no           1 2 2 1
+        T T         1   F T T        yes: 0       0 1 1 0    ... replaced
+                    2   T T F        yes: 1
+                    3   T T T        no
+    """
     n_endings = 2**n_new_rules
-    shifts = np.arange(n_new_rules)[::-1]
-    endings = np.arange(n_endings)[:, np.newaxis] >> shifts & 1 == 1
+    digit_shifts = np.arange(n_new_rules)[::-1]
+    endings = np.arange(n_endings)[:, np.newaxis] >> digit_shifts & 1 == 1
     possible = np.column_stack(
         (np.repeat(patterns, n_endings, axis=0), np.tile(endings, (len(patterns), 1)))
     )
+
     occurs = np.bincount(numbers, minlength=len(possible)) > 0
     new_numbers = np.cumsum(occurs) - 1
     return RowPatterns(patterns=possible[occurs], numbers=new_numbers[numbers])

@@ -63,10 +63,15 @@ class Block(NamedTuple):
 def plan_blocks(
     binned_columns: BinnedColumns, columns: IntArray, n_environments: int
 ) -> list[Block]:
-    """Plan blocks of the columns that can be cut at all, the same for every piece of a table."""
+    """Plan blocks of the columns that can be cut at all, the same for every piece of a table.
+
+    Columns of one layout and about one width share a block, unless its cube would be too large for
+    a message.
+    """
     n_bins = binned_columns.count_bins(columns)
+    can_be_cut = n_bins > 1
     groups: dict[_BlockKind, list[int]] = {}
-    for position in np.flatnonzero(n_bins > 1).tolist():
+    for position in np.flatnonzero(can_be_cut).tolist():
         column = int(columns[position])
         rank = _rank_width(int(n_bins[position]), column)
         kind = _BlockKind(layout=binned_columns.find_layout(column), rank_of_width=rank)
@@ -75,7 +80,11 @@ def plan_blocks(
     blocks = []
     for kind in sorted(groups):
         positions = groups[kind]
-        block = Block(columns[positions], int(n_bins[positions].max()), kind.layout)
+        block = Block(
+            columns=columns[positions],
+            n_bins=int(n_bins[positions].max()),
+            layout=kind.layout,
+        )
         n_parts = -(-block.count_cells(n_environments) // SENT_CELLS)
         parts = split_evenly(len(block.columns), n_parts)
         blocks += [block._replace(columns=block.columns[part]) for part in parts]
@@ -260,8 +269,13 @@ class RowsOfPaths(Generic[SomeRows]):
     """Finds the rows of a path, any path in any order, and remembers those of the last ones.
 
     It remembers a partition of all rows, which takes four bytes of each, and splits a part when
-    a path leads into it. A path that leads to none of the parts starts another partition. Several
-    threads may ask: what is remembered changes how long an answer takes, not the answer.
+    a path leads into it. After the rows of the path (a, b) were found, then those of (not a, c):
+
+        all rows  --a-->  those of a      --b-->  (a, b), (a, not b)
+                          those of not a  --c-->  (not a, c), (not a, not c)
+
+    A path that leads to none of the parts starts another partition. Several threads may ask: what
+    is remembered changes how long an answer takes, not the answer.
 
     Parameters
     ----------
@@ -289,15 +303,17 @@ class RowsOfPaths(Generic[SomeRows]):
             return self._find_in_parts(path)
 
     def _find_in_parts(self, path: RulePath) -> SomeRows:
+        """Split the part that the path leads into, by the rules that lead on from there."""
         key = tuple(make_key(rule) for rule in path)
         n_known = self._find_longest_known(key)
         if n_known == 0:
             self._parts.clear()
         rows = self._parts.pop(key[:n_known], self._all_rows)
 
-        for n, rule in enumerate(path[n_known:], start=n_known):
+        for n_rules, rule in enumerate(path[n_known:], start=n_known):
             rows, other_rows = self._split(rows, rule)
-            self._parts[*key[:n], make_key(negate(rule))] = other_rows
+            key_of_others = (*key[:n_rules], make_key(negate(rule)))
+            self._parts[key_of_others] = other_rows
         self._parts[key] = rows
         return rows
 

@@ -29,7 +29,11 @@ from icscm.engine.threads import run_ahead, run_tasks, split_evenly
 class Rows:
     """Some of the sorted rows: those of segment s are `index[bounds[s]:bounds[s + 1]]`.
 
-    `index` is None if these are all rows: then the place of a row is its number.
+    `index` is None if these are all rows: then the place of a row is its number. Of seven rows in
+    two segments, and of those that are left once rows 1 and 4 were taken out:
+
+        index     None        bounds    0 3 7        all rows: 0 1 2 | 3 4 5 6
+        index     0 2 3 5 6   bounds    0 2 5        some:     0 2   | 3 5 6
     """
 
     index: Array | None
@@ -85,13 +89,17 @@ class Rows:
 
     def split(self, is_covered: BoolArray) -> tuple[Rows, Rows]:
         """Split into rows that stay and rows that leave, given which of them are covered."""
-        n_covered = int(np.count_nonzero(is_covered))
+        n_leaving = int(np.count_nonzero(is_covered))
+        n_staying = len(self) - n_leaving
         # one place more than needed: the kernel writes each row to both, and then moves one end on
-        staying = np.empty(len(self) - n_covered + 1, dtype=limits.ROW_DTYPE)
-        leaving = np.empty(n_covered + 1, dtype=limits.ROW_DTYPE)
-        bounds = np.empty_like(self.bounds)
-        _kernels.split_rows(self.list_index(), self.bounds, is_covered, staying, leaving, bounds)
-        return Rows(staying[:-1], self.bounds - bounds), Rows(leaving[:-1], bounds)
+        staying = np.empty(n_staying + 1, dtype=limits.ROW_DTYPE)
+        leaving = np.empty(n_leaving + 1, dtype=limits.ROW_DTYPE)
+        leaving_bounds = np.empty_like(self.bounds)
+        _kernels.split_rows(
+            self.list_index(), self.bounds, is_covered, staying, leaving, leaving_bounds
+        )
+        staying_bounds = self.bounds - leaving_bounds
+        return Rows(staying[:-1], staying_bounds), Rows(leaving[:-1], leaving_bounds)
 
 
 def sort_rows(outcomes: Array, environments: Array, n_environments: int) -> tuple[Array, Rows]:
@@ -201,8 +209,10 @@ class BitStore(Store):
         n_words = -(-rows.sizes // limits.WORD_BITS)
         self._word_bounds = np.concatenate(([0], np.cumsum(n_words)))
         # of each segment in turn: the bits that are used, and those that fill its last word
-        run_lengths = np.column_stack((rows.sizes, -rows.sizes % limits.WORD_BITS)).ravel()
+        n_filling = -rows.sizes % limits.WORD_BITS
+        run_lengths = np.column_stack((rows.sizes, n_filling)).ravel()
         is_used_run = np.arange(len(run_lengths)) % 2 == 0
+        #: whether a bit belongs to a row
         self._is_used: BoolArray = np.repeat(is_used_run, run_lengths)
         #: the bit of each sorted row
         self.bits = np.flatnonzero(self._is_used).astype(limits.ROW_DTYPE)

@@ -225,6 +225,7 @@ def survey_piece(
 
 
 def _survey_numbers(column: Numbers, max_thresholds: int | None) -> ColumnSurvey:
+    """Survey a column of numbers."""
     values = as_plain_numbers(column.values)
     present = values if column.missing is None else values[~column.missing]
     kind = WHOLE_NUMBERS if values.dtype.kind in "iu" else OTHER_NUMBERS
@@ -268,6 +269,8 @@ def _tally(numbers: Array, max_thresholds: int | None) -> dict[Level, int] | Non
 
 
 def _survey_levels(column: Levels) -> ColumnSurvey:
+    """Survey a category."""
+    # the code of a missing value is -1
     n_missing, *n_rows = np.bincount(column.codes + 1, minlength=len(column.levels) + 1).tolist()
     type_names = {sort_key(level)[0] for level in column.levels}
     survey = ColumnSurvey(
@@ -312,23 +315,29 @@ def _find_value_of_group(
     values = column.values if isinstance(column, Numbers) else column.codes
     is_missing = np.zeros(len(values), np.bool_) if column.missing is None else column.missing
     for rows in (slice(0, SUSPICION_ROWS), slice(None)):  # nearly all fail in the first rows
+        # a row is compared with the first row of its group
         first_rows = groups.first_rows[groups.codes[rows]]
         has_other_value = (values[rows] != values[first_rows]) & ~is_missing[rows]
         is_missing_in_one = is_missing[rows] != is_missing[first_rows]
         if (has_other_value | is_missing_in_one).any():
             return None
 
-    value_of_group: dict[Hashable, Level | None] = {}
-    for group, row in zip(groups.values, groups.first_rows.tolist(), strict=True):
-        if row < 0:  # it has no row in this piece
-            continue
-        if is_missing[row]:
-            value_of_group[group] = None
-        elif isinstance(column, Levels):
-            value_of_group[group] = column.levels[column.codes[row]]
-        else:
-            value_of_group[group] = column.values[row].item()
+    value_of_group = {
+        group: None if is_missing[row] else _read_value(column, row)
+        for group, row in zip(groups.values, groups.first_rows.tolist(), strict=True)
+        if row >= 0  # it has rows in this piece
+    }
     return value_of_group if _do_all_differ(value_of_group) else None
+
+
+def _read_value(column: Numbers | Levels, row: int) -> Level:
+    """Return the number or the level in one row, where it is not missing."""
+    value: Level
+    if isinstance(column, Levels):
+        value = column.levels[column.codes[row]]
+    else:
+        value = column.values[row].item()
+    return value
 
 
 def _do_all_differ(value_of_group: ValueOfGroup) -> bool:
@@ -367,6 +376,7 @@ def merge_surveys(a: Survey, b: Survey, names: Sequence[str] | None = None) -> S
 def _merge_columns(
     a: ColumnSurvey, b: ColumnSurvey, max_thresholds: int | None, *, name: str
 ) -> ColumnSurvey:
+    """Make the survey of a column in the rows of both."""
     has_dtypes = a.dtype is not None and b.dtype is not None
     all_lowest = [survey.lowest for survey in (a, b) if survey.lowest is not None]
     all_highest = [survey.highest for survey in (a, b) if survey.highest is not None]
@@ -386,6 +396,7 @@ def _merge_columns(
         values = _add_counts(a.values, b.values)
         return _limit_values(replace(merged, values=values), max_thresholds)
 
+    # one of them has too many values to keep: samples of both remain
     sample_a = _sample_values(a)
     sample_b = _sample_values(b)
     if sample_a is None or sample_b is None:  # there are fractions
@@ -419,4 +430,5 @@ def _merge_copies(a: ValueOfGroup | None, b: ValueOfGroup | None) -> ValueOfGrou
 
 
 def _add_counts(a: Mapping[Key, int], b: Mapping[Key, int]) -> dict[Key, int]:
+    """Add up the rows of each value, or of each group."""
     return {key: a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}

@@ -4,7 +4,8 @@
     fit_dataset(data)   opens files                                      then all three do the same:
     fit_counts(rows)    takes rows that are open                         search, keep, warn
 
-A subclass gives the parameters, `_make_settings` and `_learn`. What `fit` sets ends in `_`.
+A subclass gives the parameters, `_make_settings`, which translates them for the search, and
+`_learn`, which searches and keeps the model. What `fit` sets ends in `_`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from icscm._changes import REMOVED_METHODS, data_by_name
 from icscm.estimators.describing import DescribingMixin
-from icscm.estimators.fitted import find_feature_names
+from icscm.estimators.fitted import find_feature_names, is_set
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning, warn
+from icscm.model.parsing import Feature
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
 from icscm.model.splits import LeafCounts, freeze_counts
@@ -36,6 +38,7 @@ from icscm.tables.weights import read_weights
 
 if TYPE_CHECKING:
     from icscm.io.formats import TextFormat
+    from icscm.search.shape import ShapeChoice
 
 
 def warn_of_environments(countable: Countable[Any], consequence: str) -> None:
@@ -52,20 +55,22 @@ def warn_of_environments(countable: Countable[Any], consequence: str) -> None:
 
 def find_opener(X: Any) -> Callable[..., Countable[Any]]:
     """Return the function that opens a table; the rows of a Dask collection stay where they are."""
-    if not is_dask(X):
-        return open_memory
-    from icscm.sources.dask.opening import open_dask  # dask is an extra
+    if is_dask(X):
+        from icscm.sources.dask.opening import open_dask  # dask is an extra
 
-    return open_dask
+        return open_dask
+    return open_memory
 
 
 class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learns from counts and predicts with a model; subclasses implement the search (`_learn`)."""
 
+    #: whether the search compares environments, and so needs two of them
     tests_invariance: ClassVar[bool] = False
 
     #: how rules treat missing values; see `icscm.search.settings`
     missing: ClassVar[str] = "candidate"
+
     if not TYPE_CHECKING:  # or mypy would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
@@ -224,7 +229,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         outcome: Any = None,
         environments: Any = None,
     ) -> Self:
-        """Learn from open rows; the last two are only asked for their names, for reports."""
+        """Learn from open rows; a Series of outcomes or environments gives reports its name."""
         countable.check_config(type(self).__name__, config)
         self._keep_table(countable)
         self._learn(countable)
@@ -261,17 +266,18 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         self.classes_ = countable.classes
         #: training samples by label and environment
         self.class_counts_: LeafCounts = freeze_counts(countable.source.count_rows())
-        self.n_features_in_ = countable.n_features
         self.environments_: tuple[Any, ...] | None = None
         if countable.has_environments:
             self.environments_ = tuple(countable.source.environments)
+
+        self.n_features_in_ = countable.n_features
         if countable.names is not None:
             self.feature_names_in_ = np.array(countable.names, dtype=object)
         self.dropped_columns_: dict[str | int, str] = {}
-
         table = countable.table
         if table is None:  # a packed store has too many columns to describe each
             return
+
         names = table.names or range(table.n_columns)
         self.feature_types_ = table.list_types()
         self.levels_ = {
@@ -383,26 +389,47 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         float
             Between 0 and 1; labels that did not occur at fitting raise an error.
         """
-        labels = code_known(y, self.classes_)
+        outcomes = code_known(y, self.classes_)
         predicted = code_known(self.predict(X), self.classes_)
         n_rows = len(predicted)
-        if len(labels) != n_rows:
+        if len(outcomes) != n_rows:
             raise IcscmError(
-                f"y has {len(labels)} entries but X has {n_rows} rows; give one per row"
+                f"y has {len(outcomes)} entries but X has {n_rows} rows; give one per row"
             )
+
+        is_right = outcomes == predicted
         weights = None
         if sample_weight is not None:
             weights = read_weights(sample_weight, n_rows, "sample_weight")
-        return float(np.average(labels == predicted, weights=weights))
+        return float(np.average(is_right, weights=weights))
 
     def _check_rows(self, X: Any) -> Any:
         """Check rows to predict; columns that no rule uses may be missing from a frame."""
-        return check_rows(
-            X,
-            self.rules_,
-            partial(validate_data, self, reset=False),
-            find_feature_names(self),
-            allow_missing=True,
+        # `reset` would set the number and the names of columns, as at fitting
+        validate = partial(validate_data, self, reset=False)
+        names = find_feature_names(self)
+        return check_rows(X, self.rules_, validate, names, allow_missing=True)
+
+    @property
+    def _shape_choice(self) -> "ShapeChoice | None":
+        """How the shape of rules was chosen; None where it was given, and of other models."""
+        return None
+
+    @property
+    def _test_level(self) -> float | None:
+        """The level of the tests; None for learners that test nothing."""
+        return None
+
+    def _list_features(self) -> tuple[Feature, ...] | None:
+        """List the columns of the table, for a model file; None of a packed store."""
+        if not is_set(self, "feature_types_"):
+            return None
+        names = find_feature_names(self)
+        if names is None:
+            return tuple(Feature(name=None, type=kind) for kind in self.feature_types_)
+        return tuple(
+            Feature(name=str(name), type=kind)
+            for name, kind in zip(names, self.feature_types_, strict=True)
         )
 
     @property

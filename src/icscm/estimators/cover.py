@@ -87,6 +87,10 @@ class SCMClassifier(BaseRuleClassifier):
     device: str = "cpu"
 
     def _make_settings(self, countable: Countable[Any]) -> Settings:
+        """Make the settings of the shape that is given or, with "auto", was chosen by `fit`.
+
+        Before that they are those of a conjunction.
+        """
         if self.model_type != "auto":
             return self._make_shaped(countable, self.model_type)
         if is_set(self, "shape_"):
@@ -107,10 +111,10 @@ class SCMClassifier(BaseRuleClassifier):
         )
 
     def _compute_cost_ratio(self, countable: Countable[Any], shape: str) -> float:
-        """Compute the number p; "balanced" gives both classes the same total weight.
+        """Compute the number p, the cost of a positive row that a rule covers.
 
-        A disjunction is learned as a conjunction on the inverted outcome, so its ratio is the
-        inverse.
+        "balanced" gives both classes the same total weight. A disjunction is learned as a
+        conjunction on the inverted outcome, so its ratio is the inverse.
         """
         if not isinstance(self.p, str):
             return float(self.p)
@@ -121,11 +125,15 @@ class SCMClassifier(BaseRuleClassifier):
     def _learn(self, countable: Countable[Any]) -> None:
         settings = self._make_settings(countable)
         if self.model_type == "auto":
-            chains = {shape: self._make_shaped(countable, shape) for shape in CHAINS}
-            self.shape_ = choose_shape(countable, chains)
-            settings = chains[self.shape_.chosen]
+            settings_of_shapes = {shape: self._make_shaped(countable, shape) for shape in CHAINS}
+            self.shape_ = choose_shape(countable, settings_of_shapes)
+            settings = settings_of_shapes[self.shape_.chosen]
         self._prepare_learning(countable, settings)
         self.model_, self.trace_ = find_model(countable.source, settings)
+
+    @property
+    def _shape_choice(self) -> ShapeChoice | None:
+        return self.shape_ if is_set(self, "shape_") else None
 
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
         """Do what comes before the search; a hook for subclasses."""
@@ -281,6 +289,10 @@ class ICSCMClassifier(SCMClassifier):
         )
         if countable.has_environments:
             self.alpha_ = settings.alpha
+
+    @property
+    def _test_level(self) -> float | None:
+        return self.alpha_ if is_set(self, "alpha_") else None
 
     @property
     def verdicts_(self) -> Verdicts:

@@ -52,13 +52,13 @@ class DescribingMixin:
         describe the training data; `icscm.validation.permutation_importance` measures
         new data as well.
         """
-        importances = np.zeros(self.n_features_in_)
+        deviances = np.zeros(self.n_features_in_)
         trees = self.model_.trees if isinstance(self.model_, Forest) else (self.model_,)
         for tree in trees:
             for rule, deviance in zip(tree.rules, explain_splits(tree), strict=True):
-                importances[rule.column] += deviance
-        total = importances.sum()
-        return importances / total if total > 0 else importances
+                deviances[rule.column] += deviance
+        total = deviances.sum()
+        return deviances / total if total > 0 else deviances
 
     def describe_leaves(self, *, prevalence: float | None = None) -> pandas.DataFrame:
         """Describe the leaves: heterogeneity, and 95% prediction intervals for a new environment.
@@ -199,10 +199,10 @@ class DescribingMixin:
 
 def explain_splits(tree: Tree) -> list[float]:
     """Return the deviance that the effect of each split of a tree explains, at least 0."""
-    counts, counts_if_true = tree.count_splits()
+    counts_of_nodes, counts_where_true = tree.count_splits()
     deviances: list[float] = []
-    for split_counts, true_counts in zip(counts, counts_if_true, strict=True):
-        effects = measure_effects(true_counts[np.newaxis], split_counts, 0)
+    for node, where_true in zip(counts_of_nodes, counts_where_true, strict=True):
+        effects = measure_effects(where_true[np.newaxis], node, 0)
         deviances.append(max(effects.deviance_explained.item(), 0.0))
     return deviances
 
@@ -220,14 +220,15 @@ def make_leaf_table(
     """
     import pandas  # slow to import
 
+    n_rows = leaves.sum(axis=(1, 2))
+    n_positives = leaves[:, 1].sum(axis=1)
+    rates = np.where(n_rows > 0, n_positives / np.maximum(n_rows, 1), np.nan)
+
     expectations = make_expectations(deflate_alike(leaves, verdicts), prevalence)
     tau_low, tau_high = split_intervals([leaf.tau_interval for leaf in expectations])
     new_low, new_high = split_intervals([leaf.interval for leaf in expectations])
     known_low, known_high = split_intervals([leaf.known_interval for leaf in expectations])
 
-    n_rows = leaves.sum(axis=(1, 2))
-    n_positives = leaves[:, 1].sum(axis=1)
-    rates = np.where(n_rows > 0, n_positives / np.maximum(n_rows, 1), np.nan)
     conclusions: list[str | None] = [verdict.conclusion for verdict in verdicts]
     if not verdicts:
         conclusions = [None] * len(leaves)

@@ -109,16 +109,11 @@ class InvariantForestClassifier(BaseTreeClassifier):
         )
         forest, self.trace_, out_of_bag = find_forest(source, settings)
 
-        line = fit_calibration_line(
-            out_of_bag.labels,
-            out_of_bag.environments,
-            log_odds=special.logit(out_of_bag.votes),
-            n_environments=len(source.environments),
+        self.calibration_ = fit_usable_calibration(
+            out_of_bag, n_environments=len(source.environments)
         )
-        self.calibration_ = None
-        if line is not None and line.is_usable:
-            self.calibration_ = line
-            forest = replace(forest, calibration=line.calibration)
+        if self.calibration_ is not None:
+            forest = replace(forest, calibration=self.calibration_.calibration)
         self.model_ = forest
 
         calibrated = replace(out_of_bag, votes=forest.calibrate(out_of_bag.votes))
@@ -134,6 +129,22 @@ class InvariantForestClassifier(BaseTreeClassifier):
             )
 
 
+def fit_usable_calibration(out_of_bag: OutOfBag, *, n_environments: int) -> CalibrationLine | None:
+    """Fit the line that calibrates votes; None where they do not rank outcomes, or separate them.
+
+    The votes of trees on the rows that they were grown on are too extreme to fit it to.
+    """
+    line = fit_calibration_line(
+        out_of_bag.outcomes,
+        out_of_bag.environments,
+        log_odds=special.logit(out_of_bag.votes),
+        n_environments=n_environments,
+    )
+    if line is None or not line.is_usable:
+        return None
+    return line
+
+
 def score_out_of_bag(out_of_bag: OutOfBag, environments: Sequence[Any]) -> pandas.DataFrame:
     """Score the calibrated votes on all rows and, after these, on the rows of each environment.
 
@@ -141,11 +152,11 @@ def score_out_of_bag(out_of_bag: OutOfBag, environments: Sequence[Any]) -> panda
     """
     import pandas  # slow to import
 
-    is_voted = ~np.isnan(out_of_bag.votes)
-    scores = [score_votes(out_of_bag.labels[is_voted], out_of_bag.votes[is_voted])]
+    has_vote = ~np.isnan(out_of_bag.votes)
+    scores = [score_votes(out_of_bag.outcomes[has_vote], out_of_bag.votes[has_vote])]
     for environment in range(len(environments)):
-        is_scored = is_voted & (out_of_bag.environments == environment)
-        scores.append(score_votes(out_of_bag.labels[is_scored], out_of_bag.votes[is_scored]))
+        is_scored = has_vote & (out_of_bag.environments == environment)
+        scores.append(score_votes(out_of_bag.outcomes[is_scored], out_of_bag.votes[is_scored]))
 
     # an environment may also have the name "all", or a tuple as its name
     index = pandas.Index(["all", *environments], dtype=object, tupleize_cols=False)

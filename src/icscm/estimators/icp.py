@@ -1,5 +1,10 @@
-"""Invariant causal prediction: sets of columns given which the outcome is invariant."""
+"""Invariant causal prediction: sets of columns given which the outcome is invariant.
 
+`fit` makes the candidate sets, of tables or of trees; `icscm.search.sets` tests them and finds what
+the accepted ones share; `_keep` gives that the names of the columns.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -38,8 +43,16 @@ from icscm.tables.parsing import check_table
 class _Candidates:
     """The sets to test: how, up to which size, and what is known of the columns in them.
 
-    `copied` are columns that stand for several identical ones, `n_beyond` is how many columns are
-    in no set because their number is limited.
+    Attributes
+    ----------
+    tester : SetTester
+        It computes the p-value of a set.
+    max_size : int
+        The largest number of columns in a set.
+    copied : set of int
+        Columns that stand for several identical ones.
+    n_beyond : int
+        How many columns are in no set because their number is limited.
     """
 
     tester: SetTester
@@ -166,7 +179,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             tested; the message says what to do.
         """
         check_parameters(self)
-        X, environments = take_environments(X, environments)  # the column that holds them
+        X, environments = take_environments(X, environments)  # they may be a column of X
         table = check_table(self, X)
         outcomes, _ = check_labels(y, len(table))
         if environments is None:
@@ -181,6 +194,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             candidates = self._make_tables(table, outcomes, environment_codes)
         else:
             candidates = self._make_trees(table, outcomes, environment_codes)
+
         sets = find_invariant_sets(
             candidates.tester, max_size=candidates.max_size, alpha=float(self.alpha)
         )
@@ -193,11 +207,11 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         counts = make_level_counts(
             table, outcomes, environments, len(self.environments_), self.max_levels
         )
-        max_size = min(self.max_set_size or counts.n_features, counts.n_features)
+        n_columns = counts.n_features
+        max_size = min(self.max_set_size or n_columns, n_columns)
         table_sets.check_affordable(counts, max_size, self.max_set_size)
-        return _Candidates(
-            tester=TableTester(counts, test=self.test, dof=self.dof), max_size=max_size
-        )
+        tester = TableTester(counts, test=self.test, dof=self.dof)
+        return _Candidates(tester=tester, max_size=max_size)
 
     def _make_trees(self, table: Array, outcomes: Array, environments: Array) -> _Candidates:
         """Bin the columns, and screen those whose sets are tested."""
@@ -216,8 +230,9 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             seed=draw_seed(self.random_state),
         )
         screened = screen_columns(source, settings)
-        max_size = min(self.max_set_size or self.max_features, len(screened.columns))
-        tree_sets.check_affordable(len(screened.columns), max_size)
+        n_columns = len(screened.columns)
+        max_size = min(self.max_set_size or self.max_features, n_columns)
+        tree_sets.check_affordable(n_columns, max_size)
         return _Candidates(
             tester=TreeTester(source, screened.columns, settings),
             max_size=max_size,
@@ -233,14 +248,15 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             parents = find_best(bics)
         else:
             shared = sets.find_shared()
+            # of identical columns none is needed: another one could take its place
             parents = None if shared is None else shared.difference(candidates.copied)
 
         names = self._get_names()
-        self.parents_ = None if parents is None else tuple(names[j] for j in sorted(parents))
+        self.parents_ = None if parents is None else name_columns(sorted(parents), names)
         self.accepted_sets_ = {
-            tuple(names[j] for j in columns): p_value for columns, p_value in sets.accepted.items()
+            name_columns(columns, names): p_value for columns, p_value in sets.accepted.items()
         }
-        self.bic_ = {tuple(names[j] for j in columns): bic for columns, bic in bics.items()}
+        self.bic_ = {name_columns(columns, names): bic for columns, bic in bics.items()}
         self.p_values_ = sets.find_largest_p_values(
             self.n_features_in_, never_needed=candidates.copied
         )
@@ -283,3 +299,8 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         # no classifier, but its y is that of one with two classes
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+def name_columns(columns: Iterable[int], names: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return the names of columns, in the same order."""
+    return tuple(names[column] for column in columns)

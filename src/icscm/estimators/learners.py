@@ -17,6 +17,7 @@ from sklearn.base import (
     TransformerMixin,
     is_regressor,
 )
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from threadpoolctl import threadpool_limits
 
@@ -28,6 +29,12 @@ from icscm.tables.columns import is_frame, open_frame, take_columns
 MAX_LEVELS: Final = 249
 # Cells of a table from which on threads save time.
 MIN_THREADED_CELLS: Final = 1_000_000
+# The kinds of `TableClassifier` in words.
+LEARNER_NAMES: Final = {
+    "hgb": "histogram gradient boosting",
+    "logistic": "logistic regression",
+    "tree": "a tree of 64 leaves",
+}
 
 
 def limit_threads(n_cells: int) -> Any:
@@ -39,9 +46,15 @@ def limit_threads(n_cells: int) -> Any:
 class TableLearner(BaseEstimator):  # type: ignore[misc]
     """A learner behind an encoding of the columns that are no numbers.
 
-    `kind` is `"hgb"` (histogram gradient boosting, 80 rounds), `"linear"` (one-hot, scaled,
-    medians for missing values with an indicator) or `"tree"` (one tree of 64 leaves). It uses
-    all columns, or those at the positions `columns`.
+    Parameters
+    ----------
+    kind : {"hgb", "linear", "tree"}
+        Histogram gradient boosting of 80 rounds; a linear model of one-hot levels and scaled
+        numbers, with medians for missing values and an indicator; one tree of 64 leaves.
+    random_state : int, RandomState or None
+        Random seed of the learner.
+    columns : array of int, optional
+        The positions of the columns to use; by default all.
     """
 
     def __init__(self, kind: str = "hgb", random_state: Any = None, columns: Any = None) -> None:
@@ -184,9 +197,9 @@ class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.numbers_ = []
         for column in np.flatnonzero(self.is_text):
             counts = frame.iloc[:, column].astype(object).value_counts().sort_index()
-            by_count = np.argsort(counts.to_numpy(), kind="stable")
+            rarest_first = np.argsort(counts.to_numpy(), kind="stable")
             is_rare = np.ones(len(counts), dtype=np.bool_)
-            is_rare[by_count[-MAX_LEVELS:]] = False
+            is_rare[rarest_first[-MAX_LEVELS:]] = False
 
             numbers = np.where(is_rare, MAX_LEVELS, np.cumsum(~is_rare) - 1)
             self.levels_.append(counts.index)
@@ -275,3 +288,16 @@ def encode_categories(learner: Any) -> Any:
     text_columns = make_column_selector(dtype_exclude=["number", "bool"])
     encode = make_column_transformer((encode_text, text_columns), remainder="passthrough")
     return make_pipeline(encode, learner)
+
+
+def name_learner(estimator: Any) -> str:
+    """Return the learner of a screen in words, of a pipeline its last step.
+
+    None stands for the default, histogram gradient boosting.
+    """
+    learner = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if learner is None:
+        return LEARNER_NAMES["hgb"]
+    if isinstance(learner, TableClassifier):
+        return LEARNER_NAMES[learner.kind]
+    return type(learner).__name__

@@ -103,13 +103,14 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         if self.tolerance is not None and countable.has_environments:
             check_several(source.environments)
 
-        counts = source.count_rows()
+        counts = source.count_rows()  # (outcome, environment)
         n_rows = counts.sum()
         rate = counts[1].sum() / n_rows
-        # that of a term which is true of a share of the rows, at the common rate p: n p (1 - p)
-        min_information = self.min_samples_leaf * n_rows * rate * (1.0 - rate)
+        # a term that is true of n rows with the common rate p has the information  n p (1 - p)
+        min_rows = self.min_samples_leaf * n_rows
+        min_information = min_rows * rate * (1.0 - rate)
         return ScoreSettings(
-            features=source.rows.list_columns(),
+            columns=source.rows.list_columns(),
             max_terms=self.max_terms,
             max_points=self.max_points,
             min_information=min_information,
@@ -119,12 +120,13 @@ class InvariantScoreClassifier(BaseRuleClassifier):
     def _learn(self, countable: Countable[Any]) -> None:
         source = countable.source
         settings = self._make_settings(countable)
-        rejected: tuple[RejectedColumn, ...] = ()
-        self.tolerance_ = None
-        self.screen_ = None
         if not countable.has_environments:
             warn_of_environments(countable, "nothing can be compared: no column is rejected")
-        elif self.tolerance is not None:
+
+        self.tolerance_ = None
+        self.screen_ = None
+        rejected: tuple[RejectedColumn, ...] = ()
+        if countable.has_environments and self.tolerance is not None:
             self.tolerance_ = float(self.tolerance)
             screened = screen_columns(
                 countable,
@@ -134,7 +136,8 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             )
             self.screen_ = screened.table
             rejected = screened.rejected
-            settings = replace(settings, features=np.intersect1d(settings.features, screened.kept))
+            kept = np.intersect1d(settings.columns, screened.kept)
+            settings = replace(settings, columns=kept)
 
         self.model_ = find_score(source, settings)
         self.trace_ = make_trace(
@@ -156,10 +159,11 @@ class InvariantScoreClassifier(BaseRuleClassifier):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Share of each column in the largest total of points: most less least of its points."""
-        importances = np.zeros(self.n_features_in_)
-        for terms in self.model_.list_columns():
-            points = [term.points for term in terms]
-            importances[terms[0].rule.column] = max(points) - min(points)
-        total = importances.sum()
-        return importances / total if total > 0 else importances
+        """Share of each column in the range of totals: the most less the least of its points."""
+        ranges = np.zeros(self.n_features_in_)
+        for terms_of_column in self.model_.list_columns():
+            column = terms_of_column[0].rule.column
+            points = [term.points for term in terms_of_column]
+            ranges[column] = max(points) - min(points)
+        total = ranges.sum()
+        return ranges / total if total > 0 else ranges

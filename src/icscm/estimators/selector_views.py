@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from icscm.estimators.learners import name_learner
 from icscm.report.content.screen import ScreenValidationRecord
 from icscm.report.forests import draw_forest_figure
 from icscm.report.screen import ScreenReport, make_screen_report
@@ -19,6 +20,7 @@ class SelectorViews:
     # leave-one-environment-out leaves two to compare
     tests_invariance = True
 
+    estimator: Any
     tolerance: Any
 
     def report(
@@ -50,6 +52,7 @@ class SelectorViews:
         check_is_fitted(self)
         return make_screen_report(
             self,
+            learner_name=name_learner(self.estimator),
             path=path,
             validation=validation,
             data_name=data_name,

@@ -68,5 +68,6 @@ def export_model(
         "text": make_text,
     }
     if to not in writers:
-        raise IcscmError(f"a model is exported to {', '.join(map(repr, writers))}; not {to!r}")
+        known = ", ".join(map(repr, writers))
+        raise IcscmError(f"a model is exported to {known}; not {to!r}")
     return writers[to](saved)

@@ -1,4 +1,7 @@
-"""What every export is written from: conditions on columns, leaves, and texts that mean missing."""
+"""What every export is written from: conditions on columns, leaves, and texts that mean missing.
+
+An export writes these records in its language, and so needs to know no kind of rule and no model.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,15 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """How a rule compares a value: the operator where the rule is true, and where it is false."""
+
+    value: float | tuple[Level, ...] | None
+    affirmative: str
+    negative: str
+
+
+@dataclass(frozen=True)
 class ConditionPoints:
     """The points of a score for rows of which a condition is true."""
 
@@ -78,8 +90,8 @@ class Leaf:
 class MissingTexts:
     """The texts and numbers that meant missing in the file that `icscm fit` read.
 
-    `numbers` are those of the user's own texts that are numbers. `is_trimmed` is whether spaces
-    around a text are ignored, as in text files.
+    `numbers` are those of the user's own texts that are numbers: with -9 as missing, -9.0 is, too.
+    `is_trimmed` is whether spaces around a text are ignored, as in text files.
     """
 
     texts: tuple[str, ...]
@@ -102,37 +114,47 @@ def find_missing_texts(saved: SavedModel) -> MissingTexts | None:
         return None
     own_texts = list_missing_texts(settings)
     is_text_file = settings.get("format", "text") == "text"
-    has_defaults = settings.get("default_na") is not False
-    all_texts = TextFormat(na=own_texts, default_na=has_defaults).missing_texts
-    texts = tuple(dict.fromkeys(all_texts if is_text_file else own_texts))
+    texts: Sequence[str] = own_texts
+    if is_text_file:
+        has_defaults = settings.get("default_na") is not False
+        texts = TextFormat(na=own_texts, default_na=has_defaults).missing_texts
     if not texts:
         return None
-    return MissingTexts(texts, numbers=tuple(find_numbers(own_texts)), is_trimmed=is_text_file)
+    return MissingTexts(
+        texts=tuple(dict.fromkeys(texts)),
+        numbers=tuple(find_numbers(own_texts)),
+        is_trimmed=is_text_file,
+    )
 
 
 def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Condition:
-    """Make the condition that is true where the rule is true, or where it is false."""
-    value: float | tuple[Level, ...] | None = 0  # a gene is present if its number is above 0
-    operators = (">", "<=")
-    if isinstance(rule, ThresholdRule):
-        value = rule.threshold
-    elif isinstance(rule, CategoryRule):
-        value = rule.levels
-        operators = ("in", "not in")
-    elif isinstance(rule, MissingRule):
-        value = None
-        operators = ("is missing", "is present")
-    affirmative, negative = operators
+    """Make the condition that is true where the rule is true or, if asked for, where it is false.
 
+    Of `age <= 63` these are `age <= 63` and `age > 63`.
+    """
+    comparison = _find_comparison(rule)
+    is_affirmative = rule.is_affirmative == is_true
     truth_of_missing = rule.truth_of_missing
     return Condition(
         column=rule.name,
         position=rule.column,
         type=saved.features[rule.column].type,
-        operator=affirmative if rule.is_affirmative == is_true else negative,
-        value=value,
+        operator=comparison.affirmative if is_affirmative else comparison.negative,
+        value=comparison.value,
         if_missing=None if truth_of_missing is None else truth_of_missing == is_true,
     )
+
+
+def _find_comparison(rule: Rule) -> Comparison:
+    """Return how a kind of rule compares a value."""
+    if isinstance(rule, ThresholdRule):
+        return Comparison(rule.threshold, affirmative=">", negative="<=")
+    if isinstance(rule, CategoryRule):
+        return Comparison(rule.levels, affirmative="in", negative="not in")
+    if isinstance(rule, MissingRule):
+        return Comparison(None, affirmative="is missing", negative="is present")
+    # a gene is present if its number is above 0
+    return Comparison(0, affirmative=">", negative="<=")
 
 
 def make_leaves(saved: SavedModel, model: Tree | Score) -> Sequence[Leaf]:
@@ -160,21 +182,28 @@ def list_reported_columns(model: Model) -> Sequence[ReportedColumn]:
 
     Of trees these are the columns without missing values at fitting, of a score all.
     """
-    rules: dict[str | int, Rule] = {}
-    averaged: frozenset[str | int] = frozenset()
     if isinstance(model, Score):
-        rules = {rule.feature: rule for rule in model.missing_rules}
-        averaged = frozenset(model.averaged)
+        rule_of_column: dict[str | int, Rule] = {rule.feature: rule for rule in model.missing_rules}
+        averaged = model.averaged
     else:
-        for rule in model.rules:
-            if rule.is_unsure:
-                rules.setdefault(rule.feature, rule)
-    in_order = dict.fromkeys(rule.feature for rule in model.rules)
+        rule_of_column = _find_first_unsure_rules(model.rules)
+        averaged = set()
+
+    columns_in_order = dict.fromkeys(rule.feature for rule in model.rules)
     return [
-        ReportedColumn(rules[column], name_missing(column, averaged))
-        for column in in_order
-        if column in rules
+        ReportedColumn(rule_of_column[column], name_missing(column, averaged))
+        for column in columns_in_order
+        if column in rule_of_column
     ]
+
+
+def _find_first_unsure_rules(rules: Sequence[Rule]) -> dict[str | int, Rule]:
+    """Find for each column the first rule that leaves open what a missing value means."""
+    first_rules: dict[str | int, Rule] = {}
+    for rule in rules:
+        if rule.is_unsure:
+            first_rules.setdefault(rule.feature, rule)
+    return first_rules
 
 
 def list_trees(model: Model) -> tuple[Tree, ...]:

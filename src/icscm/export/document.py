@@ -24,9 +24,9 @@ SCHEMA: Final = 2
 
 def make_json(saved: SavedModel) -> str:
     """Write the model for a program in any language."""
-    missing = find_missing_texts(saved)
     how_to_read = fill_template("how_to_read.txt", saved)
-    head = {
+    missing = find_missing_texts(saved)
+    facts = {
         "format": _name_format(saved),
         "schema": SCHEMA,
         "version": saved.version,
@@ -36,13 +36,15 @@ def make_json(saved: SavedModel) -> str:
         "rule": str(saved),
         "classes": list(saved.classes),
     }
-    return format_json(head | _describe_model(saved) | _describe_decision(saved))
+    return format_json(facts | _describe_model(saved) | _describe_decision(saved))
 
 
 def _name_format(saved: SavedModel) -> str:
     if isinstance(saved.model, Score):
         return "icscm-score"
-    return f"icscm-decision-{'forest' if isinstance(saved.model, Forest) else 'tree'}"
+    if isinstance(saved.model, Forest):
+        return "icscm-decision-forest"
+    return "icscm-decision-tree"
 
 
 def _describe_model(saved: SavedModel) -> dict[str, Any]:
@@ -53,13 +55,17 @@ def _describe_model(saved: SavedModel) -> dict[str, Any]:
             [asdict(term.condition) | {"points": term.points} for term in terms]
             for terms in list_points(saved, model)
         ]
-        risks = model.compute_risks().tolist()
-        return {"columns": make_plain(columns), "risks": risks, "cut": model.cut}
+        return {
+            "columns": make_plain(columns),
+            "risks": model.compute_risks().tolist(),
+            "cut": model.cut,
+        }
     trees = [_describe_tree(saved, tree) for tree in list_trees(model)]
     return {"trees": trees} if isinstance(model, Forest) else trees[0]
 
 
 def _describe_tree(saved: SavedModel, tree: Tree) -> dict[str, Any]:
+    """Describe a tree by its splits, each with its condition and its children, and its leaves."""
     splits = [
         {
             **asdict(make_condition(split.rule, saved)),

@@ -1,8 +1,13 @@
 """A model as a program in Python or R that needs nothing else.
 
-A program holds tables of rules, splits and leaves, and functions that follow them for a row. As
-nested blocks, a tree would reach Python's limit of 100 levels. The functions are the same in every
-program of a language; only the tables differ.
+A program holds tables of rules, splits and leaves, and functions that follow them for a row:
+
+    RULES = [("age", as_number, ">", 63, False)]        column, reader, operator, value, if_missing
+    TREES = [([(0, -1, -2, 0.4)], [(8 / 12, "yes", "age > 63"), (2 / 24, "no", "age <= 63")])]
+
+As nested blocks, a tree would reach Python's limit of 100 levels. The functions are the same in
+every program of a language; only the tables differ. The templates write the tables from the records
+below; a *reader* is the function of a program that turns a value into what a rule compares.
 """
 
 from __future__ import annotations
@@ -32,13 +37,13 @@ from icscm.tables.columns import Level
 
 # Digits of a number that R reads exactly.
 MAX_R_DIGITS: Final = 15
-# Characters of a literal; R reads none of more than 10,000 if there are codes in it.
+# Characters of a literal; R reads none of more than 10,000 if codes such as \U{e9} are in it.
 MAX_R_TEXT: Final = 5_000
 
 
 @dataclass(frozen=True)
 class ProgramRule:
-    """A rule of a program: its condition, and the function that reads its column, or ""."""
+    """A rule of a program: its condition, and the reader of its column; "" if it needs none."""
 
     condition: Condition
     reader: str
@@ -46,7 +51,7 @@ class ProgramRule:
 
 @dataclass(frozen=True)
 class ProgramColumn:
-    """A column whose missing values are reported, the function that reads it, and its name."""
+    """A column whose missing values are reported: where it is, its reader, and its name."""
 
     column: str | int
     reader: str
@@ -55,7 +60,10 @@ class ProgramColumn:
 
 @dataclass(frozen=True)
 class ProgramSplit:
-    """A split: the number of its rule, its children, and the share of rows where it is true."""
+    """A split: the number of its rule, its children, and the share of rows where it is true.
+
+    A child is the number of a split, or below 0 a leaf (see `icscm.model.splits`).
+    """
 
     rule: int
     if_true: int
@@ -97,36 +105,48 @@ def _make_program(saved: SavedModel, *, template: str, quote: Callable[[Any], st
     model = saved.model
     missing = find_missing_texts(saved)
     distinct_rules = list(dict.fromkeys(model.rules))
-    numbers = {rule: number for number, rule in enumerate(distinct_rules)}
-    rules = []
-    for rule in distinct_rules:
-        condition = make_condition(rule, saved)
-        rules.append(ProgramRule(condition, reader=_choose_reader(condition, missing)))
-
+    rule_numbers = {rule: number for number, rule in enumerate(distinct_rules)}
+    rules = [_make_rule(saved, rule, missing) for rule in distinct_rules]
     readers = [rule.reader for rule in rules]
-    model_lines = str(saved).replace("\n", "\n    ")
+
+    reported_columns = [
+        ProgramColumn(
+            column=column.rule.feature,
+            reader=readers[rule_numbers[column.rule]],
+            name=column.name,
+        )
+        for column in list_reported_columns(model)
+    ]
     return fill_template(
         template,
         saved,
-        facts=_escape_docstring(f"{describe_origin(saved)}\n\n    {model_lines}"),
+        facts=_escape_docstring(_describe_facts(saved)),
         positive=_escape_docstring(format_level(saved.classes[1])),
         stripped="value.strip()" if missing is None or missing.is_trimmed else "value",
         sets=_make_sets(missing) if any(readers) else {},
         readers=readers,
         rules=rules,
-        unsure=[
-            ProgramColumn(column.rule.feature, readers[numbers[column.rule]], column.name)
-            for column in list_reported_columns(model)
-        ],
-        trees=[_make_tree(saved, tree, numbers) for tree in list_trees(model)],
-        columns=_make_columns(model, numbers) if isinstance(model, Score) else [],
+        unsure=reported_columns,
+        trees=[_make_tree(saved, tree, rule_numbers) for tree in list_trees(model)],
+        columns=_make_columns(model, rule_numbers) if isinstance(model, Score) else [],
         quote=quote,
         exact=format_exactly,
     )
 
 
+def _describe_facts(saved: SavedModel) -> str:
+    """Describe where the model comes from, and what it is, its lines indented."""
+    model_lines = str(saved).replace("\n", "\n    ")
+    return f"{describe_origin(saved)}\n\n    {model_lines}"
+
+
+def _make_rule(saved: SavedModel, rule: Rule, missing: MissingTexts | None) -> ProgramRule:
+    condition = make_condition(rule, saved)
+    return ProgramRule(condition, reader=_choose_reader(condition, missing))
+
+
 def _choose_reader(condition: Condition, missing: MissingTexts | None) -> str:
-    """Choose the function of the program that reads a value; "" where it is read as it is."""
+    """Choose the reader of the column of a condition; "" where values are compared as they are."""
     if condition.compares == "numbers":
         return "as_number"
     if missing is None:
@@ -144,11 +164,11 @@ def _make_sets(missing: MissingTexts | None) -> dict[str, tuple[Level, ...]]:
     return sets
 
 
-def _make_tree(saved: SavedModel, tree: Tree, numbers: dict[Rule, int]) -> ProgramTree:
+def _make_tree(saved: SavedModel, tree: Tree, rule_numbers: dict[Rule, int]) -> ProgramTree:
     """Make a tree whose splits name their rules by number."""
     splits = [
         ProgramSplit(
-            rule=numbers[split.rule],
+            rule=rule_numbers[split.rule],
             if_true=split.if_true,
             if_false=split.if_false,
             share=share,
@@ -158,10 +178,10 @@ def _make_tree(saved: SavedModel, tree: Tree, numbers: dict[Rule, int]) -> Progr
     return ProgramTree(splits, make_leaves(saved, tree))
 
 
-def _make_columns(model: Score, numbers: dict[Rule, int]) -> list[list[ProgramPoints]]:
-    """Make for each column the numbers of its rules, with their points."""
+def _make_columns(model: Score, rule_numbers: dict[Rule, int]) -> list[list[ProgramPoints]]:
+    """Make for each column of a score the numbers of its rules, with their points."""
     return [
-        [ProgramPoints(numbers[term.rule], term.points) for term in terms]
+        [ProgramPoints(rule_numbers[term.rule], term.points) for term in terms]
         for terms in model.list_columns()
     ]
 
@@ -178,10 +198,11 @@ def quote_python(value: Level | tuple[Level, ...]) -> str:
     "age" '"' 2
     """
     if isinstance(value, tuple):
-        return f"{{{', '.join(map(quote_python, value))}}}"
+        elements = ", ".join(map(quote_python, value))
+        return f"{{{elements}}}"
     literal = repr(value)
-    is_simple = isinstance(value, str) and literal == f"'{value}'" and '"' not in value
-    return f'"{value}"' if is_simple else literal
+    needs_no_escapes = literal == f"'{value}'" and '"' not in literal
+    return f'"{value}"' if isinstance(value, str) and needs_no_escapes else literal
 
 
 def quote_r(value: Any) -> str:
@@ -191,7 +212,8 @@ def quote_r(value: Any) -> str:
     c("age", "\U{e9}") 2.5 0x1.5555555555555p-2 TRUE
     """
     if isinstance(value, list | tuple):
-        return f"c({', '.join(map(quote_r, value))})"
+        elements = ", ".join(map(quote_r, value))
+        return f"c({elements})"
     if isinstance(value, str):
         return _quote_r_text(value)
     if isinstance(value, bool):
@@ -203,7 +225,8 @@ def quote_r(value: Any) -> str:
 
 def _quote_r_text(text: str) -> str:
     """Write a text as a literal of R or, if R could not read it, as a call that pastes parts."""
-    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in text):
+    has_surrogates = any("\ud800" <= character <= "\udfff" for character in text)
+    if has_surrogates or "\0" in text:
         raise IcscmError(
             f"{escape_controls(repr(text))} holds a character that R cannot; rename it, or export "
             "to 'python' or 'json'"
@@ -211,10 +234,13 @@ def _quote_r_text(text: str) -> str:
     if len(text) > MAX_R_TEXT:
         starts = range(0, len(text), MAX_R_TEXT)
         parts = [_quote_r_text(text[start : start + MAX_R_TEXT]) for start in starts]
-        return f"paste0({', '.join(parts)})"
-    return f'"{"".join(map(_quote_r_character, text))}"'
+        arguments = ", ".join(parts)
+        return f"paste0({arguments})"
+    content = "".join(map(_quote_r_character, text))
+    return f'"{content}"'
 
 
 def _quote_r_character(character: str) -> str:
+    """Write a character as it is, or by its code if R or an encoding could misread it."""
     is_plain = " " <= character <= "~" and character not in '"\\'
     return character if is_plain else f"\\U{{{ord(character):x}}}"

@@ -26,17 +26,17 @@ _TEMPLATES.filters |= {
     "number": format_number,
     "escape_controls": escape_controls,
 }
-# Exported code cannot enforce it.
+# A comment of the export: unlike the model, exported code does not check it.
 _NO_MISSING = (
     "The model was fitted without missing values and rejects them: make sure there are none."
 )
 
 
 def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
-    """Fill in a template with what all exports tell, and the values of this one."""
+    """Fill in a template with the facts that every export tells, and the values of this one."""
     negative, positive = map(format_level, saved.classes)
     rejects_missing = saved.settings.get("missing") == "error"
-    common: dict[str, Any] = {
+    common_facts: dict[str, Any] = {
         "saved": saved,
         "model": saved.model,
         "is_forest": isinstance(saved.model, Forest),
@@ -47,7 +47,7 @@ def fill_template(name: str, saved: SavedModel, **values: Any) -> str:
         "rejected": [_NO_MISSING] if rejects_missing else [],
         "fields": Decisions._fields,
     }
-    return _TEMPLATES.get_template(name).render(common | values)
+    return _TEMPLATES.get_template(name).render(common_facts | values)
 
 
 def describe_origin(saved: SavedModel) -> str:
@@ -57,7 +57,11 @@ def describe_origin(saved: SavedModel) -> str:
 
 
 def _count_training_rows(saved: SavedModel) -> list[int]:
-    """Count the rows that each tree of a forest was learned from, or the model."""
+    """Count the rows that the model was learned from; of a forest, those of each tree."""
     model = saved.model
-    models = model.trees if isinstance(model, Forest) else (model,)
-    return [sum(sum(count_labels(leaf)) for leaf in part.leaves) for part in models]
+    parts = model.trees if isinstance(model, Forest) else (model,)
+    n_rows_by_part = []
+    for part in parts:
+        n_rows_by_leaf = [sum(count_labels(leaf)) for leaf in part.leaves]
+        n_rows_by_part.append(sum(n_rows_by_leaf))
+    return n_rows_by_part

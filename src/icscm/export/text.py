@@ -18,28 +18,29 @@ from icscm.model.tree import Tree
 def make_text(saved: SavedModel) -> str:
     """Write the rule, tree or score with tables of its leaves; of a forest, a summary."""
     model = saved.model
-    leaves: Sequence[str] = []
-    environments: Sequence[str] = []
+    leaf_table: Sequence[str] = []
+    environment_table: Sequence[str] = []
     if not isinstance(model, Forest):
-        leaves = _list_leaves(saved, model)
+        leaf_table = _write_leaf_table(saved, model)
         if saved.environments is not None:
-            environments = _list_environments(saved.environments, model)
+            environment_table = _write_environment_table(saved.environments, model)
     return fill_template(
         "model.text.txt",
         saved,
         chain=CHAINS.get(model.kind),
-        leaves=leaves,
-        environments=environments,
+        leaves=leaf_table,
+        environments=environment_table,
     )
 
 
-def _list_leaves(saved: SavedModel, model: Tree | Score) -> Sequence[str]:
-    """List each leaf with its prediction, its probability and its training rows."""
+def _write_leaf_table(saved: SavedModel, model: Tree | Score) -> Sequence[str]:
+    """Write a line for each leaf: its prediction, its probability and its training rows."""
     negative, positive = map(format_level, saved.classes)
-    rows = [["decided by", "predicts", f"probability of {positive}", negative, positive]]
+    header = ["decided by", "predicts", f"probability of {positive}", negative, positive]
+    table = [header]
     for leaf in make_leaves(saved, model):
         n_negative, n_positive = leaf.training_samples
-        rows.append(
+        table.append(
             [
                 leaf.decided_by,
                 format_level(leaf.prediction),
@@ -48,21 +49,26 @@ def _list_leaves(saved: SavedModel, model: Tree | Score) -> Sequence[str]:
                 f"{n_positive:,}",
             ]
         )
-    return align(rows, n_text=2)
+    return align(table, n_text=2)
 
 
-def _list_environments(environments: Sequence[object], model: Tree | Score) -> Sequence[str]:
-    """List the positives and all rows of each leaf by environment.
+def _write_environment_table(environments: Sequence[object], model: Tree | Score) -> Sequence[str]:
+    """Write the positive rows and all rows of each leaf, by environment.
 
-    A chain has few leaves, which are columns; those of a tree are rows.
+    environment      p1       p2
+    line 1       3 / 10  12 / 40
+    line 2        7 / 9  25 / 31
+
+    Line 1 is the first leaf in the table of leaves. A chain has few leaves, which are columns here.
     """
-    lines = [["environment", *map(as_text, environments)]]
-    for number, (negatives, positives) in enumerate(model.leaves, start=1):
+    header = ["environment", *map(as_text, environments)]
+    table = [header]
+    for line_number, (negatives, positives) in enumerate(model.leaves, start=1):
         cells = [
             f"{n_positive:,} / {n_negative + n_positive:,}"
             for n_negative, n_positive in zip(negatives, positives, strict=True)
         ]
-        lines.append([f"line {number}", *cells])
+        table.append([f"line {line_number}", *cells])
     if model.is_chain:
-        lines = [list(column) for column in zip(*lines, strict=True)]
-    return align(lines, n_text=1)
+        table = [list(column) for column in zip(*table, strict=True)]
+    return align(table, n_text=1)

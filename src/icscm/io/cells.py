@@ -11,8 +11,12 @@ there are these rules, the same for all rows wherever they come from:
     date       2020-01-31, with or without a time
     text       everything else, and columns in which all cells are missing
 
-Which types are possible for some rows is a set of flags, and for all rows it is the `&` of these
-sets. So rows may come in batches, from several files or from many workers:
+Which types are possible for some rows is a set of flags (`Kind`), and for all rows it is the `&` of
+these sets. So rows may come in batches, from several files or from many workers:
+
+    cells of a batch      7  12        NUMBER, WHOLE, UNPADDED
+    of another batch      3  4.5       NUMBER, UNPADDED
+    of both                            NUMBER, UNPADDED: not whole, so the column is of floats
 
     clean         cells without spaces, null where they mean missing
     find_kinds    flags of each column, to be joined by & over batches and files
@@ -28,6 +32,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntFlag, auto
+from functools import reduce
+from operator import and_
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -47,8 +53,9 @@ Misread = Counter[tuple[str, str]]
 
 
 class Kind(IntFlag):
-    """What all cells of a column can be read as."""
+    """What all cells of a column can be read as: flags, of which any may be set."""
 
+    #: whole numbers, as pyarrow reads them: 007 and 0x10 are among them
     WHOLE = auto()
     #: no whole number begins with 0
     UNPADDED = auto()
@@ -56,9 +63,11 @@ class Kind(IntFlag):
     BOOLEAN = auto()
     DATE = auto()
     ZONED_DATE = auto()
+    #: all cells are missing
     MISSING = auto()
 
 
+# The flags of a column without any value, all set: `&` with it changes nothing.
 ANYTHING = ~Kind(0)
 
 _DATE_TYPES = {
@@ -77,6 +86,8 @@ _NEARLY_ALL = 0.95
 _N_TRIED = 64
 # Columns of so many rows take less time than to give them to a thread.
 _SHORT = 2**8
+# The last byte of ASCII, a control character.
+_LAST_ASCII = 127
 
 
 # --- missing cells ------------------------------------------------------------------
@@ -94,49 +105,59 @@ class CleanTable:
 def clean(table: pyarrow.Table, form: TextFormat) -> CleanTable:
     """Take spaces off the cells, and set to null those that mean missing."""
     missing = pyarrow.array(form.missing_texts)
-    suspects = _find_suspect_bytes(form.missing_texts)
+    suspect_bytes = _find_suspect_bytes(form.missing_texts)
 
-    def clean_column(cells: Any) -> tuple[Any, dict[str, int]]:
-        if not _holds_bytes(cells, suspects):
-            return cells, {}
+    def clean_column(cells: Any) -> _CleanColumn:
+        if not _holds_bytes(cells, suspect_bytes):
+            return _CleanColumn(cells, misread={})
         trimmed = compute.utf8_trim_whitespace(cells)
         is_missing = compute.is_in(trimmed, value_set=missing)
         kept = compute.if_else(is_missing, pyarrow.scalar(None, type=cells.type), trimmed)
-        return kept, _count_texts(trimmed.filter(is_missing))
+        return _CleanColumn(kept, misread=_count_texts(trimmed.filter(is_missing)))
 
-    cleaned = _map_columns(clean_column, table)
+    columns = _map_columns(clean_column, table)
     misread = Misread()
-    for name, (_, counts) in zip(table.column_names, cleaned, strict=True):
-        misread.update({(name, text): n_cells for text, n_cells in counts.items()})
-    columns = [cells for cells, _ in cleaned]
-    return CleanTable(pyarrow.table(columns, names=table.column_names), misread)
+    for name, column in zip(table.column_names, columns, strict=True):
+        misread.update({(name, text): n_cells for text, n_cells in column.misread.items()})
+    clean_cells = [column.cells for column in columns]
+    return CleanTable(pyarrow.table(clean_cells, names=table.column_names), misread)
+
+
+@dataclass(frozen=True)
+class _CleanColumn:
+    """The cells of a column, and the number of those that are missing, by their text."""
+
+    cells: Any
+    misread: dict[str, int]
 
 
 def _count_texts(cells: Any) -> dict[str, int]:
-    """The number of cells of each text; an empty cell has none."""
+    """Count the cells of each text but the empty one."""
     if len(cells) == 0:
         return {}
     counts = cells.value_counts().to_pylist()
-    return {each["values"]: each["counts"] for each in counts if each["values"]}
+    return {count["values"]: count["counts"] for count in counts if count["values"]}
 
 
 def _find_suspect_bytes(missing_texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Bytes of which a cell holds one if it has spaces around it or means missing.
+    """Find the bytes of which a cell holds one if it has spaces around it or means missing.
 
-    That is a space, a letter that is not ASCII, or the largest byte of a missing text.
+    A missing text is told by its largest byte, say the `a` of NaN: few numbers or names hold it.
+    Spaces are all bytes up to the blank, and whatever is not ASCII may be one.
     """
-    suspects = np.zeros(256, dtype=np.bool_)
-    suspects[[max(text.encode()) for text in missing_texts if text]] = True
-    suspects[: ord(" ") + 1] = True
-    suspects[127:] = True
-    return suspects
+    is_suspect = np.zeros(256, dtype=np.bool_)
+    is_suspect[[max(text.encode()) for text in missing_texts if text]] = True
+    is_suspect[: ord(" ") + 1] = True
+    is_suspect[_LAST_ASCII:] = True
+    return is_suspect
 
 
-def _holds_bytes(cells: Any, suspects: NDArray[np.bool_]) -> bool:
-    """Whether any of these bytes occurs: much quicker to find out than where."""
+def _holds_bytes(cells: Any, is_wanted: NDArray[np.bool_]) -> bool:
+    """Return whether any of these bytes occurs in a column: much quicker than to find out where."""
     for chunk in cells.chunks:
-        content = np.frombuffer(chunk.buffers()[2] or b"", np.uint8)
-        if suspects[content].any():
+        text_buffer = chunk.buffers()[2]  # after those of nulls and of offsets
+        content = np.frombuffer(text_buffer or b"", np.uint8)
+        if is_wanted[content].any():
             return True
     return False
 
@@ -145,31 +166,34 @@ def _holds_bytes(cells: Any, suspects: NDArray[np.bool_]) -> bool:
 
 
 def find_kinds(table: pyarrow.Table, form: TextFormat) -> list[Kind]:
-    """What the cells of each column can be, once they are clean."""
+    """Find what the cells of each column can be, once they are clean."""
     return _map_columns(lambda cells: _find_kind(cells, form), table)
 
 
 def join_kinds(parts: Sequence[Sequence[Kind]]) -> list[Kind]:
-    """What the cells of each column can be in all of several parts of a table."""
-    joined = list(parts[0])
-    for kinds in parts[1:]:
-        joined = [before & kind for before, kind in zip(joined, kinds, strict=True)]
-    return joined
+    """Find what the cells of each column can be in all of several parts of a table."""
+    return [reduce(and_, kinds_of_column) for kinds_of_column in zip(*parts, strict=True)]
 
 
 def choose_type(kind: Kind, wanted: str | None = None) -> Any:
-    """The Arrow type of a column; None if it cannot be the wanted one."""
-    if wanted == CATEGORY or (wanted is None and Kind.MISSING in kind):
+    """Choose the Arrow type of a column; None if it cannot be the type that a model needs.
+
+    A column in which all cells are missing can be anything; it is text, unless another is wanted.
+    """
+    if wanted == CATEGORY:
         return pyarrow.string()
     if wanted == BOOLEAN:
         return pyarrow.bool_() if Kind.BOOLEAN in kind else None
-    is_code = Kind.UNPADDED not in kind and wanted != NUMBER
-    if Kind.WHOLE | Kind.NUMBER in kind and not is_code:
-        return pyarrow.int64()
-    if Kind.NUMBER in kind and Kind.WHOLE not in kind:
-        return pyarrow.float64()
     if wanted == NUMBER:
-        return None
+        return _choose_number_type(kind)
+    if Kind.MISSING in kind:
+        return pyarrow.string()
+
+    is_whole = Kind.WHOLE | Kind.NUMBER in kind
+    is_code = is_whole and Kind.UNPADDED not in kind  # such as 007
+    number_type = None if is_code else _choose_number_type(kind)
+    if number_type is not None:
+        return number_type
     if Kind.BOOLEAN in kind:
         return pyarrow.bool_()
     for date, date_type in _DATE_TYPES.items():
@@ -178,16 +202,23 @@ def choose_type(kind: Kind, wanted: str | None = None) -> Any:
     return pyarrow.string()
 
 
+def _choose_number_type(kind: Kind) -> Any:
+    """Choose the type of a column of numbers; None if it holds anything else."""
+    if Kind.NUMBER not in kind:
+        return None
+    return pyarrow.int64() if Kind.WHOLE in kind else pyarrow.float64()
+
+
 # The type of a column of text that is declared a category.
 DECLARED_CATEGORY: Final = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 
 
 def convert(table: pyarrow.Table, arrow_types: Sequence[Any], form: TextFormat) -> pyarrow.Table:
-    """Clean cells converted to the types of their columns."""
+    """Convert clean cells to the types of their columns."""
     missing_numbers = find_numbers(form.na)
 
-    def convert_column(task: tuple[Any, Any]) -> Any:
-        texts, arrow_type = task
+    def convert_column(column_and_type: tuple[Any, Any]) -> Any:
+        texts, arrow_type = column_and_type
         if types.is_string(arrow_type):
             return texts
         if types.is_dictionary(arrow_type):
@@ -199,19 +230,20 @@ def convert(table: pyarrow.Table, arrow_types: Sequence[Any], form: TextFormat) 
         numbers = compute.cast(_write_points(texts, form), arrow_type)
         return drop_numbers(numbers, missing_numbers)
 
-    tasks = list(zip(table.columns, arrow_types, strict=True))
-    columns = _run(convert_column, tasks, n_rows=table.num_rows)
+    columns_and_types = list(zip(table.columns, arrow_types, strict=True))
+    columns = _run(convert_column, columns_and_types, n_rows=table.num_rows)
     return pyarrow.table(columns, names=table.column_names)
 
 
 def _find_kind(texts: Any, form: TextFormat) -> Kind:
-    """What all cells of a column can be."""
+    """Find what all cells of a column can be; numbers first, which most columns are."""
     if texts.null_count == len(texts):
         return ANYTHING
     kind = _find_number_kind(texts, form)
     if Kind.NUMBER in kind:
         return kind
-    if compute.all(compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS)).as_py():
+    is_boolean = compute.is_in(compute.utf8_lower(texts), value_set=_BOOLEANS)
+    if compute.all(is_boolean).as_py():
         return kind | Kind.BOOLEAN
     # one value first: timestamps are slow to parse, and few columns are dates
     if _matches_any(texts.drop_null()[:1], _DATE_PATTERN):
@@ -222,29 +254,32 @@ def _find_kind(texts: Any, form: TextFormat) -> Kind:
 
 
 def _find_number_kind(texts: Any, form: TextFormat) -> Kind:
-    """Whether all cells of a column are numbers, whole, and without a 0 before them."""
+    """Find whether all cells of a column are numbers, whole, and without a 0 before them."""
     if form.decimal == ",":
         are_numbers = compute.match_substring_regex(texts, _COMMA_NUMBER)
         if not compute.all(are_numbers).as_py():
             return Kind(0)
+
     plain = _write_points(texts, form)
     is_whole = _can_cast(plain, pyarrow.int64())
-    if not is_whole:
-        is_number = _can_cast(plain, pyarrow.float64())
-        return Kind.UNPADDED | Kind.NUMBER if is_number else Kind.UNPADDED
-    if not _matches_any(texts, _PADDED_PATTERN):
+    is_padded = is_whole and _matches_any(texts, _PADDED_PATTERN)
+    if is_whole and not is_padded:
         return Kind.UNPADDED | Kind.NUMBER | Kind.WHOLE
+
     # 007 is a number, but 0x10, which pyarrow reads as a whole number, is none
     is_number = _can_cast(plain, pyarrow.float64())
-    return Kind.NUMBER | Kind.WHOLE if is_number else Kind(0)
+    if is_padded:
+        return Kind.NUMBER | Kind.WHOLE if is_number else Kind(0)
+    return Kind.UNPADDED | Kind.NUMBER if is_number else Kind.UNPADDED
 
 
 def _matches_any(texts: Any, pattern: str) -> bool:
+    """Return whether any cell matches a regular expression."""
     return bool(compute.any(compute.match_substring_regex(texts, pattern)).as_py())
 
 
 def _can_cast(texts: Any, arrow_type: Any) -> bool:
-    """Whether all cells can be read as a type."""
+    """Return whether all cells can be read as a type."""
     try:
         if len(texts) > _N_TRIED:
             compute.cast(texts[:_N_TRIED], arrow_type)
@@ -255,19 +290,20 @@ def _can_cast(texts: Any, arrow_type: Any) -> bool:
 
 
 def _write_points(texts: Any, form: TextFormat) -> Any:
-    """Numbers with decimal points; those of a file with decimal commas may have 1.234,5."""
+    """Write numbers with decimal points: 1.234,5 of a file with decimal commas is 1234.5."""
     if form.decimal == ".":
         return texts
-    return compute.replace_substring(compute.replace_substring(texts, ".", ""), ",", ".")
+    without_points = compute.replace_substring(texts, ".", "")
+    return compute.replace_substring(without_points, ",", ".")
 
 
 def _map_columns(function: Callable[[Any], Result], table: pyarrow.Table) -> list[Result]:
-    """The function of each column, computed by several threads."""
+    """Return the function of each column, computed by several threads."""
     return _run(function, table.columns, n_rows=table.num_rows)
 
 
 def _run(function: Callable[[Task], Result], tasks: Sequence[Task], n_rows: int) -> list[Result]:
-    """The function of each task; short columns are many, and go to the threads in few parts."""
+    """Return the function of each task; short columns are many, and go to threads in few parts."""
     run = run_in_parts if n_rows <= _SHORT else run_tasks
     return run(function, tasks, count_threads(-1))
 
@@ -280,14 +316,18 @@ def warn_of_commas(table: pyarrow.Table, where: object) -> None:
     suspects = []
     for name, cells in zip(table.column_names, table.columns, strict=True):
         n_present = len(cells) - cells.null_count
-        if types.is_string(cells.type) and n_present:
-            n_fractions = compute.sum(compute.match_substring_regex(cells, _COMMA_FRACTION)).as_py()
-            if n_fractions >= _NEARLY_ALL * n_present:
-                suspects.append(repr(name))
+        if n_present == 0 or not types.is_string(cells.type):
+            continue
+        is_fraction = compute.match_substring_regex(cells, _COMMA_FRACTION)
+        n_fractions = compute.sum(is_fraction).as_py()
+        if n_fractions >= _NEARLY_ALL * n_present:
+            suspects.append(repr(name))
     if suspects:
-        what = f"{where} seems to hold numbers with decimal commas, which are read as text, in "
-        advice = "; read them as numbers with --decimal , (decimal=',')"
-        warn(f"{what}{shorten_list(suspects)}{advice}", IcscmWarning)
+        warn(
+            f"{where} seems to hold numbers with decimal commas, which are read as text, in "
+            f"{shorten_list(suspects)}; read them as numbers with --decimal , (decimal=',')",
+            IcscmWarning,
+        )
 
 
 def warn_of_question_marks(table: pyarrow.Table, where: object) -> None:
@@ -295,8 +335,10 @@ def warn_of_question_marks(table: pyarrow.Table, where: object) -> None:
     question_mark = pyarrow.array(["?"])
     suspects = []
     for name, cells in zip(table.column_names, table.columns, strict=True):
-        is_text = types.is_string(cells.type)
-        if is_text and compute.any(compute.is_in(cells, value_set=question_mark)).as_py():
+        if not types.is_string(cells.type):
+            continue
+        is_question_mark = compute.is_in(cells, value_set=question_mark)
+        if compute.any(is_question_mark).as_py():
             suspects.append(name)
     if suspects:
         advice = "if it means missing, give --na '?' (na='?')"
@@ -309,8 +351,10 @@ def reject_kind(texts: Any, name: str, wanted: str, form: TextFormat, where: obj
         kind = _find_kind(pyarrow.chunked_array([[example]]), form)
         if choose_type(kind, wanted) is not None:
             continue
-        is_comma = wanted == NUMBER and form.decimal == "." and re.match(_COMMA_FRACTION, example)
         hint = f"this means missing (--na {escape_controls(repr(example))})"
-        hint = "its decimals have commas (--decimal ,)" if is_comma else hint
-        why = f"column {name!r} of {where} held {wanted}s at fitting and holds {example!r} now"
-        raise IcscmError(f"{why}; correct it, or declare that {hint}")
+        if wanted == NUMBER and form.decimal == "." and re.match(_COMMA_FRACTION, example):
+            hint = "its decimals have commas (--decimal ,)"
+        raise IcscmError(
+            f"column {name!r} of {where} held {wanted}s at fitting and holds {example!r} now; "
+            f"correct it, or declare that {hint}"
+        )

@@ -14,7 +14,9 @@ MISSING_TEXTS = (
 )  # fmt: skip
 
 # Types of columns that a model may need.
-NUMBER, CATEGORY, BOOLEAN = "number", "category", "boolean"
+NUMBER = "number"
+CATEGORY = "category"
+BOOLEAN = "boolean"
 
 # Whole numbers, and everything that pyarrow parses as a number.
 _WHOLE_PATTERN = r"^-?[0-9]+$"
@@ -70,7 +72,7 @@ class TextFormat:
         return ["", *declared, *(MISSING_TEXTS if self.default_na else ())]
 
     def find_categories(self, names: Sequence[str], where: object) -> frozenset[str]:
-        """The columns that are declared categories; raise for one that does not exist."""
+        """Find the columns that are declared categories; raise for one that does not exist."""
         declared = [
             name for text in self.categories for name in naming.split_known(text, ",", names)
         ]
@@ -79,7 +81,7 @@ class TextFormat:
 
 
 def find_numbers(texts: Iterable[str]) -> list[float]:
-    """The numbers among texts that mean missing: -9 is missing as -9.0, too.
+    """Find the numbers among texts that mean missing: -9 is missing as -9.0, too.
 
     >>> find_numbers(["?", "-9", "99.5", "nan"])
     [-9, 99.5]

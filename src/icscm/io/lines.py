@@ -35,9 +35,12 @@ _QUOTED = rf'"(?<![^\r\n {_DELIMITERS}]")[^"]*(?:""[^"]*)*(?:"|\Z)'
 # Lines after the header that are inspected before reading, and the longest possible header.
 _N_LINES_SEEN = 20
 _MAX_HEADER = 2**28
-# Size of a block: at least so many bytes, and several rows even if they are wide.
+# Bytes of a block: at least so many, and room for several rows even if they are wide.
 MIN_BLOCK = 2**21
-_MAX_BLOCK, _ROWS_IN_BLOCK = 2**30, 32
+_MAX_BLOCK = 2**30
+_ROWS_IN_BLOCK = 32
+# How much a block grows at a row that is longer than a block.
+_GROWTH = 8
 # Address space for stacks and heaps of the threads of pyarrow's reader.
 _ROOM = 2**27
 # pyarrow's message for a row with too few or too many fields; the number only with one thread.
@@ -82,16 +85,18 @@ class RereadableStream(io.RawIOBase):
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """So many bytes, or all: of the kept ones, then of the stream."""
+        """Read so many bytes, or all (-1): of the kept ones, then of the stream."""
         n_bytes = -1 if size is None else size
         if self._is_keeping:
             content = self._stream.read(n_bytes)
             self._kept.write(content)
             return content
+
         kept = self._kept.read(n_bytes)
         if len(kept) == n_bytes:
             return kept
-        return kept + self._stream.read(n_bytes if n_bytes < 0 else n_bytes - len(kept))
+        n_missing = -1 if n_bytes < 0 else n_bytes - len(kept)
+        return kept + self._stream.read(n_missing)
 
     def readinto(self, buffer: Any) -> int:
         content = self.read(len(buffer))
@@ -107,18 +112,23 @@ def _read_header(stream: ByteStream, source: Source, form: TextFormat) -> "Lines
     text = io.TextIOWrapper(cast("IO[bytes]", stream), encoding, newline="")
     try:
         header, n_blank = _find_first_line(text, source)
-        first_lines = [header, *(text.readline(_MAX_HEADER) for _ in range(_N_LINES_SEEN))]
+        lines_below = [text.readline(_MAX_HEADER) for _ in range(_N_LINES_SEEN)]
+        first_lines = [header, *lines_below]
         delimiter = form.delimiter or _find_delimiter(source, first_lines, form.decimal)
         # a name in quotes may extend over several lines
         cells = next(csv.reader(chain(first_lines, text), delimiter=delimiter))
     finally:
         text.detach()  # or it would close the stream
-    names = [name.strip() or f"column {i}" for i, name in enumerate(cells, start=1)]
+
+    names = [name.strip() or f"column {number}" for number, name in enumerate(cells, start=1)]
     check_names(names, source)
     if all(re.match(NUMBER_PATTERN, name) for name in names):
-        why = f"the first line of {source} holds numbers, not names"
-        raise IcscmError(f"{why}; add a header line that names the columns")
-    below = first_lines[1:]
+        raise IcscmError(
+            f"the first line of {source} holds numbers, not names; "
+            "add a header line that names the columns"
+        )
+
+    has_commas = any(re.search(r"\d,\d", line) for line in lines_below)
     return Lines(
         source=source,
         form=form,
@@ -126,13 +136,13 @@ def _read_header(stream: ByteStream, source: Source, form: TextFormat) -> "Lines
         names=names,
         n_header=n_blank + 1,
         longest=max(len(line.encode(errors="replace")) for line in first_lines),
-        has_commas=delimiter != "," and any(re.search(r"\d,\d", line) for line in below),
-        is_empty=not below[0],
+        has_commas=delimiter != "," and has_commas,
+        is_empty=not lines_below[0],
     )
 
 
 def _find_first_line(text: io.TextIOWrapper, source: Source) -> tuple[str, int]:
-    """The first line that is not blank, and the number of blank lines before it."""
+    """Find the first line that is not blank, and the number of blank lines before it."""
     n_blank = 0
     line = text.readline(_MAX_HEADER)
     while line and not line.strip():
@@ -149,21 +159,21 @@ def _find_first_line(text: io.TextIOWrapper, source: Source) -> tuple[str, int]:
 
 
 def _find_delimiter(source: Source, lines: Sequence[str], decimal: str) -> str:
-    """The delimiter that occurs in the header, and equally often in the lines after it.
+    """Find the delimiter that occurs in the header, and equally often in the lines after it.
 
     Text in quotes is part of a cell. Of several candidates the most frequent one is chosen, a comma
     last if it is the decimal mark.
     """
     if find_ending(source.name) in _TAB_ENDINGS:
         return "\t"
-    bare = re.sub(_QUOTED, "", "".join(lines))
-    first, *others = bare.replace("\r", "\n").split("\n")
-    candidates = [delimiter for delimiter in _DELIMITERS if delimiter in first]
+    without_quoted = re.sub(_QUOTED, "", "".join(lines))
+    header, *lines_below = without_quoted.replace("\r", "\n").split("\n")
+    candidates = [delimiter for delimiter in _DELIMITERS if delimiter in header]
 
     def rank(delimiter: str) -> tuple[bool, int, int]:
-        n_in_header = first.count(delimiter)
-        n_alike = sum(line.count(delimiter) == n_in_header for line in others)
-        return delimiter != decimal, n_alike, n_in_header
+        n_in_header = header.count(delimiter)
+        n_lines_alike = sum(line.count(delimiter) == n_in_header for line in lines_below)
+        return delimiter != decimal, n_lines_alike, n_in_header
 
     return max(candidates, key=rank, default=",")
 
@@ -188,7 +198,7 @@ class Lines:
     misread: Misread = field(default_factory=Misread)
 
     def find_kinds(self, names: Sequence[str]) -> list[Kind]:
-        """What the cells of these columns can be, from all rows."""
+        """Find what the cells of these columns can be, from all rows."""
         parts = [[ANYTHING] * len(names)]
         for table in self.stream(names):
             cleaned = clean(table, self.form)
@@ -197,36 +207,41 @@ class Lines:
         return join_kinds(parts)
 
     def read(self, schema: pyarrow.Schema) -> Iterator[pyarrow.Table]:
-        """The columns of a schema in its types, a block of rows at a time."""
+        """Yield the columns of a schema in its types, a block of rows at a time."""
         for table in self.stream(schema.names):
             yield convert(clean(table, self.form).table, schema.types, self.form)
 
     def stream(
         self, columns: Sequence[str], opened: ByteStream | None = None
     ) -> Iterator[pyarrow.Table]:
-        """Cells as text, a block of rows at a time; from a file that is open already, if given.
+        """Yield cells as text, a block of rows at a time.
 
-        Blocks grow at a row that is too long, since their size was estimated from the first lines.
+        They are read from a file that is open already, if given. The size of blocks is estimated
+        from the first lines. At a row that is longer than a block, reading begins again with larger
+        blocks, and passes over the rows that were read.
         """
+        if self.is_empty:
+            return
         block = max(MIN_BLOCK, _ROWS_IN_BLOCK * self.longest)
-        n_read = 0
+        n_rows_read = 0
         n_bytes = self.source.find_size()
         with translate_errors(self.source, self.form.encoding):
-            while not self.is_empty:
+            while True:
                 n_blocks = None if n_bytes is None else -(-n_bytes // block)
-                batches = self._parse(columns, block, n_skipped=n_read, opened=opened)
+                batches = self._parse(columns, block, n_skipped=n_rows_read, opened=opened)
                 try:
                     for batch in track(batches, n_blocks):
-                        n_read += len(batch)
+                        n_rows_read += len(batch)
                         yield pyarrow.Table.from_batches([batch])
                     return
                 except pyarrow.ArrowInvalid as error:
                     if re.match(_BAD_ROW, str(error)):
                         self._reject_row(columns, block)
-                    if "straddling" not in str(error) or block >= _MAX_BLOCK:
+                    is_block_too_short = "straddling" in str(error)
+                    if not is_block_too_short or block >= _MAX_BLOCK:
                         raise
-                block = min(8 * block, _MAX_BLOCK)
-                opened = None  # from the start, without the rows that were read
+                block = min(_GROWTH * block, _MAX_BLOCK)
+                opened = None  # the file is opened anew
 
     def _parse(
         self,
@@ -237,7 +252,7 @@ class Lines:
         opened: ByteStream | None = None,
         use_threads: bool = True,
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Cells as text, as pyarrow splits lines into them, without the first rows."""
+        """Yield cells as text, as pyarrow splits lines into them, without the first rows."""
         read_options = pyarrow.csv.ReadOptions(
             skip_rows_after_names=self.n_header,
             column_names=self.names,
@@ -279,10 +294,11 @@ class Lines:
                 return
             number, n_names, n_fields = (int(digits or 0) for digits in bad_row.groups())
             where = f"row {number - self.n_header:,} below the header" if number else "a row"
-            expected = f"the header has {n_names} (delimiter {self.delimiter!r})"
-            advice = "fix it, or quote fields that hold the delimiter"
-            what = f"{where} of {self.source} has {n_fields} fields where {expected}; {advice}"
-            raise IcscmError(what) from None
+            raise IcscmError(
+                f"{where} of {self.source} has {n_fields} fields where the header has {n_names} "
+                f"(delimiter {self.delimiter!r}); "
+                "fix it, or quote fields that hold the delimiter"
+            ) from None
 
 
 def _check_room(block: int) -> None:

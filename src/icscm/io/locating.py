@@ -42,10 +42,24 @@ STANDARD_INPUT = Path("-")
 
 @dataclass(frozen=True)
 class Source:
-    """A file, a member of an archive, or content in memory; `name` determines its format.
+    """Where the bytes of a table are: a file, a member of an archive, or content in memory.
 
-    `remote` is a remote file, opened by fsspec; with `span`, only the bytes of the file from one
-    position up to another are read.
+    Attributes
+    ----------
+    path : Path
+        The file, or the archive.
+    name : str
+        The name of the file, or of the member.
+    kind : str
+        The format: "text", "parquet" or "arrow".
+    member : str, optional
+        The member of an archive.
+    content : bytes, optional
+        Content that is in memory already.
+    remote : file of fsspec, optional
+        A remote file.
+    span : pair of int, optional
+        Only the bytes of the file from one position up to another are read.
     """
 
     path: Path
@@ -61,7 +75,7 @@ class Source:
         return where + (f" ({self.member})" if self.member else "")
 
     def find_size(self) -> int | None:
-        """Bytes of a file that is not packed; None for others."""
+        """Return the bytes of a file that is not packed; None for others."""
         is_part = any((self.content, self.remote, self.member, self.span))
         is_packed = self.path.suffix.lower() in PACKED_ENDINGS
         if is_part or is_packed or not self.path.is_file():
@@ -69,7 +83,7 @@ class Source:
         return self.path.stat().st_size
 
     def open(self) -> IO[bytes]:
-        """The bytes, unpacked."""
+        """Open a stream of the bytes, unpacked."""
         import pyarrow
 
         if self.content is not None:
@@ -84,6 +98,7 @@ class Source:
                 return archive.open(self.member)
         if self.remote is not None:
             return self.remote.open()  # type: ignore[no-any-return]
+
         compression = _COMPRESSIONS.get(self.path.suffix.lower())
         file = self.path.open("rb")  # not by pyarrow: it cannot open a pipe
         if compression is None:
@@ -93,7 +108,7 @@ class Source:
 
 
 def find_sources(path: Path, member: str | None = None) -> list[Source]:
-    """The files to read: one, or all tables of a folder, which must have the same format."""
+    """Find the files to read: one, or all tables of a folder, which must have the same format."""
     if member is not None and path.suffix.lower() != ".zip":
         raise IcscmError(f"{describe_path(path)} is not a .zip archive; --member is for these only")
     if path == STANDARD_INPUT:
@@ -114,59 +129,66 @@ def find_sources(path: Path, member: str | None = None) -> list[Source]:
 
 def _reject_absent(path: Path) -> NoReturn:
     """Raise for a file that does not exist, with similar names in its folder."""
-    names = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    folder = path.parent
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
     near = get_close_matches(path.name, names, n=3)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    raise IcscmError(f"there is no {'file' if path.suffix else 'file or folder'} {path}{hint}")
+    what = "file" if path.suffix else "file or folder"
+    raise IcscmError(f"there is no {what} {path}{hint}")
 
 
 def find_format(path: Path, member: str | None = None) -> str:
-    """The format of a file or folder: `"text"`, `"parquet"` or `"arrow"`."""
+    """Find the format of a file or folder: `"text"`, `"parquet"` or `"arrow"`."""
     return "text" if path == STANDARD_INPUT else find_sources(path, member)[0].kind
 
 
 def find_kind(name: str) -> str:
-    """`"text"`, `"parquet"` or `"arrow"`, by the file's ending."""
-    last, inner = Path(name).suffix.lower(), find_ending(name)
-    if last in PACKED_ENDINGS and inner in (*PARQUET_ENDINGS, *ARROW_ENDINGS):
-        raise IcscmError(f"{name} is a compressed {inner} file; decompress it")
-    if last in TEXT_ENDINGS or last in PACKED_ENDINGS:
+    """Find the format of a file by its ending: `"text"`, `"parquet"` or `"arrow"`."""
+    last_ending = Path(name).suffix.lower()
+    ending = find_ending(name)
+    if last_ending in PACKED_ENDINGS:
+        if ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS):
+            raise IcscmError(f"{name} is a compressed {ending} file; decompress it")
         return "text"
-    if inner in TABLE_ENDINGS:
-        return "parquet" if inner in PARQUET_ENDINGS else "arrow"
-    what = f"ending {last!r}" if last else "no ending"
+    if ending in TEXT_ENDINGS:
+        return "text"
+    if ending in PARQUET_ENDINGS:
+        return "parquet"
+    if ending in ARROW_ENDINGS:
+        return "arrow"
+    what = f"ending {last_ending!r}" if last_ending else "no ending"
     known = ", ".join(TABLE_ENDINGS)
     raise IcscmError(f"{name} has {what}, which is not a known format; known are {known}")
 
 
 def find_ending(name: str) -> str:
-    """The ending that determines the format, without that of a compression."""
+    """Find the ending that determines the format, without that of a compression.
+
+    >>> find_ending("Visits.CSV.gz")
+    '.csv'
+    """
     path = Path(name.lower())
     return Path(path.stem).suffix if path.suffix in PACKED_ENDINGS else path.suffix
 
 
 def describe_path(path: Path) -> str:
-    """The name of a file in messages."""
+    """Return the name of a file in messages."""
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def name_data(path: Path) -> str:
-    """The name of the data in a file."""
+    """Return the name of the data in a file."""
     return describe_path(path) if path == STANDARD_INPUT else path.name
 
 
 def _list_folder(folder: Path) -> list[Source]:
-    """Tables in a fixed order, without hidden files and markers such as _SUCCESS."""
-    paths = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if find_ending(path.name) in TABLE_ENDINGS
-        and path.suffix.lower() != ".zip"
-        and path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    ]
-    sure = [path for path in paths if find_ending(path.name) not in _VAGUE_ENDINGS]
-    sources = [Source(path, path.name, find_kind(str(path))) for path in sure or paths]
+    """List the tables of a folder and of those in it, in a fixed order."""
+    paths = [path for path in sorted(folder.rglob("*")) if _is_table(path, folder)]
+    # a .txt or .data may be notes; it is taken for a table only if there is nothing else
+    sure_paths = [path for path in paths if find_ending(path.name) not in _VAGUE_ENDINGS]
+    table_paths = sure_paths or paths
+    sources = [Source(path, path.name, find_kind(str(path))) for path in table_paths]
+
     kinds = sorted({source.kind.capitalize() for source in sources})
     if not kinds:
         known = ", ".join(TABLE_ENDINGS)
@@ -177,28 +199,41 @@ def _list_folder(folder: Path) -> list[Source]:
     return sources
 
 
+def _is_table(path: Path, folder: Path) -> bool:
+    """Return whether a path in a folder is a table: no hidden file, no marker such as _SUCCESS."""
+    if find_ending(path.name) not in TABLE_ENDINGS or path.suffix.lower() == ".zip":
+        return False
+    is_hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    return not is_hidden and path.is_file()
+
+
 def _find_member(path: Path, wanted: str | None) -> Source:
-    """The only table in an archive, or the named one."""
+    """Find the only table in an archive, or the named one."""
     with _open_archive(path) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]
         is_locked = any(info.flag_bits & 1 for info in archive.infolist())
     if is_locked:
         raise IcscmError(f"{path} is protected by a password; extract it first")
-    members = [name for name in names if not name.startswith("__MACOSX/")]
+
+    members = [name for name in names if not name.startswith("__MACOSX/")]  # added by macOS
     if wanted is not None:
         if wanted not in members:
             raise IcscmError(f"{path} has no member {wanted!r}{suggest(wanted, members)}")
         return Source(path, wanted, find_kind(wanted), wanted)
+
     tables = [name for name in members if name.lower().endswith(TABLE_ENDINGS)]
     if len(tables) == 1:
         return Source(path, tables[0], find_kind(tables[0]), tables[0])
     if len(members) == 1:
         return Source(path, members[0], "text", members[0])
-    why = f"{path} holds {len(members)} files ({shorten_list(members)})"
-    raise IcscmError(f"{why}; name the one to read with --member")
+    raise IcscmError(
+        f"{path} holds {len(members)} files ({shorten_list(members)}); "
+        "name the one to read with --member"
+    )
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:
+    """Open a .zip archive; raise if it is damaged."""
     try:
         return zipfile.ZipFile(path)
     except _DAMAGES:
@@ -207,7 +242,10 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
 
 @contextmanager
 def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterator[None]:
-    """Turn errors of decoders and parsers into one clear sentence."""
+    """Turn errors of decoders and parsers into one clear sentence, about the file `what`.
+
+    `encoding` is that of a text file, `kind` the format of another.
+    """
     import pyarrow
 
     try:

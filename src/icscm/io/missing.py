@@ -15,7 +15,7 @@ from icscm.io.formats import TextFormat, find_numbers
 
 
 def drop_missing(table: pyarrow.Table, form: TextFormat) -> pyarrow.Table:
-    """A typed table with null in place of the values that the user declared missing."""
+    """Put null in place of the values that the user declared missing, in a typed table."""
     columns = [_drop_values(column, form) for column in table.columns]
     fields = [
         field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)
@@ -24,51 +24,66 @@ def drop_missing(table: pyarrow.Table, form: TextFormat) -> pyarrow.Table:
 
 
 def drop_numbers(column: Any, numbers: Sequence[float]) -> Any:
-    """Null in place of these numbers; a column of another type is unchanged."""
-    kind = column.type
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+    """Put null in place of these numbers; a column of another type is unchanged."""
+    arrow_type = column.type
+    is_number = (
+        types.is_integer(arrow_type)
+        or types.is_floating(arrow_type)
+        or types.is_decimal(arrow_type)
+    )
+    if not is_number:
         return column
-    if types.is_float16(kind):  # which pyarrow cannot compare
+    if types.is_float16(arrow_type):  # which pyarrow cannot compare
         return drop_numbers(column.cast(pyarrow.float32()), numbers)
+
+    kept = column
     for number in numbers:
-        value = _make_scalar(number, kind)
+        value = _make_scalar(number, arrow_type)
         if value is not None:
-            is_missing = compute.fill_null(compute.equal(column, value), False)
-            column = compute.if_else(is_missing, pyarrow.scalar(None, type=kind), column)
-    return column
+            is_missing = compute.fill_null(compute.equal(kept, value), False)
+            kept = _set_null(kept, is_missing)
+    return kept
 
 
 def _drop_values(column: Any, form: TextFormat) -> Any:
-    """Null in place of what is declared missing, whatever the type of the column."""
-    kind = column.type
-    if types.is_dictionary(kind):
+    """Put null in place of what is declared missing, whatever the type of the column."""
+    if types.is_dictionary(column.type):
         chunks = [_drop_levels(chunk, form) for chunk in column.chunks]
-        return pyarrow.chunked_array(chunks, type=kind)
-    if types.is_string_view(kind):  # which pyarrow cannot look up
-        column = column.cast(pyarrow.large_string())
+        return pyarrow.chunked_array(chunks, type=column.type)
+    if types.is_string_view(column.type):  # which pyarrow cannot look up
+        return _drop_texts(column.cast(pyarrow.large_string()), form)
     if types.is_string(column.type) or types.is_large_string(column.type):
-        declared = pyarrow.array(form.na, type=column.type)
-        is_missing = compute.is_in(column, value_set=declared)
-        return compute.if_else(is_missing, pyarrow.scalar(None, type=column.type), column)
+        return _drop_texts(column, form)
     return drop_numbers(column, find_numbers(form.na))
 
 
+def _drop_texts(column: Any, form: TextFormat) -> Any:
+    """Put null in place of the texts that are declared missing."""
+    declared = pyarrow.array(form.na, type=column.type)
+    return _set_null(column, compute.is_in(column, value_set=declared))
+
+
 def _drop_levels(chunk: Any, form: TextFormat) -> Any:
-    """A column of categories: all of them stay, and rows of those that mean missing have none."""
+    """Put null in the rows whose category is declared missing; all categories stay."""
     levels = _drop_values(pyarrow.chunked_array([chunk.dictionary]), form)
-    is_kept = compute.is_valid(levels).combine_chunks().take(chunk.indices)
-    codes = compute.if_else(is_kept, chunk.indices, pyarrow.scalar(None, chunk.indices.type))
+    is_level_missing = compute.is_null(levels).combine_chunks()
+    codes = _set_null(chunk.indices, is_level_missing.take(chunk.indices))
     return pyarrow.DictionaryArray.from_arrays(codes, chunk.dictionary, ordered=chunk.type.ordered)
 
 
-def _make_scalar(number: float, kind: Any) -> Any:
-    """The number as a scalar of this type; None where the type cannot hold it."""
+def _set_null(column: Any, is_missing: Any) -> Any:
+    """Put null in some rows of a column."""
+    return compute.if_else(is_missing, pyarrow.scalar(None, type=column.type), column)
+
+
+def _make_scalar(number: float, arrow_type: Any) -> Any:
+    """Make a scalar of this type; None where the type cannot hold the number."""
     try:
-        if types.is_decimal(kind):
+        if types.is_decimal(arrow_type):
             return pyarrow.scalar(Decimal(str(number)))
-        if types.is_integer(kind) and isinstance(number, int):
-            return pyarrow.scalar(number, type=kind)
-        value = pyarrow.scalar(float(number)).cast(kind)
+        if types.is_integer(arrow_type) and isinstance(number, int):
+            return pyarrow.scalar(number, type=arrow_type)
+        value = pyarrow.scalar(float(number)).cast(arrow_type)
     except (pyarrow.ArrowInvalid, OverflowError):
         return None
     return value if math.isfinite(value.as_py()) else None

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 from icscm.exceptions import IcscmError
@@ -15,17 +15,20 @@ def is_index(name: str) -> bool:
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean ...?` with the nearest names, or else a list of all names.
+    """Return the end of a message: `; did you mean ...?` with the nearest names, or all names.
 
     >>> suggest("Age", ["age", "sex"]), suggest("xyz", ["age", "sex"])
     ("; did you mean 'age'?", "; there are 'age', 'sex'")
     """
     known = list(names)
-    by_lower = {name.lower(): name for name in known}
-    near = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    known_by_lower = {name.lower(): name for name in known}
+    near = get_close_matches(name.lower(), known_by_lower, n=3, cutoff=0.6)
     if near:
-        return f"; did you mean {' or '.join(repr(by_lower[match]) for match in near)}?"
-    return f"; there are {shorten_list([repr(name) for name in known])}" if known else ""
+        near_names = " or ".join(repr(known_by_lower[match]) for match in near)
+        return f"; did you mean {near_names}?"
+    if known:
+        return f"; there are {shorten_list([repr(name) for name in known])}"
+    return ""
 
 
 def split_known(text: str, separator: str, known: Iterable[str]) -> list[str]:
@@ -34,21 +37,27 @@ def split_known(text: str, separator: str, known: Iterable[str]) -> list[str]:
     >>> split_known("a,b, c,d", ",", ["a,b", "c", "d"])
     ['a,b', 'c', 'd']
     """
-    known = set(known)
-    max_parts = 1 + max((name.count(separator) for name in known), default=0)
+    known_names = set(known)
+    max_separators = max((name.count(separator) for name in known_names), default=0)
+    max_parts = 1 + max_separators
+
     parts = text.split(separator)
     names = []
     while parts:
-        # the longest known name that begins here, or else the first part
-        name = parts[0]
-        for n_parts in range(min(max_parts, len(parts)), 0, -1):
-            joined = separator.join(parts[:n_parts])
-            if joined in known or joined.strip() in known:
-                name = joined
-                break
-        names.append(name if name in known else name.strip())
-        parts = parts[1 + name.count(separator) :]
+        name = _join_first_name(parts[:max_parts], separator, known_names)
+        names.append(name if name in known_names else name.strip())
+        n_parts = 1 + name.count(separator)
+        parts = parts[n_parts:]
     return [name for name in names if name]
+
+
+def _join_first_name(parts: Sequence[str], separator: str, known: Collection[str]) -> str:
+    """Join the first parts to the longest known name, or return the first part if none is known."""
+    for n_parts in range(len(parts), 0, -1):
+        name = separator.join(parts[:n_parts])
+        if name in known or name.strip() in known:
+            return name
+    return parts[0]
 
 
 def check_columns(wanted: Iterable[str], names: Sequence[str], where: str) -> None:
@@ -76,7 +85,7 @@ def check_same_names(
     first_names: Sequence[str], names: Sequence[str], *, first: object, where: object
 ) -> None:
     """Raise unless a file has the columns of the first one, in whatever order."""
-    different = sorted({*first_names} ^ {*names})
+    different = sorted(set(first_names).symmetric_difference(names))
     if different:
         listed = shorten_list([repr(name) for name in different])
         why = f"{where} and {first} have different columns: {listed}"

@@ -1,12 +1,15 @@
-"""Roles of columns: which column is the target, which the environment, which are learned from.
+"""Roles of columns: which is the target, which the environment, and which are learned from.
+
+The target is the column of outcomes. Which of its values is the positive outcome, and which rows
+are dropped, may depend on all rows. So roles are found in four steps:
 
     make_roles       the roles that the user chose, for a table of these columns
     tally_roles      how many rows have each target and environment, in a part of the rows
-    find_labelling   what the target means, by the tallies of all rows
+    find_labelling   what the values of the target mean, by the tallies of all rows
     Roles.apply      rows with their environment, and whether the target is positive
 
-A table in memory is one part, and `read_samples` does all four. Files larger than memory, and those
-of many workers, are many parts.
+A table in memory is one part, and `read_samples` takes all four steps. Files larger than memory,
+and those of many workers, are many parts.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 # Values of the target that are negative because others are positive are named up to here.
 N_NAMED = 3
-# An environment of more values than this share of the rows is no environment; in how many rows.
+# A column of more values than this share of the rows, if there are so many rows, is no environment.
 _MAX_DISTINCT_SHARE = 0.5
 _MIN_ROWS = 20
 # Stands for the environment of each row where no column is named.
@@ -49,11 +52,11 @@ _ALL_ROWS: Final = "all rows"
 class Roles:
     """The roles of columns: as the user chose them, and what they mean in a table.
 
-    Those that the user chose are checked by `make_roles`; `find_labelling` adds the others.
+    `make_roles` checks what the user chose; `find_labelling` finds the rest, from `label` on.
 
     Parameters
     ----------
-    target : the column of labels.
+    target : the column of outcomes.
     environment_columns : several are joined; empty if there is no environment.
     group : the column of groups, rows that belong together; None if there are none.
     positive : values of the target that count as positive, as text; after `find_labelling` as they
@@ -61,7 +64,7 @@ class Roles:
     exclude_environment : environments to exclude.
     merge_environments : environments to merge: `A+B=C`.
     drop_missing : whether rows without target or environment are dropped.
-    label : the label of the positive class.
+    label : the positive outcome, as it is in the relabelled target.
     negative : the other values of the target, where positive ones were chosen.
     renamed : the new name of each environment, None if it is excluded; empty where none changed.
     n_dropped : rows dropped because target or environment was missing.
@@ -90,8 +93,9 @@ class Roles:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are not features."""
-        return [self.target, *self.environment_columns, *filter(None, [self.group])]
+        """The columns that have a role, and so are not learned from."""
+        columns = [self.target, *self.environment_columns]
+        return columns if self.group is None else [*columns, self.group]
 
     @property
     def is_plain(self) -> bool:
@@ -126,70 +130,97 @@ class Roles:
         return self.columns if is_changed else []
 
     def apply(self, rows: pyarrow.Table) -> pyarrow.Table:
-        """The rows that are kept, with their environment; whether the target is positive."""
+        """Return the rows that are kept, with their environment, and the target relabelled.
+
+        Target or environment may be among the columns or not; if rows are to be dropped, both must
+        be, as `needs` says.
+        """
         import pyarrow
         from pyarrow import compute
 
         columns = {name: rows.column(name) for name in rows.schema.names}
-        has_role = []
+        masks_of_present = []  # for each role, whether a row has a value
         if self.environment is not None and {*self.environment_columns} <= {*columns}:
             environments = read_environments(rows, self.environment_columns)
-            environments = rename(environments, self.renamed)
+            environments = rename(environments, self.renamed)  # null where they are excluded
             columns[self.environment] = environments
-            has_role.append(compute.invert(environments.is_null(nan_is_null=True)))
+            masks_of_present.append(_find_present(environments))
         if self.target in columns:
-            labels = simplify(columns[self.target], self.target)
-            is_missing = labels.is_null(nan_is_null=True)
-            has_role.append(compute.invert(is_missing))
-            if self.positive:
-                positive = pyarrow.array(self.positive, labels.type)
-                is_positive = compute.is_in(labels, value_set=positive)
-                labels = compute.if_else(is_missing, None, is_positive)
-            columns[self.target] = labels
+            outcomes = simplify(columns[self.target], self.target)
+            columns[self.target] = self._relabel(outcomes)
+            masks_of_present.append(_find_present(outcomes))
+
         table = pyarrow.table(columns)
         if self.n_dropped or self.n_excluded:
-            return table.filter(reduce(compute.and_, has_role))
+            return table.filter(reduce(compute.and_, masks_of_present))
         return table
 
+    def _relabel(self, outcomes: Any) -> Any:
+        """Return whether each outcome is positive, if positive ones were chosen; else as it is."""
+        import pyarrow
+        from pyarrow import compute
+
+        if not self.positive:
+            return outcomes
+        positive = pyarrow.array(self.positive, outcomes.type)
+        is_positive = compute.is_in(outcomes, value_set=positive)
+        return compute.if_else(_find_present(outcomes), is_positive, None)
+
     def keep_misread(self, misread: Mapping[tuple[str, str], int], features: Sequence[str]) -> Self:
-        """With the texts that were read as missing in the columns that are used."""
+        """Add the texts that were read as missing in the columns that are used."""
         used = {*features, *self.columns}
-        return replace(self, misread={key: n for key, n in misread.items() if key[0] in used})
+        misread_in_used = {
+            (column, text): n_cells for (column, text), n_cells in misread.items() if column in used
+        }
+        return replace(self, misread=misread_in_used)
+
+
+def _find_present(column: Any) -> Any:
+    """Find the rows in which a column has a value: neither null nor NaN."""
+    from pyarrow import compute
+
+    return compute.invert(column.is_null(nan_is_null=True))
 
 
 def make_roles(
     names: Sequence[str], target: str, environment: str | None = None, *, where: str, **choices: Any
 ) -> Roles:
-    """The roles that the options define for a table of these columns.
+    """Make the roles that the options define for a table of these columns; raise if they clash.
 
-    `where` is the name of the table in errors, `choices` are other fields of `Roles`.
+    `environment` may name several columns, separated by commas. `where` is the name of the table in
+    errors, `choices` are other fields of `Roles`.
     """
     group = choices.get("group")
     naming.check_columns([target] if group is None else [target, group], names, where)
-    chosen = [] if environment is None else split_names([environment], names, where)
-    if environment is not None and not chosen:
-        raise IcscmError(f"--environment {environment!r} names no column")
-    roles = Roles(target=target, environment_columns=tuple(chosen), **choices)
-    if target in chosen:
+    environment_columns = []
+    if environment is not None:
+        environment_columns = split_names([environment], names, where)
+        if not environment_columns:
+            raise IcscmError(f"--environment {environment!r} names no column")
+
+    roles = Roles(target=target, environment_columns=tuple(environment_columns), **choices)
+    if target in environment_columns:
         raise IcscmError(f"target and environment are both {target!r}; name different columns")
-    if group in (target, *chosen):
+    if group in (target, *environment_columns):
         raise IcscmError(f"--group is {group!r}, target or environment; name another column")
-    if not chosen and (roles.exclude_environment or roles.merge_environments):
-        why = "--exclude-environment and --merge-environments need a column of environments"
-        raise IcscmError(f"{why}; name it with --environment")
-    if len(chosen) > 1 and roles.environment in names:
+    if not environment_columns and (roles.exclude_environment or roles.merge_environments):
+        raise IcscmError(
+            "--exclude-environment and --merge-environments need a column of environments; "
+            "name it with --environment"
+        )
+    if len(environment_columns) > 1 and roles.environment in names:
         raise IcscmError(f"{where} already has a column {roles.environment!r}; rename it")
     return roles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Samples(Roles):
-    """Features, labels and environments of a table.
+    """The rows of a table, taken apart by the roles of its columns.
 
     Parameters
     ----------
-    X : the features.
-    y : label of each row; with `positive` values chosen, whether the value is one of them.
+    X : the columns to learn from.
+    y : outcome of each row; with `positive` values chosen, whether it is one of them.
     environments, groups : of each row; None if no column was named.
     """
 
@@ -209,39 +240,40 @@ def read_samples(
     where: str = "the table",
     **choices: Any,
 ) -> Samples:
-    """Split a table into features, labels and environments.
+    """Split a table in memory into columns to learn from, outcomes, environments and groups.
 
     `drop`, `only` and `environment` may hold several names separated by commas; `where` is the name
     of the table in errors, and `choices` are other arguments of `make_roles`.
     """
-    roles = make_roles(table.column_names, target, environment, where=where, **choices)
-    chosen = choose_features(table.column_names, roles, drop, only, where)
-    roles = find_labelling([tally_roles(table, roles)], roles)
-    table = roles.apply(table)
+    chosen_roles = make_roles(table.column_names, target, environment, where=where, **choices)
+    columns = choose_features(table.column_names, chosen_roles, drop, only, where)
+    roles = find_labelling([tally_roles(table, chosen_roles)], chosen_roles)
+    rows = roles.apply(table)
+
     environments = None
     if roles.environment is not None:
-        environments = np.fromiter(table.column(roles.environment).to_pylist(), dtype=object)
+        environments = np.fromiter(rows.column(roles.environment).to_pylist(), dtype=object)
         _check_environments(environments, roles.environment)
-    groups = None if roles.group is None else read_groups(table, roles.group)
     return Samples(
-        X=table.select(chosen),
-        y=np.array(table.column(target).to_pylist()),
+        X=rows.select(columns),
+        y=np.array(rows.column(target).to_pylist()),
         environments=environments,
-        groups=groups,
+        groups=None if roles.group is None else read_groups(rows, roles.group),
         **vars(roles),
     )
 
 
 def _check_environments(environments: Array, name: str) -> None:
     """Raise if the environment is another in nearly every row, as an identifier is."""
-    n_rows, n_distinct = len(environments), len(set(environments.tolist()))
+    n_rows = len(environments)
+    n_distinct = len(set(environments.tolist()))
     if n_rows >= _MIN_ROWS and n_distinct > _MAX_DISTINCT_SHARE * n_rows:
         why = f"the environment {name!r} has {n_distinct:,} values in {n_rows:,} rows"
         raise IcscmError(f"{why}; name a column with few values, such as hospital or year")
 
 
 def read_groups(table: pyarrow.Table, name: str) -> Array:
-    """The group of each row; raise where it is missing."""
+    """Read the group of each row; raise if any is missing."""
     groups = table.column(name)
     if groups.null_count:
         raise IcscmError(f"the group {name!r} is missing in {groups.null_count:,} rows; fill it in")
@@ -249,7 +281,7 @@ def read_groups(table: pyarrow.Table, name: str) -> Array:
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
-    """Names from `A,B` and repeated options; a name that holds a comma is found whole.
+    """Split names from `A,B` and repeated options; a name that holds a comma is found whole.
 
     >>> split_names(["a,b", "c,d,a"], ["a", "b", "c,d"], "the table")
     ['a', 'b', 'c,d']
@@ -260,7 +292,7 @@ def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[
 
 
 def split_commas(texts: Sequence[str]) -> list[str]:
-    """Names with commas between them.
+    """Split texts at commas, where the names are not known.
 
     >>> split_commas(["a, b", "c"])
     ['a', 'b', 'c']
@@ -271,7 +303,10 @@ def split_commas(texts: Sequence[str]) -> list[str]:
 def choose_features(
     names: Sequence[str], roles: Roles, drop: Sequence[str], only: Sequence[str], where: str
 ) -> list[str]:
-    """The columns to learn from: all but target and environment, as the user chose."""
+    """Choose the columns to learn from: the `only` ones, or all without a role but those to `drop`.
+
+    Columns in which pandas wrote an index are not learned from unless they are named.
+    """
     dropped = split_names(drop, names, where)
     wanted = split_names(only, names, where)
     for name in roles.columns:
@@ -282,25 +317,28 @@ def choose_features(
     for name in wanted:
         if name in dropped:
             raise IcscmError(f"{name!r} is both to be used and to be dropped; choose one")
+    if wanted:
+        return wanted
+
     unused = {*roles.columns, *dropped}
-    chosen = wanted or [name for name in names if name not in unused and not naming.is_index(name)]
+    chosen = [name for name in names if name not in unused and not naming.is_index(name)]
     if not chosen:
         raise IcscmError(f"{where} has no column left to learn from")
     return chosen
 
 
 def _find_role(name: str, roles: Roles) -> str:
-    """The role of a column that is not learned from."""
+    """Find the role of a column that is not learned from."""
     if name == roles.group:
         return "group"
     return "target" if name == roles.target else "environment"
 
 
-# --- what labels and environments mean ----------------------------------------------
+# --- what outcomes and environments mean --------------------------------------------
 
 
 class RowKey(NamedTuple):
-    """What a row is counted by: its target and its environment, None where it is missing."""
+    """What a row is counted by: its target and its environment, None where one is missing."""
 
     target: Any
     environment: Any
@@ -315,29 +353,36 @@ Tally = Mapping[RowKey, int]
 
 
 def tally_roles(rows: Any, roles: Roles) -> Counter[RowKey]:
-    """The number of rows by target and environment, in a part of a table."""
+    """Count the rows by target and environment, in a part of a table."""
     import pyarrow
-    from pyarrow import compute
 
-    columns = {"target": simplify(rows.column(roles.target), roles.target)}
+    columns = {"target": _set_nan_to_null(simplify(rows.column(roles.target), roles.target))}
     if roles.environment_columns:
         environments = read_environments(rows, roles.environment_columns)
-        columns["environment"] = environments
-    for name, column in columns.items():  # NaN is missing, too
-        is_missing = column.is_null(nan_is_null=True)
-        columns[name] = compute.if_else(is_missing, pyarrow.scalar(None, column.type), column)
+        columns["environment"] = _set_nan_to_null(environments)
     counted = pyarrow.table(columns).group_by([*columns]).aggregate([([], "count_all")])
+
     tally: Counter[RowKey] = Counter()
-    for row in counted.to_pylist():
-        key = RowKey(target=row["target"], environment=row.get("environment", _ALL_ROWS))
-        tally[key] += row["count_all"]  # 0.0 and -0.0 are two groups and one key
+    for group in counted.to_pylist():
+        key = RowKey(target=group["target"], environment=group.get("environment", _ALL_ROWS))
+        tally[key] += group["count_all"]  # 0.0 and -0.0 are two groups and one key
     return tally
 
 
-def find_labelling(tallies: Iterable[Tally], roles: Roles, *, is_new: bool = False) -> Roles:
-    """The meaning of the labels, by all rows; raise for missing ones unless rows may be dropped.
+def _set_nan_to_null(column: Any) -> Any:
+    """Set NaN to null: both mean missing, and groups of rows by NaN would be others."""
+    import pyarrow
+    from pyarrow import compute
 
-    New rows (`is_new`) of a table that a model was learned from need not have every label.
+    is_missing = column.is_null(nan_is_null=True)
+    return compute.if_else(is_missing, pyarrow.scalar(None, column.type), column)
+
+
+def find_labelling(tallies: Iterable[Tally], roles: Roles, *, is_new: bool = False) -> Roles:
+    """Find what the values of the target mean, by all rows, and which rows are dropped.
+
+    Raise if target or environment is missing in rows that may not be dropped. New rows (`is_new`)
+    of a table that a model was learned from need not have every value.
     """
     tally: Counter[RowKey] = Counter()
     for part in tallies:
@@ -345,9 +390,10 @@ def find_labelling(tallies: Iterable[Tally], roles: Roles, *, is_new: bool = Fal
     if not tally:
         raise IcscmError("the data has no rows")
 
+    # Environments first: rows of excluded ones may lack a target, or have values of their own.
     renamed = _find_renamed(tally, roles)
     excluded = {environment for environment, name in renamed.items() if name is None}
-    kept = {key: n for key, n in tally.items() if key.environment not in excluded}
+    kept = {key: n_rows for key, n_rows in tally.items() if key.environment not in excluded}
     if not kept:
         raise IcscmError("--exclude-environment leaves no row; exclude fewer environments")
     _check_missing(kept, roles)
@@ -355,19 +401,25 @@ def find_labelling(tallies: Iterable[Tally], roles: Roles, *, is_new: bool = Fal
     targets = {key.target for key in kept if key.is_complete}
     levels = sorted(targets, key=lambda value: (type(value).__name__, value))
     positive = tuple(_find_positive(levels, roles, is_new=is_new))
+    if positive:  # the target becomes whether a value is one of them
+        label = True
+        negative = tuple(level for level in levels if level not in positive)
+    else:
+        label = levels[-1]
+        negative = ()
     return replace(
         roles,
-        label=True if positive else levels[-1],
+        label=label,
         positive=positive,
-        negative=tuple(level for level in levels if level not in positive) if positive else (),
+        negative=negative,
         renamed=renamed,
-        n_dropped=sum(n for key, n in kept.items() if not key.is_complete),
+        n_dropped=sum(n_rows for key, n_rows in kept.items() if not key.is_complete),
         n_excluded=tally.total() - sum(kept.values()),
     )
 
 
 def _find_renamed(tally: Tally, roles: Roles) -> dict[Any, Any]:
-    """The new name of each environment, None if it is excluded; empty if none changes."""
+    """Find the new name of each environment, None if it is excluded; empty if none changes."""
     if roles.environment is None:
         return {}
     environments = {key.environment for key in tally} - {None}
@@ -379,13 +431,20 @@ def _find_renamed(tally: Tally, roles: Roles) -> dict[Any, Any]:
 def _check_missing(kept: Tally, roles: Roles) -> None:
     """Raise for missing targets and environments, unless such rows may be dropped."""
     n_rows = sum(kept.values())
-    n_missing = sum(n for key, n in kept.items() if key.target is None)
-    _check_column_missing("target", roles.target, n_missing, n_rows, may_drop=roles.drop_missing)
+    n_without_target = sum(n for key, n in kept.items() if key.target is None)
+    _check_column_missing(
+        "target", roles.target, n_without_target, n_rows, may_drop=roles.drop_missing
+    )
     if roles.environment is not None:
-        n_missing = sum(n for key, n in kept.items() if key.environment is None)
+        n_without_environment = sum(n for key, n in kept.items() if key.environment is None)
         _check_column_missing(
-            "environment", roles.environment, n_missing, n_rows, may_drop=roles.drop_missing
+            "environment",
+            roles.environment,
+            n_without_environment,
+            n_rows,
+            may_drop=roles.drop_missing,
         )
+    # each may be missing in other rows
     if not any(key.is_complete for key in kept):
         raise IcscmError(f"no row has both the target {roles.target!r} and {roles.environment!r}")
 
@@ -402,16 +461,20 @@ def _check_column_missing(
 
 
 def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list[Any]:
-    """The levels of the target that the user named by their texts; none if there are just two."""
-    level_of = index_texts(levels)
-    chosen: list[Any] = []
-    for text in dict.fromkeys(roles.positive):
-        if text in level_of:
-            chosen.append(level_of[text])
+    """Find the levels of the target that the user chose as positive, by their texts.
+
+    None need be chosen if there are two levels.
+    """
+    level_of_text = index_texts(levels)
+    named: list[Any] = []
+    for text in roles.positive:
+        if text in level_of_text:
+            named.append(level_of_text[text])
         elif not is_new:
             hint = naming.suggest(text, map(as_level_text, levels))
             raise IcscmError(f"the target {roles.target!r} has no value {text!r}{hint}")
-    chosen = list(dict.fromkeys(chosen))
+
+    chosen = list(dict.fromkeys(named))  # two texts may name the same level: "1" and "1.0"
     if is_new:
         return chosen
     if not chosen and len(levels) != 2:
@@ -422,7 +485,7 @@ def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list
 
 
 def _reject_levels(levels: Sequence[Any], target: str) -> NoReturn:
-    """Raise for a target that has not two values, none of which is named positive."""
+    """Raise for a target of one value, or of more than two without any that is named positive."""
     listed = shorten_list([format_level(level) for level in levels])
     if len(levels) == 1:
         raise IcscmError(f"the target {target!r} has one value only ({listed}); learning needs two")

@@ -3,9 +3,12 @@
     load_table   all rows, from files that are opened once each
     open_table   a reader of tables that may be larger than memory, again and again
 
-Parquet files are read by pyarrow's streaming reader, which holds a page of each column, and text
-files by `lines`. Other formats are read by the scanner of `pyarrow.dataset`, which holds whole row
-groups.
+A reader is a `TableReader`, of which there are four:
+
+    ParquetFiles    Parquet, by pyarrow's streaming reader, which holds a page of each column
+    TextFiles       text, by `lines`
+    DatasetReader   any other format, by the scanner of `pyarrow.dataset`, which holds row groups
+    ChangedReader   one of the others, whose rows are changed as they are read
 """
 
 from __future__ import annotations
@@ -35,8 +38,9 @@ from icscm.io.missing import drop_missing
 from icscm.io.naming import check_names, check_same_names
 from icscm.progress import track
 
-# Bytes read ahead of one column; less where there are many columns.
+# Bytes read ahead of one column; less of each where there are more columns than so many.
 _COLUMN_BUFFER = 2**20
+_FEW_COLUMNS = 64
 _SMALLEST_BUFFER = 2**12
 # Rows of a batch where all of them are loaded.
 _LOADED_ROWS = 2**20
@@ -78,7 +82,7 @@ def read_file(
     member: str | None = None,
     **text: Any,
 ) -> pyarrow.Table:
-    """The table in a file, as `load_table` reads it; `text` are parameters of `TextFormat`."""
+    """Read the table in a file, as `load_table` does; `text` are parameters of `TextFormat`."""
     return load_table(path, TextFormat(**text), types=types, member=member).table
 
 
@@ -89,7 +93,7 @@ def load_table(
     types: Mapping[str, str] | None = None,
     member: str | None = None,
 ) -> LoadedTable:
-    """The table in a file, whose ending determines its format, or in the files of a folder.
+    """Read the table in a file, whose ending determines its format, or in the files of a folder.
 
     Columns of a text file named in `types` are read as `"number"`, `"category"` (text) or
     `"boolean"`; the types of others are inferred. `member` is a file in a .zip with several. Of
@@ -109,10 +113,11 @@ def load_table(
 
 
 def get_misread(reader: TableReader) -> Misread:
-    """Texts that were read as missing, by column; empty for other than text files."""
+    """Return the texts that were read as missing, by column; none for other than text files."""
     misread = Misread()
-    for file in reader.files if isinstance(reader, TextFiles) else []:
-        misread.update(file.misread)
+    if isinstance(reader, TextFiles):
+        for file in reader.files:
+            misread.update(file.misread)
     return misread
 
 
@@ -123,33 +128,48 @@ def open_table(
     member: str | None = None,
     types: Mapping[str, str] | None = None,
 ) -> TableReader:
-    """A reader of a file, a folder of files, or a `pyarrow.dataset.Dataset`."""
+    """Open a reader of a file, a folder of files, or a `pyarrow.dataset.Dataset`.
+
+    `form` says how text is read, and what means missing in any file; `types` are the types that
+    columns of text must have, and `member` is a file in a .zip with several.
+    """
     form = form or TextFormat()
     if isinstance(data, ParquetFiles | TextFiles | DatasetReader | ChangedReader):
         return data
-    if "pyarrow.dataset" in sys.modules and isinstance(data, arrow_dataset.Dataset):
-        reader: TableReader = DatasetReader(data, "the dataset")
-    elif isinstance(data, str | Path) and "://" in str(data):
+
+    reader: TableReader
+    if _is_dataset(data):
+        reader = DatasetReader(data, "the dataset")
+    elif not isinstance(data, str | Path):
+        raise IcscmError(
+            "data must be the path of a file or folder, or a pyarrow Dataset; "
+            f"got {type(data).__name__}"
+        )
+    elif "://" in str(data):
         reader = _open_dataset(str(data), data, partitioning="hive")
-    elif isinstance(data, str | Path):
+    else:
         sources = find_sources(Path(data), member)
         if sources[0].kind == "text":
             return TextFiles(sources, form, types or {})
         reader = _open_binary(sources, Path(data))
-    else:
-        why = "data must be the path of a file or folder, or a pyarrow Dataset"
-        raise IcscmError(f"{why}; got {type(data).__name__}")
+
+    # Cells of these have types; what the user declared is applied as they are read.
     check_names(reader.names, data)
     categories = form.find_categories(reader.names, data)
-    if not (form.na or categories):
+    if not form.na and not categories:
         return reader
     return ChangedReader(reader, partial(_change_typed, form=form, categories=categories))
+
+
+def _is_dataset(data: Any) -> bool:
+    """Return whether data are a `pyarrow.dataset.Dataset`, without loading that module."""
+    return "pyarrow.dataset" in sys.modules and isinstance(data, arrow_dataset.Dataset)
 
 
 def _change_typed(
     table: pyarrow.Table, form: TextFormat, categories: Container[str]
 ) -> pyarrow.Table:
-    """A table whose cells have types, with what the user declared missing or a category."""
+    """Apply to a table whose cells have types what the user declared missing or a category."""
     if form.na:
         table = drop_missing(table, form)
     for position, name in enumerate(table.column_names):
@@ -160,10 +180,11 @@ def _change_typed(
 
 
 def _open_binary(sources: Sequence[Source], path: Path) -> ParquetFiles | DatasetReader:
-    """A reader of Parquet or Arrow files."""
+    """Open a reader of Parquet or Arrow files."""
     first = sources[0]
     if first.member is not None:
         return _open_member(first)
+    # folders such as country=fr hold a column
     is_partitioned = path.is_dir() and "=" in str(first.path.relative_to(path).parent)
     if first.kind == "parquet" and not is_partitioned:
         return ParquetFiles({str(source): source.path for source in sources})
@@ -172,14 +193,13 @@ def _open_binary(sources: Sequence[Source], path: Path) -> ParquetFiles | Datase
         path,
         kind=first.kind,
         format=_choose_dataset_format(first.kind),
-        # folders such as country=fr hold a column
         partitioning="hive" if is_partitioned else None,
         partition_base_dir=str(path) if is_partitioned else None,
     )
 
 
 def _open_member(source: Source) -> ParquetFiles | DatasetReader:
-    """A reader of a file in an archive, which is unpacked to memory."""
+    """Open a reader of a file in an archive, which is unpacked to memory."""
     with translate_errors(source, kind=source.kind), source.open() as stream:
         content = io.BytesIO(stream.read())
         if source.kind == "arrow":
@@ -189,13 +209,14 @@ def _open_member(source: Source) -> ParquetFiles | DatasetReader:
 
 
 def _choose_dataset_format(kind: str) -> Any:
-    """The format of a dataset; the pages of Parquet files are checked."""
+    """Choose the format of a dataset; the pages of Parquet files are checked."""
     if kind == "arrow":
         return "feather"
     return arrow_dataset.ParquetFileFormat(page_checksum_verification=True)
 
 
 def _open_dataset(files: Any, where: object, kind: str = "", **options: Any) -> DatasetReader:
+    """Open a reader of what pyarrow takes for a dataset; `where` is its name in errors."""
     with translate_errors(where, kind=kind):
         return DatasetReader(arrow_dataset.dataset(files, **options), where, kind)
 
@@ -219,7 +240,7 @@ class ParquetFiles:
         return list(self.schema.names)
 
     def load(self) -> pyarrow.Table:
-        """All rows; each file is opened once."""
+        """Load all rows; each file is opened once."""
         schemas = {}
         tables = []
         for name in track(self._files, len(self._files)):
@@ -232,9 +253,10 @@ class ParquetFiles:
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
         schema = _select(self.schema, columns)
-        buffer = max(_SMALLEST_BUFFER, _COLUMN_BUFFER * 64 // max(64, len(columns)))
+        column_buffer = _COLUMN_BUFFER * _FEW_COLUMNS // max(_FEW_COLUMNS, len(columns))
+        buffer_size = max(_SMALLEST_BUFFER, column_buffer)
         for name in track(self._files, len(self._files)):
-            with self._open(name, buffer_size=buffer, pre_buffer=False) as file:
+            with self._open(name, buffer_size=buffer_size, pre_buffer=False) as file:
                 for batch in self._read_batches(file, columns, batch_rows):
                     # a column that is empty in this file has its type in others
                     yield batch.cast(schema)
@@ -242,9 +264,10 @@ class ParquetFiles:
     def _read_batches(
         self, file: ParquetFile, columns: Sequence[str], batch_rows: int
     ) -> Iterator[pyarrow.RecordBatch]:
-        """The rows of a file, with the columns in the given order."""
+        """Yield the rows of a file, with the columns in the given order."""
         batches = file.iter_batches(batch_size=batch_rows, columns=list(columns))
-        for batch in track(batches, -(-file.metadata.num_rows // batch_rows)):
+        n_batches = -(-file.metadata.num_rows // batch_rows)
+        for batch in track(batches, n_batches):
             yield _check(batch).select(list(columns))
 
     @contextmanager
@@ -261,10 +284,13 @@ class ParquetFiles:
             metadata = file.metadata
         if metadata.num_row_groups == 0:
             return 0
-        group = metadata.row_group(0)
-        sizes = [group.column(j).total_uncompressed_size for j in range(group.num_columns)]
-        # a page compressed and uncompressed, and the bytes read ahead
-        return sum(min(3 * _PAGE_BYTES, 3 * size) for size in sizes)
+        first_group = metadata.row_group(0)
+        n_bytes = 0
+        for column in range(first_group.num_columns):
+            column_bytes = first_group.column(column).total_uncompressed_size
+            page_bytes = min(_PAGE_BYTES, column_bytes)
+            n_bytes += 3 * page_bytes  # a page compressed and uncompressed, and what is read ahead
+        return n_bytes
 
 
 class TextFiles:
@@ -295,7 +321,7 @@ class TextFiles:
         return self.make_schema(self.names, kinds)
 
     def make_schema(self, names: Sequence[str], kinds: Sequence[Sequence[Kind]]) -> pyarrow.Schema:
-        """The types of columns, from what their cells can be in each part of the files."""
+        """Choose the types of columns, by what their cells can be in each part of the files."""
         schema = self._choose_types(names, kinds)
         first = self.files[0]
         for table in islice(first.read(schema), 1):  # the first rows suffice
@@ -308,13 +334,13 @@ class TextFiles:
                 yield from _cut(table.to_batches(), batch_rows)
 
     def load(self) -> LoadedTable:
-        """All rows; each file is opened once."""
+        """Load all rows; each file is opened once, so it may be a pipe."""
         files = []
         blocks = []
         for source in track(self._sources, len(self._sources)):
-            file, tables = load_lines(source, self._form)
+            file, blocks_of_file = load_lines(source, self._form)
             files.append(file)
-            blocks += tables
+            blocks += blocks_of_file
         _check_same_columns(files)
         self.files = files
         if not blocks:
@@ -322,15 +348,18 @@ class TextFiles:
 
         texts = pyarrow.concat_tables([block.select(self.names) for block in blocks])
         cleaned = cells.clean(texts, self._form)
-        schema = self._choose_types(self.names, [cells.find_kinds(cleaned.table, self._form)])
+        kinds = cells.find_kinds(cleaned.table, self._form)
+        schema = self._choose_types(self.names, [kinds])
         table = cells.convert(cleaned.table, schema.types, self._form)
-        self._warn_of_texts(table.slice(0, len(blocks[0])), files[0])  # the first rows suffice
+
+        first_rows = table.slice(0, len(blocks[0]))
+        self._warn_of_texts(first_rows, files[0])
         return LoadedTable(table=table, misread=cleaned.misread)
 
     def _choose_types(
         self, names: Sequence[str], kinds: Sequence[Sequence[Kind]]
     ) -> pyarrow.Schema:
-        """The types of columns; raise if one cannot have the type that a model needs."""
+        """Choose the types of columns; raise if one cannot have the type that a model needs."""
         categories = self._form.find_categories(names, self._sources[0])
         types = {}
         for name, kind in zip(names, cells.join_kinds(kinds), strict=True):
@@ -357,6 +386,7 @@ class TextFiles:
             cells.warn_of_question_marks(table, first.source)
 
     def _track_files(self) -> Iterator[Lines]:
+        """Yield the files, and show how many of them are read."""
         return track(self.files, len(self.files))
 
     def estimate_bytes(self) -> int:
@@ -381,7 +411,7 @@ class DatasetReader:
             yield from _cut(map(_check, batches), batch_rows)
 
     def load(self) -> pyarrow.Table:
-        """All rows."""
+        """Load all rows."""
         return pyarrow.Table.from_batches(self.read(self.names, _LOADED_ROWS), self.schema)
 
     def estimate_bytes(self) -> int:
@@ -389,7 +419,11 @@ class DatasetReader:
 
 
 class ChangedReader:
-    """A table whose rows are changed as they are read; the change needs the columns `needs`."""
+    """A table whose rows are changed as they are read.
+
+    The change takes and returns a table. It needs the columns `needs`, which are read even if they
+    are not asked for.
+    """
 
     def __init__(
         self,
@@ -410,28 +444,29 @@ class ChangedReader:
         return self._change(self._reader.schema.empty_table()).schema
 
     def read(self, columns: Sequence[str], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-        known = {*self._reader.names}  # the change may have added columns of its own
-        needed = [name for name in dict.fromkeys((*columns, *self._needs)) if name in known]
+        wanted = dict.fromkeys((*columns, *self._needs))
+        stored = {*self._reader.names}
+        needed = [name for name in wanted if name in stored]  # the change may add others
         for batch in self._reader.read(needed, batch_rows):
             table = self._change(pyarrow.Table.from_batches([batch]))
             yield from table.select(list(columns)).combine_chunks().to_batches()
 
 
 def _check(rows: Any) -> Any:
-    """Validated rows: wrong offsets in a damaged file would crash the process."""
+    """Return rows if they are valid: wrong offsets in a damaged file would crash the process."""
     rows.validate(full=True)
     return rows
 
 
 def _cut(batches: Iterable[pyarrow.RecordBatch], batch_rows: int) -> Iterator[pyarrow.RecordBatch]:
-    """Batches of no more than so many rows."""
+    """Cut batches into some of no more than so many rows."""
     for batch in batches:
         for start in range(0, len(batch), batch_rows):
             yield batch.slice(start, batch_rows)
 
 
 def _read_schema(file: ParquetFile, name: str) -> pyarrow.Schema:
-    """Names and types of the columns of a Parquet file."""
+    """Read names and types of the columns of a Parquet file."""
     schema = file.schema_arrow.remove_metadata()
     check_names(schema.names, name)
     return schema
@@ -445,17 +480,21 @@ def _check_same_columns(files: Sequence[Lines]) -> None:
 
 
 def _select(schema: pyarrow.Schema, columns: Sequence[str]) -> pyarrow.Schema:
+    """Select some columns of a schema, in this order."""
     return pyarrow.schema([schema.field(name) for name in columns])
 
 
 def _join_schemas(schemas: Mapping[str, pyarrow.Schema]) -> pyarrow.Schema:
-    """The schema of all files; raise unless they have the same columns of the same types."""
-    (first, joined), *others = schemas.items()
-    for path, schema in others:
-        check_same_names(joined.names, schema.names, first=first, where=path)
+    """Join the schemas of all files; raise unless they have the same columns of the same types.
+
+    A column that is empty in one file, and has no type there, takes that of the others.
+    """
+    (first_file, joined), *others = schemas.items()
+    for file, schema in others:
+        check_same_names(joined.names, schema.names, first=first_file, where=file)
         try:
             joined = pyarrow.unify_schemas([joined, schema])
         except pyarrow.ArrowException as error:
-            why = f"{path} has other types than the files before it: {error}"
+            why = f"{file} has other types than the files before it: {error}"
             raise IcscmError(f"{why}; use the same types in all files, or remove it") from None
     return joined

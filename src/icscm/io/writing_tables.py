@@ -44,15 +44,22 @@ def write_table(table: pyarrow.Table, path: Path) -> None:
 
 
 def write_text_table(table: pyarrow.Table, stream: IO[str], delimiter: str = ",") -> None:
-    """The table as delimited text: quoted only where needed, which pyarrow's writer cannot do."""
+    """Write a table as delimited text.
+
+    It is quoted only where needed, which pyarrow's writer cannot do.
+    """
     writer = csv.writer(_Lines(stream), delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(table.column_names)
     for batch in table.to_batches():
-        writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        columns = [column.to_pylist() for column in batch.columns]
+        writer.writerows(zip(*columns, strict=True))
 
 
 class _Lines(io.TextIOBase):
-    r"""Rows ended by \n: a csv writer with this line terminator would leave a lone \r unquoted."""
+    r"""A stream for a csv writer that ends rows by \r\n, on which they end by \n.
+
+    Told to end them by \n itself, the writer would leave a lone \r in a cell unquoted.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
@@ -62,23 +69,33 @@ class _Lines(io.TextIOBase):
 
 
 def disarm_formulas(table: pyarrow.Table) -> pyarrow.Table:
-    """The table with an apostrophe before names and texts that a spreadsheet would compute."""
+    """Put an apostrophe before names and texts that a spreadsheet would compute."""
     import pyarrow
-    from pyarrow import types
 
-    columns = []
-    for column in table.columns:
-        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-        is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-        columns.append(_disarm(column) if is_text else column)
+    columns = [_disarm(column) if _is_text(column.type) else column for column in table.columns]
     names = _disarm(pyarrow.array(table.column_names, pyarrow.string()))
     return pyarrow.table(columns, names=names.to_pylist())
 
 
-def _disarm(column: Any) -> Any:
+def _is_text(arrow_type: Any) -> bool:
+    """Return whether cells of this type are texts, or categories that are texts."""
+    from pyarrow import types
+
+    if types.is_dictionary(arrow_type):
+        return _is_text(arrow_type.value_type)
+    return bool(
+        types.is_string(arrow_type)
+        or types.is_large_string(arrow_type)
+        or types.is_string_view(arrow_type)
+    )
+
+
+def _disarm(texts: Any) -> Any:
+    """Put an apostrophe before texts that are formulas; numbers such as -5 are none."""
     import pyarrow
     from pyarrow import compute
 
-    texts = column.cast(pyarrow.large_string())
-    marked = compute.replace_substring_regex(texts, _FORMULA, r"'\1")
-    return compute.if_else(compute.match_substring_regex(texts, _NUMBER), texts, marked)
+    plain_texts = texts.cast(pyarrow.large_string())
+    marked = compute.replace_substring_regex(plain_texts, _FORMULA, r"'\1")
+    is_number = compute.match_substring_regex(plain_texts, _NUMBER)
+    return compute.if_else(is_number, plain_texts, marked)

@@ -1,6 +1,6 @@
 """Checks of values from a JSON file that may be hostile; an error names the place of the value.
 
-    read_person = object_of(name=TEXT, scores=list_of(NUMBER))
+    read_person = object_of(name=TEXT, scores=list_of(check_number))
     read_person({"name": "a", "scores": [1, 2]}, "the file")  -->  {"name": "a", "scores": (1, 2)}
     read_person({"name": "a", "scores": [None]}, "the file")  -->  scores[0] must be a finite number
 
@@ -11,6 +11,7 @@ raises `WrongFileError`. `object_of` and `list_of` make checks of larger values 
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
 from typing import Any, Final, NoReturn
 
 from icscm.formatting import MAX_WHOLE, escape_controls
@@ -39,8 +40,13 @@ def reject(what: str) -> NoReturn:
     raise WrongFileError(what)
 
 
+def reject_value(value: Any, where: str, wanted: str) -> NoReturn:
+    """Raise for a value that is not what is wanted in this place."""
+    reject(f"{where} must be {wanted}, got {quote(value)}")
+
+
 def quote(value: Any) -> str:
-    """A value of a file as messages quote it: short JSON on one line."""
+    """Return a value of a file as messages quote it: short JSON on one line."""
     if isinstance(value, dict | list):
         kind = "an object" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value):,}"
@@ -55,43 +61,77 @@ def quote(value: Any) -> str:
 # --- single values --------------------------------------------------------------------------------
 
 
-def require(is_right: Callable[[Any], bool], wanted: str) -> Check:
-    """Make a check of a condition; `wanted` completes "must be ..."."""
+def instance_of(*types: type, wanted: str) -> Check:
+    """Make a check of the type; `wanted` completes "must be ..." in the message."""
 
     def check(value: Any, where: str) -> Any:
-        if not is_right(value):
-            reject(f"{where} must be {wanted}, got {quote(value)}")
+        if not isinstance(value, types):
+            reject_value(value, where, wanted)
         return value
 
     return check
 
 
+TEXT: Final = instance_of(str, wanted="text")
+# A name may be null: columns and environments need none.
+NAME: Final = instance_of(str, NoneType, wanted="text")
+BOOLEAN: Final = instance_of(bool, wanted="true or false")
+BOOLEAN_OR_NULL: Final = instance_of(bool, NoneType, wanted="true, false or null")
+OBJECT: Final = instance_of(dict, wanted="an object")
+LIST: Final = instance_of(list, wanted="a list")
+
+
 def one_of(choices: Sequence[str]) -> Check:
     """Make a check of a text that is one of several."""
-    return require(lambda value: value in choices, f"one of {', '.join(map(repr, choices))}")
+    wanted = f"one of {', '.join(map(repr, choices))}"
+
+    def check(value: Any, where: str) -> Any:
+        if value not in choices:
+            reject_value(value, where, wanted)
+        return value
+
+    return check
 
 
 def whole_number(low: int, high: int) -> Check:
     """Make a check of a whole number in a range, both ends included."""
-    return require(
-        lambda value: type(value) is int and low <= value <= high,
-        f"a whole number from {low} to {high}",
-    )
-
-
-def number_or(*other_types: type, wanted: str) -> Check:
-    """Make a check of a finite number of at most 64 bits, or a value of other types."""
-    check_finite = require(
-        lambda value: isinstance(value, other_types) or _is_finite_number(value), wanted
-    )
-    check_size = require(
-        lambda value: not isinstance(value, int) or abs(value) <= MAX_WHOLE, f"{wanted} of 64 bits"
-    )
 
     def check(value: Any, where: str) -> Any:
-        return check_size(check_finite(value, where), where)
+        is_whole = type(value) is int  # a boolean is not
+        if not is_whole or not low <= value <= high:
+            reject_value(value, where, f"a whole number from {low} to {high}")
+        return value
 
     return check
+
+
+def check_number(value: Any, where: str) -> int | float:
+    """Return a value that is a finite number of at most 64 bits; raise for any other."""
+    wanted = "a finite number"
+    if not _is_finite_number(value):
+        reject_value(value, where, wanted)
+    _check_size(value, where, wanted)
+    number: int | float = value
+    return number
+
+
+def check_label(value: Any, where: str) -> str | bool | int | float:
+    """Return a value that is a label: text, a boolean or such a number; raise for any other."""
+    wanted = "text, a finite number, true or false"
+    if not isinstance(value, str | bool) and not _is_finite_number(value):
+        reject_value(value, where, wanted)
+    _check_size(value, where, wanted)
+    label: str | bool | int | float = value
+    return label
+
+
+def check_probability(value: Any, where: str) -> float | None:
+    """Return a level of tests, or a threshold on probabilities; either may be null."""
+    if value is None:
+        return None
+    if not isinstance(value, float) or not 0 < value < 1:
+        reject_value(value, where, "a number between 0 and 1")
+    return value
 
 
 def _is_finite_number(value: Any) -> bool:
@@ -99,22 +139,10 @@ def _is_finite_number(value: Any) -> bool:
     return is_number and math.isfinite(value)
 
 
-TEXT: Final = require(lambda value: isinstance(value, str), "text")
-# A name may be null: columns and environments need none.
-NAME: Final = require(lambda value: isinstance(value, str | None), "text")
-BOOLEAN: Final = require(lambda value: isinstance(value, bool), "true or false")
-BOOLEAN_OR_NULL: Final = require(
-    lambda value: isinstance(value, bool | None), "true, false or null"
-)
-OBJECT: Final = require(lambda value: isinstance(value, dict), "an object")
-LIST: Final = require(lambda value: isinstance(value, list), "a list")
-NUMBER: Final = number_or(wanted="a finite number")
-LABEL: Final = number_or(str, bool, wanted="text, a finite number, true or false")
-# A level of tests, or a threshold on probabilities; either may be null.
-PROBABILITY: Final = require(
-    lambda value: value is None or (isinstance(value, float) and 0 < value < 1),
-    "a number between 0 and 1",
-)
+def _check_size(value: Any, where: str, wanted: str) -> None:
+    """Raise for a whole number of more than 64 bits, which NumPy could not hold."""
+    if isinstance(value, int) and abs(value) > MAX_WHOLE:
+        reject_value(value, where, f"{wanted} of 64 bits")
 
 
 # --- lists and objects ----------------------------------------------------------------------------
@@ -126,7 +154,8 @@ def list_of(
     """Make a check of a list, which is returned as a tuple; its size may be limited or given."""
 
     def check(value: Any, where: str) -> Any:
-        n_found = len(LIST(value, where))
+        LIST(value, where)
+        n_found = len(value)
         if max_entries is not None and n_found > max_entries:
             reject(f"{where} has {n_found:,} entries, more than the {max_entries:,} allowed")
         if n_entries is not None and n_found != n_entries:
@@ -139,29 +168,33 @@ def list_of(
 
 
 def object_of(optional: Mapping[str, Check] | None = None, /, **required: Check) -> Check:
-    """Make a check of an object with exactly these keys, and any of the optional ones."""
-    may_have = optional or {}
+    """Make a check of an object with exactly these keys, and any of the optional ones.
+
+    Each key comes with the check of its value.
+    """
+    check_of_key = {**required, **(optional or {})}
 
     def check(value: Any, where: str) -> Any:
-        keys = OBJECT(value, where).keys()
-        for key in sorted(required.keys() - keys):
+        OBJECT(value, where)
+        for key in sorted(required.keys() - value.keys()):
             reject(f"{where} lacks the key {key!r}")
-        for key in sorted(keys - required.keys() - may_have.keys()):
+        for key in sorted(value.keys() - check_of_key.keys()):
             reject(f"{where} has a key that this version does not know, {quote(key)}")
 
         prefix = "" if where == WHOLE_FILE else f"{where}."
-        present = {key: check_part for key, check_part in may_have.items() if key in keys}
         return {
-            key: check_part(value[key], f"{prefix}{key}")
-            for key, check_part in {**required, **present}.items()
+            key: check_value(value[key], f"{prefix}{key}")
+            for key, check_value in check_of_key.items()
+            if key in value
         }
 
     return check
 
 
 def read_kind(value: Any, where: str, kinds: Sequence[str]) -> Any:
-    """The kind of an object, which determines its other keys."""
-    if "kind" not in OBJECT(value, where):
+    """Read the kind of an object, which determines its other keys."""
+    OBJECT(value, where)
+    if "kind" not in value:
         reject(f"{where} lacks the key 'kind'")
     return one_of(kinds)(value["kind"], f"{where}.kind")
 
@@ -170,7 +203,7 @@ def check_plain(value: Any, where: str, *, max_depth: int) -> None:
     """Raise unless a value is null, a label, or nested lists and objects of these."""
     if not isinstance(value, dict | list):
         if value is not None:
-            LABEL(value, where)
+            check_label(value, where)
         return
     if max_depth == 0:
         reject(f"{where} is nested too deeply")

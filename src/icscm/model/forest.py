@@ -52,7 +52,7 @@ class Forest(CalibratedModel):
             raise IcscmError("a forest has at least one tree")
 
     def decide(self, X: Any) -> Decisions:
-        """Prediction, probability and number of trees above 0.5 for each row, in one pass.
+        """Return prediction, probability and number of trees above 0.5 of each row, in one pass.
 
         Parameters
         ----------
@@ -72,9 +72,10 @@ class Forest(CalibratedModel):
         n_positive_trees = np.zeros(n_rows, dtype=np.intp)
         is_blended = np.zeros(n_rows, dtype=np.bool_)
         for tree in self.trees:  # in order, as in exported code, so that sums are identical
-            leaves, blend = tree.follow(columns, unseen, n_rows)
-            probabilities = tree.leaf_probabilities()[leaves]
-            is_positive = tree.leaf_verdicts[leaves]
+            followed = tree.follow(columns, unseen, n_rows)
+            probabilities = tree.leaf_probabilities()[followed.leaves]
+            is_positive = tree.leaf_verdicts[followed.leaves]
+            blend = followed.blend
             if len(blend.rows):
                 probabilities[blend.rows] = blend.probability
                 is_positive[blend.rows] = tree.is_positive(blend.probability)
@@ -97,7 +98,7 @@ class Forest(CalibratedModel):
         return tuple(dict.fromkeys(rule for tree in self.trees for rule in tree.rules))
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
-        """The same forest with each rule changed.
+        """Return the same forest with each rule changed.
 
         Parameters
         ----------
@@ -112,7 +113,7 @@ class Forest(CalibratedModel):
         return replace(self, trees=tuple(tree.replace_rules(change) for tree in self.trees))
 
     def make_baseline(self) -> Tree:
-        """The majority-class baseline, on the samples of all trees.
+        """Make the majority-class baseline, on the rows of all trees.
 
         Returns
         -------
@@ -123,7 +124,7 @@ class Forest(CalibratedModel):
         return replace(self.trees[0].make_baseline(), leaves=(sum_leaves(leaves),))
 
     def count_uses(self) -> dict[str | int, int]:
-        """Number of trees that use each feature.
+        """Count the trees that use each feature.
 
         Returns
         -------
@@ -137,7 +138,7 @@ class Forest(CalibratedModel):
         return dict(uses.most_common())
 
     def to_dict(self) -> dict[str, Any]:
-        """The model as plain values.
+        """Return the model as plain values.
 
         Returns
         -------
@@ -152,9 +153,9 @@ class Forest(CalibratedModel):
 
     def __str__(self) -> str:
         sizes = [len(tree.leaves) for tree in self.trees]
-        leaves = count(sizes[0], "leaf")
-        if len(set(sizes)) > 1:
-            leaves = f"{min(sizes):,} to {count(max(sizes), 'leaf')}"
+        leaves = count(max(sizes), "leaf")
+        if min(sizes) < max(sizes):
+            leaves = f"{min(sizes):,} to {leaves}"
         uses = [f"{format_name(name)} ({n:,})" for name, n in self.count_uses().items()]
         lines = [
             f"forest of {count(len(self.trees), 'tree')} with {leaves} each",
@@ -167,11 +168,13 @@ class Forest(CalibratedModel):
         return "\n".join(lines)
 
     def _display(self) -> Display:
-        """The forest, and how many of its trees and splits use each feature."""
+        """Show how many trees and splits use each feature, below the first line of the text."""
         n_splits = Counter(rule.feature for tree in self.trees for rule in tree.rules)
-        uses = self.count_uses().items()
-        rows = [(format_name(name), f"{n:,}", f"{n_splits[name]:,}") for name, n in uses]
-        line = str(self).partition("\n")[0]
+        rows = [
+            (format_name(feature), f"{n_trees:,}", f"{n_splits[feature]:,}")
+            for feature, n_trees in self.count_uses().items()
+        ]
+        line, _, _ = str(self).partition("\n")
         return Display(line[0].upper() + line[1:], ("feature", ">trees", ">splits"), rows)
 
 
@@ -181,11 +184,11 @@ KINDS: Final = (*CHAINS, "tree", Forest.kind, Score.kind)
 
 
 def describe_size(model: Model) -> str:
-    """Kind and size of a model, such as `tree of 15 splits`.
+    """Describe a model by kind and size, such as `tree of 15 splits`.
 
     >>> from icscm.model.tree import make_chain
     >>> describe_size(make_chain("conjunction", (), (((3, 1), (2, 2)),)))
     'conjunction of 0 rules'
     """
-    what = {"tree": "split", "forest": "tree", "score": "column"}.get(model.kind, "rule")
-    return f"{model.kind} of {count(len(model), what)}"
+    part = {"tree": "split", "forest": "tree", "score": "column"}.get(model.kind, "rule")
+    return f"{model.kind} of {count(len(model), part)}"

@@ -2,8 +2,10 @@
 
     file --read_file--> text --parse_document--> fields of a SavedModel
 
-Reading never runs code from the file. Only the present schema is known here: `older_files`
-converts documents of older ones before they are checked.
+A *document* is the JSON object in the text. Reading never runs code from the file. Only the present
+schema is known here: `older_files` converts documents of older ones before they are checked, by
+checks of single values (`checks`) that are put together to checks of the document's parts. The
+readers below are such checks, too: of a value and its place in the document, for messages.
 """
 
 import json
@@ -65,7 +67,7 @@ class Feature(NamedTuple):
 
 
 def compute_fingerprint(features: Sequence[Feature]) -> str:
-    """SHA-256 of the columns' names and types, to tell whether two models saw the same columns."""
+    """Compute SHA-256 of the columns' names and types: do two models know the same columns?"""
     text = json.dumps([list(feature) for feature in features], separators=(",", ":"))
     return sha256(text.encode("ascii")).hexdigest()
 
@@ -74,7 +76,7 @@ def compute_fingerprint(features: Sequence[Feature]) -> str:
 
 
 def read_file(path: Path) -> str:
-    """The text of a file; raise for one that cannot be a model."""
+    """Read the text of a file; raise for one that cannot be a model."""
     try:
         if path.exists() and not path.is_file():
             raise WrongFileError("it is not a file", "name a file that save() wrote")
@@ -92,6 +94,7 @@ def read_file(path: Path) -> str:
 
 
 def _make_unreadable_error(reason: object) -> WrongFileError:
+    """Make the error for a file that cannot be opened."""
     return WrongFileError(f"it cannot be read ({reason})", "check its name and place")
 
 
@@ -105,7 +108,7 @@ def check_size(n_bytes: int) -> None:
 
 
 def parse_document(text: str) -> dict[str, Any]:
-    """The fields of the `SavedModel` in a text; raises WrongFileError."""
+    """Return the fields of the `SavedModel` in a text; raise WrongFileError for any other."""
     document = _parse_json(text)
     schema = _read_schema(document)
     try:
@@ -116,7 +119,7 @@ def parse_document(text: str) -> dict[str, Any]:
 
 
 def _parse_json(text: str) -> Any:
-    """The JSON object in a text that is marked as a model."""
+    """Return the JSON object in a text that is marked as a model."""
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
         reject(f"it holds more than {MAX_CONTAINERS:,} lists and objects")
     try:
@@ -131,22 +134,23 @@ def _parse_json(text: str) -> Any:
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; raise where a key is repeated."""
-    if len(dict(pairs)) < len(pairs):
+    """Make an object of JSON; raise where a key is repeated."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
         key = _find_most_frequent([key for key, _ in pairs])
         reject(f"the key {quote(key)} occurs twice in one object")
-    return dict(pairs)
+    return content
 
 
 def _parse_whole(digits: str) -> int:
-    """A whole number of JSON; raise for one that takes long to read."""
+    """Read a whole number of JSON; raise for one that takes long to read."""
     if len(digits) > MAX_DIGITS:
         reject(f"it holds a whole number of {len(digits):,} digits")
     return int(digits)
 
 
 def _read_schema(document: Mapping[str, Any]) -> int:
-    """The schema of a document; raise for one that this version does not read."""
+    """Read the schema of a document; raise for one that this version does not know."""
     if "schema" not in document:
         reject("the schema version is missing")
     schema: int = whole_number(1, MAX_WHOLE)(document["schema"], "schema")
@@ -163,8 +167,8 @@ def _read_schema(document: Mapping[str, Any]) -> int:
 
 
 def _read_levels(value: Any, where: str) -> tuple[Label, ...]:
-    """The levels of a rule: some, all of one kind, none of them twice."""
-    levels: tuple[Label, ...] = list_of(checks.LABEL, max_entries=MAX_LEVELS)(value, where)
+    """Read the levels of a rule: at least one, all of one kind, none of them twice."""
+    levels: tuple[Label, ...] = list_of(checks.check_label, max_entries=MAX_LEVELS)(value, where)
     if not levels:
         reject(f"{where} is empty")
     keys = {sort_key(level) for level in levels}
@@ -176,21 +180,21 @@ def _read_levels(value: Any, where: str) -> tuple[Label, ...]:
 
 
 def _read_environments(value: Any, where: str) -> tuple[Label, ...] | None:
-    """The environments of a model; None if it has none."""
+    """Read the environments of a model; None if it has none."""
     if value is None:
         return None
-    environments: tuple[Label, ...] = list_of(checks.LABEL, max_entries=MAX_ENVIRONMENTS)(
-        value, where
-    )
+    check_environments = list_of(checks.check_label, max_entries=MAX_ENVIRONMENTS)
+    environments: tuple[Label, ...] = check_environments(value, where)
     if not environments:
         reject("environments is empty; without environments it is null")
     return environments
 
 
 def _read_level_lists(value: Any, where: str) -> list[Any]:
-    """Lists of levels by column."""
-    by_column = checks.OBJECT(value, where)
-    return [list_of(checks.LABEL)(levels, where) for levels in by_column.values()]
+    """Read lists of levels, which are given by column."""
+    checks.OBJECT(value, where)
+    check_levels = list_of(checks.check_label)
+    return [check_levels(levels, where) for levels in value.values()]
 
 
 _DOCUMENT: Final = object_of(
@@ -199,8 +203,8 @@ _DOCUMENT: Final = object_of(
     fingerprint=checks.TEXT,
     environments=_read_environments,
     settings=checks.OBJECT,
-    alpha=checks.PROBABILITY,
-    classes=list_of(checks.LABEL, n_entries=2),
+    alpha=checks.check_probability,
+    classes=list_of(checks.check_label, n_entries=2),
     model=checks.OBJECT,
 )
 
@@ -222,7 +226,7 @@ _TABLE_SETTINGS: Final[dict[str, Check]] = {
 
 
 def _read_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a `SavedModel` in a document of the present schema."""
+    """Return the fields of a `SavedModel` in a document of the present schema."""
     content = {key: value for key, value in document.items() if key not in ("format", "schema")}
     fields: dict[str, Any] = _DOCUMENT(content, checks.WHOLE_FILE)
     features = tuple(Feature(**feature) for feature in fields["features"])
@@ -263,6 +267,7 @@ def _check_classes(negative: Label, positive: Label) -> None:
 
 
 def _find_most_frequent(texts: Sequence[str]) -> str:
+    """Find the text that occurs most often, to name one that is repeated."""
     return Counter(texts).most_common(1)[0][0]
 
 
@@ -270,8 +275,8 @@ def _find_most_frequent(texts: Sequence[str]) -> str:
 
 # Fields that every model can have.
 _CALIBRATION: Final[dict[str, Check]] = {
-    "calibration": list_of(checks.NUMBER, n_entries=2),
-    "threshold": checks.PROBABILITY,
+    "calibration": list_of(checks.check_number, n_entries=2),
+    "threshold": checks.check_probability,
 }
 
 
@@ -287,7 +292,7 @@ _RULES: Final = {
     "threshold": _RuleForm(
         feature_types=(NUMBER,),
         fields={
-            "threshold": checks.NUMBER,
+            "threshold": checks.check_number,
             "above": checks.BOOLEAN,
             "missing": checks.BOOLEAN_OR_NULL,
         },
@@ -324,11 +329,12 @@ class ModelReader:
             return self.read_score(value, where)
         if kind != Forest.kind:
             return self.read_tree(value, where, KINDS)
-        fields = object_of(
+        check_forest = object_of(
             _CALIBRATION,
             kind=checks.TEXT,
             trees=list_of(self.read_tree, max_entries=MAX_TREES),
-        )(value, where)
+        )
+        fields = check_forest(value, where)
         return _make(Forest, where, fields, trees=fields["trees"])
 
     def read_tree(self, value: Any, where: str, kinds: Sequence[str] = ("tree",)) -> Tree:
@@ -336,16 +342,19 @@ class ModelReader:
         kind = checks.read_kind(value, where, kinds)
         listed_splits = value.get("splits")
         n_splits = len(listed_splits) if isinstance(listed_splits, list) else 0
-        child = whole_number(-n_splits - 1, n_splits - 1)  # a leaf is negative
-        split = object_of(rule=self.read_rule, if_true=child, if_false=child)
-        fields = object_of(
+        check_child = whole_number(-n_splits - 1, n_splits - 1)  # a leaf is negative
+        check_split = object_of(rule=self.read_rule, if_true=check_child, if_false=check_child)
+        check_tree = object_of(
             _CALIBRATION,
             kind=checks.TEXT,
-            splits=list_of(split, max_entries=MAX_RULES),
+            splits=list_of(check_split, max_entries=MAX_RULES),
             leaves=checks.LIST,
             balanced=checks.BOOLEAN,
-        )(value, where)
+        )
+
+        fields = check_tree(value, where)
         splits = tuple(Split(**parts) for parts in fields["splits"])
+        # How many leaves there must be is known once there are splits.
         leaves = self.read_leaves(fields["leaves"], f"{where}.leaves", n_leaves=len(splits) + 1)
         return _make(
             Tree,
@@ -359,15 +368,17 @@ class ModelReader:
 
     def read_score(self, value: Any, where: str) -> Score:
         """Read a score of points."""
-        term = object_of(rule=self.read_rule, points=whole_number(0, MAX_TOTAL))
-        fields = object_of(
+        check_term = object_of(rule=self.read_rule, points=whole_number(0, MAX_TOTAL))
+        check_score = object_of(
             _CALIBRATION,
             kind=checks.TEXT,
-            terms=list_of(term, max_entries=MAX_RULES),
+            terms=list_of(check_term, max_entries=MAX_RULES),
             bounds=list_of(whole_number(1, MAX_TOTAL), max_entries=MAX_TOTAL),
             leaves=checks.LIST,
-            log_odds=list_of(checks.NUMBER, max_entries=MAX_TOTAL + 1),
-        )(value, where)
+            log_odds=list_of(checks.check_number, max_entries=MAX_TOTAL + 1),
+        )
+
+        fields = check_score(value, where)
         terms = tuple(Term(**parts) for parts in fields["terms"])
         bounds = fields["bounds"]
         leaves = self.read_leaves(fields["leaves"], f"{where}.leaves", n_leaves=len(bounds) + 1)
@@ -384,12 +395,12 @@ class ModelReader:
     def read_leaves(self, value: Any, where: str, *, n_leaves: int) -> tuple[LeafCounts, ...]:
         """Read the training rows of each leaf, by outcome and environment."""
         n_environments = 1 if self.environments is None else len(self.environments)
-        by_environment = list_of(whole_number(0, MAX_COUNT), n_entries=n_environments)
-        leaf = list_of(by_environment, n_entries=2)
-        leaves: tuple[LeafCounts, ...] = list_of(leaf, n_entries=n_leaves)(value, where)
-        n_samples = sum(sum(map(sum, counts)) for counts in leaves)
-        if n_samples > MAX_COUNT:
-            reject(f"{where} count {n_samples:,} samples in all, more than 64 bits hold")
+        check_outcome = list_of(whole_number(0, MAX_COUNT), n_entries=n_environments)
+        check_leaf = list_of(check_outcome, n_entries=2)
+        leaves: tuple[LeafCounts, ...] = list_of(check_leaf, n_entries=n_leaves)(value, where)
+        n_rows = sum(sum(counts) for leaf in leaves for counts in leaf)
+        if n_rows > MAX_COUNT:
+            reject(f"{where} count {n_rows:,} samples in all, more than 64 bits hold")
         return leaves
 
     def read_rule(self, value: Any, where: str) -> Rule:
@@ -398,14 +409,18 @@ class ModelReader:
             reject("features is empty, but the model's rules use columns")
         kind = checks.read_kind(value, where, tuple(_RULES))
         form = _RULES[kind]
-        fields = object_of(
+        check_rule = object_of(
             kind=checks.TEXT,
             column=whole_number(0, len(self.features) - 1),
             name=checks.NAME,
             **form.fields,
-        )(value, where)
-        rule = make_rule(fields)
+        )
+        rule = make_rule(check_rule(value, where))
+        self._check_column(rule, where, form)
+        return rule
 
+    def _check_column(self, rule: Rule, where: str, form: _RuleForm) -> None:
+        """Raise unless a rule fits the column that it is about, and other rules on that column."""
         feature = self.features[rule.column]
         column = f"column {rule.column}"
         if rule.name != feature.name:
@@ -414,12 +429,11 @@ class ModelReader:
                 "features"
             )
         if feature.type not in form.feature_types:
-            reject(f"{where} is a {kind} rule about {column}, of type {feature.type!r}")
+            reject(f"{where} is a {rule.kind} rule about {column}, of type {feature.type!r}")
         if isinstance(rule, CategoryRule):
             level_kind, _ = sort_key(rule.levels[0])
             if self.level_kinds.setdefault(rule.column, level_kind) != level_kind:
                 reject(f"{where}.levels are of another kind than an earlier rule's")
-        return rule
 
 
 def _make(model_class: type[_Model], where: str, fields: dict[str, Any], **parts: Any) -> _Model:

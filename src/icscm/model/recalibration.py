@@ -40,9 +40,9 @@ _HIGHEST_SHIFT: Final = 80.0
 class Shift(NamedTuple):
     """The shift of the log odds of a model for a site.
 
-    `intercept` and `slope` are applied. `estimate` is the shift with the slope kept, with its
-    standard error and 95% interval, None for a base rate that is taken as exact. `rate` is that of
-    positives at the site, `n` the number of rows.
+    `intercept` and `slope` are applied. `estimate` is the shift with the slope kept, before it is
+    shrunk, with its standard error and 95% interval, None for a base rate that is taken as exact.
+    `rate` is that of positives at the site, `n` the number of rows.
     """
 
     intercept: float
@@ -180,19 +180,15 @@ def _find_shift_of_predictions(prevalence: float, log_odds: FloatArray) -> Shift
 
 def move(saved: Any, X: Any, y: Any, prevalence: float | None) -> tuple[Any, Shift]:
     """Return the model of a saved model, recalibrated for a site, and the shift."""
-    if (y is None) == (prevalence is None) or (y is not None and X is None):
+    is_one_given = (y is None) != (prevalence is None)
+    if not is_one_given or (y is not None and X is None):
         raise IcscmError(
             "recalibrate takes labelled rows of the site, recalibrate(X, y), or its base rate, "
             "recalibrate(prevalence=0.12), with unlabelled rows X or without"
         )
     log_odds = None if X is None else special.logit(saved.decide(X).probability)
     if log_odds is not None:
-        n_rows = len(log_odds)
-        n_labels = n_rows if y is None else len(y)
-        if n_labels == 0 or n_labels != n_rows:
-            raise IcscmError(
-                f"X has {n_rows:,} rows with {n_labels:,} labels; give a label for each row"
-            )
+        _check_lengths(n_rows=len(log_odds), n_labels=len(log_odds) if y is None else len(y))
 
     if prevalence is None:
         assert log_odds is not None
@@ -206,8 +202,16 @@ def move(saved: Any, X: Any, y: Any, prevalence: float | None) -> tuple[Any, Shi
     return replace(saved.model, calibration=calibration), shift
 
 
+def _check_lengths(n_rows: int, n_labels: int) -> None:
+    """Raise unless there is a label for each row, and at least one row."""
+    if n_labels == 0 or n_labels != n_rows:
+        raise IcscmError(
+            f"X has {n_rows:,} rows with {n_labels:,} labels; give a label for each row"
+        )
+
+
 def _find_rate(saved: Any) -> float:
-    """Return the rate of the site of the last recalibration, else the rate in training."""
+    """Return the rate that the model is for: of its last recalibration, else of training."""
     recalibration = saved.settings.get("recalibration")
     rate = recalibration.get("rate") if isinstance(recalibration, dict) else None
     if isinstance(rate, float) and 0 < rate < 1:

@@ -1,14 +1,17 @@
 """The leaves of rows in a tree: one or, with a value missing that never was at fitting, several.
 
-age missing     age > 63 --30 % of the training rows--> .40      .3 * .40 + .7 * .10 = .19
-                    |70 %
-                   .10
+A rule on such an *unseen* missing value is neither true nor false. The row follows both branches,
+and its probability is the mean of theirs, by their shares of the training rows, a *blend*:
+
+    age missing     age > 63 --30 % of the training rows--> .40      .3 * .40 + .7 * .10 = .19
+                        |70 %
+                       .10
 """
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +28,15 @@ Columns = dict[str | int, Column]
 Unseen = dict[str | int, BoolArray]
 
 
-def read_columns(X: object, rules: Sequence[Rule]) -> tuple[Columns, Unseen]:
-    """Read the columns that rules use, each once.
+class ColumnsRead(NamedTuple):
+    """The columns that rules use, and where values are missing that never were at fitting."""
 
-    Also returns where values are missing, of the columns in which none was at fitting.
-    """
+    columns: Columns
+    unseen: Unseen
+
+
+def read_columns(X: object, rules: Sequence[Rule]) -> ColumnsRead:
+    """Read the columns that rules use, each once; warn of values missing that never were."""
     rules_of_column: dict[str | int, list[Rule]] = {}
     for rule in rules:
         rules_of_column.setdefault(rule.feature, []).append(rule)
@@ -45,7 +52,7 @@ def read_columns(X: object, rules: Sequence[Rule]) -> tuple[Columns, Unseen]:
         is_missing = warn_of_unseen(its_rules, column)
         if is_missing is not None:
             unseen[name] = is_missing
-    return columns, unseen
+    return ColumnsRead(columns=columns, unseen=unseen)
 
 
 def follow_splits(splits: Sequence[Split], columns: Columns, n_rows: int) -> RowNumbers:
@@ -65,7 +72,10 @@ _BLENDED_CELLS: Final = 2**21
 
 @dataclass(frozen=True)
 class Blend:
-    """Rows that fall into several leaves: their mean, number of leaves, and likeliest leaf."""
+    """Rows that fall into several leaves: their mean, number of leaves, and likeliest leaf.
+
+    `rows` are their positions among all rows; the other arrays have an entry for each.
+    """
 
     rows: RowNumbers
     probability: FloatArray
@@ -78,8 +88,21 @@ NO_BLEND: Final = Blend(rows=_NO_ROWS, probability=np.zeros(0), n_leaves=_NO_ROW
 
 
 @dataclass(frozen=True)
-class _Outcome:
-    """What follows for some rows from a node on: a number each, or one for all of a leaf."""
+class FollowedRows:
+    """Rows that were followed down a tree.
+
+    `leaves` has a leaf for each row, `blend` the rows that fall into several, and `unseen` says
+    what these lack.
+    """
+
+    leaves: RowNumbers
+    blend: Blend
+    unseen: Unseen
+
+
+@dataclass(frozen=True)
+class _NodeResult:
+    """What rows get that reach a node: an entry for each, or a number for all that reach a leaf."""
 
     probability: FloatArray | float
     n_leaves: RowNumbers | int
@@ -94,10 +117,11 @@ def blend(
     columns: Columns,
     unseen: Unseen,
 ) -> Blend:
-    """Follow the rows that lack a value which a rule on their path needs, and never was missing.
+    """Find the rows that fall into several leaves, and the mean of these.
 
-    Such a row follows both branches, as in C4.5 (Quinlan, 1993): with the share s of the training
-    rows for which the rule is true,
+    They lack a value that a rule on their path needs, and that never was missing at fitting. Such a
+    row follows both branches, as in C4.5 (Quinlan, 1993): with the share s of the training rows for
+    which the rule is true,
 
         probability = s * probability if true + (1 - s) * probability if false.
 
@@ -119,7 +143,7 @@ def blend(
     blends = [NO_BLEND]
     for start in range(0, len(rows), n_rows_at_a_time):
         some_rows = rows[start : start + n_rows_at_a_time]
-        outcome = _follow_both_branches(
+        result = _follow_both_branches(
             some_rows,
             splits,
             shares=shares,
@@ -127,7 +151,7 @@ def blend(
             columns=columns,
             unseen=unseen,
         )
-        blends.append(_select_blended(some_rows, outcome))
+        blends.append(_select_blended(some_rows, result))
     return _join_blends(blends)
 
 
@@ -139,22 +163,26 @@ def _follow_both_branches(
     probabilities: FloatArray,
     columns: Columns,
     unseen: Unseen,
-) -> _Outcome:
-    """Compute what follows for each row from the root on, from the leaves up."""
-    leaf_outcomes = [
-        _Outcome(probability=probability, n_leaves=1, leaf=number)
+) -> _NodeResult:
+    """Compute what rows get at the root, from what they would get at every node below it.
+
+    It goes from the leaves up: each split takes the mean of its two branches, with the weight 1 or
+    0 where its rule is true or false, and its share where the rule is neither.
+    """
+    result_of_leaf = [
+        _NodeResult(probability=probability, n_leaves=1, leaf=number)
         for number, probability in enumerate(probabilities.tolist())
     ]
-    split_outcomes: dict[int, _Outcome] = {}
+    result_of_split: dict[int, _NodeResult] = {}
 
-    def get_outcome(child: int) -> _Outcome:
-        return leaf_outcomes[decode_leaf(child)] if is_leaf(child) else split_outcomes[child]
+    def get_result(child: int) -> _NodeResult:
+        return result_of_leaf[decode_leaf(child)] if is_leaf(child) else result_of_split[child]
 
     for number in reversed(range(len(splits))):  # a child comes after its parent
         split = splits[number]
         rule = split.rule
-        if_true = get_outcome(split.if_true)
-        if_false = get_outcome(split.if_false)
+        if_true = get_result(split.if_true)
+        if_false = get_result(split.if_false)
 
         is_true = rule.judge(columns[rule.feature].take(rows))
         weight_of_true = is_true.astype(np.float64)
@@ -164,27 +192,29 @@ def _follow_both_branches(
             weight_of_true[follows_both] = shares[number]
             n_leaves = np.where(follows_both, if_true.n_leaves + if_false.n_leaves, n_leaves)
 
-        mean = weight_of_true * if_true.probability + (1.0 - weight_of_true) * if_false.probability
-        likelier_leaf = np.where(weight_of_true >= 0.5, if_true.leaf, if_false.leaf)
-        split_outcomes[number] = _Outcome(mean, n_leaves, likelier_leaf)
-    return split_outcomes[0]
+        weight_of_false = 1.0 - weight_of_true
+        result_of_split[number] = _NodeResult(
+            probability=weight_of_true * if_true.probability
+            + weight_of_false * if_false.probability,
+            n_leaves=n_leaves,
+            leaf=np.where(weight_of_true >= 0.5, if_true.leaf, if_false.leaf),
+        )
+    return result_of_split[0]
 
 
-def _select_blended(rows: RowNumbers, outcome: _Outcome) -> Blend:
+def _select_blended(rows: RowNumbers, result: _NodeResult) -> Blend:
     """Select the rows that fall in more than one leaf."""
-    probability, n_leaves, leaf = map(
-        np.asarray, (outcome.probability, outcome.n_leaves, outcome.leaf)
-    )
-    is_blended = n_leaves > 1
+    is_blended = np.asarray(result.n_leaves) > 1
     return Blend(
         rows=rows[is_blended],
-        probability=probability[is_blended],
-        n_leaves=n_leaves[is_blended],
-        leaf=leaf[is_blended],
+        probability=np.asarray(result.probability)[is_blended],
+        n_leaves=np.asarray(result.n_leaves)[is_blended],
+        leaf=np.asarray(result.leaf)[is_blended],
     )
 
 
 def _join_blends(blends: Sequence[Blend]) -> Blend:
+    """Join the blends of several parts of the rows."""
     return Blend(
         rows=np.concatenate([blend.rows for blend in blends]),
         probability=np.concatenate([blend.probability for blend in blends]),
@@ -197,13 +227,16 @@ def _join_blends(blends: Sequence[Blend]) -> Blend:
 
 
 def name_missing(feature: str | int, averaged: Container[str | int] = ()) -> str:
-    """A missing column as named in `decided_by`; a score may give it average points."""
+    """Name a missing column as `decided_by` does; a score may give it average points."""
     note = " (average)" if feature in averaged else ""
     return f"{clip(format_name(feature), MAX_RULE)} missing{note}"
 
 
 def name_unseen(unseen: Unseen, rows: RowNumbers, averaged: Container[str | int] = ()) -> Array:
-    """Name what is missing in each of some rows: `age missing, bmi missing: `."""
+    """Name what is missing in each of some rows: `age missing, bmi missing: `.
+
+    Many rows lack the same columns, so there is one text for each pattern of missing columns.
+    """
     names = [name_missing(column, averaged) for column in unseen]
     is_missing = np.array([missing[rows] for missing in unseen.values()])
     patterns, pattern_of_row = np.unique(

@@ -33,6 +33,8 @@ class Rule:
     name: str | None
 
     kind: ClassVar[str]
+    # Whether the rule compares levels of a category, for which text and booleans are no numbers.
+    compares_levels: ClassVar[bool] = False
 
     @property
     def feature(self) -> str | int:
@@ -55,20 +57,20 @@ class Rule:
         return self.truth_of_missing is None
 
     def negate(self) -> Self:
-        """The rule that is true exactly where this one is false."""
+        """Return the rule that is true exactly where this one is false."""
         raise NotImplementedError
 
     # --- rows -----------------------------------------------------------------------------------
 
     def mask(self, X: Any) -> BoolArray:
-        """Truth of the rule for each row of `X`, an array or any kind of table."""
+        """Find for which rows of `X`, an array or any kind of table, the rule is true."""
         column = read_column(X, self.column, self.name)
         truth = self.judge(column)
         warn_of_unseen([self], column)
         return truth
 
     def judge(self, column: Column) -> BoolArray:
-        """Truth of the rule for each row of its column; no warning of missing values."""
+        """Find for which rows of its column the rule is true; no warning of missing values."""
         is_affirmed = self._find_affirmed(column)
         truth = is_affirmed if self.is_affirmative else ~is_affirmed
 
@@ -84,7 +86,7 @@ class Rule:
     # --- text and files -------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that `make_rule` turns back into this rule."""
+        """Return plain values that `make_rule` turns back into this rule."""
         plain: dict[str, Any] = {"kind": self.kind}
         for each_field in fields(self):
             value = getattr(self, each_field.name)
@@ -95,11 +97,11 @@ class Rule:
         return f"{format_name(self.feature)} {self._format_condition()}{self._format_note()}"
 
     def _format_condition(self) -> str:
-        """What the rule says of its column, such as `> 63`."""
+        """Write what the rule says of its column, such as `> 63`."""
         raise NotImplementedError
 
     def _format_note(self) -> str:
-        """What the rule says of a missing value, where its condition does not."""
+        """Write what the rule says of a missing value, where its condition does not."""
         return ""
 
 
@@ -171,6 +173,7 @@ class CategoryRule(Rule):
     missing: bool | None = None
 
     kind: ClassVar[str] = "category"
+    compares_levels: ClassVar[bool] = True
 
     @property
     def is_affirmative(self) -> bool:
@@ -303,21 +306,23 @@ class PresenceRule(Rule):
 
 
 def _negate_truth(truth: bool | None) -> bool | None:
-    """The truth of the negated rule; what is undefined stays so."""
+    """Return the truth of the negated rule; what is undefined stays so."""
     return None if truth is None else not truth
 
 
 def _format_missing(missing: bool | None) -> str:
+    """Write what a rule says of a missing value; nothing where this is undefined."""
     return "" if missing is None else f" (missing: {str(missing).lower()})"
 
 
 RULE_KINDS: dict[str, type[Rule]] = {
-    each.kind: each for each in (ThresholdRule, CategoryRule, MissingRule, PresenceRule)
+    rule_class.kind: rule_class
+    for rule_class in (ThresholdRule, CategoryRule, MissingRule, PresenceRule)
 }
 
 
 def make_rule(plain: dict[str, Any]) -> Rule:
-    """The rule that `to_dict` described.
+    """Make the rule that `to_dict` described.
 
     >>> rule = ThresholdRule(column=1, name=None, threshold=0.5, above=False)
     >>> make_rule(rule.to_dict()) == rule
@@ -333,6 +338,7 @@ def make_rule(plain: dict[str, Any]) -> Rule:
 
 
 def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
+    """Return the numbers of a column; raise where it holds none, but did at fitting."""
     if isinstance(column, Numbers):
         return column.values
     if isinstance(column, Levels) and not column.levels:  # a column without any value
@@ -344,7 +350,7 @@ def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
 
 
 def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
-    """Where a column without missing values at fitting has some, with a warning; else None."""
+    """Find where a column lacks values though it had all at fitting, and warn; None if nowhere."""
     is_missing = column.missing
     unsure_rules = [rule for rule in rules if rule.is_unsure]
     if is_missing is None or not unsure_rules or not is_missing.any():
@@ -373,7 +379,7 @@ def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
 
 
 def simplify(rules: Sequence[Rule], *, all_hold: bool) -> tuple[Rule, ...]:
-    """The fewest rules equivalent to these, of which all must hold, or any one.
+    """Find the fewest rules equivalent to these, of which all must hold, or any one.
 
     >>> rules = [ThresholdRule(0, "age", level, above=True) for level in (19, 45, 21)]
     >>> [[str(rule) for rule in simplify(rules, all_hold=each)] for each in (True, False)]
@@ -442,9 +448,7 @@ def _join_both(first: Rule, second: Rule) -> Rule | None:
         # Missing values satisfy both rules, or nothing does: then the rules stay as they are.
         return first if second.missing else None
 
-    if not isinstance(first, ThresholdRule | CategoryRule):
-        return None
-    if first.is_unsure != second.is_unsure:
+    if not isinstance(first, ThresholdRule | CategoryRule) or first.is_unsure != second.is_unsure:
         return None
     return _find_stronger(first, second)
 

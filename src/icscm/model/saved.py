@@ -1,13 +1,13 @@
-"""The model of a fitted learner, saved to a file: all that predicting and explaining need.
+"""The model of a fitted learner, as it is saved to a file: all that predicting and explaining need.
 
 fitted learner --make_saved_model--> SavedModel --save--> file --load--> SavedModel
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ class SavedModel:
         return not self.features or self.features[0].name is not None
 
     def predict(self, X: Any) -> Array:
-        """The class of each row.
+        """Predict the class of each row.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class SavedModel:
         return self.decide(X).prediction
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class, from the training samples in the row's leaf.
+        """Predict the probability of each class, from the training rows in the row's leaf.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class SavedModel:
         return np.column_stack((1.0 - positive, positive))
 
     def explain(self, X: Any) -> Array:
-        """What decided for each row.
+        """Say what decided for each row.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class SavedModel:
         return self.decide(X).decided_by
 
     def decide(self, X: Any) -> Decisions:
-        """Prediction, probability of the positive class and what decided, in one pass.
+        """Return prediction, probability of the positive class and what decided, in one pass.
 
         Parameters
         ----------
@@ -146,16 +146,17 @@ class SavedModel:
         Decisions
             A tuple of three arrays: `prediction`, `probability`, `decided_by`.
         """
-        is_positive, *others = self.model.decide(self._check_rows(X))
+        decisions = self.model.decide(self._check_rows(X))
         classes = np.array(self.classes)
         if classes.tolist() != list(self.classes):  # NumPy's text drops trailing NULs
             classes = np.array(self.classes, dtype=object)
-        return Decisions(classes[is_positive.astype(np.intp)], *others)
+        is_positive = decisions.prediction
+        return decisions._replace(prediction=classes[is_positive.astype(np.intp)])
 
     def recalibrate(
         self, X: Any = None, y: Any = None, *, prevalence: float | None = None
     ) -> "SavedModel":
-        """The model moved to a site, from labelled rows of it or from its base rate.
+        """Move the model to a site, by labelled rows of it or by its base rate.
 
         The intercept of the log odds is shifted, by maximum likelihood with Jeffreys' prior, shrunk
         towards 0 as if sites varied by 0.5; from 100 rows of each class on, the slope, too. With
@@ -186,7 +187,7 @@ class SavedModel:
         return replace(self, model=model, settings=settings)
 
     def find_leaves(self, X: Any) -> NDArray[np.intp]:
-        """Number of the leaf that each row falls in.
+        """Find the number of the leaf that each row falls in.
 
         Parameters
         ----------
@@ -211,7 +212,7 @@ class SavedModel:
         return self.model.find_leaves(self._check_rows(X))
 
     def set_threshold(self, threshold: float | str, X: Any = None, y: Any = None) -> "SavedModel":
-        """The same model, predicting positive from a probability on.
+        """Return the same model, predicting positive from a probability on.
 
         Parameters
         ----------
@@ -232,20 +233,27 @@ class SavedModel:
         IcscmError
             If the threshold is not one of these, or is to be chosen without rows of both classes.
         """
-        settings = {name: value for name, value in self.settings.items() if name != "threshold"}
         wanted = read_threshold(threshold)
-        if isinstance(wanted, tuple):
-            settings["threshold"] = {"criterion": str(threshold)}
-            cut = self._choose_threshold(wanted, threshold, X, y)
+        if isinstance(wanted, Criterion):
+            chosen_by = {"threshold": {"criterion": str(threshold)}}
+            smallest_positive = self._choose_threshold(wanted, threshold, X, y)
         else:
-            settings |= _describe_threshold(threshold)
-            cut = wanted
-        return replace(self, model=replace(self.model, threshold=cut), settings=settings)
+            chosen_by = _describe_threshold(threshold)
+            smallest_positive = wanted
+
+        other_settings = {
+            name: value for name, value in self.settings.items() if name != "threshold"
+        }
+        return replace(
+            self,
+            model=replace(self.model, threshold=smallest_positive),
+            settings=other_settings | chosen_by,
+        )
 
     def _choose_threshold(
         self, criterion: Criterion, threshold: float | str, X: Any, y: Any
     ) -> float:
-        """The threshold that a criterion chooses on labelled rows."""
+        """Choose a threshold by a criterion, on labelled rows."""
         if X is None or y is None:
             raise IcscmError(
                 Parameter("threshold", threshold),
@@ -256,32 +264,33 @@ class SavedModel:
         return find_threshold(criterion, is_positive, self.decide(X).probability)
 
     def _check_rows(self, X: Any) -> Any:
-        """X as rules can read it, checked as estimators check theirs."""
+        """Return X as rules can read it, checked as estimators check theirs."""
         names = [feature.name for feature in self.features if feature.name is not None]
+        rejects_missing = self.settings.get("missing") == "error"  # an option until 0.3
         return check_rows(
             X,
             self.model.rules,
             self._validate,
             names or None,
-            # an option until 0.3
-            allow_missing=self.settings.get("missing") != "error",
+            allow_missing=not rejects_missing,
         )
 
     def _validate(self, X: Any, *, skip_check_array: bool = False, **options: Any) -> Any:
-        """As scikit-learn's `validate_data`, for columns that go by position."""
+        """Check columns that go by position, as scikit-learn's `validate_data` would."""
         try:
             table = X if skip_check_array else validation.check_array(X, input_name="X", **options)
         except ValueError as error:
             raise IcscmError(str(error)) from None
         n_columns = len(list_names(X)) if is_frame(X) else table.shape[1]
         if self.features and n_columns != len(self.features):
-            why = f"X has {n_columns:,} columns but the model was fitted on {len(self.features):,}"
-            advice = "columns without names are found by position, so give all, in the same order"
-            raise IcscmError(f"{why}; {advice}")
+            raise IcscmError(
+                f"X has {n_columns:,} columns but the model was fitted on {len(self.features):,}; "
+                "columns without names are found by position, so give all, in the same order"
+            )
         return table
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of the file.
+        """Return the content of the file.
 
         Returns
         -------
@@ -321,7 +330,7 @@ class SavedModel:
         write_text(path, self.to_json())
 
     def to_json(self) -> str:
-        """The text of the file.
+        """Return the text of the file.
 
         Returns
         -------
@@ -340,8 +349,10 @@ class SavedModel:
         except WrongFileError as wrong:
             raise IcscmError(f"this model cannot be saved: {wrong}") from None
         if not is_same:
-            why = "a name, level or label with surrogates in pairs would not read back the same"
-            raise IcscmError(f"this model cannot be saved: {why}; rename it")
+            raise IcscmError(
+                "this model cannot be saved: a name, level or label with surrogates in pairs would "
+                "not read back the same; rename it"
+            )
         return text
 
     def __str__(self) -> str:
@@ -387,7 +398,7 @@ def load(path: str | PathLike[str]) -> "SavedModel":
 
 
 def get_table_settings(saved: "SavedModel") -> dict[str, Any]:
-    """The settings of the file that `icscm fit` read; models saved from Python have none."""
+    """Return the settings of the file that `icscm fit` read; models from Python have none."""
     settings = saved.settings.get("table")
     return settings if isinstance(settings, dict) else {}
 
@@ -407,9 +418,43 @@ def list_used(saved: "SavedModel") -> list[str]:
 Learner = Any
 
 
+@runtime_checkable
+class LearnsFromCounts(Protocol):
+    """What tells a learner of this package from others, fitted or not."""
+
+    def fit_counts(self, countable: Any) -> Any:
+        """Learn from rows that were opened before."""
+
+
+class SavableLearner(Protocol):
+    """What a model file is made from: a fitted learner of this package."""
+
+    @property
+    def model_(self) -> Model:
+        """The model that was learned."""
+
+    @property
+    def classes_(self) -> Array:
+        """The two classes; the second is the positive one."""
+
+    @property
+    def environments_(self) -> Sequence[Any] | None:
+        """The environments in the order of the counts; None where none were given."""
+
+    @property
+    def _test_level(self) -> float | None:
+        """The level of the tests; None where nothing was tested."""
+
+    def _list_features(self) -> tuple[Feature, ...] | None:
+        """List the columns of the table; None of a packed store, which has too many."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name."""
+
+
 def check_learner(estimator: Any) -> None:
     """Raise unless it is a learner of this package: others do not learn from counts."""
-    if not hasattr(estimator, "fit_counts"):
+    if not isinstance(estimator, LearnsFromCounts):
         raise IcscmError(
             "estimator must be an ICSCMClassifier, SCMClassifier, InvariantTreeClassifier, "
             f"InvariantForestClassifier or InvariantScoreClassifier; got {type(estimator).__name__}"
@@ -422,60 +467,61 @@ def check_fitted(learner: Any) -> None:
     validation.check_is_fitted(learner, "model_")
 
 
-def make_saved_model(learner: Learner) -> "SavedModel":
-    """The model of a fitted learner, with all that predicting and explaining need."""
+def make_saved_model(learner: SavableLearner) -> "SavedModel":
+    """Return the model of a fitted learner, with all that predicting and explaining need."""
     check_fitted(learner)
-    model, features = _find_features(learner)
+    described = _describe_columns(learner)
     environments = learner.environments_
     try:
-        reader = parsing.ModelReader(features, environments)
-        model = reader.read_model(make_plain(model.to_dict()), "model")
+        # What could not be read back is not saved.
+        reader = parsing.ModelReader(described.features, environments)
+        model = reader.read_model(make_plain(described.model.to_dict()), "model")
     except WrongFileError as wrong:
         raise IcscmError(f"this model cannot be saved: {wrong}") from None
-    alpha = getattr(learner, "alpha_", None)  # of the learners that test
+
+    alpha = learner._test_level
     return SavedModel(
         model=model,
         classes=_check_classes(learner.classes_),
-        features=features,
+        features=described.features,
         environments=None if environments is None else tuple(map(make_label, environments)),
         settings=_list_settings(learner),
         version=__version__,
-        fingerprint=parsing.compute_fingerprint(features),
+        fingerprint=parsing.compute_fingerprint(described.features),
         alpha=None if alpha is None else float(alpha),
     )
 
 
-def _find_features(learner: Learner) -> tuple[Model, tuple[Feature, ...]]:
-    """A learner's model, and the columns that it refers to by their positions.
+@dataclass(frozen=True)
+class _DescribedModel:
+    """A model, and the columns that its rules refer to by their positions."""
+
+    model: Model
+    features: tuple[Feature, ...]
+
+
+def _describe_columns(learner: SavableLearner) -> _DescribedModel:
+    """Return a learner's model with the columns of its table.
 
     A packed store has millions of columns: of its models those that rules use are enough, and the
     rules are renumbered.
     """
-    model: Model = learner.model_
-    column_types = getattr(learner, "feature_types_", None)
-    if column_types is None:
-        names_of_columns = {rule.column: rule.name for rule in model.rules}
-        used = sorted(names_of_columns)
-        positions = {column: position for position, column in enumerate(used)}
-        renumbered = model.replace_rules(lambda rule: replace(rule, column=positions[rule.column]))
-        features = [Feature(_as_text(names_of_columns[column]), NUMBER) for column in used]
-        return renumbered, tuple(features)
+    model = learner.model_
+    features = learner._list_features()
+    if features is not None:
+        return _DescribedModel(model=model, features=features)
 
-    names = getattr(learner, "feature_names_in_", [None] * learner.n_features_in_)
-    features = [
-        Feature(_as_text(name), str(column_type))
-        for name, column_type in zip(names, column_types, strict=True)
-    ]
-    return model, tuple(features)
-
-
-def _as_text(name: Any) -> str | None:
-    """The name of a column, if it has one."""
-    return None if name is None else str(name)
+    names_of_columns = {rule.column: rule.name for rule in model.rules}
+    used = sorted(names_of_columns)
+    positions = {column: position for position, column in enumerate(used)}
+    return _DescribedModel(
+        model=model.replace_rules(lambda rule: replace(rule, column=positions[rule.column])),
+        features=tuple(Feature(names_of_columns[column], NUMBER) for column in used),
+    )
 
 
 def _check_classes(classes: Array) -> tuple[Label, Label]:
-    """The two classes of a learner; raise for labels that a model file cannot hold."""
+    """Return the two classes of a learner; raise for labels that a model file cannot hold."""
     negative, positive = classes.tolist()
     for label in (negative, positive):
         if not isinstance(label, Label):
@@ -486,8 +532,8 @@ def _check_classes(classes: Array) -> tuple[Label, Label]:
     return negative, positive
 
 
-def _list_settings(learner: Learner) -> dict[str, Any]:
-    """The parameters of a learner as plain values, and how its threshold was chosen."""
+def _list_settings(learner: SavableLearner) -> dict[str, Any]:
+    """Return the parameters of a learner as plain values, and how its threshold was chosen."""
     settings = dict(learner.get_params(deep=False))
     settings.pop("device", None)  # the result does not depend on where rows were counted
     plain: dict[str, Any] = make_plain(settings | _describe_threshold(learner.model_.threshold))
@@ -495,13 +541,13 @@ def _list_settings(learner: Learner) -> dict[str, Any]:
 
 
 def _describe_threshold(threshold: Any) -> dict[str, Any]:
-    """The setting that says how a threshold was chosen; empty if it was given as a number."""
+    """Return the setting that says how a threshold was chosen; none if it was a plain number."""
     if not isinstance(threshold, Threshold) or threshold.criterion is None:
         return {}
     return {"threshold": vars(threshold)}
 
 
 def make_label(label: Any) -> Label:
-    """A label as the model file holds it: text, a number or a boolean."""
+    """Return a label as the model file holds it: text, a number or a boolean."""
     plain = make_plain(label, str)
     return plain if isinstance(plain, Label) else str(label)

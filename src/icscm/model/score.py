@@ -99,7 +99,8 @@ class Score(CalibratedModel):
     leaves: tuple[LeafCounts, ...]
 
     kind: ClassVar[str] = "score"
-    # exact from classes, since no class holds totals of two verdicts
+    # The method of a tree: it needs leaves and their verdicts only, and no class of totals holds
+    # two verdicts.
     count_contrary: ClassVar[Any] = Tree.count_contrary
 
     def __post_init__(self) -> None:
@@ -108,14 +109,16 @@ class Score(CalibratedModel):
             raise IcscmError(
                 f"totals, and bounds of their classes, are at most {MAX_TOTAL:,} points"
             )
+
         has_all_totals = len(self.log_odds) == self.max_total + 1
-        is_finite = bool(np.isfinite(self.log_odds).all())
-        falls = bool((np.diff(self.log_odds) < 0).any())
-        if not has_all_totals or not is_finite or falls:
+        are_finite = bool(np.isfinite(self.log_odds).all())
+        log_odds_fall = bool((np.diff(self.log_odds) < 0).any())
+        if not has_all_totals or not are_finite or log_odds_fall:
             raise IcscmError("log_odds must have a number for each total, and must not fall")
+
         has_all_classes = len(self.leaves) == len(self.bounds) + 1
-        is_rising = list(self.bounds) == sorted(set(self.bounds))
-        if not has_all_classes or not is_rising:
+        bounds_rise = list(self.bounds) == sorted(set(self.bounds))
+        if not has_all_classes or not bounds_rise:
             raise IcscmError("bounds of the classes of totals must rise, and each class has counts")
 
     def decide(self, X: Any) -> Decisions:
@@ -342,9 +345,11 @@ class Score(CalibratedModel):
         texts_of_rows: dict[_RowKey, list[str]] = {}
         for number in reversed(range(len(terms))):
             rule, points = terms[number]
-            text = _describe_values(rule, above=terms[number - 1].rule if number else None)
+            rule_above = terms[number - 1].rule if number else None
+            text = _describe_values(rule, above=rule_above)
             if isinstance(rule, MissingRule) and rule.feature in self.averaged:
                 text += " (average)"
+
             is_level = isinstance(rule, CategoryRule) and rule.equal
             row = _RowKey(points=points, number=None if is_level else number)
             texts_of_rows.setdefault(row, []).insert(0, text)
@@ -419,7 +424,10 @@ class _RowKey(NamedTuple):
 
 
 def _describe_values(rule: Rule, above: Rule | None) -> str:
-    """Describe the values of a row: `> 50 to 60`, a level, `other`, `missing`."""
+    """Describe the values of a row: `> 50 to 60`, a level, `other`, `missing`.
+
+    `above` is the rule of the next higher values, which limits those of this one.
+    """
     if isinstance(rule, MissingRule):
         return "missing"
     if isinstance(rule, CategoryRule):

@@ -39,13 +39,17 @@ MAX_RULE: Final = 255
 
 PathValue = TypeVar("PathValue")
 
-# Rows of one leaf, by label and environment.
+# Rows of one leaf, by outcome and environment.
 LeafCounts = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A kind of chain: the truth of a rule that covers a row, and the texts of rules and leaves."""
+    """A kind of chain.
+
+    A rule covers the rows for which it is `covers_when`. `joiner` joins the rules in the model's
+    text; `covered` and `uncovered` are the texts of the leaves.
+    """
 
     covers_when: bool
     joiner: str
@@ -108,7 +112,7 @@ def find_leaves(
     *,
     find_true: Callable[[AnySplit, NDArray[np.intp]], BoolArray],
 ) -> NDArray[np.intp]:
-    """Find the leaf in which each row falls.
+    """Find the leaf in which each row falls: all rows start at the root, and part at each split.
 
     Parameters
     ----------
@@ -133,7 +137,7 @@ def find_leaves(
 
 
 def make_chain_splits(kind: str, rules: Sequence[Rule]) -> tuple[Split, ...]:
-    """The splits of a conjunction or disjunction: each rule has a leaf, and the last one two."""
+    """Make the splits of a chain of rules: each rule has a leaf, and the last one two."""
     splits = []
     for number, rule in enumerate(rules):
         covered = encode_leaf(number)
@@ -151,17 +155,17 @@ def check_splits(splits: Sequence[Split]) -> None:
     n_splits = len(splits)
     children = [child for split in splits for child in (split.if_true, split.if_false)]
 
-    leaves = [*range(-n_splits - 1, 0)]
+    encoded_leaves = [*range(-n_splits - 1, 0)]
     splits_but_first = [*range(1, n_splits)]
-    if n_splits and sorted(children) != leaves + splits_but_first:
+    if n_splits and sorted(children) != encoded_leaves + splits_but_first:
         raise IcscmError("every split but the first, and every leaf, must be reached once")
 
     for parent, split in enumerate(splits):
         if any(not is_leaf(child) and child <= parent for child in (split.if_true, split.if_false)):
             raise IcscmError("the number of a split must be greater than that of its parent")
 
-    nodes = [node for node, _ in walk(splits, None, lambda path, _: path)]
-    leaf_numbers = [decode_leaf(node) for node in nodes if is_leaf(node)]
+    nodes_in_order = [node for node, _ in walk(splits, None, lambda path, _: path)]
+    leaf_numbers = [decode_leaf(node) for node in nodes_in_order if is_leaf(node)]
     if leaf_numbers != [*range(n_splits + 1)]:
         raise IcscmError("leaves must be numbered by a walk that visits the true side first")
 
@@ -181,7 +185,9 @@ def walk(
         yield node, path
         if is_leaf(node):
             continue
+
         split = splits[node]
+        # The last one is visited next.
         waiting.append((split.if_false, extend(path, split.rule.negate())))
         waiting.append((split.if_true, extend(path, split.rule)))
 
@@ -200,13 +206,13 @@ class NodeLine:
 
     @property
     def indent(self) -> str:
-        """Two spaces a level; a very deep node has its depth as a number."""
+        """Two spaces for each level; a very deep node has its depth as a number."""
         if self.depth <= _MAX_INDENT:
             return "  " * self.depth
         return f"{'  ' * _MAX_INDENT}[{self.depth:,}] "
 
     def format(self, verdicts: Sequence[str]) -> str:
-        """A line that fits a terminal, however long the names in it are."""
+        """Return a line that fits a terminal, however long the names in it are."""
         n_rows, _, rate = format_counts(*self.counts)
         verdict = "" if self.leaf is None else f" -> {verdicts[self.leaf]}"
         end = f": {rate} of {n_rows}{verdict}"
@@ -222,12 +228,14 @@ class _PathText:
     n_more: int = 0
 
     def add(self, rule: Rule) -> "_PathText":
+        """Return the path with one rule more, joined with others where possible."""
         rules = add_rule(self.rules, rule, all_hold=True)
         if len(rules) > _MAX_RULES:
             return _PathText(self.rules, self.n_more + 1)
         return _PathText(rules, self.n_more)
 
     def format(self, texts: "_RuleTexts") -> str:
+        """Return the path as text."""
         parts = [texts.format(rule) for rule in self.rules]
         if self.n_more:
             parts.append(count(self.n_more, "more rule"))
@@ -242,13 +250,15 @@ class _RuleTexts:
         self._texts: dict[int, tuple[Rule, str]] = {}
 
     def format(self, rule: Rule) -> str:
+        """Return the text of a rule, clipped."""
         if id(rule) not in self._texts:
             self._texts[id(rule)] = rule, clip(str(rule), MAX_RULE)
-        return self._texts[id(rule)][1]
+        _, text = self._texts[id(rule)]
+        return text
 
 
 def format_paths(splits: Sequence[Split]) -> tuple[str, ...]:
-    """The path to each leaf of a tree in the fewest words, such as `age > 63 and smoker == yes`."""
+    """Write the path to each leaf in the fewest words, such as `age > 63 and smoker == yes`."""
     texts = _RuleTexts()
     nodes = walk(splits, _PathText(), _PathText.add)
     return tuple(path.format(texts) for node, path in nodes if is_leaf(node))
@@ -258,26 +268,31 @@ def format_paths(splits: Sequence[Split]) -> tuple[str, ...]:
 
 
 def freeze_counts(counts: Sequence[Any] | NDArray[Any]) -> Any:
-    """The counts of a leaf, or of several, as tuples of plain integers: hashable, immutable."""
-    rows = counts.tolist() if isinstance(counts, np.ndarray) else counts
-    if isinstance(rows[0][0], list | tuple):
-        return tuple(tuple(tuple(map(int, row)) for row in leaf) for leaf in rows)
-    return tuple(tuple(map(int, row)) for row in rows)
+    """Return the counts of a leaf, or of several, as tuples of plain integers.
+
+    Tuples are immutable and can be compared and hashed, as models can.
+    """
+    nested = counts.tolist() if isinstance(counts, np.ndarray) else counts
+    is_one_leaf = not isinstance(nested[0][0], list | tuple)
+    if is_one_leaf:
+        return tuple(tuple(map(int, outcome)) for outcome in nested)
+    return tuple(tuple(tuple(map(int, outcome)) for outcome in leaf) for leaf in nested)
 
 
 def sum_leaves(leaves: Sequence[LeafCounts]) -> LeafCounts:
-    """Samples of several leaves together."""
+    """Sum the rows of several leaves."""
     totals: LeafCounts = freeze_counts(np.array(leaves, dtype=object).sum(axis=0).tolist())
     return totals
 
 
 def count_labels(leaf: LeafCounts) -> tuple[int, int]:
-    """Negative and positive samples of a leaf."""
+    """Count the negative and the positive rows of a leaf."""
     negative, positive = leaf
     return sum(negative), sum(positive)
 
 
 def format_counts(n_negative: int, n_positive: int) -> tuple[str, str, str]:
-    """Number of samples, number of positive samples, and their rate, as text."""
-    n = n_negative + n_positive
-    return f"{n:,}", f"{n_positive:,}", f"{n_positive / n:.1%}" if n else "-"
+    """Write the number of rows, the number of positive rows, and their rate."""
+    n_rows = n_negative + n_positive
+    rate = f"{n_positive / n_rows:.1%}" if n_rows else "-"
+    return f"{n_rows:,}", f"{n_positive:,}", rate

@@ -81,6 +81,7 @@ class Threshold(float):
 
     def __new__(cls, value: float, criterion: str | None = None, **reached: Any) -> Self:
         self = super().__new__(cls, value)
+        # Only what was reached becomes an attribute of its own, and so part of `vars`.
         vars(self).update({"criterion": criterion} | reached)
         return self
 
@@ -119,6 +120,7 @@ def find_threshold(criterion: Criterion, is_positive: BoolArray, probability: Fl
     """
     if is_positive.all() or not is_positive.any():
         raise IcscmError("a threshold cannot be chosen on rows of a single class")
+
     values = np.unique(probability)
     lower_neighbours = np.append(0.0, values)
     upper_neighbours = np.append(values, 1.0)
@@ -130,8 +132,8 @@ def find_threshold(criterion: Criterion, is_positive: BoolArray, probability: Fl
     sensitivity = (len(positives) - n_missed) / len(positives)
 
     negatives = np.sort(probability[~is_positive])
-    n_right_negatives = np.searchsorted(negatives, thresholds)
-    specificity = n_right_negatives / len(negatives)
+    n_rejected = np.searchsorted(negatives, thresholds)
+    specificity = n_rejected / len(negatives)
 
     if criterion.name == "youden":
         return float(thresholds[np.argmax(sensitivity + specificity)])

@@ -1,4 +1,9 @@
-"""The predictor: a tree of splits; a conjunction or disjunction is a tree of one branch."""
+"""The model that predicts: a tree of splits; a conjunction or disjunction is a tree of one branch.
+
+    X --routes--> the leaf of each row --rate of the leaf, calibrated--> probability --> prediction
+
+How splits and leaves are numbered is said in `icscm.model.splits`.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +18,7 @@ from icscm.formatting import clip, count
 from icscm.model import routes
 from icscm.model import splits as tree_splits
 from icscm.model.calibration import IDENTITY, CalibratedModel, Decisions
-from icscm.model.routes import Blend, Columns, RowNumbers, Unseen
+from icscm.model.routes import Columns, FollowedRows, RowNumbers, Unseen
 from icscm.model.rules import Rule, simplify
 from icscm.model.splits import (
     CHAINS,
@@ -37,16 +42,16 @@ class Tree(CalibratedModel):
     ----------
     splits : tuple of Split
         The first is the root; the number of a split is greater than that of its parent.
-    leaves : tuple of counts by (label, environment)
-        Training samples of each leaf, one more than there are splits. In a tree, leaves are
-        numbered by a depth-first walk that visits the true side first; in a chain, leaf i holds
-        the samples that rule i covers and the last leaf the uncovered samples.
+    leaves : tuple of counts by (outcome, environment)
+        Training rows of each leaf, one more than there are splits. In a tree, leaves are numbered
+        by a depth-first walk that visits the true side first; in a chain, leaf i holds the rows
+        that rule i covers and the last leaf the uncovered rows.
     kind : {"tree", "conjunction", "disjunction"}, default="tree"
         A leaf of a tree predicts its more likely class. A conjunction predicts positive where all
         rules are true, a disjunction where any is; both are chains.
     balanced : bool, default=False
         Whether a leaf's probability is the mean over its environments, each with equal weight,
-        instead of over its samples.
+        instead of over its rows.
     calibration, threshold : pair of floats, float or None
         As in `CalibratedModel`. Probabilities and verdicts of leaves follow them.
 
@@ -84,7 +89,7 @@ class Tree(CalibratedModel):
     # --- predicting -----------------------------------------------------------------------------
 
     def predict(self, X: Any) -> BoolArray:
-        """Whether each row is predicted positive.
+        """Predict whether each row is positive.
 
         Parameters
         ----------
@@ -99,9 +104,10 @@ class Tree(CalibratedModel):
         return self._predict_rows(self._follow_rows(X))
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of the positive label for each row, from its leaf's training samples.
+        """Predict the probability that each row is positive, from its leaf's training rows.
 
-        Where a value is missing that never was at fitting, the mean of both branches of the rule.
+        Where a value is missing that never was at fitting, it is the mean of both branches of the
+        rule.
 
         Parameters
         ----------
@@ -116,7 +122,7 @@ class Tree(CalibratedModel):
         return self._compute_probabilities(self._follow_rows(X))
 
     def decide(self, X: Any) -> Decisions:
-        """Prediction, probability and what decided for each row, in one pass.
+        """Return prediction, probability and what decided for each row, in one pass.
 
         Parameters
         ----------
@@ -130,25 +136,25 @@ class Tree(CalibratedModel):
         """
         followed = self._follow_rows(X)
         return Decisions(
-            self._predict_rows(followed),
-            self._compute_probabilities(followed),
-            self._name_deciding_leaves(followed),
+            prediction=self._predict_rows(followed),
+            probability=self._compute_probabilities(followed),
+            decided_by=self._name_deciding_leaves(followed),
         )
 
-    def _predict_rows(self, followed: "_FollowedRows") -> BoolArray:
-        """Verdict of each row's leaf; of the mean where a row falls in several leaves."""
+    def _predict_rows(self, followed: FollowedRows) -> BoolArray:
+        """Return the verdict of each row's leaf; that of the mean where it falls in several."""
         is_positive = self.leaf_verdicts[followed.leaves]
         is_positive[followed.blend.rows] = self.is_positive(followed.blend.probability)
         return is_positive
 
-    def _compute_probabilities(self, followed: "_FollowedRows") -> FloatArray:
-        """Probability of each row's leaf; the mean where a row falls in several leaves."""
+    def _compute_probabilities(self, followed: FollowedRows) -> FloatArray:
+        """Return the probability of each row's leaf; the mean where it falls in several."""
         probability = self.leaf_probabilities()[followed.leaves]
         probability[followed.blend.rows] = followed.blend.probability
         return probability
 
-    def _name_deciding_leaves(self, followed: "_FollowedRows") -> Array:
-        """Text of each row's leaf; what is missing where a row falls in several leaves."""
+    def _name_deciding_leaves(self, followed: FollowedRows) -> Array:
+        """Return the text of each row's leaf; what is missing where it falls in several."""
         texts = np.array(self.leaf_texts, dtype=object)[followed.leaves]
         blend = followed.blend
         if len(blend.rows):
@@ -158,7 +164,7 @@ class Tree(CalibratedModel):
         return texts
 
     def find_leaves(self, X: Any) -> RowNumbers:
-        """Number of the leaf that each row falls in.
+        """Find the number of the leaf that each row falls in.
 
         Parameters
         ----------
@@ -175,13 +181,12 @@ class Tree(CalibratedModel):
         leaves[followed.blend.rows] = followed.blend.leaf
         return leaves
 
-    def _follow_rows(self, X: Any) -> "_FollowedRows":
+    def _follow_rows(self, X: Any) -> FollowedRows:
         columns, unseen = routes.read_columns(X, self.rules)
-        leaves, blend = self.follow(columns, unseen, count_rows(X))
-        return _FollowedRows(leaves=leaves, blend=blend, unseen=unseen)
+        return self.follow(columns, unseen, count_rows(X))
 
-    def follow(self, columns: Columns, unseen: Unseen, n_rows: int) -> tuple[RowNumbers, Blend]:
-        """Leaves of rows, and the rows that fall in several, for columns that were read before.
+    def follow(self, columns: Columns, unseen: Unseen, n_rows: int) -> FollowedRows:
+        """Follow rows to their leaves, for columns that were read before.
 
         Parameters
         ----------
@@ -192,15 +197,15 @@ class Tree(CalibratedModel):
 
         Returns
         -------
-        leaves : array of int, of shape (n_rows,)
-            From 0, as in `leaves`.
-        blend : Blend
-            Rows that lack a value which never was missing at fitting, and their probabilities.
+        FollowedRows
+            The leaf of each row; rows that lack a value which never was missing at fitting, and
+            their probabilities.
         """
         leaves = routes.follow_splits(self.splits, columns, n_rows)
         can_be_unsure = any(rule.is_unsure and rule.feature in unseen for rule in self.rules)
         if not can_be_unsure:
-            return leaves, routes.NO_BLEND
+            return FollowedRows(leaves=leaves, blend=routes.NO_BLEND, unseen=unseen)
+
         blend = routes.blend(
             self.splits,
             shares=self.shares,
@@ -208,11 +213,14 @@ class Tree(CalibratedModel):
             columns=columns,
             unseen=unseen,
         )
-        return leaves, blend
+        return FollowedRows(leaves=leaves, blend=blend, unseen=unseen)
 
     @property
     def shares(self) -> list[float]:
-        """Of each split, the share of its training samples for which the rule is true."""
+        """For each split, the share of its training rows for which the rule is true.
+
+        It is 1/2 where there are no rows.
+        """
         counts, counts_if_true = self.count_splits()
         n_rows = counts.sum(axis=(1, 2)).tolist()
         n_true = counts_if_true.sum(axis=(1, 2)).tolist()
@@ -220,25 +228,28 @@ class Tree(CalibratedModel):
 
     @property
     def leaf_verdicts(self) -> BoolArray:
-        """Whether the samples of each leaf are predicted positive."""
-        if not self.is_chain or not self.splits or self.threshold is not None:
+        """Whether the rows of each leaf are predicted positive."""
+        rules_decide = self.is_chain and self.threshold is None
+        if not rules_decide or not self.splits:
             return self.is_positive(self.leaf_probabilities())
+        # A row that a disjunction covers is positive, one that a conjunction covers negative.
         covered = [self.covers_when] * len(self.splits)
         uncovered = not self.covers_when
         return np.array([*covered, uncovered])
 
     def leaf_probabilities(self) -> FloatArray:
-        """The calibrated rate of each leaf, by Laplace's rule of succession.
+        """Compute the calibrated rate of each leaf, by Laplace's rule of succession.
 
-            rate = (positives + 1) / (samples + 2)
+            rate = (positives + 1) / (rows + 2)
 
-        If `balanced`, the mean of the rates of the environments that have samples in the leaf.
+        If `balanced`, it is the mean of the rates of the environments that have rows in the leaf.
 
         Returns
         -------
         array of float
-            One for each leaf; 0.5 before calibration where there is no sample.
+            One for each leaf; 0.5 before calibration where there are no rows.
         """
+        # by (leaf, outcome, environment), all rows being one environment unless balanced
         if self.balanced:
             counts = np.array(self.leaves, dtype=np.float64)
         else:
@@ -246,10 +257,10 @@ class Tree(CalibratedModel):
             counts = np.array(pooled, dtype=np.float64)[:, :, np.newaxis]
 
         sizes = counts.sum(axis=1)
-        has_samples = sizes > 0
+        has_rows = sizes > 0
         n_positive = counts[:, 1]
-        rates = np.where(has_samples, (n_positive + 1.0) / (sizes + 2.0), 0.0)
-        n_environments = has_samples.sum(axis=1)
+        rates = np.where(has_rows, (n_positive + 1.0) / (sizes + 2.0), 0.0)
+        n_environments = has_rows.sum(axis=1)
         means = rates.sum(axis=1) / np.maximum(n_environments, 1)
         return self.calibrate(np.where(n_environments > 0, means, 0.5))
 
@@ -262,7 +273,7 @@ class Tree(CalibratedModel):
 
     @property
     def covers_when(self) -> bool:
-        """In a chain, whether a rule covers the samples for which it is true (or false)."""
+        """In a chain, whether a rule covers the rows for which it is true (or false)."""
         return CHAINS[self.kind].covers_when
 
     @property
@@ -279,7 +290,7 @@ class Tree(CalibratedModel):
         return simplify(self.rules, all_hold=not self.covers_when)
 
     def replace_rules(self, change: Callable[[Rule], Rule]) -> Self:
-        """The same tree with each rule changed.
+        """Return the same tree with each rule changed.
 
         Parameters
         ----------
@@ -295,7 +306,7 @@ class Tree(CalibratedModel):
         return replace(self, splits=splits)
 
     def make_baseline(self) -> Self:
-        """The majority-class baseline: the same samples in one leaf.
+        """Make the majority-class baseline: the same rows in one leaf.
 
         Returns
         -------
@@ -306,7 +317,7 @@ class Tree(CalibratedModel):
         return replace(bare, splits=(), leaves=(tree_splits.sum_leaves(self.leaves),))
 
     def count_wrong(self) -> tuple[int, int]:
-        """Training samples that are predicted wrongly, by label.
+        """Count the training rows that are predicted wrongly, by outcome.
 
         Returns
         -------
@@ -324,27 +335,25 @@ class Tree(CalibratedModel):
         return n_false_positive, n_false_negative
 
     def count_contrary(self) -> list[int]:
-        """Training samples in leaves that predict the minority class.
+        """Count the training rows in leaves that predict the minority class.
 
         Returns
         -------
         list of int
-            One for each leaf: all its samples where `predict` and `predict_proba` disagree, else 0;
-            0 for all where a threshold decides.
+            One for each leaf: all its rows where `predict` and `predict_proba` disagree, else 0; 0
+            for all where a threshold decides.
         """
         if self.threshold is not None:
             return [0] * len(self.leaves)
         n_contrary = []
         for leaf, is_positive in zip(self.leaves, self.leaf_verdicts.tolist(), strict=True):
             n_negative, n_positive = count_labels(leaf)
-            majority_is_positive = n_positive > n_negative
-            majority_is_negative = n_negative > n_positive
-            is_contrary = majority_is_negative if is_positive else majority_is_positive
+            is_contrary = n_negative > n_positive if is_positive else n_positive > n_negative
             n_contrary.append(n_negative + n_positive if is_contrary else 0)
         return n_contrary
 
     def compute_importances(self) -> FloatArray:
-        """Of a chain, the share of each rule in the samples that rules cover correctly.
+        """Compute the share of each rule of a chain in the rows that rules cover correctly.
 
         Returns
         -------
@@ -355,7 +364,7 @@ class Tree(CalibratedModel):
         return np.array(correct, dtype=np.float64) / max(sum(correct), 1)
 
     def count_splits(self) -> tuple[CountArray, CountArray]:
-        """Training samples at each split.
+        """Count the training rows at each split, from the leaves up.
 
         Returns
         -------
@@ -395,12 +404,12 @@ class Tree(CalibratedModel):
         )
 
     def list_nodes(self) -> Iterator[NodeLine]:
-        """The nodes of a depth-first walk that visits the true side first.
+        """List the nodes in the order of a depth-first walk that visits the true side first.
 
         Yields
         ------
         NodeLine
-            Depth, rule as text, negative and positive samples, and the leaf's number or None.
+            Depth, rule as text, negative and positive rows, and the leaf's number or None.
         """
         reached, _ = self.count_splits()
         counts_of_splits = reached.sum(axis=2).tolist()
@@ -414,7 +423,7 @@ class Tree(CalibratedModel):
                 yield NodeLine(depth, text, counts=(n_negative, n_positive), leaf=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The model as plain values.
+        """Return the model as plain values.
 
         Returns
         -------
@@ -456,12 +465,13 @@ class Tree(CalibratedModel):
         return "\n".join(lines)
 
     def _name_verdicts(self) -> list[str]:
+        """Name what each leaf predicts."""
         return [
             "positive" if is_positive else "negative" for is_positive in self.leaf_verdicts.tolist()
         ]
 
     def _display(self) -> Display:
-        """A row for each leaf of a chain, or for each node of a tree."""
+        """Show a row for each leaf of a chain, or for each node of a tree."""
         kind = self.kind.capitalize()
         columns = ("predicts", ">samples", ">positive", ">rate")
         if self.is_chain:
@@ -488,7 +498,7 @@ class Tree(CalibratedModel):
         return rows
 
     def _describe_baseline(self) -> str:
-        """A model without a split."""
+        """Describe a model without a split, and why it has none."""
         always = f"always {self._name_verdicts()[0]}"
         if self.threshold is not None:
             always += self.at_threshold
@@ -501,17 +511,8 @@ class Tree(CalibratedModel):
         return f"no rule was found ({always})"
 
 
-@dataclass(frozen=True)
-class _FollowedRows:
-    """The leaves of rows, those that fall in several, and what they lack."""
-
-    leaves: RowNumbers
-    blend: Blend
-    unseen: Unseen
-
-
 def make_chain(kind: str, rules: Sequence[Rule], leaves: tuple[LeafCounts, ...]) -> Tree:
-    """A conjunction or disjunction of rules, with the counts of their leaves.
+    """Make a conjunction or disjunction of rules, with the counts of their leaves.
 
     >>> from icscm.model.rules import ThresholdRule
     >>> rule = ThresholdRule(column=0, name="age", threshold=63, above=True)

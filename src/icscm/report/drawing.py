@@ -1,48 +1,28 @@
-"""From the summary of a report to what its page draws: records for `icscm.drawing`, and cells.
+"""Rates and other scores by environment, as the rows of a table with drawn cells.
 
 A cell is the drawn part of a row of a table. What is listed is limited here, so that a page stays
-small; the summary holds everything.
+small; the records and the JSON of a report hold everything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from markupsafe import Markup
 
-from icscm.drawing.axes import Axis, make_number_axis, make_ratio_axis, make_share_axis
-from icscm.drawing.curves import PlotPoint, draw_curves
-from icscm.drawing.decisions import (
-    DecisionCurves,
-    plot_calibration,
-    plot_gain,
-    plot_net_benefit,
-)
-from icscm.drawing.effects import EffectDot, draw_effects
+from icscm.drawing.axes import Axis, make_share_axis
 from icscm.drawing.intervals import Background, IntervalRow, RowKind, draw_axis_cell, draw_cell
-from icscm.drawing.outline import (
-    OutlineNode,
-    OutlineRow,
-    draw_rate_bar,
-    draw_twigs,
-    lay_out_outline,
-)
-from icscm.drawing.path import PathDot, draw_path
-from icscm.drawing.score_card import TotalsClass, plot_risks
-from icscm.drawing.shapes import Panel
-from icscm.drawing.svg import render_panel
-from icscm.formatting import clip, natural_key
-from icscm.report.formatting import Plain, format_ratio, format_share, format_span
-from icscm.report.wording.evaluation import describe_decisions
-
-# Characters of the columns that leave along a path.
-_MAX_REJECTED: Final = 26
+from icscm.formatting import natural_key
+from icscm.report.content.errors import ErrorRate
+from icscm.report.content.leaves import Leaf
+from icscm.report.content.rates import EnvironmentRate, Rate
+from icscm.report.formatting import format_share
 
 
 class Limits(NamedTuple):
-    """Limits of the layout; the summary itself holds everything.
+    """Limits of the layout; the records and the JSON of a report hold everything.
 
     `characters` is the longest name shown whole. The others count what is listed.
     """
@@ -113,14 +93,24 @@ class PlotRow:
     compared: float | None = None
 
 
-def make_plot_row(row: Plain, key: str = "rate") -> PlotRow:
-    """Make the record of an environment, or of all together, from one of its scores."""
+def make_rate_row(name: str, rate: Rate | EnvironmentRate | Leaf) -> PlotRow:
+    """Make the record of a rate: of an environment, a leaf, or all rows."""
+    return PlotRow(name=name, n=rate.n, share=rate.rate, interval=make_pair(rate.rate_interval))
+
+
+def make_error_row(name: str, errors: ErrorRate) -> PlotRow:
+    """Make the record of the errors in an environment, or of all together."""
     return PlotRow(
-        name=row.get("environment", ""),
-        n=row["n"],
-        share=row[key],
-        interval=None if row[f"{key}_interval"] is None else tuple(row[f"{key}_interval"]),
+        name=name, n=errors.n, share=errors.error, interval=make_pair(errors.error_interval)
     )
+
+
+def make_pair(interval: Sequence[float] | None) -> tuple[float, float] | None:
+    """Return an interval as a pair."""
+    if interval is None:
+        return None
+    low, high = interval
+    return low, high
 
 
 def make_plot(
@@ -135,36 +125,52 @@ def make_plot(
 ) -> DrawnPlot:
     """Draw a share of each row with its interval, and above them that of all rows together.
 
-    The band around the pooled share is as wide as the margin. Of very many rows, those with the
-    most samples are shown.
+    Of very many rows, those with the most samples are shown. Behind them are a line at the pooled
+    share and, with a margin, a band of that width; `has_mean` is False where shares are meant to
+    differ. `write` writes a share, by default in percent.
     """
-    shown = [rows[i] for i in find_largest([row.n for row in rows], limits.environments)]
+    shown = [rows[number] for number in find_largest([row.n for row in rows], limits.environments)]
     if by_name:
         shown.sort(key=lambda row: natural_key(row.name))
     axis = make_axis([*shown, pooled], is_percent=write is format_share)
-    mean = pooled.share
-    band = None
-    if margin is not None and mean is not None:
-        band = (mean - margin / 2, mean + margin / 2)
-    background = Background(mean=mean if has_mean else None, band=band)
-
-    def draw(row: PlotRow, name: str, kind: RowKind) -> DrawnRow:
-        record = make_interval_row(row, name=name, kind=kind)
-        return DrawnRow(
-            name=name,
-            n=row.n,
-            share=record.estimate,
-            interval=record.interval,
-            text=write(record.estimate),
-            range=" to ".join(map(write, record.interval or ())),
-            cell=draw_cell(record, axis, background),
-        )
-
+    background = make_background(pooled.share if has_mean else None, margin)
+    groups = [make_interval_row(row, name=row.name, kind=RowKind.GROUP) for row in shown]
+    all_together = make_interval_row(pooled, name="all together", kind=RowKind.POOLED)
     return DrawnPlot(
-        rows=[draw(row, row.name, RowKind.GROUP) for row in shown],
-        pooled=draw(pooled, "all together", RowKind.POOLED),
+        rows=[
+            draw_row(record, row.n, axis=axis, background=background, write=write)
+            for record, row in zip(groups, shown, strict=True)
+        ],
+        pooled=draw_row(all_together, pooled.n, axis=axis, background=background, write=write),
         axis=draw_axis_cell(axis),
         n_rows=len(rows),
+    )
+
+
+def make_background(mean: float | None, margin: float | None) -> Background:
+    """Make what lies behind all rows: a line at the mean, and a band as wide as the margin."""
+    if mean is None or margin is None:
+        return Background(mean=mean)
+    return Background(mean=mean, band=(mean - margin / 2, mean + margin / 2))
+
+
+def draw_row(
+    record: IntervalRow,
+    n_rows: int,
+    *,
+    axis: Axis,
+    background: Background,
+    write: Callable[[float | None], str],
+) -> DrawnRow:
+    """Draw a share with its interval, and write both."""
+    return DrawnRow(
+        name=record.name,
+        n=n_rows,
+        share=record.estimate,
+        interval=record.interval,
+        text=write(record.estimate),
+        range=" to ".join(map(write, record.interval or ())),
+        cell=draw_cell(record, axis, background),
     )
 
 
@@ -188,193 +194,20 @@ def find_largest(sizes: Sequence[int], limit: int) -> list[int]:
     return sorted(ranks[:limit])
 
 
-def choose_largest(rows: Sequence[Plain], limit: int, order: str = "name") -> list[Plain]:
-    """Choose the rows with the most samples; by name, from the largest, or from the lowest rate."""
-    largest = [rows[number] for number in find_largest([row["n"] for row in rows], limit)]
-    if order == "size":
-        return sorted(largest, key=lambda row: -row["n"])
-    by_name = sorted(largest, key=lambda row: natural_key(row["environment"]))
-    return by_name if order == "name" else sorted(by_name, key=lambda row: row["rate"] or 0.0)
+class EnvironmentSize(Protocol):
+    """The name of an environment and its number of rows."""
+
+    @property
+    def environment(self) -> str: ...
+    @property
+    def n(self) -> int: ...
 
 
-def draw_auc_rows(validation: Plain, limits: Limits) -> Sequence[Plain]:
-    """Draw the AUC in each environment left out, pooled, and in a new environment."""
-    pooled = validation.get("pooled", {}).get("auc")
-    if not pooled:
-        return []
-    axis = make_number_axis(0.0, 1.0)
-
-    def draw(name: str, score: Plain, kind: RowKind) -> Plain:
-        has_interval = isinstance(score["low"], float)
-        interval = (score["low"], score["high"]) if has_interval else None
-        row = IntervalRow(name, estimate=score["value"], interval=interval, kind=kind)
-        cell = draw_cell(row, axis, Background(guide=0.5))
-        return {"name": name, "score": score, "kind": kind.name, "cell": cell}
-
-    rows = [
-        draw(str(environment["environment"]), environment["scores"]["auc"], RowKind.GROUP)
-        for environment in validation["environments"][: limits.environments]
-        if environment["scores"]["auc"]
-    ]
-    rows.append(draw("random effects", pooled, RowKind.POOLED))
-    if isinstance(pooled["new_low"], float):
-        new = {"value": None, "low": pooled["new_low"], "high": pooled["new_high"]}
-        rows.append(draw("new environment", new, RowKind.PREDICTION))
-    return rows
+Environment = TypeVar("Environment", bound=EnvironmentSize)
 
 
-# --- trees and effects ----------------------------------------------------------------------------
-
-
-def draw_nodes(nodes: Sequence[Plain], limits: Limits) -> Plain:
-    """Draw the rows of a tree behind their twigs; of very many, the largest splits."""
-    records = [OutlineNode(node["depth"], node["split"], node["n"]) for node in nodes]
-    outline = lay_out_outline(records, max_leaves=limits.leaves)
-    mean_rate = nodes[0]["rate"] if nodes else None
-
-    def draw(row: OutlineRow) -> Plain:
-        node = nodes[row.number]
-        is_positive = bool(node["is_positive"])
-        bar = draw_rate_bar(node["rate"], mean_rate=mean_rate, is_positive=is_positive)
-        return {**node, "is_cut": row.is_cut, "twigs": draw_twigs(row), "cell": bar}
-
-    rows = [draw(row) for row in outline]
-    n_leaves = sum(node["leaf"] is not None for node in nodes)
-    n_shown = sum(row["leaf"] is not None for row in rows)
-    return {"rows": rows, "n_left_out": n_leaves - n_shown}
-
-
-def draw_splits(splits: Sequence[Plain], limits: Limits) -> Plain:
-    """Draw the effects of each split by environment, on one axis of odds ratios."""
-    shown = splits[: limits.leaves]
-    rows = [row for split in shown for row in (split, *split["environments"])]
-    axis = make_ratio_axis(row["odds_ratio"] for row in rows if row["odds_ratio"])
-    drawn = [
-        {**split, "cell": draw_effects(_make_dots(split, limits), split["odds_ratio"], axis)}
-        for split in shown
-    ]
-    return {
-        "rows": drawn,
-        "axis": draw_axis_cell(axis),
-        "n_left_out": len(splits) - len(shown),
-    }
-
-
-def _make_dots(split: Plain, limits: Limits) -> Sequence[EffectDot]:
-    """Make the dots of the largest environments in which the effect of a split is known."""
-    largest = sorted(split["environments"], key=lambda row: -row["n"])
-    known = [row for row in largest if row["odds_ratio"] is not None]
-    return [
-        EffectDot(
-            odds_ratio=row["odds_ratio"],
-            standard_error=row["error"],
-            tooltip=f"{clip(row['environment'], limits.characters)}: "
-            f"{format_ratio(row['odds_ratio'])}",
-        )
-        for row in known[: limits.environments]
-    ]
-
-
-# --- curves ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class DrawnCurves:
-    """A plot of curves on a page, by its name."""
-
-    name: str
-    panel: Panel
-
-    def render(self, label: str) -> Markup:
-        """Return the drawing; the label tells those who do not see it what it shows."""
-        return render_panel(self.panel, label=label)
-
-
-def draw_decisions(
-    overall: DecisionCurves | None,
-    *,
-    environments: Sequence[DecisionCurves],
-    thresholds: Sequence[float],
-    limits: Limits,
-) -> Plain:
-    """Draw calibration, net benefit, and its gain by environment; nothing without probabilities."""
-    if overall is None or not thresholds:
-        return {"panels": [], "decision_text": ""}
-
-    shown = environments[: limits.environments]
-    plots = {"benefit": plot_net_benefit(overall, thresholds)}
-    if overall.calibration:
-        plots = {"calibration": plot_calibration(overall, shown), **plots}
-    if len(shown) > 1:
-        plots["gain"] = plot_gain(overall, shown, thresholds)
-    return {
-        "panels": [DrawnCurves(name, draw_curves(plot)) for name, plot in plots.items()],
-        "decision_text": describe_decisions(thresholds, overall.net_benefit, overall.treat_all),
-    }
-
-
-def make_decision_curves(
-    calibration: Sequence[Sequence[float]],
-    net_benefit: Sequence[float],
-    treat_all: Sequence[float],
-) -> DecisionCurves:
-    """Make the record of the curves of some rows; calibration has pairs of probability and rate."""
-    return DecisionCurves(
-        calibration=[PlotPoint(probability, rate) for probability, rate in calibration],
-        net_benefit=net_benefit,
-        treat_all=treat_all,
-    )
-
-
-def draw_risks(model: Plain, leaves: Sequence[Plain]) -> DrawnCurves:
-    """Draw the risk of each total of a score."""
-    classes = make_totals_classes(model, leaves)
-    return DrawnCurves("risk", draw_curves(plot_risks(model["risks"], classes)))
-
-
-def make_totals_classes(model: Plain, leaves: Sequence[Plain]) -> Sequence[TotalsClass]:
-    """Make the classes of totals of a score whose prediction intervals are known."""
-    starts = [0, *model["bounds"]]
-    ends = [*(bound - 1 for bound in model["bounds"]), len(model["risks"]) - 1]
-    return [
-        TotalsClass(first, last, tuple(leaf["new_interval"]))
-        for leaf, first, last in zip(leaves, starts, ends, strict=True)
-        if leaf["new_interval"]
-    ]
-
-
-def draw_points_bar(points: int, most_points: int) -> Markup:
-    """Draw the points of a value as a share of the most that a value has."""
-    return draw_rate_bar(points / max(most_points, 1), mean_rate=None, is_positive=True)
-
-
-def draw_tolerance_path(points: Sequence[Plain]) -> DrawnCurves:
-    """Draw the deviance explained against the heterogeneity, a dot for each tolerance."""
-    return DrawnCurves("path", draw_path(join_points(points)))
-
-
-def join_points(points: Sequence[Plain]) -> Sequence[PathDot]:
-    """Join neighbouring points of a path with equal heterogeneity and deviance to one dot."""
-    groups: list[list[Plain]] = []
-    for point in points:
-        if groups and _find_place(groups[-1][-1]) == _find_place(point):
-            groups[-1].append(point)
-        else:
-            groups.append([point])
-    return [_make_path_dot(group) for group in groups]
-
-
-def _find_place(point: Plain) -> tuple[float, float]:
-    """Return where a point of a path is drawn."""
-    return round(point["varies"], 6), round(point["deviance_explained"], 6)
-
-
-def _make_path_dot(group: Sequence[Plain]) -> PathDot:
-    """Make the dot of points in the same place; its text names the columns that leave there."""
-    heterogeneity, deviance = _find_place(group[0])
-    text = format_span([point["name"] for point in group])
-    rejected = [name for point in group for name in point["leave"]]
-    if rejected:
-        text += f" without {clip(', '.join(rejected), _MAX_REJECTED)}"
-    is_own = any(point["is_own"] for point in group)
-    return PathDot(heterogeneity, deviance, text, is_own)
+def choose_largest(environments: Sequence[Environment], limit: int) -> list[Environment]:
+    """Choose the environments with the most rows, and sort them by name: r2 before r10."""
+    sizes = [environment.n for environment in environments]
+    largest = [environments[number] for number in find_largest(sizes, limit)]
+    return sorted(largest, key=lambda environment: natural_key(environment.environment))

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console, RenderableType
 
-from icscm._version import __version__
 from icscm.drawing import Figure
-from icscm.drawing.decisions import DecisionCurves
 from icscm.drawing.intervals import (
     Background,
     IntervalPanel,
@@ -24,12 +22,12 @@ from icscm.report.documents.evaluation import write_document
 from icscm.report.drawing import (
     Limits,
     PlotRow,
-    draw_decisions,
     make_axis,
-    make_decision_curves,
     make_interval_row,
+    make_pair,
     make_plot,
 )
+from icscm.report.drawn_curves import DrawnDecisions, draw_decisions
 from icscm.report.formatting import Plain, format_prediction_interval, format_score, format_share
 from icscm.report.page import render_page
 from icscm.report.terminal import render_blocks
@@ -61,7 +59,7 @@ def render_evaluation(
         n_best = n_listed // 2
         shown = [*shown[: n_listed - n_best], None, *shown[len(shown) - n_best :]]
     decisions = draw_curves(content, Limits(environments=len(content.environments)))
-    document = write_document(content, environments=shown, decision_text=decisions["decision_text"])
+    document = write_document(content, environments=shown, decision_text=decisions.text)
     return render_blocks(document)
 
 
@@ -93,7 +91,6 @@ def lay_out_evaluation(content: EvaluationContent, limits: Limits) -> Plain:
     leaves = content.leaves[: limits.leaves]
     return {
         **vars(content),
-        "about": {"version": __version__},
         "limits": limits,
         "overall": list_scores(overall),
         "is_auc": measure == "auc",
@@ -109,7 +106,7 @@ def lay_out_evaluation(content: EvaluationContent, limits: Limits) -> Plain:
             limits,
             write=write,
         ),
-        **draw_curves(content, limits),
+        "decisions": draw_curves(content, limits),
         "leaf_plot": make_plot(
             [make_leaf_row(leaf) for leaf in leaves],
             make_all_leaves_row(content),
@@ -194,20 +191,13 @@ def lay_out_leaf(leaf: CalibratedLeaf) -> Plain:
 # --- what is drawn --------------------------------------------------------------------------------
 
 
-def draw_curves(content: EvaluationContent, limits: Limits) -> Plain:
+def draw_curves(content: EvaluationContent, limits: Limits) -> DrawnDecisions:
     """Draw calibration and decision curves, environments from the first on."""
     return draw_decisions(
-        find_decision_curves(content.overall),
-        environments=[find_decision_curves(rows) for rows in content.environments],
+        content.overall,
+        environments=content.environments,
         thresholds=content.thresholds,
         limits=limits,
-    )
-
-
-def find_decision_curves(rows: EvaluatedRows) -> DecisionCurves:
-    """Return the curves of some rows."""
-    return make_decision_curves(
-        rows.calibration_curve, net_benefit=rows.net_benefit, treat_all=rows.treat_all
     )
 
 
@@ -243,12 +233,11 @@ def make_all_leaves_row(content: EvaluationContent) -> PlotRow:
     if content.leaves:
         n_expected = sum((leaf.expected or 0.0) * leaf.n_samples for leaf in content.leaves)
         expected = n_expected / rate.n
-    interval = rate.rate_interval
     return PlotRow(
         name="all",
         n=rate.n,
         share=rate.rate,
-        interval=None if interval is None else (interval[0], interval[1]),
+        interval=make_pair(rate.rate_interval),
         compared=expected,
     )
 
@@ -261,8 +250,8 @@ def draw_evaluation(content: EvaluationContent) -> Figure:
     panels = [draw_interval_panel(make_environments_panel(content))]
     if content.leaves:
         panels.append(draw_interval_panel(make_leaves_panel(content)))
-    drawn = draw_curves(content, Limits(environments=len(content.environments)))
-    curves: list[Panel] = [each.panel for each in drawn["panels"]]
+    decisions = draw_curves(content, Limits(environments=len(content.environments)))
+    curves: list[Panel] = [drawn.panel for drawn in decisions.panels]
     if curves:
         panels.insert(0, place_beside(curves, gap=16.0))
     return Figure(place_below(panels, gap=16.0), content.headline)

@@ -25,7 +25,7 @@ from icscm.drawing.shapes import place_below
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip
 from icscm.report.content.screen import EnvironmentEffect, ScreenedColumn, make_column
-from icscm.report.drawing import Limits
+from icscm.report.drawing import Limits, make_pair
 from icscm.report.formatting import format_heterogeneity, format_odds_interval, format_ratio
 
 # Columns that a figure draws if none is named, and environments of each.
@@ -125,14 +125,6 @@ def choose_effects(column: ScreenedColumn, limit: int) -> list[IntervalRow]:
         interval = make_pair(pooled.prediction_interval)
         rows.append(IntervalRow("new environment", None, interval, RowKind.PREDICTION))
     return rows
-
-
-def make_pair(interval: Sequence[float] | None) -> tuple[float, float] | None:
-    """Return an interval as a pair."""
-    if interval is None:
-        return None
-    low, high = interval
-    return low, high
 
 
 def draw_forest_figure(selector: Any, column: Any = None) -> Figure:

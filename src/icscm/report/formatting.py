@@ -28,11 +28,23 @@ class Names:
     environments: tuple[str, ...]
 
     def predict(self, is_positive: bool) -> str:
+        """Return a prediction in words: `ill = yes`."""
         return f"{self.target} = {self.classes[is_positive]}"
 
     @property
     def positive(self) -> str:
+        """The positive class: `ill = yes`."""
         return self.predict(True)
+
+    @property
+    def negative(self) -> str:
+        """The negative class: `ill = no`."""
+        return self.predict(False)
+
+    @property
+    def place(self) -> str:
+        """The name of the column of environments, as the title of a column of a table."""
+        return self.column or "environment"
 
     @property
     def environment(self) -> str:
@@ -42,8 +54,8 @@ class Names:
 
     def describe_place(self, label: str) -> str:
         """An environment in a sentence: `hospital 3`, but not `hospital Hospital 3`."""
-        column = self.column or "environment"
-        return label if label.lower().startswith(column.lower()) else f"{column} {label}"
+        is_in_label = label.lower().startswith(self.place.lower())
+        return label if is_in_label else f"{self.place} {label}"
 
 
 def join_words(words: Sequence[str]) -> str:
@@ -169,17 +181,6 @@ def format_score(value: float | None) -> str:
     ('0.812', '0.000', '-')
     """
     return "-" if value is None else f"{value:z.3f}"
-
-
-def format_estimate(score: Plain | None) -> str:
-    """A score with its 95% interval, where it has one: NaN and infinity are texts.
-
-    >>> format_estimate({"value": 0.8123, "low": 0.7, "high": 0.9}), format_estimate(None)
-    ('0.81 (0.70 to 0.90)', '-')
-    """
-    if score is None or isinstance(score["low"], str) or isinstance(score["high"], str):
-        return "-" if score is None else f"{score['value']:z.2f}"
-    return f"{score['value']:z.2f} ({score['low']:z.2f} to {score['high']:z.2f})"
 
 
 def format_interval(interval: Sequence[float] | None) -> str:

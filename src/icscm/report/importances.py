@@ -3,8 +3,9 @@
 `icscm.validation.importances` computes it.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import product
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from icscm._repr import Display, DisplayMixin, display_frame
@@ -16,6 +17,37 @@ if TYPE_CHECKING:
     import pandas
 
 METRICS = "auc", "log_loss"
+
+
+@dataclass(frozen=True)
+class EnvironmentLoss:
+    """The loss of AUC in an environment."""
+
+    loss: float
+    environment: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnLosses:
+    """How much worse predictions are if the values of a column are permuted.
+
+    The `lowest` and the `highest` are the environments of the smallest and of the largest loss of
+    AUC, None where fewer than two have one.
+    """
+
+    auc: float
+    log_loss: float
+    lowest: EnvironmentLoss | None
+    highest: EnvironmentLoss | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; an extreme is a pair of the loss and the environment."""
+        return {
+            "auc": self.auc,
+            "log_loss": self.log_loss,
+            "lowest": None if self.lowest is None else astuple(self.lowest),
+            "highest": None if self.highest is None else astuple(self.highest),
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,11 +101,16 @@ class PermutationImportance(DisplayMixin):
         if by == "environments":
             pairs = [*product(self.features, self.environments)]
             frame = pandas.DataFrame(pairs, columns=["feature", "environment"], dtype=object)
-            means = self.by_environment.mean(axis=2).reshape(2, -1)
-            return frame.assign(**dict(zip(METRICS, means, strict=True)))
+            for metric, losses in zip(METRICS, self.by_environment, strict=True):
+                # by (feature, repetition, environment), as are the pairs without repetitions
+                frame[metric] = losses.mean(axis=1).ravel()
+            return frame
+
         frame = pandas.DataFrame({"feature": pandas.Series(self.features, dtype=object)})
-        for name, losses in zip(METRICS, self.pooled, strict=True):
-            frame[name], frame[f"{name}_sd"] = losses.mean(axis=1), losses.std(axis=1)
+        for metric, losses in zip(METRICS, self.pooled, strict=True):
+            # by (feature, repetition)
+            frame[metric] = losses.mean(axis=1)
+            frame[f"{metric}_sd"] = losses.std(axis=1)
         return frame.sort_values("auc", ascending=False, kind="stable", ignore_index=True)
 
     def describe(self, feature: str | int) -> dict[str, Any]:
@@ -90,13 +127,31 @@ class PermutationImportance(DisplayMixin):
             `auc` and `log_loss`, and `lowest` and `highest`: the least and the largest loss of AUC
             in an environment, and its name; None without two.
         """
-        j = self.features.index(feature)
-        auc, log_loss = self.pooled[:, j].mean(axis=1).tolist()
-        means = self.by_environment[0, j].mean(axis=0).tolist()
-        known = [(v, as_text(e)) for v, e in zip(means, self.environments, strict=True) if v == v]
-        ends = [min(known), max(known)] if len(known) > 1 else [None, None]
-        return {"auc": auc, "log_loss": log_loss, "lowest": ends[0], "highest": ends[1]}
+        return self.measure_losses(feature).to_dict()
+
+    def measure_losses(self, feature: str | int) -> ColumnLosses:
+        """Return the mean losses of one feature over the repetitions."""
+        column = self.features.index(feature)
+        auc, log_loss = self.pooled[:, column].mean(axis=1).tolist()
+        auc_losses = self.by_environment[0, column].mean(axis=0).tolist()
+        known = [
+            EnvironmentLoss(loss, as_text(environment))
+            for loss, environment in zip(auc_losses, self.environments, strict=True)
+            if not isnan(loss)
+        ]
+        has_extremes = len(known) > 1
+        return ColumnLosses(
+            auc=auc,
+            log_loss=log_loss,
+            lowest=min(known, key=rank_loss) if has_extremes else None,
+            highest=max(known, key=rank_loss) if has_extremes else None,
+        )
 
     def _display(self) -> Display:
         line = f"Losses with a column permuted within environments, {count(self.n_rows, 'row')}"
         return display_frame(line, self.to_frame())
+
+
+def rank_loss(place: EnvironmentLoss) -> tuple[float, str]:
+    """Return what orders environments: the loss, and of equal losses the name."""
+    return place.loss, place.environment

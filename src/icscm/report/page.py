@@ -1,12 +1,13 @@
-"""A summary as a page, as Markdown and as JSON.
+"""A report as a page, as Markdown and as JSON.
 
-The summary holds the content; this module lays it out. The page is one file that opens offline:
-drawings are SVG in the markup, and its content security policy allows no loading and no script but
-its own.
+Records hold the content (`icscm.report.content`), and `icscm.report.layout` what a page shows of
+them. The page is one file that opens offline: drawings are SVG in the markup, and its content
+security policy allows no loading and no script but its own.
 """
 
 import base64
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -15,18 +16,21 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from icscm._version import __version__
 from icscm.drawing.style import make_page_style
 from icscm.exceptions import IcscmError
 from icscm.formatting import dump_json
 from icscm.model.saved import Learner
+from icscm.report.content.learner import LearnerContent, make_learner_content
 from icscm.report.documents import tripod
 from icscm.report.documents.learner import write_document
 from icscm.report.drawing import Limits
 from icscm.report.formatting import Plain
-from icscm.report.layout import lay_out_learner
+from icscm.report.layout.learner import lay_out_learner
 from icscm.report.markdown import render_markdown
 from icscm.report.rendering import make_environment
-from icscm.report.summary import make_content_and_summary
+from icscm.report.summary import summarize
+from icscm.report.wording.model import name_model
 from icscm.report.wording.tripod import Item, fill_checklist
 from icscm.writing import check_free, write_text
 
@@ -34,20 +38,37 @@ from icscm.writing import check_free, write_text
 MAX_HTML_BYTES = 2_000_000
 
 
-@dataclass(frozen=True, repr=False)
-class Report:
-    """A report on one fitted learner; a notebook displays it.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class BaseReport(ABC):
+    """A report that can be saved as a page, as Markdown and as JSON; a notebook displays it.
 
     Parameters
     ----------
     summary : dict
-        The value of `icscm.report.summary.make_summary`, which describes it.
-    checklist : tuple of Item, optional
-        The items of TRIPOD+AI.
+        The whole content as values that JSON can hold.
     """
 
     summary: Plain
-    checklist: tuple[Item, ...] = ()
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """One self-contained page; long lists are shortened where it would grow too large.
+
+        Returns
+        -------
+        str
+            HTML of less than 2 MB that opens offline.
+        """
+
+    @abstractmethod
+    def to_markdown(self) -> str:
+        """The report as text with tables.
+
+        Returns
+        -------
+        str
+            Markdown; special characters in names are escaped.
+        """
 
     def to_dict(self) -> Plain:
         """The whole content of the report.
@@ -68,44 +89,6 @@ class Report:
             The complete content.
         """
         return dump_json(self.summary, indent=2) + "\n"
-
-    def to_html(self) -> str:
-        """One self-contained page; long lists are shortened where it would grow too large.
-
-        Returns
-        -------
-        str
-            HTML of less than 2 MB that opens offline.
-        """
-        return render_page("report.html", lambda limits: lay_out_learner(self.summary, limits))
-
-    def to_markdown(self) -> str:
-        """The report as text with tables.
-
-        Returns
-        -------
-        str
-            Markdown; special characters in names are escaped.
-        """
-        return render_markdown(write_document(self.summary))
-
-    def to_tripod(self, *, as_html: bool = False) -> str:
-        """The TRIPOD+AI checklist (Collins and others, BMJ 2024), filled in from data and model.
-
-        Parameters
-        ----------
-        as_html : bool, default=False
-            Whether to return a page instead of Markdown.
-
-        Returns
-        -------
-        str
-            A table of the items; those that only the authors know are left open.
-        """
-        if as_html:
-            content = {**self.summary, "rows": self.checklist}
-            return render_page("tripod.html", lambda _: content)
-        return render_markdown(tripod.write_document(self.summary, self.checklist))
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
         """Write the report in the format of the file's ending, whole or not at all.
@@ -128,8 +111,13 @@ class Report:
             If the file exists, or its name has another ending.
         """
         path = Path(path)
-        writers = {".html": self.to_html, ".md": self.to_markdown, ".json": self.to_json}
-        write = {**writers, ".htm": self.to_html}.get(path.suffix.lower())
+        writers = {
+            ".html": self.to_html,
+            ".htm": self.to_html,
+            ".md": self.to_markdown,
+            ".json": self.to_json,
+        }
+        write = writers.get(path.suffix.lower())
         if write is None:
             raise IcscmError(
                 f"a report is written as .html, .md or .json; {path.name!r} ends in none of these"
@@ -146,8 +134,70 @@ class Report:
 
         A notebook that is not trusted shows the sentence instead of the frame.
         """
-        sentence, page = self.summary["model"]["sentence"], self.to_html()
-        return make_frame(sentence, page)
+        return make_frame(self.summary["model"]["sentence"], self.to_html())
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Report(BaseReport):
+    """A report on one fitted learner; a notebook displays it.
+
+    Parameters
+    ----------
+    summary : dict
+        The value of `icscm.report.summary.make_summary`, which describes it.
+    content : LearnerContent
+        The records that it is made from.
+    """
+
+    content: LearnerContent
+
+    def to_html(self) -> str:
+        """One self-contained page; long lists are shortened where it would grow too large.
+
+        Returns
+        -------
+        str
+            HTML of less than 2 MB that opens offline.
+        """
+        return render_page("report.html", lambda limits: lay_out_learner(self.content, limits))
+
+    def to_markdown(self) -> str:
+        """The report as text with tables.
+
+        Returns
+        -------
+        str
+            Markdown; special characters in names are escaped.
+        """
+        return render_markdown(write_document(self.content))
+
+    def to_tripod(self, *, as_html: bool = False) -> str:
+        """The TRIPOD+AI checklist (Collins and others, BMJ 2024), filled in from data and model.
+
+        Parameters
+        ----------
+        as_html : bool, default=False
+            Whether to return a page instead of Markdown.
+
+        Returns
+        -------
+        str
+            A table of the items; those that only the authors know are left open.
+        """
+        checklist = fill_checklist(self.content)
+        if as_html:
+            page = lay_out_checklist(self.content, checklist)
+            return render_page("tripod.html", lambda _: page)
+        return render_markdown(tripod.write_document(self.content, checklist))
+
+
+def lay_out_checklist(content: LearnerContent, checklist: list[Item]) -> dict[str, Any]:
+    """Return what the template of the checklist places."""
+    return {
+        "model_name": name_model(content.learned, content.model.features),
+        "task": content.task,
+        "rows": checklist,
+    }
 
 
 def make_frame(sentence: str, page: str) -> str:
@@ -184,27 +234,34 @@ def make_report(learner: Learner, **options: Any) -> Report:
     >>> report.to_dict()["headline"]["error"]["answer"]
     'AUC 0.912 in training'
     """
-    content, summary = make_content_and_summary(learner, **options)
-    return Report(summary, tuple(fill_checklist(content)))
+    content = make_learner_content(learner, **options)
+    return Report(summary=summarize(content), content=content)
 
 
-def render_page(name: str, lay_out: Callable[[Limits], Plain]) -> str:
-    """A page from its template, with the largest limits that keep it below `MAX_HTML_BYTES`.
+def render_page(name: str, lay_out: Callable[[Limits], dict[str, Any]]) -> str:
+    """A page from its template, with the largest limits that keep it below `MAX_HTML_BYTES`."""
+    limits = Limits()
+    page = fill_template(name, lay_out(limits), limits)
+    while len(page.encode()) > MAX_HTML_BYTES and limits != limits.halve():
+        limits = limits.halve()
+        page = fill_template(name, lay_out(limits), limits)
+    return page
 
-    The page loads nothing; its one style sheet and its one script are named by their hashes.
-    """
+
+def fill_template(name: str, content: dict[str, Any], limits: Limits) -> str:
+    """A page that loads nothing: its style sheet and its script are allowed by their hashes."""
     folder = files("icscm.report") / "templates"
     style = make_page_style() + (folder / "report.css").read_text("utf-8")
     script = (folder / "report.js").read_text("utf-8")
-    digests = (hashlib.sha256(text.encode()).digest() for text in (style, script))
-    styles, scripts = (f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
     policy = (
-        f"default-src 'none'; style-src {styles}; script-src {scripts}; "
+        f"default-src 'none'; style-src {hash_source(style)}; script-src {hash_source(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    limits, page = None, ""
-    while limits is None or (len(page.encode()) > MAX_HTML_BYTES and limits != limits.halve()):
-        limits = Limits() if limits is None else limits.halve()
-        template = make_environment(limits.characters, autoescape=True).get_template(name)
-        page = template.render(lay_out(limits), style=style, script=script, policy=policy)
-    return page
+    template = make_environment(limits.characters, autoescape=True).get_template(name)
+    return template.render(content, version=__version__, style=style, script=script, policy=policy)
+
+
+def hash_source(text: str) -> str:
+    """The hash of a style sheet or script, as a content security policy names it."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -9,52 +9,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from icscm._repr import Display, DisplayMixin
+from icscm._repr import Display
 from icscm.drawing import Figure
-from icscm.drawing.path import ScoreLine, ScorePath, draw_path, draw_scores, write_tolerance
+from icscm.drawing.path import ScoreLine, ScorePath, draw_path, draw_scores
 from icscm.drawing.shapes import Role, place_beside
 from icscm.formatting import clip, format_name, format_number
-from icscm.report.content.nodes import measure_effect
-from icscm.report.drawing import join_points
-from icscm.report.formatting import Plain, format_score
+from icscm.report.content.candidates import measure_effect
+from icscm.report.content.paths import TreeAtTolerance
+from icscm.report.drawn_curves import make_path_dots
+from icscm.report.formatting import format_score
+from icscm.report.scored_path import ScoredPath, ScoredPoint, name_tolerances
 from icscm.report.wording.paths import CAUTION
+from icscm.search.records import Candidate
 from icscm.stats.splits import compute_rate_heterogeneity
 
 if TYPE_CHECKING:
     import pandas
 
-# Numbers of a point in a report.
-_MEASURES: Final = (
-    *("deviance_explained", "heterogeneity", "rate_heterogeneity", "varies"),
-    *("mean_auc", "worst_auc"),
-)
 # Characters of the columns that leave and enter, so that the table fits a terminal.
 _MAX_CHANGES: Final = 26
-
-
-class ScoredPoint:
-    """A point of a path, with the AUC in each environment of the model learned without it."""
-
-    aucs: tuple[float | None, ...] | None
-
-    @property
-    def mean_auc(self) -> float | None:
-        """Mean of the AUCs, each environment with equal weight."""
-        return float(np.mean(self.known_aucs)) if self.known_aucs else None
-
-    @property
-    def worst_auc(self) -> float | None:
-        """Lowest AUC of an environment."""
-        return min(self.known_aucs, default=None)
-
-    @property
-    def known_aucs(self) -> list[float]:
-        """The AUCs of environments with both classes."""
-        return [each for each in self.aucs or () if each is not None]
 
 
 @dataclass(frozen=True)
@@ -92,20 +69,20 @@ class PathPoint(ScoredPoint):
     @property
     def features(self) -> tuple[str | int, ...]:
         """Columns of a tree, the one that explains most deviance first."""
-        found = self.trace.list_importances()
-        return tuple(sorted(found, key=lambda feature: -found[feature][0]))
+        importances = self.trace.list_importances()
+        return tuple(sorted(importances, key=lambda feature: -importances[feature][0]))
 
     @property
     def deviance_explained(self) -> float:
         """Deviance explained by all splits; for effects, by those common to all environments."""
         if self.trace.invariance == "rate":
-            return float(sum(each.deviance_explained or 0.0 for each in self._list_chosen()))
-        return sum(measure_effect(each)[0] for each in self._list_chosen())
+            return float(sum(split.deviance_explained or 0.0 for split in self._list_chosen()))
+        return sum(measure_effect(split).deviance_explained for split in self._list_chosen())
 
     @property
     def heterogeneity(self) -> float:
         """Heterogeneity of the effects of all splits beyond chance, a deviance."""
-        return sum(measure_effect(each)[1] for each in self._list_chosen())
+        return sum(measure_effect(split).heterogeneity for split in self._list_chosen())
 
     @property
     def rate_heterogeneity(self) -> float:
@@ -119,12 +96,13 @@ class PathPoint(ScoredPoint):
         is_rate = self.trace.invariance == "rate"
         return self.rate_heterogeneity if is_rate else self.heterogeneity
 
-    def _list_chosen(self) -> list[Any]:
+    def _list_chosen(self) -> list[Candidate]:
+        """Return the splits of the tree, as the search chose them."""
         return [step.chosen for step in self.trace.steps]
 
 
 @dataclass(frozen=True, repr=False)
-class Path(DisplayMixin):
+class Path(ScoredPath):
     """Models along alpha, ascending, or along the tolerance, from plain to strict.
 
     Parameters
@@ -160,17 +138,17 @@ class Path(DisplayMixin):
     @property
     def own_point(self) -> PathPoint:
         """The model at the value of the learner itself."""
-        return next(each for each in self.points if each.value == self.own)
+        return next(point for point in self.points if point.value == self.own)
 
     @property
     def values(self) -> tuple[float | None, ...]:
         """Every value tried."""
-        return tuple(each.value for each in self.points)
+        return tuple(point.value for point in self.points)
 
     @property
     def groups(self) -> list[list[PathPoint]]:
         """Neighbouring points with the same model; a model may come back later."""
-        return [list(group) for _, group in groupby(self.points, key=lambda each: each.model)]
+        return [list(group) for _, group in groupby(self.points, key=lambda point: point.model)]
 
     def list_changes(self) -> list[tuple[list[str], list[str]]]:
         """The columns that leave at each tolerance, and those that enter.
@@ -180,12 +158,39 @@ class Path(DisplayMixin):
         list of pairs of lists of str
             Each relative to the tolerance before it; of the first, both are empty.
         """
-        changes: list[tuple[list[str], list[str]]] = []
-        for i, point in enumerate(self.points):
-            before = self.points[i - 1].features if i else point.features
-            left = [format_name(each) for each in before if each not in point.features]
-            changes.append((left, [format_name(e) for e in point.features if e not in before]))
+        return [(changes.leave, changes.enter) for changes in self._compare_columns()]
+
+    def _compare_columns(self) -> list[ColumnChanges]:
+        """Compare the columns at each tolerance with those at the tolerance before it."""
+        changes = []
+        columns_before = self.points[0].features
+        for point in self.points:
+            changes.append(find_changes(columns_before, point.features))
+            columns_before = point.features
         return changes
+
+    def list_levels(self) -> list[TreeAtTolerance]:
+        """Return the trees as records, as a report shows them."""
+        return [
+            TreeAtTolerance(
+                tolerance=point.value,
+                name="plain" if point.value is None else format_number(point.value),
+                is_own=point.value == self.own,
+                n_leaves=len(point.model.leaves),
+                features=[format_name(column) for column in point.features],
+                leave=changes.leave,
+                enter=changes.enter,
+                deviance_explained=point.deviance_explained,
+                heterogeneity=point.heterogeneity,
+                rate_heterogeneity=point.rate_heterogeneity,
+                varies=point.varies,
+                mean_auc=point.mean_auc,
+                worst_auc=point.worst_auc,
+                aucs=None if point.aucs is None else list(point.aucs),
+                text=str(point.model),
+            )
+            for point, changes in zip(self.points, self._compare_columns(), strict=True)
+        ]
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each tolerance.
@@ -197,41 +202,16 @@ class Path(DisplayMixin):
             leave and enter, and the leave-one-environment-out AUC where it is known; NaN is the
             plain tree.
         """
-        import pandas
-
-        scores = {"mean_auc": "auc_left_out", "worst_auc": "worst_auc_left_out"}
-        numbers = ["n_leaves", "n_features", "deviance_explained", "heterogeneity"]
-        names = [self.parameter, *numbers, "rate_heterogeneity", "leave", "enter"]
-        names += [] if self.points[0].aucs is None else scores.values()
-        frame = pandas.DataFrame(self.describe_points()).rename(columns=scores)
+        measures = ["deviance_explained", "heterogeneity", "rate_heterogeneity"]
+        names = [self.parameter, "n_leaves", "n_features", *measures, "leave", "enter"]
+        if self._has_scores:
+            names += ["auc_left_out", "worst_auc_left_out"]
+        frame = self._make_level_frame()
         frame["n_features"] = frame["features"].map(len)
-        for name in ("leave", "enter"):
-            frame[name] = frame[name].map(", ".join)
-        return frame[names].astype({self.parameter: float})
-
-    def describe_points(self) -> list[Plain]:
-        """Every tolerance with its tree in numbers, and the columns that leave or enter.
-
-        Returns
-        -------
-        list of dict
-            Plain values, as in a report.
-        """
-        return [
-            {
-                "tolerance": point.value,
-                "name": "plain" if point.value is None else format_number(point.value),
-                "is_own": point.value == self.own,
-                "n_leaves": len(point.model.leaves),
-                "features": [format_name(each) for each in point.features],
-                "leave": left,
-                "enter": entered,
-                **{name: getattr(point, name) for name in _MEASURES},
-                "aucs": None if point.aucs is None else [*point.aucs],
-                "text": str(point.model),
-            }
-            for point, (left, entered) in zip(self.points, self.list_changes(), strict=True)
-        ]
+        renamed = frame.rename(
+            columns={"mean_auc": "auc_left_out", "worst_auc": "worst_auc_left_out"}
+        )
+        return renamed[names].astype({self.parameter: float})
 
     def plot(self) -> Figure:
         """Deviance explained against heterogeneity, with the columns that leave.
@@ -241,46 +221,77 @@ class Path(DisplayMixin):
         icscm.drawing.Figure
             One dot for each tolerance, the learner's own larger, and the AUCs where known.
         """
-        points = self.describe_points()
-        panel = draw_path(join_points(points))
-        if self.points[0].aucs is not None:
-            panel = place_beside([panel, draw_scores(_make_score_path(points))], gap=24.0)
+        trees = self.list_levels()
+        panel = draw_path(make_path_dots(trees))
+        if self._has_scores:
+            panel = place_beside([panel, draw_scores(_make_score_path(trees))], gap=24.0)
         return Figure(panel, "Deviance explained and heterogeneity along the tolerance.")
 
     def _display(self) -> Display:
-        has_scores, rows = self.points[0].aucs is not None, []
-        for each in self.describe_points():
-            signed = ("-", each["leave"]), ("+", each["enter"])
-            changes = "; ".join(f"{sign} {', '.join(names)}" for sign, names in signed if names)
-            numbers = each["n_leaves"], round(each["deviance_explained"]), round(each["varies"])
-            scores = (each["mean_auc"], each["worst_auc"]) if has_scores else ()
-            name = each["name"] + ("*" if each["is_own"] else "")
-            cells = [*(f"{number:,}" for number in numbers), *map(format_score, scores)]
-            rows.append((name, clip(changes, _MAX_CHANGES), *cells))
         line = "From a plain tree to a strict one; * is the tolerance of the learner."
-        columns = "tolerance", "leave (-), enter (+)", ">leaves", ">deviance", ">varies"
-        if not has_scores:
-            return Display(line, columns, rows)
-        caution = fill(CAUTION, 80)
-        return Display(f"{line}\n{caution}", (*columns, ">AUC out", ">worst"), rows)
+        columns = ["tolerance", "leave (-), enter (+)", ">leaves", ">deviance", ">varies"]
+        if self._has_scores:
+            line += f"\n{fill(CAUTION, 80)}"
+            columns += [">AUC out", ">worst"]
+        rows = [_write_row(tree, has_scores=self._has_scores) for tree in self.list_levels()]
+        return Display(line, columns, rows)
 
 
-def _make_score_path(points: Sequence[Plain]) -> ScorePath:
+class ColumnChanges(NamedTuple):
+    """The columns of the tree before that a tree does without, and those that it has besides."""
+
+    leave: list[str]
+    enter: list[str]
+
+
+def find_changes(
+    columns_before: Sequence[str | int], columns: Sequence[str | int]
+) -> ColumnChanges:
+    """Compare the columns of a tree with those of the tree before.
+
+    >>> find_changes(["age", "code"], ["age", "dose"])
+    ColumnChanges(leave=['code'], enter=['dose'])
+    """
+    return ColumnChanges(
+        leave=[format_name(column) for column in columns_before if column not in columns],
+        enter=[format_name(column) for column in columns if column not in columns_before],
+    )
+
+
+def _write_row(tree: TreeAtTolerance, *, has_scores: bool) -> list[str]:
+    """Write the row of a tolerance in the table that a path prints as."""
+    changes = []
+    if tree.leave:
+        changes.append(f"- {', '.join(tree.leave)}")
+    if tree.enter:
+        changes.append(f"+ {', '.join(tree.enter)}")
+    scores = [format_score(tree.mean_auc), format_score(tree.worst_auc)] if has_scores else []
+    return [
+        f"{tree.name}*" if tree.is_own else tree.name,
+        clip("; ".join(changes), _MAX_CHANGES),
+        f"{tree.n_leaves:,}",
+        f"{round(tree.deviance_explained):,}",
+        f"{round(tree.varies):,}",
+        *scores,
+    ]
+
+
+def _make_score_path(trees: Sequence[TreeAtTolerance]) -> ScorePath:
     """Make the record of the AUCs in environments left out, along the tolerance."""
     return ScorePath(
-        names=[write_tolerance(point["name"], is_own=point["is_own"]) for point in points],
+        names=name_tolerances(trees),
         lines=[
             ScoreLine(
                 "leave-one-environment-out, mean",
-                values=[point["mean_auc"] for point in points],
+                values=[tree.mean_auc for tree in trees],
                 role=Role.OVERALL_CURVE,
             ),
             ScoreLine(
                 "leave-one-environment-out, worst",
-                values=[point["worst_auc"] for point in points],
+                values=[tree.worst_auc for tree in trees],
                 role=Role.WORST_CURVE,
             ),
         ],
-        rejected=[""] * len(points),
-        spread=[[auc for auc in point["aucs"] if auc is not None] for point in points],
+        rejected=[""] * len(trees),
+        spread=[[auc for auc in tree.aucs or () if auc is not None] for tree in trees],
     )

@@ -1,5 +1,6 @@
 """The environment in which templates are rendered."""
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -8,7 +9,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from icscm.formatting import clip, count, shorten_list
 from icscm.report import formatting
 from icscm.report.blocks import make_columns
-from icscm.report.layout import MARKS
+from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
+
+# The symbol beside a verdict on a leaf, and beside one on a screened column.
+MARKS: Mapping[str, str] = {
+    INVARIANT: "yes",
+    NOT_INVARIANT: "no",
+    TOO_LITTLE_DATA: "unsure",
+    "kept": "yes",
+    "rejected": "no",
+    "cannot tell": "unsure",
+}
+# Characters of a sentence that holds names, relative to those of a name.
+SENTENCE = 8
 
 
 @lru_cache(maxsize=8)
@@ -22,9 +35,8 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         optimized=False,  # templates are rendered once: optimizing takes longer
         **options,
     )
-    functions = vars(formatting).items()
     environment.filters |= {
-        **{name.removeprefix("format_"): each for name, each in functions if "format_" in name},
+        **list_formats(),
         "columns": make_columns,
         "mark": MARKS.__getitem__,
         "shorten": shorten_list,
@@ -32,8 +44,17 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         "count": "{:,}".format,
         "level": "{:g}".format,
         "percent": lambda share: f"{100 * share:.4g}%",
-        "variation": "{:.0%}".format,
         "clip": lambda text: clip(text, n_characters),
-        "prose": lambda text: clip(text, 8 * n_characters),  # a sentence that holds names
+        "prose": lambda text: clip(text, SENTENCE * n_characters),
     }
     return environment
+
+
+def list_formats() -> dict[str, Callable[..., str]]:
+    """Return the functions of `icscm.report.formatting` by what they write: `format_p` as `p`."""
+    prefix = "format_"
+    return {
+        name.removeprefix(prefix): function
+        for name, function in vars(formatting).items()
+        if name.startswith(prefix)
+    }

@@ -25,7 +25,7 @@ from icscm.report.drawing import Limits
 from icscm.report.forests import draw_forest_cells
 from icscm.report.formatting import Plain
 from icscm.report.markdown import render_markdown
-from icscm.report.page import Report, render_page
+from icscm.report.page import BaseReport, render_page
 from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, make_screen_path
 from icscm.report.summary import ABOUT
 from icscm.report.terminal import render_blocks
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class ScreenReport(Report):
+class ScreenReport(BaseReport):
     """A report on a screen of columns; a notebook displays it.
 
     Examples
@@ -74,6 +74,7 @@ class ScreenReport(Report):
 def make_screen_report(
     selector: Any,
     *,
+    learner_name: str,
     path: ScreenPath | None,
     validation: ScreenValidationRecord | None,
     data_name: str | None,
@@ -87,6 +88,7 @@ def make_screen_report(
         )
     content = make_screen_content(
         selector,
+        learner_name=learner_name,
         levels=[] if path is None else path.list_levels(),
         validation=validation,
         data_name=data_name,

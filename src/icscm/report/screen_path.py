@@ -9,21 +9,20 @@ so far. Stricter tolerances than the screen's own are known only as far as it we
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from icscm._constants import CHANCE_LEVEL
-from icscm._repr import Display, DisplayMixin, display_frame
+from icscm._repr import Display, display_frame
 from icscm.drawing import Figure
-from icscm.drawing.path import ScoreLine, ScorePath, draw_scores, write_tolerance
+from icscm.drawing.path import ScoreLine, ScorePath, draw_scores
 from icscm.drawing.shapes import Role
 from icscm.formatting import format_name, format_number
 from icscm.parameters import allow, check_value
 from icscm.report.content.screen import REJECTED, ToleranceLevel
-from icscm.report.formatting import Plain
-from icscm.report.path import ScoredPoint
+from icscm.report.scored_path import ScoredPath, ScoredPoint, name_tolerances
 from icscm.report.wording.screening import describe_price
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class ScreenPoint(ScoredPoint):
 
 
 @dataclass(frozen=True, repr=False)
-class ScreenPath(DisplayMixin):
+class ScreenPath(ScoredPath):
     """A screen at several tolerances, from loose to strict.
 
     Attributes
@@ -109,10 +108,6 @@ class ScreenPath(DisplayMixin):
             for point in self.points
         ]
 
-    def describe_points(self) -> list[Plain]:
-        """Every tolerance as plain values, as in the JSON of a report."""
-        return [asdict(level) for level in self.list_levels()]
-
     def to_frame(self) -> pandas.DataFrame:
         """A row for each tolerance.
 
@@ -122,10 +117,7 @@ class ScreenPath(DisplayMixin):
             Columns left and rejected, cross-validated AUC and log loss at the training
             environments, and the leave-one-environment-out AUC where it is known.
         """
-        import pandas
-
-        frame = pandas.DataFrame(self.describe_points()).drop(columns=["name", "is_own"])
-        return frame.assign(leave=frame["leave"].map(", ".join))
+        return self._make_level_frame().drop(columns=["name", "is_own"])
 
     def plot(self) -> Figure:
         """AUC along the tolerance, with the columns that are rejected.
@@ -147,7 +139,7 @@ class ScreenPath(DisplayMixin):
 def make_score_path(levels: Sequence[ToleranceLevel]) -> ScorePath:
     """Return the AUCs along the tolerance, with the columns that leave, as they are drawn."""
     return ScorePath(
-        names=[write_tolerance(level.name, is_own=level.is_own) for level in levels],
+        names=name_tolerances(levels),
         lines=[
             ScoreLine(
                 "training environments, cross-validated",
@@ -199,30 +191,69 @@ def make_screen_path(
     if strictest is None:
         strictest = find_known_tolerance(screen, own)
 
-    rejected = screen[screen["verdict"] == REJECTED].sort_values("round", kind="stable")
-    smallest_share_so_far = rejected["share"].where(rejected["round"] > 0, inf).cummin()
-    falls = dict(zip(rejected["column"], smallest_share_so_far, strict=True))
-    round_of_column = dict(zip(rejected["column"], rejected["round"], strict=True))
-
+    rejections = list_rejections(screen)
+    loose_to_strict = sorted((value for value in values if value >= strictest), reverse=True)
     points: list[ScreenPoint] = []
-    columns_before = {*screen["column"]}
-    for tolerance in sorted((value for value in values if value >= strictest), reverse=True):
-        gone = [column for column, fall in falls.items() if fall > tolerance]
-        kept = tuple(column for column in screen["column"] if column not in gone)
-        n_rounds = len({round_of_column[column] for column in gone} - {0})
-        auc = None
-        log_loss = None
-        if n_rounds < len(rounds):  # no round follows where every column was rejected
-            auc = float(rounds["auc"].iloc[n_rounds])
-            log_loss = float(rounds["log_loss"].iloc[n_rounds])
+    kept_before = {*screen["column"]}
+    for tolerance in loose_to_strict:
+        rejected = [rejection for rejection in rejections if rejection.fall > tolerance]
+        rejected_columns = [rejection.column for rejection in rejected]
+        kept = tuple(column for column in screen["column"] if column not in rejected_columns)
+        scores = find_scores(rounds, rejected)
         points.append(
             ScreenPoint(
                 tolerance=float(tolerance),
                 kept=kept,
-                leave=tuple(column for column in gone if column in columns_before),
-                auc=auc,
-                log_loss=log_loss,
+                leave=tuple(column for column in rejected_columns if column in kept_before),
+                auc=scores.auc,
+                log_loss=scores.log_loss,
             )
         )
-        columns_before = {*kept}
+        kept_before = {*kept}
+    falls = {rejection.column: rejection.fall for rejection in rejections}
     return ScreenPath(tuple(points), own=own, falls=falls)
+
+
+class ColumnRejection(NamedTuple):
+    """A rejected column, its round, and the tolerance below which it is rejected (`fall`)."""
+
+    column: Any
+    round: int
+    fall: float
+
+
+def list_rejections(screen: pandas.DataFrame) -> list[ColumnRejection]:
+    """Return the rejected columns in the order of rejection.
+
+    A column is rejected only after those before it, so that it is rejected at tolerances below the
+    smallest share so far. Columns of round 0 are rejected at any tolerance, without a test:
+
+        round   share   fall
+        0       -       inf
+        1       0.30    0.30
+        2       0.05    0.05
+        3       0.12    0.05    (it was tested without the columns before)
+    """
+    rejected = screen[screen["verdict"] == REJECTED].sort_values("round", kind="stable")
+    falls = rejected["share"].where(rejected["round"] > 0, inf).cummin()
+    columns = zip(rejected["column"], rejected["round"], falls, strict=True)
+    return [ColumnRejection(column, number, fall) for column, number, fall in columns]
+
+
+class RoundScores(NamedTuple):
+    """Scores of the columns left, cross-validated at the training environments."""
+
+    auc: float | None
+    log_loss: float | None
+
+
+def find_scores(rounds: pandas.DataFrame, rejected: Sequence[ColumnRejection]) -> RoundScores:
+    """Return the scores without some rejected columns: those of the round after their last one.
+
+    No round follows where every column was rejected; the scores are then not known.
+    """
+    n_rounds = len({rejection.round for rejection in rejected} - {0})
+    if n_rounds >= len(rounds):
+        return RoundScores(auc=None, log_loss=None)
+    scores = rounds.iloc[n_rounds]
+    return RoundScores(auc=float(scores["auc"]), log_loss=float(scores["log_loss"]))

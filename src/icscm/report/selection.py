@@ -1,29 +1,43 @@
-"""What of a summary is shown: the leaves, scans and intervals that a page or document lists."""
+"""What of a report is shown: the leaves, scans and intervals that a page or document lists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
-from icscm.report.content.rates import find_extreme_rows
+from icscm.report.content.learner import LearnerContent
+from icscm.report.content.leaves import Leaf, NewEnvironment
+from icscm.report.content.nodes import Nodes, ScanContent
+from icscm.report.content.paths import LevelContent
+from icscm.report.content.rates import EnvironmentRate, Rate, find_extreme_rows
 from icscm.report.drawing import Limits
-from icscm.report.formatting import Plain, format_conclusions, format_share, format_span
+from icscm.report.formatting import format_conclusions, format_share, format_span
 
 
-def choose_leaves(leaves: Sequence[Plain], limits: Limits) -> list[Plain]:
-    """Return the first leaves, and the last."""
-    return [*leaves[: limits.leaves - 1], *leaves[limits.leaves - 1 :][-1:]]
+def choose_leaves(leaves: Sequence[Leaf], limits: Limits) -> list[Leaf]:
+    """Return the first leaves, and the last, which in a rule set has the uncovered rows."""
+    n_first = limits.leaves - 1
+    first = leaves[:n_first]
+    others = leaves[n_first:]
+    return [*first, *others[-1:]]
 
 
-def list_rejecting(nodes: Plain) -> list[Plain]:
-    """Return the scans that list rejected candidates, not leaves that ended for other reasons."""
-    scans = nodes["scans"]
-    if nodes["invariance"] is not None and len(scans) > 1:
-        scans = [each for each in scans if each["end"] in (None, "rejected")]
-    return [each for each in scans if each["rejected"]]
+def list_rejecting(nodes: Nodes) -> list[ScanContent]:
+    """Return the scans that list rejected candidates, not leaves that ended for other reasons.
+
+    A scan of a tree that made a split has no end.
+    """
+    scans = nodes.scans
+    is_tree = nodes.invariance is not None
+    if is_tree and len(scans) > 1:
+        scans = [scan for scan in scans if scan.end in (None, "rejected")]
+    return [scan for scan in scans if scan.rejected]
 
 
-@dataclass(frozen=True)
+# --- prediction intervals -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewInterval:
     """The prediction interval of a leaf, beside its rates in training.
 
@@ -40,35 +54,51 @@ class NewInterval:
     tau: float
 
 
-def list_new_intervals(summary: Plain, limits: Limits) -> list[NewInterval]:
+def list_new_intervals(content: LearnerContent, limits: Limits) -> list[NewInterval]:
     """Return the interval of all rows, and of each leaf that has one; nothing without any."""
-    task = summary["task"]
-    overall = {**task["overall"], **summary["new_environments"]["overall"]}
-    shown = choose_leaves(summary["leaves"], limits)
-    known = [leaf for leaf in shown if leaf["new_interval"] is not None]
-    if overall["new_interval"] is None or (shown and not known):
+    task = content.task
+    overall = content.new_environments.overall
+    shown = choose_leaves(content.leaves, limits)
+    known = [leaf for leaf in shown if leaf.new_interval is not None]
+    if overall.new_interval is None or (shown and not known):
         return []
-    rows = [("all samples", {**overall, "environments": task["environments"]})]
-    rows += [(f"{leaf['number']}: {leaf['condition']}", leaf) for leaf in known]
     return [
-        NewInterval(
-            name=name,
-            n=row["n"],
-            rate=row["rate"],
-            seen=format_range(row["environments"]),
-            new_interval=row["new_interval"],
-            known_interval=row["known_interval"],
-            tau=row["tau"],
-        )
-        for name, row in rows
+        make_new_interval("all samples", task.overall, task.environments, overall),
+        *(
+            make_new_interval(f"{leaf.number}: {leaf.condition}", leaf, leaf.environments, leaf)
+            for leaf in known
+        ),
     ]
 
 
-def format_range(environments: Sequence[Plain]) -> str:
+def make_new_interval(
+    name: str,
+    rate: Rate | Leaf,
+    environments: Sequence[EnvironmentRate],
+    expected: NewEnvironment,
+) -> NewInterval:
+    """Return a known interval, beside the rates in training."""
+    assert expected.new_interval is not None
+    assert expected.tau is not None
+    return NewInterval(
+        name=name,
+        n=rate.n,
+        rate=rate.rate,
+        seen=format_range(environments),
+        new_interval=expected.new_interval,
+        known_interval=expected.known_interval,
+        tau=expected.tau,
+    )
+
+
+def format_range(environments: Sequence[EnvironmentRate]) -> str:
     """Return the rates in the training environments, from the lowest to the highest."""
-    rates = [each["rate"] for each in environments]
-    ends = find_extreme_rows(rates, [each["n"] for each in environments])
+    rates = [environment.rate for environment in environments]
+    ends = find_extreme_rows(rates, [environment.n for environment in environments])
     return "no sample" if ends is None else " to ".join(format_share(rates[i]) for i in ends)
+
+
+# --- levels of alpha ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -80,15 +110,19 @@ class Span:
     text: str
 
 
-def list_spans(levels: Sequence[Plain]) -> list[Span]:
+def list_spans(levels: Sequence[LevelContent]) -> list[Span]:
     """Return the levels of a model; neighbours with the same conclusions are one span."""
-    each_level = [
-        Span(level["is_own"], format_conclusions(level["conclusions"]), f"{level['alpha']:g}")
+    spans_of_levels = [
+        Span(
+            is_own=level.is_own,
+            conclusions=format_conclusions(level.conclusions),
+            text=f"{level.alpha:g}",
+        )
         for level in levels
     ]
     return [
-        Span(is_own, conclusions, format_span([span.text for span in spans]))
+        Span(is_own, conclusions, text=format_span([span.text for span in spans]))
         for (is_own, conclusions), spans in groupby(
-            each_level, key=attrgetter("is_own", "conclusions")
+            spans_of_levels, key=attrgetter("is_own", "conclusions")
         )
     ]

@@ -1,4 +1,4 @@
-"""A fitted learner as one dict of sections: everything that a report shows, before any layout.
+"""A fitted learner as one dict of sections: everything that a report shows, as JSON holds it.
 
 `make_summary` joins the records of `icscm.report.content` and the sentences of
 `icscm.report.wording`. Its values are those that JSON can hold, in the same sections for rule sets,
@@ -32,14 +32,13 @@ Rates are shares between 0 and 1, intervals pairs of them. Names come from users
 do not print are escaped.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from icscm._constants import VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm._version import __version__
-from icscm.exceptions import Words
 from icscm.model.saved import Learner
+from icscm.report.content.candidates import RuleCandidate, SplitCandidate
 from icscm.report.content.errors import ErrorInEnvironment, Errors
 from icscm.report.content.learner import LearnerContent, make_learner_content
 from icscm.report.content.leaves import Leaf
@@ -47,13 +46,10 @@ from icscm.report.content.model import ColumnUse, Discarded
 from icscm.report.content.nodes import (
     ChosenRule,
     ChosenSplit,
-    Nodes,
     Pruning,
     RejectedCandidate,
-    RuleCandidate,
     ScanContent,
     ScanSize,
-    SplitCandidate,
 )
 from icscm.report.content.paths import LevelModel
 from icscm.report.formatting import Names, Plain
@@ -76,7 +72,6 @@ from icscm.report.wording.paths import CAUTION, describe_path, explain_alpha
 from icscm.report.wording.ranges import describe_outliers, describe_variation
 from icscm.report.wording.rejections import (
     describe_pruning,
-    describe_rejections,
     explain_rejection,
 )
 from icscm.report.wording.requirement import (
@@ -86,7 +81,12 @@ from icscm.report.wording.requirement import (
     describe_requirement,
     describe_tests,
 )
-from icscm.report.wording.stability import describe_stability
+from icscm.report.wording.search import (
+    describe_last_rejections,
+    describe_own_stop,
+    describe_stop,
+)
+from icscm.report.wording.stability import describe_own_frequencies
 from icscm.report.wording.suggestions import list_suggestions
 from icscm.search.records import STOP_REASONS
 
@@ -94,62 +94,34 @@ from icscm.search.records import STOP_REASONS
 ABOUT: Plain = {"package": "icscm", "version": __version__, "schema": 2}
 # Fields of a leaf that depend on the level, or are long.
 NOT_IN_PATHS = ("environments", "explanation", "conclusion", "detectable", "difference_interval")
-UNVALIDATED = "icscm.leave_one_environment_out measures it"
 
 
-def make_summary(
-    learner: Learner,
-    *,
-    unvalidated: str = UNVALIDATED,
-    commands: Mapping[str, str] | None = None,
-    words: Words = str,
-    **options: Any,
-) -> Plain:
+def make_summary(learner: Learner, **options: Any) -> Plain:
     """Return the content of a report on a fitted learner, as described in the module.
 
     Parameters
     ----------
     learner : estimator
         A fitted one.
-    unvalidated : str, optional
-        Why there is no performance in environments left out, where `validation` is not given.
-    commands : mapping, optional
-        Commands that learn a "tree" and make a "screen" of the same data.
-    words : function, optional
-        Names parameters in suggestions, as in Python or as options of the command line.
     **options : optional
         `data_name`, `target`, `environment` and `class_names` (negative, positive) name the data,
         the columns and the classes; `dropped` gives columns that were not used, with the reason (by
         default those of the learner). `validation`, `path` and `stability` are results of
-        learning again;
-        `n_returned` is in how many of so many subsamples a model of the same columns was found.
-        `importances` are those of the columns of a forest on its training rows.
+        learning again; `unvalidated` says why there is no `validation`, and `n_returned` is in how
+        many of so many subsamples a model of the same columns was found. `importances` are those
+        of the columns of a forest on its training rows. `words` is a function that names
+        parameters in suggestions, as in Python or as options of the command line, and `commands`
+        are those that learn a "tree" or a "score", or make a "screen", of the same data.
 
     Returns
     -------
     dict
         Values that JSON can hold.
     """
-    _, summary = make_content_and_summary(
-        learner, unvalidated=unvalidated, commands=commands, words=words, **options
-    )
-    return summary
+    return summarize(make_learner_content(learner, **options))
 
 
-def make_content_and_summary(
-    learner: Learner,
-    *,
-    unvalidated: str = UNVALIDATED,
-    commands: Mapping[str, str] | None = None,
-    words: Words = str,
-    **options: Any,
-) -> tuple[LearnerContent, Plain]:
-    """Return the records of a report too, for what a summary does not hold."""
-    content = make_learner_content(learner, unvalidated=unvalidated, **options)
-    return content, summarize(content, words=words, commands=commands or {})
-
-
-def summarize(content: LearnerContent, *, words: Words, commands: Mapping[str, str]) -> Plain:
+def summarize(content: LearnerContent) -> Plain:
     """Return the records and the sentences about them in one dict."""
     return {
         "about": ABOUT,
@@ -168,7 +140,7 @@ def summarize(content: LearnerContent, *, words: Words, commands: Mapping[str, s
             "shows": list_shown(content),
             "does_not_show": list_not_shown(content),
             "warnings": list_warnings(content),
-            "suggestions": list_suggestions(content, words, commands),
+            "suggestions": list_suggestions(content, content.words, content.commands),
         },
     }
 
@@ -185,18 +157,18 @@ def summarize_task(content: LearnerContent) -> Plain:
         "n_rows": task.n_rows,
         "n_columns": task.n_columns,
         "target": names.target,
-        "environment": names.column or "environment",
+        "environment": names.place,
         "every": f"every {names.environment}",
         "classes": {"negative": negative, "positive": positive},
-        "negative": names.predict(False),
+        "negative": names.negative,
         "positive": names.positive,
         "overall": asdict(task.overall),
         "n_environments": task.n_environments,
         "has_environments": task.has_environments,
-        "environments": [asdict(each) for each in task.environments],
+        "environments": [asdict(rate) for rate in task.environments],
         "learner": task.learner,
-        "settings": [asdict(each) for each in task.settings],
-        "dropped": [asdict(each) for each in task.dropped],
+        "settings": [asdict(setting) for setting in task.settings],
+        "dropped": [asdict(column) for column in task.dropped],
         "requirement": summarize_requirement(content),
         "notes": task.notes,
     }
@@ -205,12 +177,12 @@ def summarize_task(content: LearnerContent) -> Plain:
 def summarize_requirement(content: LearnerContent) -> Plain:
     """Return level, margin and null hypothesis, with what they mean."""
     requirement, names = content.task.requirement, content.names
-    margin, alpha = describe_margin(requirement), requirement.alpha
+    margin = describe_margin(requirement)
     return {
         **asdict(requirement),
         "margin_text": margin,
         "confidence": VERDICT_CONFIDENCE,
-        "difference_confidence": None if alpha is None else max(1 - 2 * alpha, 0.0),
+        "difference_confidence": requirement.difference_confidence,
         "power": VERDICT_POWER,
         "conclusions": CONCLUSIONS,
         "null_hypothesis": describe_null_hypothesis(names),
@@ -276,8 +248,8 @@ def summarize_forest(content: LearnerContent) -> Plain | None:
 def summarize_use(use: ColumnUse) -> Plain:
     """Return a column of a forest, with the losses where it is permuted."""
     summary = asdict(use)
-    losses = summary.pop("losses")
-    return summary | (losses or {})
+    del summary["losses"]
+    return summary if use.losses is None else summary | use.losses.to_dict()
 
 
 def summarize_discarded(discarded: Discarded | None, content: LearnerContent) -> Plain | None:
@@ -310,7 +282,7 @@ def summarize_nodes(content: LearnerContent) -> Plain:
         "invariance": nodes.invariance,
         "tolerance": nodes.tolerance,
         "stop_reason": nodes.stop_reason,
-        "stop_text": content.trace.stop_text if nodes.is_chain else None,
+        "stop_text": describe_own_stop(content),
         "splits": [summarize_chosen(chosen, content) for chosen in nodes.splits],
         "scans": [summarize_scan(scan, content) for scan in nodes.scans],
         "outliers": [summarize_outlying(outlying) for outlying in nodes.outliers],
@@ -329,13 +301,6 @@ def summarize_nodes(content: LearnerContent) -> Plain:
         margin = describe_margin(content.task.requirement)
         summary["tests_text"] = describe_tests(nodes, margin)
     return summary
-
-
-def describe_last_rejections(nodes: Nodes) -> str | None:
-    """Return why candidates of the last scan were rejected; None if there is nothing to say."""
-    if nodes.last_scan is None:
-        return None
-    return describe_rejections(nodes.last_scan.size) or None
 
 
 def summarize_pruning(pruning: Pruning) -> Plain:
@@ -392,7 +357,7 @@ def summarize_scan(scan: ScanContent, content: LearnerContent) -> Plain:
         "title": scan.title,
         "node": scan.node,
         **summarize_size(scan.size),
-        "rejected": [summarize_rejected(each, content) for each in scan.rejected],
+        "rejected": [summarize_rejected(rejected, content) for rejected in scan.rejected],
         "end": scan.end,
         "end_text": scan.end and STOP_REASONS[scan.end],
     }
@@ -457,11 +422,12 @@ def summarize_leaf(leaf: Leaf, content: LearnerContent) -> Plain:
 def summarize_errors(errors: Errors, names: Names) -> Plain:
     """Return errors; those in training have no Brier score, and an AUC only overall."""
     summary = {"on": name_measured_rows(errors), **asdict(errors)}
-    summary["environments"] = [summarize_error(errors, each) for each in errors.environments]
-    for name, extreme in (("worst", errors.worst), ("best", errors.best)):
-        summary[name] = None if extreme is None else summarize_error(errors, extreme)
+    summary["environments"] = [summarize_error(errors, place) for place in errors.environments]
     if errors.worst is not None:
-        summary["worst"]["text"] = describe_worst(errors, names)
+        text = describe_worst(errors, names)
+        summary["worst"] = {**summarize_error(errors, errors.worst), "text": text}
+    if errors.best is not None:
+        summary["best"] = summarize_error(errors, errors.best)
     if not errors.is_out_of_bag:
         del summary["brier"]
     return summary
@@ -477,13 +443,13 @@ def summarize_error(errors: Errors, place: ErrorInEnvironment) -> Plain:
 
 def summarize_new_environments(content: LearnerContent) -> Plain:
     """Return the interval of all rows, which leaves have one, and what the intervals mean."""
-    found = content.new_environments
+    intervals = content.new_environments
     return {
-        "confidence": found.confidence,
-        "overall": asdict(found.overall),
-        "leaves": found.leaves,
-        "text": describe_new_environments(found, content.names),
-        "unknown_text": describe_unknown_intervals(found),
+        "confidence": intervals.confidence,
+        "overall": asdict(intervals.overall),
+        "leaves": intervals.leaves,
+        "text": describe_new_environments(intervals, content.names),
+        "unknown_text": describe_unknown_intervals(intervals),
     }
 
 
@@ -501,14 +467,9 @@ def summarize_stability(content: LearnerContent) -> Plain | None:
     stability = content.stability
     if stability is None:
         return None
-    n = stability.n_resamples
-    text = describe_stability(
-        n_subsamples=n,
-        n_same_model=round(stability.model_frequency * n),
-        n_same_columns=round(stability.columns_frequency * n),
-        is_forest=stability.model.kind == "forest",
-    )
-    return {**stability.describe(), "text": text}
+    is_forest = content.model.noun == "forest"
+    text = describe_own_frequencies(stability, is_forest=is_forest)
+    return {**asdict(stability), "text": text}
 
 
 def summarize_path(content: LearnerContent) -> Plain | None:
@@ -526,12 +487,8 @@ def summarize_path(content: LearnerContent) -> Plain | None:
     if path.parameter == "alpha":
         models = [summarize_level_model(model, content) for model in path.models]
         return summary | {"models": models, "meaning": explain_alpha(content.nodes.criterion)}
-    return summary | {"points": path.points, "has_scores": path.has_scores, "caution": CAUTION}
-
-
-def describe_stop(stop_reason: str | None) -> str:
-    """Return why the search of a rule set ended."""
-    return f"The search stopped because {STOP_REASONS[stop_reason or 'no_candidate']}."
+    points = [asdict(tree) for tree in path.points]
+    return summary | {"points": points, "has_scores": path.has_scores, "caution": CAUTION}
 
 
 def summarize_level_model(model: LevelModel, content: LearnerContent) -> Plain:

@@ -181,7 +181,8 @@ class SeveralClasses:
         """Return the variance of d under the predicted probabilities p: sum p d^2 - (sum p d)^2."""
         mean_direction = (means * directions).sum(axis=1)
         mean_square = (means * directions**2).sum(axis=1)
-        return np.maximum(np.asarray(mean_square - mean_direction**2), 0.0)
+        variances: FloatArray = mean_square - mean_direction**2
+        return variances.clip(min=0.0)
 
     def compute_losses(self, scores: FloatArray) -> FloatArray:
         """Return log(sum of e^score) - the score of the row's own class."""

@@ -50,8 +50,8 @@ def assess_nodes(
 ) -> tuple[Scan, ...]:
     """Add p-values, verdicts and replication to the nodes of a trace.
 
-    `counts` are those of all rows (label, environment): of each node those that are uncovered are
-    what its candidates are compared with.
+    `counts` are those of all rows, by (outcome, environment). The candidates of a node are compared
+    with the rows that are still uncovered there: first all, then those that the step before left.
     """
     verdicts = make_verdicts(nodes, settings)
     uncovered = counts

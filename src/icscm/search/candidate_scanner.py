@@ -95,7 +95,7 @@ class CandidateScanner:
     ) -> Iterator[CandidateBlock]:
         """Make the blocks of candidates one by one, as their counts come from the source.
 
-        A cube holds the counts of some columns, by (column, bin, label, environment).
+        A cube holds the counts of some columns, by (column, bin, outcome, environment).
         """
         for leaves in self.view.iterate_leaf_tables(cubes, uncovered):
             yield make_block(leaves, utility=self.utility, uncovered=uncovered)

@@ -33,7 +33,7 @@ NOT_REJECTED: Final = -1
 class CandidateBlock:
     """All rules on a block of columns; each array has an entry for each rule."""
 
-    # the leaves of the rules, as counts (rule, label, environment), and their cuts
+    # the leaves of the rules, as counts (rule, outcome, environment), and their cuts
     leaves: LeafTables
     # |A| - p |B|, multiplied to whole numbers, so that equal utilities are exactly equal
     utilities: IntArray
@@ -46,7 +46,7 @@ class CandidateBlock:
 
     @property
     def leaf_counts(self) -> CountArray:
-        """The rows in the leaf of each rule, by (rule, label, environment)."""
+        """The rows in the leaf of each rule, by (rule, outcome, environment)."""
         return self.leaves.tables
 
     @property

@@ -48,8 +48,8 @@ def correct_for_clusters(
 
     A scan keeps only the best allowed candidates and the first few rejected, both by descending
     utility. So candidates are tested exactly in this order, batch by batch, until no other can be
-    one of these. The remaining ones keep the verdict of the test for independent rows, which then
-    only enters the number of rejected candidates.
+    one of these. The remaining ones keep their verdict in `is_dependent`, that of the test for
+    independent rows, which then only enters the number of rejected candidates.
 
     Without a summary of the scan so far, all candidates are tested exactly.
     """
@@ -63,13 +63,12 @@ def correct_for_clusters(
             highest_utility = block.utilities[batch[0]]
             can_be_best = highest_utility >= best_utility
             # The list has room for a few; a block cannot add more than that to it.
-            can_be_listed = (
-                n_rejected < N_REJECTED_KEPT
-                and highest_utility >= summary_so_far.rejected.lowest_value
-            )
+            has_room = n_rejected < N_REJECTED_KEPT
+            can_be_listed = has_room and highest_utility >= summary_so_far.rejected.lowest_value
             if not can_be_best and not can_be_listed:
                 break
 
+        # The exact test: the test for independent rows, less what clusters add to its statistic.
         design_effects = measure_design_effects(block, batch, view=view, uncovered=uncovered)
         is_rejected = ~criterion.find_accepted(block.leaf_counts[batch], design_effects)
         corrected[batch] = is_rejected

@@ -7,14 +7,14 @@ leaves unexplained in n rows of a leaf with probability p in an environment is
 
 These are added up by column, bin and environment over the cubes of the leaves:
 
-    leaf 1    cube (column, bin, label, environment)  --p-->  gradients and hessians
+    leaf 1    cube (column, bin, outcome, environment)  --p-->  gradients and hessians
     leaf 2    ...                                             ...
     sum over the leaves   ----->   heterogeneity of every cut (`icscm.stats.heterogeneity`)
 
 The *share* of a column is the heterogeneity of its worst cut, relative to the deviance that the
 tree explains within environments. The column of the largest share beyond the tolerance is rejected
-and the tree grown again without it, until no column is beyond. Nodes are shared, so that most of
-them cost no counting.
+and the tree grown again without it, until no column is beyond: others may have differed only since
+the tree used this one. Nodes are shared, so that most of them cost no counting.
 
 A column that is informative in too few environments is rejected, too: its effect is not
 replicated. `icscm.screening` screens for other learners, whose effects are not in counts.
@@ -22,13 +22,14 @@ replicated. `icscm.screening` screens for other learners, whose effects are not 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from typing import Final
 
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
-from icscm._types import Array, BoolArray, CountArray, FloatArray
-from icscm.engine.counts import Cut, MomentCube, RowSource
+from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
+from icscm.engine.counts import CountCube, Cut, MomentCube, RowSource
 from icscm.engine.moments import compute_cut_moments
 from icscm.model.rules import Rule
 from icscm.search.design_effects import measure_design_effects
@@ -78,6 +79,26 @@ class DifferingColumn:
         return self.share > tolerance and self.p_value < CHANCE_LEVEL
 
 
+@dataclass(frozen=True)
+class ScreenResult:
+    """The columns that a screen rejects.
+
+    Attributes
+    ----------
+    reasons : mapping of int to str
+        Why each column is rejected, for a scanner of splits.
+    records : tuple of RejectedColumn
+        What the trace has of them, and of identical columns.
+    """
+
+    reasons: Mapping[int, str]
+    records: tuple[RejectedColumn, ...]
+
+
+# What the trace has of each rejected column: itself, and identical columns.
+RecordsByColumn = dict[int, list[RejectedColumn]]
+
+
 class ColumnScreen:
     """The columns of a source that are rejected, at any tolerance."""
 
@@ -88,65 +109,70 @@ class ColumnScreen:
         self.root = make_root(source, NodeUse.TREE if settings.tolerance is None else NodeUse.TREES)
         self.finder = SplitFinder(source.columns, settings)
 
-    def reject(
-        self, tolerance: float | None
-    ) -> tuple[Mapping[int, str], tuple[RejectedColumn, ...]]:
-        """The reason for each column that is rejected, and what the trace has of it.
-
-        Without a tolerance, none is rejected.
-        """
+    def reject(self, tolerance: float | None) -> ScreenResult:
+        """Find the columns that are rejected at a tolerance; without one, none is."""
         if tolerance is None:
-            return {}, ()
+            return ScreenResult(reasons={}, records=())
+
         unreplicated = self._find_unreplicated()
-        records = self._reject_in_rounds(unreplicated, tolerance)
-        reasons = {column: copies[0].reason for column, copies in records.items()}
-        return reasons, tuple(record for copies in records.values() for record in copies)
+        records_by_column = self._reject_in_rounds(unreplicated, tolerance)
+        return ScreenResult(
+            reasons={column: records[0].reason for column, records in records_by_column.items()},
+            records=tuple(chain.from_iterable(records_by_column.values())),
+        )
 
     # --- rounds -----------------------------------------------------------------------------------
 
-    def _reject_in_rounds(
-        self, unreplicated: dict[int, list[RejectedColumn]], tolerance: float
-    ) -> dict[int, list[RejectedColumn]]:
+    def _reject_in_rounds(self, unreplicated: RecordsByColumn, tolerance: float) -> RecordsByColumn:
         """Reject the column that differs most, and test the others without it, until none is left.
 
-        Returns what the trace has of each rejected column, the unreplicated ones included.
+        Returns the records of all rejected columns, the unreplicated ones included.
         """
-        records = dict(unreplicated)
-        round_number = 1
-        while beyond := self._list_beyond(records, tolerance):
-            if round_number <= MAX_SINGLE_ROUNDS:  # the worst, and its copies
-                beyond = [each for each in beyond if each.share == beyond[0].share]
-            for worst in beyond:
-                records[worst.cut.column] = self._describe_differing(worst, round_number)
-            round_number += 1
-        if round_number > MAX_SINGLE_ROUNDS:
-            return records
+        rejected = dict(unreplicated)
+        for round_number in count(1):
+            beyond = self._list_beyond(rejected, tolerance)
+            if not beyond:
+                break
+            if round_number <= MAX_SINGLE_ROUNDS:
+                # Only the worst; a source that stores copies of it has the same share for these.
+                beyond = [column for column in beyond if column.share == beyond[0].share]
+            for column in beyond:
+                rejected[column.cut.column] = self._describe_differing(column, round_number)
 
-        # Columns rejected early may not differ without those rejected later.
-        early = [*records][len(unreplicated) : -1]
-        for column in early:
-            fewer = {each: record for each, record in records.items() if each != column}
+        n_rounds = round_number - 1
+        if n_rounds >= MAX_SINGLE_ROUNDS:
+            return rejected
+        return self._allow_again(rejected, unreplicated, tolerance)
+
+    def _allow_again(
+        self, rejected: RecordsByColumn, unreplicated: RecordsByColumn, tolerance: float
+    ) -> RecordsByColumn:
+        """Allow columns that were rejected early but do not differ without those rejected later."""
+        differing = [column for column in rejected if column not in unreplicated]
+        still_rejected = rejected
+        for column in differing[:-1]:
+            fewer = {other: still_rejected[other] for other in still_rejected if other != column}
             if not self._list_beyond(fewer, tolerance):
-                records = fewer
-        return records
+                still_rejected = fewer
+        return still_rejected
 
     def _list_beyond(self, rejected: Iterable[int], tolerance: float) -> list[DifferingColumn]:
         """List the columns that differ by more than the tolerance, the worst first."""
-        return [each for each in self._test_columns(rejected) if each.is_beyond(tolerance)]
+        return [column for column in self._test_columns(rejected) if column.is_beyond(tolerance)]
 
     # --- what the trace has -----------------------------------------------------------------------
 
     def _describe_differing(
         self, column: DifferingColumn, round_number: int
     ) -> list[RejectedColumn]:
-        """What the trace has of a column whose effect differs, and of its copies."""
+        """Make what the trace has of a column whose effect differs, and of its copies."""
         effects = column.effects.tolist()
-        known = [None if np.isnan(effect) else effect for effect in effects]
-        extremes = find_extreme_environments(known)
+        known_effects = [None if np.isnan(effect) else effect for effect in effects]
+        extremes = find_extreme_environments(known_effects)
         lowest = highest = None
         if extremes is not None:
-            environments = self._source.environments
-            lowest, highest = ((environments[k], effects[k]) for k in extremes)
+            names = self._source.environments
+            lowest, highest = ((names[number], effects[number]) for number in extremes)
         return [
             RejectedColumn(
                 rule,
@@ -161,38 +187,45 @@ class ColumnScreen:
         ]
 
     def _list_copied_rules(self, cut: Cut) -> list[Rule]:
-        """The rule of a cut on its column, and on identical columns."""
+        """List the rule of a cut on its column, and on identical columns."""
         columns = self._source.columns
         copies = columns.list_copies(cut.column, MAX_COPIES)
         return [columns.make_rule(cut._replace(column=column)) for column in copies]
 
     # --- replication ------------------------------------------------------------------------------
 
-    def _find_unreplicated(self) -> dict[int, list[RejectedColumn]]:
+    def _find_unreplicated(self) -> RecordsByColumn:
         """Find columns whose best split of all rows is informative in too few environments."""
-        known_splits = self.finder.find(self.root, keeps_all=True)
-        counts = self.root.counts
-        rates = counts[1] / np.maximum(counts.sum(axis=0), 1)
-        design_effects = measure_design_effects(
-            self._source, [], counts[np.newaxis], rates[np.newaxis]
-        )
-        replication: dict[int, float] = {}
-        for cube in _sum_leaves([self.root], rates[np.newaxis], design_effects):
-            is_known = np.isin(cube.columns, known_splits.columns)
-            measured = measure_columns(cube.gradients[is_known], cube.hessians[is_known])
-            known_columns = cube.columns[is_known].tolist()
-            replication |= zip(known_columns, measured.replication.tolist(), strict=True)
-
-        records = {}
-        for number, column in enumerate(known_splits.columns.tolist()):
+        best_splits = self.finder.find(self.root, keeps_all=True)
+        replication = self._measure_replication(best_splits.columns)
+        unreplicated = {}
+        for number, column in enumerate(best_splits.columns.tolist()):
             if replication[column] < self._settings.min_replication:
-                records[column] = [
+                rules = self._list_copied_rules(best_splits.kept.make_cut(number))
+                unreplicated[column] = [
                     RejectedColumn(
                         rule, reason="unreplicated", round=0, replication=replication[column]
                     )
-                    for rule in self._list_copied_rules(known_splits.kept.make_cut(number))
+                    for rule in rules
                 ]
-        return records
+        return unreplicated
+
+    def _measure_replication(self, columns: IntArray) -> dict[int, float]:
+        """Measure the replication of some columns, given the rates of the environments alone."""
+        counts = self.root.counts
+        rates = counts[1] / np.maximum(counts.sum(axis=0), 1)
+        # A tree of a single leaf, which has no splits.
+        leaves = counts[np.newaxis]
+        probabilities = rates[np.newaxis]
+        design_effects = measure_design_effects(self._source, [], leaves, probabilities)
+
+        replication: dict[int, float] = {}
+        for cube in _sum_leaves([self.root], probabilities, design_effects):
+            is_wanted = np.isin(cube.columns, columns)
+            measured = measure_columns(cube.gradients[is_wanted], cube.hessians[is_wanted])
+            wanted_columns = cube.columns[is_wanted].tolist()
+            replication |= zip(wanted_columns, measured.replication.tolist(), strict=True)
+        return replication
 
     # --- tests ------------------------------------------------------------------------------------
 
@@ -216,23 +249,27 @@ class ColumnScreen:
         The p-value of the worst cut is corrected for all cuts (Bonferroni).
         """
         leaves = [leaf.node for leaf in list_leaves(tree)]
-        counts: Array = np.stack([leaf.counts for leaf in leaves])
-        p = predict_leaves(counts)
-        splits = make_binned_splits(self._source.columns, tree)
-        design_effects = measure_design_effects(self._source, splits, counts, p)
-        if design_effects is not None:  # the effective number of independent rows
-            counts = counts / design_effects
-        explained = max(compute_explained_deviance(counts, p), MIN_EXPLAINED)
-        if len(leaves) < 2:
+        if len(leaves) < 2:  # nothing is explained that differences could be relative to
             return []
 
-        total_hessians = (counts.sum(axis=1) * p * (1.0 - p)).sum(axis=0)
+        counts: Array = np.stack([leaf.counts for leaf in leaves])
+        probabilities = predict_leaves(counts)
+        splits = make_binned_splits(self._source.columns, tree)
+        design_effects = measure_design_effects(self._source, splits, counts, probabilities)
+        if design_effects is not None:  # the effective number of independent rows
+            counts = counts / design_effects
+
+        explained = max(compute_explained_deviance(counts, probabilities), MIN_EXPLAINED)
+        variances = probabilities * (1.0 - probabilities)
+        total_hessians = (counts.sum(axis=1) * variances).sum(axis=0)
+
         columns: list[DifferingColumn] = []
         n_tests = 0
-        for cube in _sum_leaves(leaves, p, design_effects):
+        for cube in _sum_leaves(leaves, probabilities, design_effects):
             block = self._test_block(cube, total_hessians, rejected)
             n_tests += block.n_tests
             columns += block.list_differing(explained)
+
         corrected = [
             replace(column, p_value=min(column.p_value * n_tests, 1.0)) for column in columns
         ]
@@ -241,31 +278,38 @@ class ColumnScreen:
     def _test_block(
         self, cube: MomentCube, total_hessians: FloatArray, rejected: Sequence[int]
     ) -> "_TestedBlock":
-        """Test all cuts of a block of columns."""
-        # Of two bins the common effect is that of the cut, which is no heterogeneity anyway.
+        """Test all cuts of a block of columns.
+
+        `total_hessians` are those of all rows, by environment: what is not on one side of a cut is
+        on the other.
+        """
+        # What the effects of bins have in common in all environments is no heterogeneity. Of two
+        # bins it is the mean effect of the only cut, which the comparison leaves out anyway.
         is_wide = self._source.columns.count_bins(cube.columns) > 2
         gradients = cube.gradients.copy()
         gradients[is_wide] = remove_common_effects(cube.gradients[is_wide], cube.hessians[is_wide])
+
         moments = compute_cut_moments(replace(cube, gradients=gradients), self._source.columns)
+        cuts = moments.cuts
         heterogeneity = compare_cut_effects(
             moments.gradients,
             moments.hessians,
             total_gradients=np.zeros_like(total_hessians),
             total_hessians=total_hessians,
         )
+
         is_rejected: BoolArray = np.isin(cube.columns, rejected)
-        is_tested = (heterogeneity.dof > 0) & ~np.repeat(is_rejected, moments.cuts.n_candidates)
+        is_on_rejected = np.repeat(is_rejected, cuts.n_candidates)
+        is_tested = (heterogeneity.dof > 0) & ~is_on_rejected
         deviances = np.where(is_tested, heterogeneity.deviance, 0.0).round(DEVIANCE_DECIMALS)
-        best = moments.cuts.find_best(deviances)
+        worst_of_columns = cuts.find_best(deviances).tolist()
         return _TestedBlock(
             heterogeneity=heterogeneity,
             deviances=deviances,
             worst={
-                moments.cuts.locate(number): number
-                for number in best.tolist()
-                if deviances[number] > 0
+                cuts.locate(number): number for number in worst_of_columns if deviances[number] > 0
             },
-            n_tests=moments.cuts.count(is_tested),
+            n_tests=cuts.count(is_tested),
         )
 
 
@@ -273,8 +317,16 @@ class ColumnScreen:
 class _TestedBlock:
     """Tests of the cuts of a block of columns.
 
-    `deviances` are the heterogeneity of each cut, `worst` the number of the cut that differs most
-    of each column that differs beyond chance.
+    Attributes
+    ----------
+    heterogeneity : Heterogeneity
+        That of the effect of each cut.
+    deviances : array of float, (cut)
+        The same as a deviance; 0 for cuts that are not tested.
+    worst : dict of Cut to int
+        The cut that differs most, by number, of each column that differs beyond chance.
+    n_tests : int
+        How many cuts were tested.
     """
 
     heterogeneity: Heterogeneity
@@ -283,7 +335,10 @@ class _TestedBlock:
     n_tests: int
 
     def list_differing(self, explained: float) -> list[DifferingColumn]:
-        """List the columns that differ, with p-values of a single test."""
+        """List the columns that differ, with p-values of a single test.
+
+        `explained` is the deviance that the tree explains.
+        """
         return [
             DifferingColumn(
                 cut=cut,
@@ -309,29 +364,21 @@ class _TestedBlock:
 
 
 def _sum_leaves(
-    leaves: Iterable[Node], p: FloatArray, design_effects: FloatArray | None
+    leaves: Iterable[Node], probabilities: FloatArray, design_effects: FloatArray | None
 ) -> list[MomentCube]:
     """Sum gradients and hessians over the leaves, of each block of columns.
 
     Leaf by leaf, since the cubes of a leaf may be kept. All sums take as much memory as the splits
     of one node, which every scan holds. They are divided by the design effects of groups, if any.
+    `probabilities` are by (leaf, environment).
     """
     blocks: list[MomentCube] = []
-    for leaf, leaf_p in zip(leaves, p, strict=True):
+    for leaf, p in zip(leaves, probabilities, strict=True):
         for number, cube in enumerate(leaf.count_cubes()):
-            n_rows: CountArray = cube.counts.sum(axis=2)
-            if number == len(blocks):
-                blocks.append(
-                    MomentCube(
-                        columns=cube.columns,
-                        gradients=np.zeros(n_rows.shape),
-                        hessians=np.zeros(n_rows.shape),
-                        layout=cube.layout,
-                    )
-                )
-            block = blocks[number]
-            np.add(block.gradients, cube.counts[:, :, 1] - n_rows * leaf_p, out=block.gradients)
-            np.add(block.hessians, n_rows * (leaf_p * (1.0 - leaf_p)), out=block.hessians)
+            if number == len(blocks):  # the first leaf
+                blocks.append(_make_zero_moments(cube))
+            _add_leaf_into(blocks[number], cube, p)
+
     if design_effects is None:
         return blocks
     return [
@@ -342,3 +389,26 @@ def _sum_leaves(
         )
         for block in blocks
     ]
+
+
+def _make_zero_moments(cube: CountCube) -> MomentCube:
+    """Make moments of 0, with the columns and bins of a cube of counts."""
+    n_columns, n_bins, _, n_environments = cube.counts.shape
+    shape = n_columns, n_bins, n_environments
+    return MomentCube(
+        columns=cube.columns,
+        gradients=np.zeros(shape),
+        hessians=np.zeros(shape),
+        layout=cube.layout,
+    )
+
+
+def _add_leaf_into(moments: MomentCube, cube: CountCube, p: FloatArray) -> None:
+    """Add what n rows of a leaf contribute, given its probabilities p by environment.
+
+    gradient = positives - n p          hessian = n p (1 - p)
+    """
+    n: CountArray = cube.counts.sum(axis=2)
+    positives: CountArray = cube.counts[:, :, 1]
+    np.add(moments.gradients, positives - n * p, out=moments.gradients)
+    np.add(moments.hessians, n * (p * (1.0 - p)), out=moments.hessians)

@@ -3,7 +3,13 @@
 Thresholds are tried between bins, and a bin holds several values. If a true rule is `x > 5.3` and
 bins end at 5 and at 6, the best candidate is `x > 5` or `x > 6`, and the rows with values from 5 to
 6 are partly on the wrong side. With many rows these few would be enough to reject a true set, so no
-test of a set should use rows in the two bins beside a cut.
+test of a set should use rows in the two bins beside a cut. They are the rows of which a *wide* form
+of the rule is true, and a *narrow* one is not:
+
+    bins            3 to 4    4 to 5  |  5 to 6    6 to 7
+    x > 5           no        no      |  yes       yes
+    its wide form   no        yes     |  yes       yes
+    narrow form     no        no      |  no        yes
 """
 
 from collections.abc import Sequence
@@ -34,26 +40,28 @@ def find_cut_bounds(source: RowSource, rules: Sequence[BinnedRule]) -> list[CutB
     A bin that holds a single value cannot hide a threshold, so the rule itself is its bound there.
     """
     bounds = [_change_bins_beside_cut(source, rule) for rule in rules]
-    numbers = [number for number, changed in enumerate(bounds) if changed is not None]
-    candidates = [changed for changed in bounds if changed is not None]
-    if not candidates:
+    changed = {number: forms for number, forms in enumerate(bounds) if forms is not None}
+    if not changed:
         return bounds
 
-    unchanged_rules = [rules[number] for number in numbers]
-    wide_rules = [candidate.wide for candidate in candidates]
-    narrow_rules = [candidate.narrow for candidate in candidates]
+    # One pass over the rows counts the truths of all rules and of both forms of each.
+    unchanged_rules = [rules[number] for number in changed]
+    wide_rules = [forms.wide for forms in changed.values()]
+    narrow_rules = [forms.narrow for forms in changed.values()]
     table = source.count_patterns([*unchanged_rules, *wide_rules, *narrow_rules])
-    is_true, is_wide, is_narrow = np.split(table.patterns, 3, axis=1)
-    n_rows = table.counts.sum(axis=(1, 2))
+    is_true, is_wide, is_narrow = np.split(table.patterns, 3, axis=1)  # each (pattern, rule)
+    n_rows = table.counts.sum(axis=(1, 2))  # by pattern
 
-    # Where a rule and its bound differ are the rows of the bin that was added or taken off.
-    wide_is_exact = _is_single_value(n_rows @ (is_wide != is_true), n_rows=n_rows.sum())
-    narrow_is_exact = _is_single_value(n_rows @ (is_narrow != is_true), n_rows=n_rows.sum())
-    for position, number in enumerate(numbers):
+    # Where a rule and its form differ are the rows of the bin that was added or taken off.
+    n_rows_added = n_rows @ (is_wide != is_true)
+    n_rows_taken_off = n_rows @ (is_narrow != is_true)
+    wide_is_exact = _is_single_value(n_rows_added, n_rows=n_rows.sum())
+    narrow_is_exact = _is_single_value(n_rows_taken_off, n_rows=n_rows.sum())
+    for position, (number, forms) in enumerate(changed.items()):
         rule = rules[number]
         bounds[number] = CutBounds(
-            wide=rule if wide_is_exact[position] else wide_rules[position],
-            narrow=rule if narrow_is_exact[position] else narrow_rules[position],
+            wide=rule if wide_is_exact[position] else forms.wide,
+            narrow=rule if narrow_is_exact[position] else forms.narrow,
         )
     return bounds
 

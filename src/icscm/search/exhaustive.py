@@ -59,7 +59,7 @@ _AUTO_ALPHA: Final = 200.0
 _MAX_AUTO_ALPHA: Final = 0.05
 
 
-def choose_alpha(n_samples: int) -> float:
+def choose_alpha(n_rows: int) -> float:
     """The level for `alpha="auto"`: 0.05 for few rows, 200 / n for more than 4,000.
 
     In up to alpha of the runs the true set is rejected. With many rows wrong sets have very small
@@ -68,7 +68,7 @@ def choose_alpha(n_samples: int) -> float:
     >>> choose_alpha(2_000), choose_alpha(20_000)
     (0.05, 0.01)
     """
-    return min(_MAX_AUTO_ALPHA, _AUTO_ALPHA / n_samples)
+    return min(_MAX_AUTO_ALPHA, _AUTO_ALPHA / n_rows)
 
 
 def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Trace]:
@@ -80,43 +80,41 @@ def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Tra
     screening = _screen(view)
     cuts = [screened.cut for screened in screening.rules]
     rules = [view.make_rule(cut) for cut in cuts]
+
     tester = _RuleTester.count(view, cuts)
-
     sets = find_invariant_sets(tester, max_size=settings.max_rules, alpha=settings.alpha)
-    bics = tester.compute_bics(sets.p_values)
-    chosen = sets.find_shared()
+    shared = sets.find_shared()
 
-    chosen_rules = sorted(chosen or ())
-    leaves = tester.patterns.compute_leaves(chosen_rules)
-    leaf_of_pattern = tester.patterns.number_leaves(chosen_rules)
+    # The model: the conjunction of the shared rules, the strongest first.
+    shared_rules = sorted(shared or ())
+    leaves = tester.patterns.compute_leaves(shared_rules)
+    leaf_of_pattern = tester.patterns.number_leaves(shared_rules)
     model = make_chain(
-        settings.model_type, tuple(rules[i] for i in chosen_rules), freeze_counts(leaves)
+        settings.model_type, tuple(rules[number] for number in shared_rules), freeze_counts(leaves)
     )
+
     verdicts = settings.make_verdicts(
         model.leaves,
         test=GTest(),  # that of the sets
         effects=tester.patterns.measure_design_effects(leaf_of_pattern, leaves),
     )
     steps = _make_steps(
-        view,
-        tester.patterns,
-        screening,
-        chosen_rules=chosen_rules,
-        verdicts=verdicts,
+        view, tester.patterns, screening, chosen_rules=shared_rules, verdicts=verdicts
     )
     untested = _describe_untested(screening, settings)
-    return model, make_trace(
+    trace = make_trace(
         source,
         steps,
         notes=(*source.notes, untested) if untested else tuple(source.notes),
         verdicts=verdicts,
-        stop_reason=_find_stop_reason(screening, chosen),
+        stop_reason=_find_stop_reason(screening, shared),
         alpha=settings.alpha,
         criterion=PValueCriterion(GTest(), settings.alpha),
         screening=screening.make_records(rules),
-        sets=_make_set_records(sets, bics, rules),
+        sets=_make_set_records(sets, tester.compute_bics(sets.p_values), rules),
         untested=untested,
     )
+    return model, trace
 
 
 # --- screening ------------------------------------------------------------------------------------
@@ -169,10 +167,13 @@ class _Screening:
     n_beyond: int
 
     def make_records(self, rules: Sequence[Rule]) -> tuple[Screened, ...]:
-        """What the trace has of them."""
+        """Make what the trace has of them, given the rules as the model prints them."""
         statistics = [screened.column_rule.statistic for screened in self.rules]
         p_values = _compute_p_values(statistics, n_tried=self.n_tried).tolist()
-        return tuple(map(Screened, rules, statistics, p_values))
+        return tuple(
+            Screened(rule=rule, statistic=statistic, p_value=p_value)
+            for rule, statistic, p_value in zip(rules, statistics, p_values, strict=True)
+        )
 
 
 def _screen(view: ConjunctionView) -> _Screening:
@@ -182,8 +183,8 @@ def _screen(view: ConjunctionView) -> _Screening:
     would take candidates' places without adding a set that differs.
     """
     root = view.make_root()
-    significant_rules, n_tried = _find_significant_rules(view, root)
-    remaining = sorted(significant_rules, key=lambda rule: (-rule.statistic, rule.cut))
+    significant = _find_significant_rules(view, root)
+    remaining = sorted(significant.rules, key=lambda rule: (-rule.statistic, rule.cut))
 
     screened: list[_ScreenedRule] = []
     while remaining and len(screened) < N_CANDIDATES:
@@ -192,10 +193,18 @@ def _screen(view: ConjunctionView) -> _Screening:
         equivalent_cuts = _list_other_cuts(view, cuts_of_group, shown_cut=strongest.cut)
         screened.append(_ScreenedRule(strongest, equivalent_cuts))
         remaining = [rule for rule in weaker if rule.cut not in cuts_of_group]
-    return _Screening(rules=screened, n_tried=n_tried, n_beyond=len(remaining))
+    return _Screening(rules=screened, n_tried=significant.n_tried, n_beyond=len(remaining))
 
 
-def _find_significant_rules(view: ConjunctionView, root: Node) -> tuple[Sequence[_ColumnRule], int]:
+@dataclass(frozen=True)
+class _SignificantRules:
+    """The best rule of each column that has a significant one, of `n_tried` rules compared."""
+
+    rules: list[_ColumnRule]
+    n_tried: int
+
+
+def _find_significant_rules(view: ConjunctionView, root: Node) -> _SignificantRules:
     """Find the best rule of each column, if it is significant, and the number of rules compared.
 
     A p-value is final only when all rules are counted. But the count only grows, and p-values with
@@ -211,13 +220,16 @@ def _find_significant_rules(view: ConjunctionView, root: Node) -> tuple[Sequence
 
     p_values = _compute_p_values([rule.statistic for rule in rules], n_tried=n_tried)
     is_significant = p_values <= CHANCE_LEVEL
-    return list(compress(rules, is_significant)), n_tried
+    return _SignificantRules(rules=list(compress(rules, is_significant)), n_tried=n_tried)
 
 
 def _list_best_rules(
     leaves: LeafTables, statistics: FloatArray, *, n_tried: int
 ) -> Iterator[_ColumnRule]:
-    """List the best rule of each column of a block that is significant among those tried so far."""
+    """List the best rule of each column of a block that is significant among those tried so far.
+
+    `statistics` are those of all rules of the block, 0 for those that may not be chosen.
+    """
     best = leaves.find_best(statistics)
     p_values = _compute_p_values(statistics[best], n_tried=n_tried)
     is_significant = (statistics[best] > 0) & (p_values <= CHANCE_LEVEL)
@@ -260,8 +272,10 @@ def _compute_association(leaves: LeafTables, root: Node, *, settings: Settings) 
     holds for a rule or its negation, so each cut counts once. It is also 0 for rules that too few
     environments replicate.
     """
+    # by (rule, outcome)
     inside = leaves.tables.sum(axis=2)
     outside = root.counts.sum(axis=1) - inside
+    # by (rule)
     n_inside = inside.sum(axis=1)
     n_outside = outside.sum(axis=1)
 
@@ -270,7 +284,8 @@ def _compute_association(leaves: LeafTables, root: Node, *, settings: Settings) 
     if settings.min_replication:
         is_allowed &= find_replicated(leaves.tables, root.counts, settings.min_replication)
 
-    statistics, _ = PEARSON.compute_statistics(np.stack((inside, outside), axis=2))
+    tables = np.stack((inside, outside), axis=2)
+    statistics, _ = PEARSON.compute_statistics(tables)
     return np.where(is_allowed, statistics, 0.0)
 
 
@@ -288,9 +303,10 @@ class _RuleTester:
     """Tests sets of rules within the leaves of their conjunction.
 
     A rule may have a wide and a narrow form, with both bins beside its cut and without them
-    (`icscm.search.cut_bounds`); else it is its own wide and narrow form. `patterns` are the rows by
-    the truth of each rule and, behind these, of such forms; `wide` and `narrow` say where the forms
-    of each rule are:
+    (`icscm.search.cut_bounds`): a row that only one of them is true of may be on the wrong side of
+    the cut, and is not tested. Other rules are their own wide and narrow form. `patterns` are the
+    rows by the truth of each rule and, behind these, of such forms; `wide` and `narrow` say where
+    the forms of each rule are:
 
         rules            0  1  2             wide    0  3  2
         forms of rule 1           3  4       narrow  0  4  2
@@ -325,6 +341,7 @@ class _RuleTester:
     def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:
         """Compute the p-value of every set: G summed over its leaves, of rows not beside a cut."""
         sets = list_subsets(self.n_rules, max_size)
+        # the counts of each set's leaves, and the leaf of each pattern among them
         leaves_of_sets: list[CountArray] = []
         leaf_of_pattern_of_sets: list[IntArray] = []
         for candidate_set in sets:
@@ -364,19 +381,24 @@ def _find_stop_reason(screening: _Screening, chosen: set[int] | None) -> str:
 
 def _describe_untested(screening: _Screening, settings: Settings) -> str | None:
     """A sentence on sets that were not tested because of limits; None if all were."""
-    texts = []
+    untested = []
     if screening.n_beyond:
-        texts.append(f"with any of {count(screening.n_beyond, 'weaker rule')}")
-    if len(screening.rules) > settings.max_rules:
-        n_rules = len(screening.rules)
-        texts.append(f"of more than {settings.max_rules} of the {n_rules} screened rules")
-    return f"Sets {' and sets '.join(texts)} were not tested." if texts else None
+        weaker_rules = count(screening.n_beyond, "weaker rule")
+        untested.append(f"with any of {weaker_rules}")
+
+    n_rules = len(screening.rules)
+    if n_rules > settings.max_rules:
+        untested.append(f"of more than {settings.max_rules} of the {n_rules} screened rules")
+
+    if not untested:
+        return None
+    return f"Sets {' and sets '.join(untested)} were not tested."
 
 
 def _make_set_records(
     sets: InvariantSets, bics: dict[CandidateSet, float], rules: Sequence[Rule]
 ) -> tuple[SetTest, ...]:
-    """What the trace has of the sets, with columns by name."""
+    """Make what the trace has of the sets, with columns by name."""
     return tuple(
         SetTest(
             features=tuple(rules[rule].feature for rule in candidate_set),
@@ -397,15 +419,15 @@ def _make_steps(
     verdicts: Sequence[Verdict],
 ) -> Iterator[Step]:
     """Yield the model's rules as steps, with the leaf of each and the rows uncovered after it."""
-    settings = view.settings
-    rows = view.make_root().counts
-    utility = make_utility(settings.p, n_rows=int(rows.sum()))
+    utility = make_utility(view.settings.p, n_rows=view.make_root().n_rows)
     leaves = patterns.compute_leaves(chosen_rules)
     leaf_of_pattern = patterns.number_leaves(chosen_rules)
     for number, rule_number in enumerate(chosen_rules):
-        uncovered = leaves[number + 1 :].sum(axis=0)
+        # Leaf `number` is that of the rule; all later ones hold the rows that it leaves uncovered.
+        n_steps = number + 1
+        uncovered = leaves[n_steps:].sum(axis=0)
         p_value_uncovered = _test_uncovered(
-            patterns, leaves, n_steps=number + 1, leaf_of_pattern=leaf_of_pattern
+            patterns, leaves, n_steps=n_steps, leaf_of_pattern=leaf_of_pattern
         )
 
         screened = screening.rules[rule_number]
@@ -435,7 +457,7 @@ def _test_uncovered(
     uncovered = leaves[n_steps:].sum(axis=0)
     covered = leaves[:n_steps].sum(axis=0)
 
-    # the two tables, uncovered and covered, by the number that each pattern has among them
+    # Design effects are measured of tables that hold all rows: table 0 uncovered, 1 covered.
     tables = np.stack((uncovered, covered))
     table_of_pattern = (leaf_of_pattern < n_steps).astype(np.int64)
     effects = patterns.measure_design_effects(table_of_pattern, tables)

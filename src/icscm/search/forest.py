@@ -29,7 +29,7 @@ from icscm.search.split_scanner import SplitFinder, SplitScanner
 from icscm.search.trace import Trace
 from icscm.search.tree_records import ScreenedTree, describe_tree, make_tree
 
-# Distinct rows of a bootstrap sample, 1 - 1/e of all: that many are drawn.
+# The share of the rows that a tree is grown on: 1 - 1/e, as many as are distinct in a bootstrap.
 DRAWN_SHARE: Final = 0.632
 
 
@@ -62,10 +62,15 @@ class ForestSettings:
 class OutOfBag:
     """Predictions of the trees for the rows that they were not grown on, in one order of rows.
 
-    `votes` are the means of the trees' probabilities, NaN for rows that all trees were grown on.
+    Attributes
+    ----------
+    outcomes, environments : array of int, (row)
+        The outcome of each row, 0 or 1, and the number of its environment.
+    votes : array of float, (row)
+        The mean of the trees' probabilities; NaN for rows that all trees were grown on.
     """
 
-    labels: Array
+    outcomes: Array
     environments: Array
     votes: FloatArray
 
@@ -80,7 +85,7 @@ class ScreenedColumns:
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A tree of a forest, and the leaf of each row; -1 for those that it was grown on."""
+    """A tree of a forest, and the leaf of each row that is out of bag; -1 for all others."""
 
     model: Tree
     leaves: IntArray
@@ -91,23 +96,25 @@ def find_forest(source: RowSource, settings: ForestSettings) -> tuple[Forest, Tr
     assert source.rows is not None  # trees are grown on some of the rows
     screened = screen_columns(source, settings.tree)
     grower = ForestGrower(source, source.rows, screened.columns, settings)
+    # A generator for each tree, so that trees do not depend on the order in which threads run.
     rngs = np.random.default_rng(settings.seed).spawn(settings.n_trees)
     grown_trees = track(run_ahead(grower.grow_tree, rngs, settings.n_threads), len(rngs))
 
+    # Trees are added up as they come: the leaves of all of them would take much memory.
     cells = source.rows.list_cells()
     models: list[Tree] = []
-    votes = np.zeros(len(cells.outcomes))
+    sum_of_votes = np.zeros(len(cells.outcomes))
     n_votes = np.zeros(len(cells.outcomes))
     for tree in grown_trees:
         models.append(tree.model)
         is_out_of_bag = tree.leaves >= 0
         leaves = tree.leaves[is_out_of_bag]
-        votes[is_out_of_bag] += tree.model.leaf_probabilities()[leaves]
+        sum_of_votes[is_out_of_bag] += tree.model.leaf_probabilities()[leaves]
         n_votes += is_out_of_bag
 
     with np.errstate(invalid="ignore"):
-        mean_votes = np.where(n_votes > 0, votes / n_votes, np.nan)
-    out_of_bag = OutOfBag(labels=cells.outcomes, environments=cells.environments, votes=mean_votes)
+        votes = np.where(n_votes > 0, sum_of_votes / n_votes, np.nan)
+    out_of_bag = OutOfBag(outcomes=cells.outcomes, environments=cells.environments, votes=votes)
     return Forest(tuple(models)), screened.trace, out_of_bag
 
 
@@ -115,18 +122,23 @@ def find_forest(source: RowSource, settings: ForestSettings) -> tuple[Forest, Tr
 
 
 def screen_columns(source: RowSource, settings: TreeSettings) -> ScreenedColumns:
-    """Screen the columns on all rows; the trace shows which of them are rejected, and why."""
+    """Screen the columns on all rows; the trace shows which of them are rejected, and why.
+
+    Trees whose rates are to be homogeneous have no screen: the search of such a tree bans columns.
+    """
     if settings.needs_rates:
         rate_tree = find_rate_tree(source, settings)
         columns = list_other_columns(rate_tree.tree.node, [*rate_tree.reasons])
         return ScreenedColumns(columns=columns, trace=rate_tree.trace)
 
     screen = ColumnScreen(source, settings)
-    reasons, rejected_columns = screen.reject(settings.tolerance)
-    scan = SplitScanner(screen.finder, rejected=reasons)(screen.root)
-    root_only = ScreenedTree(Subtree(screen.root, scan), rejected_columns)
+    rejected = screen.reject(settings.tolerance)
+    # The trace is that of a tree without any split, which shows what the screen did.
+    scan = SplitScanner(screen.finder, rejected=rejected.reasons)(screen.root)
+    root_only = ScreenedTree(Subtree(screen.root, scan), rejected_columns=rejected.records)
     _, trace = describe_tree(source, settings, root_only)
-    return ScreenedColumns(columns=list_other_columns(screen.root, [*reasons]), trace=trace)
+    columns = list_other_columns(screen.root, [*rejected.reasons])
+    return ScreenedColumns(columns=columns, trace=trace)
 
 
 def list_other_columns(root: Node, rejected: list[int]) -> IntArray:
@@ -180,7 +192,10 @@ class ForestGrower:
 
 
 def draw_rows(units: IntArray, rng: np.random.Generator) -> BoolArray:
-    """Draw the rows that a tree is grown on: those of some units, which stay together."""
+    """Draw the rows that a tree is grown on: those of some units, which stay together.
+
+    `units` is the number of each row's unit: a group, or the row itself.
+    """
     n_units = int(units.max()) + 1
     n_drawn = max(1, round(DRAWN_SHARE * n_units))
     is_drawn = np.zeros(n_units, dtype=np.bool_)

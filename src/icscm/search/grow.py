@@ -97,7 +97,7 @@ class SplitCandidate:
     ----------
     cut : Cut
         Its rule.
-    if_false : array of int, (label, environment)
+    if_false : array of int, (outcome, environment)
         The rows for which the rule is false.
     deviance_explained : float
         Of the outcome, by the split.
@@ -110,7 +110,8 @@ class SplitCandidate:
     @property
     def rank(self) -> SplitRank:
         """Return what it is compared by."""
-        return SplitRank(-round(self.deviance_explained, DEVIANCE_DECIMALS), self.cut)
+        negated_deviance = -round(self.deviance_explained, DEVIANCE_DECIMALS)
+        return SplitRank(negated_deviance, self.cut)
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,10 @@ class SplitScan:
 
 @dataclass
 class Subtree:
-    """A node of a tree that grows, the scan of its splits, and what has grown from it."""
+    """A node of a tree that grows, the scan of its splits, and what has grown from it.
+
+    A leaf has neither side; both are set when it is split.
+    """
 
     node: Node
     scan: SplitScan
@@ -178,12 +182,23 @@ class QueuedLeaf(NamedTuple):
 
 
 def grow(root: Node, scan: Callable[[Node], SplitScan], max_leaves: int) -> Subtree:
-    """Grow a tree: split the leaf whose best split explains most, again and again."""
+    """Grow a tree best first: split the leaf whose best split explains most, again and again.
+
+    Parameters
+    ----------
+    root : Node
+        All rows that the tree is grown on.
+    scan : callable
+        Finds the best allowed split of a node.
+    max_leaves : int
+        The largest number of leaves.
+    """
     tree = Subtree(root, scan(root))
     queue: list[QueuedLeaf] = []
     numbers = count()
 
     def enqueue(leaf: Subtree) -> None:
+        """Let a leaf wait to be split, if it has an allowed split."""
         best = leaf.scan.best
         if best is not None:
             heappush(queue, QueuedLeaf(best.rank.negated_deviance, next(numbers), leaf))
@@ -203,6 +218,7 @@ def grow(root: Node, scan: Callable[[Node], SplitScan], max_leaves: int) -> Subt
             leaf.if_true = Subtree(children.if_true, not_made)
             leaf.if_false = Subtree(children.if_false, not_made)
             break
+
         leaf.if_true = Subtree(children.if_true, scan(children.if_true))
         leaf.if_false = Subtree(children.if_false, scan(children.if_false))
         enqueue(leaf.if_true)
@@ -268,14 +284,15 @@ class NumberedSplit:
 
 def number_splits(tree: Subtree) -> list[NumberedSplit]:
     """Number splits and leaves in the order of a walk, and list the splits."""
+    subtrees = [visit.subtree for visit in walk(tree)]
     split_numbers = count()
     leaf_numbers = count()
-    subtrees = [visit.subtree for visit in walk(tree)]
-    numbers: dict[int, int] = {}
+    numbers: dict[int, int] = {}  # by identity, as two subtrees may be equal
     for subtree in subtrees:
-        is_leaf = subtree.is_leaf
-        number = encode_leaf(next(leaf_numbers)) if is_leaf else next(split_numbers)
-        numbers[id(subtree)] = number
+        if subtree.is_leaf:
+            numbers[id(subtree)] = encode_leaf(next(leaf_numbers))
+        else:
+            numbers[id(subtree)] = next(split_numbers)
 
     return [
         NumberedSplit(

@@ -4,8 +4,9 @@ Every search narrows the rows by rules, and asks for counts of those that are le
 tuple of rules; its *node* is the rows for which all of them are true. A conjunction goes down one
 path, for the rows that it leaves uncovered satisfy all its rules. A tree goes down many paths.
 
-A node has its counts by (label, environment) from the start, and its *cubes*, the counts by
-(column, bin, label, environment), on demand. Of two siblings only the smaller is counted:
+A node has its counts by (outcome, environment) from the start, and its *cubes*, the counts by
+(column, bin, outcome, environment), on demand. To count cubes takes most of the time of a search.
+So a rule splits a node into two *siblings*, of which only the smaller is counted:
 
     parent     counted, or kept from before
     smaller    counted by the source
@@ -44,7 +45,7 @@ class Counter(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PathCounts:
-    """The rows of a path, by (label, environment): what relatives know of a node.
+    """The rows of a path, by (outcome, environment): what relatives know of a node.
 
     It is compared by identity, and cubes are kept by it.
     """
@@ -82,7 +83,7 @@ class Node:
 
     def __init__(self, counter: Counter, cache: CubeCache, rows: PathCounts) -> None:
         self.path = rows.path
-        #: the rows, by (label, environment)
+        #: the rows, by (outcome, environment)
         self.counts = rows.counts
         self.n_rows = rows.n_rows
 
@@ -95,19 +96,24 @@ class Node:
         self._sibling: PathCounts | None = None
 
     @property
-    def has_both_labels(self) -> bool:
+    def has_both_outcomes(self) -> bool:
         """Whether there are negative and positive rows."""
         return bool(self.counts.any(axis=1).all())
 
     def split(self, cut: Cut, *, if_false: CountArray) -> Siblings:
-        """Split the rows by a rule, given the counts of those for which it is false."""
-        if cut not in self._siblings:
-            rule = self._counter.columns.make_binned_rule(cut)
-            true = self._make_child(rule, self.counts - if_false)
-            false = self._make_child(negate(rule), if_false)
-            true._sibling = false._rows
-            false._sibling = true._rows
-            self._siblings[cut] = Siblings(if_true=true, if_false=false)
+        """Split the rows by a rule, given the counts of those for which it is false.
+
+        The same rule gives the same two nodes, which several trees share.
+        """
+        if cut in self._siblings:
+            return self._siblings[cut]
+
+        rule = self._counter.columns.make_binned_rule(cut)
+        true_child = self._make_child(rule, self.counts - if_false)
+        false_child = self._make_child(negate(rule), if_false)
+        true_child._sibling = false_child._rows
+        false_child._sibling = true_child._rows
+        self._siblings[cut] = Siblings(if_true=true_child, if_false=false_child)
         return self._siblings[cut]
 
     def count_cubes(self) -> Iterator[CountCube]:
@@ -120,14 +126,17 @@ class Node:
         return iter(cubes)
 
     def _make_child(self, rule: BinnedRule, counts: CountArray) -> Node:
-        child = Node(self._counter, self._cache, PathCounts((*self.path, rule), counts))
+        """Make the node of the rows for which one more rule is true."""
+        rows = PathCounts(path=(*self.path, rule), counts=counts)
+        child = Node(self._counter, self._cache, rows)
         child._parent = self._rows
         return child
 
     def _count_in_source(self) -> Iterator[CountCube]:
         """Count the rows, and keep the cubes unless they are too large together."""
         if self._parent is not None and self._cache.use is NodeUse.PATH:
-            self._cache.drop(self._parent)
+            self._cache.drop(self._parent)  # first, to make room
+
         counted: list[CountCube] = []
         n_bytes = 0
         for cube in self._iterate_source(self._rows):
@@ -139,7 +148,7 @@ class Node:
             self._cache.add(self._rows, counted)
 
     def _iterate_source(self, rows: PathCounts) -> Iterator[CountCube]:
-        """Let the source count the rows of this node, or of its sibling."""
+        """Let the source count the cubes of some rows: those of this node, or of its sibling."""
         for cube in self._counter.count_cubes(rows.path):
             cube.check(rows.counts)  # a source in many places may have lost, or gained, rows
             yield cube
@@ -150,8 +159,9 @@ class Node:
         sibling = self._sibling
         if parent is None or sibling is None or self._cache.get(parent) is None:
             return None
-        is_sibling_faster = sibling.n_rows < self.n_rows
-        if self._cache.get(sibling) is None and not is_sibling_faster:
+        is_sibling_kept = self._cache.get(sibling) is not None
+        is_sibling_smaller = sibling.n_rows < self.n_rows
+        if not is_sibling_kept and not is_sibling_smaller:
             return None
         if self._cache.use is NodeUse.PATH:
             return self._subtract_in_place(parent, sibling)

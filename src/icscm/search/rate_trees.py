@@ -33,7 +33,8 @@ from icscm.search.trace import Trace
 from icscm.search.tree_records import ScreenedTree, describe_tree
 from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measure_balance
 
-# Heterogeneity counts beyond what chance exceeds with this probability; a tree is tested once.
+# Heterogeneity counts beyond what chance exceeds with this probability: a lenient level, as a tree
+# is tested once.
 _CHANCE: Final = 0.2
 # A column must explain at least this share of a tree's deviance that no other explains.
 _MIN_SHARE: Final = 0.01
@@ -42,7 +43,10 @@ _BEAM_WIDTH: Final = 3
 _MAX_TREES: Final = 300
 # Trees described in the trace.
 N_TRIED_KEPT: Final = 50
+# Above 0 for leaves without degrees of freedom, in a mean that is weighted by these.
+_MIN_WEIGHT: Final = 1e-9
 
+# The columns that a tree may not use, by which it is known.
 Banned = frozenset[int]
 
 
@@ -73,10 +77,12 @@ def find_rate_tree(source: RowSource, settings: TreeSettings) -> RateTree:
     tolerance bounds is that of the deviance explained, as if environments were equally large.
     """
     search = RateTreeSearch(source, settings)
-    banned = search.unban(search.ban())
+    best_banned = search.ban()
+    banned = search.unban(best_banned)
     all_banned = search.drop_idle(banned)
 
     reasons = {column: "banned" if column in banned else "idle" for column in sorted(all_banned)}
+    # It was grown before, but without a record of the splits that were rejected.
     tree = search.grow(reasons, records_rejections=True)
     model, trace = describe_tree(source, settings, ScreenedTree(tree))
     trace = replace(
@@ -130,8 +136,9 @@ class RateTreeSearch:
         self._trees: dict[Banned, MeasuredTree] = {}
         # the names of all columns that any of the trees uses
         self._names: dict[int, str | int] = {}
+        # The more rows are in one environment, the less heterogeneity can show: the tolerance, a
+        # share of the deviance explained, is lower by so much.
         self._balance = measure_balance(self._root.counts)
-        # in deviance; the more rows are in one environment, the less heterogeneity can show
         self._tolerance = self._balance * (settings.tolerance or 0.0)
 
     # --- single trees -----------------------------------------------------------
@@ -175,13 +182,15 @@ class RateTreeSearch:
         leaves = np.stack([leaf.node.counts for leaf in list_leaves(tree)])
         explained = round(sum(split.deviance_explained for split in splits), DEVIANCE_DECIMALS)
 
-        statistics, dof = compute_rate_heterogeneity(leaves)
-        statistic = float(statistics.sum())
-        n_dof = int(dof.sum())
-        chance = find_quantile(_CHANCE, n_dof)
+        # G of the whole tree is the sum over its leaves, and so are its degrees of freedom.
+        statistics_of_leaves, dof_of_leaves = compute_rate_heterogeneity(leaves)
+        statistic = float(statistics_of_leaves.sum())
+        dof = int(dof_of_leaves.sum())
+        chance = find_quantile(_CHANCE, dof)
         design_effects = measure_leaf_design_effects(self._source, tree, leaves)
         if design_effects is not None:
-            chance *= float(np.average(design_effects, weights=np.maximum(dof, 1e-9)))
+            weights = np.maximum(dof_of_leaves, _MIN_WEIGHT)
+            chance *= float(np.average(design_effects, weights=weights))
         heterogeneity = round(max(0.0, statistic - chance), DEVIANCE_DECIMALS)
 
         record = TriedTree(
@@ -189,7 +198,7 @@ class RateTreeSearch:
             used=tuple(self._names[column] for column in columns),
             deviance_explained=explained,
             rate_heterogeneity=statistic,
-            dof=n_dof,
+            dof=dof,
             score=explained - heterogeneity / self._tolerance,
         )
         return MeasuredTree(
@@ -203,23 +212,29 @@ class RateTreeSearch:
     # --- sets of banned columns ---------------------------------------------------
 
     def ban(self) -> Banned:
-        """Grow a tree beyond chance again without each of its columns, and so on.
+        """Find the set of banned columns of the best score, by a beam search from the empty set.
 
-        The deviance that a tree explains bounds the score of all that ban more.
+        While a tree's leaves differ beyond chance, it is grown again without each of its columns,
+        and the best of these trees are followed further.
         """
         best: Banned = frozenset()
-        front = [best]
-        while front and len(self._trees) < _MAX_TREES:
-            dependent = [banned for banned in front if self.find(banned).heterogeneity > 0]
-            wider_sets = {wider for banned in dependent for wider in self._widen(banned)}
-            front = sorted(wider_sets, key=self._rank)[:_BEAM_WIDTH]
-            best = max([best, *front], key=self._score)
+        beam = [best]
+        while beam and len(self._trees) < _MAX_TREES:
+            heterogeneous = [banned for banned in beam if self.find(banned).heterogeneity > 0]
+            wider_sets = {wider for banned in heterogeneous for wider in self._widen(banned)}
+            beam = sorted(wider_sets, key=self._rank)[:_BEAM_WIDTH]
+
+            # The deviance that a tree explains bounds the score of all that ban more.
+            best = max([best, *beam], key=self._score)
             best_score = self._score(best)
-            front = [banned for banned in front if self.find(banned).explained > best_score]
+            beam = [banned for banned in beam if self.find(banned).explained > best_score]
         return best
 
     def unban(self, banned: Banned) -> Banned:
-        """Allow columns again that were banned early but are needed by the remaining ones."""
+        """Allow columns again that were banned early, one by one while the score rises.
+
+        A column may have been banned when others, that are banned by now, made leaves differ.
+        """
         while banned:
             narrower_sets = [banned - {column} for column in sorted(banned)]
             best = max(narrower_sets, key=self._score)
@@ -229,7 +244,7 @@ class RateTreeSearch:
         return banned
 
     def drop_idle(self, banned: Banned) -> Banned:
-        """Ban columns that add almost no deviance explained and no homogeneity."""
+        """Ban columns that add almost no deviance explained and no homogeneity, one by one."""
         while True:
             idle = [wider for wider in self._widen(banned) if self._is_idle(banned, wider)]
             if not idle:
@@ -240,9 +255,13 @@ class RateTreeSearch:
         """Whether the tree is nearly as good if a wider set of columns is banned."""
         before = self.find(banned)
         after = self.find(wider)
-        min_explained = before.explained - max(self._noise, _MIN_SHARE * before.explained)
-        max_heterogeneity = max(before.heterogeneity, self._tolerance * after.explained / 2)
-        return after.explained >= min_explained and after.heterogeneity <= max_heterogeneity
+        negligible_loss = max(self._noise, _MIN_SHARE * before.explained)
+        explains_enough = after.explained >= before.explained - negligible_loss
+
+        # Up to half of the tolerance, a little more heterogeneity does not matter.
+        half_tolerance = self._tolerance * after.explained / 2
+        max_heterogeneity = max(before.heterogeneity, half_tolerance)
+        return explains_enough and after.heterogeneity <= max_heterogeneity
 
     @property
     def _noise(self) -> float:
@@ -260,6 +279,7 @@ class RateTreeSearch:
         before = self.find(banned)
         for column in before.columns:
             wider = banned | {column}
+            # The same leaves by new columns: these are copies, of which there may be more.
             while self.find(wider).leaves == before.leaves:
                 copies = set(self.find(wider).columns).difference(before.columns)
                 if not copies:

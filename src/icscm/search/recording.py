@@ -1,9 +1,9 @@
 """Records of the steps of a search, as its trace keeps them for reports.
 
-A search works with *cuts* (a column and the number of a threshold) and with counts by the labels
-that it sees. A record has what a reader needs: the printed rule, counts by the labels of the model
-(swapped for a disjunction), the utility as a number, and the design effect of the leaf, by which
-clusters of rows inflate its test.
+A search works with *cuts* (a column and the number of a threshold) and, for a disjunction, with
+swapped outcomes. A record has what a reader needs: the printed rule, counts with the outcomes of
+the model, the utility as a number, and the design effect of the leaf, by which clusters of rows
+inflate its test.
 
 Of identical columns the search examines only the first. Here all of them get their names.
 """

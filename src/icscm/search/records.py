@@ -1,4 +1,9 @@
-"""Reasons in words, candidates, and the records of pruning, screening and tried trees."""
+"""Records that a trace is made of: candidates, rejections, and tests of columns, sets and trees.
+
+They are immutable and hold plain values, so that a trace can be compared, stored and printed. Their
+fields are public: they are the keys of `Trace.to_dict`. What all rule sets and trees have in common
+is in `icscm.search.trace`.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,25 +38,30 @@ class Candidate:
     ----------
     rule : Rule
         As the model prints it.
-    covered, utility, verdict : tuple of tuple of int, float or None, Verdict or None
-        For rule sets: the rows that it covers, abs(A) - p abs(B), and the verdict on the leaf.
+    covered : tuple of tuple of int
+        For rule sets: the rows that it covers, by outcome and environment.
+    utility : float or None
+        For rule sets: abs(A) - p abs(B), with the rows A that it covers rightly and B wrongly.
+    verdict : Verdict or None
+        For rule sets: the verdict on the leaf, the rows that it covers.
     replication : float or None
         For rule sets: the effective number of informative environments, minus 1, relative to those
         that could be; None where it cannot be assessed.
     design_effect : float or None
         Of the leaf, where rows come in groups or have weights.
     if_true, if_false : tuple of tuple of int
-        For trees: the samples on either side.
+        For trees: the rows on either side, by outcome and environment.
     deviance_explained : float or None
-        By an effect common to all environments or, for rates, over all samples together.
+        By an effect common to all environments or, for rates, over all rows together.
     rate_heterogeneity : float or None
-        By how much the split changes the label's dependence on the environment, the G statistic;
-        below 0 it explains some.
-    heterogeneity, heterogeneity_share : float or None
-        By how much its effect differs between environments beyond chance; the same relative to
-        the effect, the square of its coefficient of variation.
+        By how much the split changes the outcome's dependence on the environment, the G
+        statistic; below 0 it explains some.
+    heterogeneity : float or None
+        By how much its effect differs between environments beyond chance.
+    heterogeneity_share : float or None
+        The same relative to the effect: the square of its coefficient of variation.
     log_odds_ratio : float or None
-        The common effect: log odds ratio of the label where the rule is true against where not.
+        The common effect: log odds ratio of the outcome where the rule is true against where not.
     """
 
     rule: Rule
@@ -70,8 +80,10 @@ class Candidate:
 
     @property
     def worth(self) -> float:
-        """The utility of a rule; the deviance that a split explains."""
-        return (self.deviance_explained or 0.0) if self.utility is None else self.utility
+        """What candidates are ranked by: the utility of a rule, the deviance a split explains."""
+        if self.utility is not None:
+            return self.utility
+        return self.deviance_explained or 0.0
 
     @property
     def p_value(self) -> float | None:
@@ -85,9 +97,11 @@ class Rejection:
 
     Parameters
     ----------
-    candidate, reason : Candidate, str
-        The candidate, and why: `"dependent"`, `"unreplicated"` or `"unhelpful"` of a rule,
-        `"heterogeneous"`, `"unreplicated"`, `"banned"` or `"idle"` of a split.
+    candidate : Candidate
+        The candidate.
+    reason : str
+        Why: `"dependent"`, `"unreplicated"` or `"unhelpful"` of a rule, `"heterogeneous"`,
+        `"unreplicated"`, `"banned"` or `"idle"` of a split.
     """
 
     candidate: Candidate
@@ -100,18 +114,20 @@ class RejectedColumn:
 
     Parameters
     ----------
-    rule, reason : Rule, str
-        The split of the column that was judged, and why it was rejected: `"unreplicated"` or
-        `"heterogeneous"`.
+    rule : Rule
+        The split of the column that was judged.
+    reason : str
+        Why it was rejected: `"unreplicated"` or `"heterogeneous"`.
     round : int
         The round of the screen that rejected it; 0 for replication, which is tested first.
     replication : float or None
         For columns that are not replicated: the effective number of informative environments,
         minus 1, relative to those that could be.
-    heterogeneity_share, p_value : float or None
+    heterogeneity_share : float or None
         By how much the effect of the split, given the tree, differs between environments beyond
-        chance, relative to the deviance that the tree explains; the p-value of Cochran's Q,
-        corrected for all splits.
+        chance, relative to the deviance that the tree explains.
+    p_value : float or None
+        That of Cochran's Q for these differences, corrected for all splits.
     lowest, highest : tuple of environment and float, or None
         The environments of the lowest and the highest effect: log odds relative to the common
         effect, given the tree, shrunken by their sampling error.
@@ -153,14 +169,22 @@ class RejectedColumn:
 
 @dataclass(frozen=True)
 class PruningTest:
-    """One conditional test of Proposition 3.2: label against environment without a feature.
+    """One conditional test of Proposition 3.2: outcome against environment without a column.
 
     Parameters
     ----------
-    round, feature, removed : int, str or int, bool
-        The feature left out, and whether it was removed; each round removes at most one.
-    statistic, dof, p_value : float, int, float
-        Of the conditional G-test.
+    round : int
+        The round of tests, from 1 on; each removes at most one column.
+    feature : str or int
+        The column without which is tested.
+    statistic : float
+        G, summed over the combinations of truths of the other columns' rules.
+    dof : int
+        Its degrees of freedom.
+    p_value : float
+        The p-value of the test.
+    removed : bool
+        Whether the column was removed.
     undone : bool
         Whether the removal was undone, since a leaf of the remaining rules did not pass.
     """
@@ -183,7 +207,7 @@ class PruningOutcome:
     outcome : str
         `"removed"`, `"needed"`, `"single"` or `"not_ended"`.
     n_wrong_before, n_wrong_after : int
-        Misclassified training samples, without pruning and with it.
+        Wrong predictions of training rows, without pruning and with it.
     """
 
     outcome: str
@@ -193,12 +217,16 @@ class PruningOutcome:
 
 @dataclass(frozen=True)
 class Screened:
-    """A feature's best rule that passed the screen of the exhaustive search.
+    """A column's best rule that passed the screen of the exhaustive search.
 
     Parameters
     ----------
-    rule, statistic, p_value : Rule, float, float
-        Pearson's statistic of the rule against the label, and its p-value corrected for all tried.
+    rule : Rule
+        The rule.
+    statistic : float
+        Pearson's statistic of the rule against the outcome.
+    p_value : float
+        Its p-value, corrected for all rules tried.
     """
 
     rule: Rule
@@ -208,14 +236,18 @@ class Screened:
 
 @dataclass(frozen=True)
 class SetTest:
-    """One set of features tested by the exhaustive search.
+    """One set of columns tested by the exhaustive search.
 
     Parameters
     ----------
-    features, p_value, accepted : tuple of str or int, float, bool
-        The set, the test over the leaves of its conjunction, and whether it was passed.
+    features : tuple of str or int
+        The set, by names of columns.
+    p_value : float
+        That of the test over the leaves of its conjunction.
+    accepted : bool
+        Whether the test was passed.
     bic : float
-        Deviance of the label given the leaf, and log(samples) for each leaf.
+        Deviance of the outcome given the leaf, and log(rows) for each leaf.
     """
 
     features: tuple[str | int, ...]
@@ -226,15 +258,18 @@ class SetTest:
 
 @dataclass(frozen=True)
 class TriedTree:
-    """A tree that was grown without some features, in the search for invariant rates.
+    """A tree that was grown without some columns, in the search for invariant rates.
 
     Parameters
     ----------
     banned, used : tuple of str or int
-        The features that it was not allowed to use, and those that it uses.
-    deviance_explained, rate_heterogeneity, dof : float, float, int
-        Of the whole tree; the heterogeneity of rates is the sum of the G statistics of its
-        leaves, and `dof` are their degrees of freedom.
+        The columns that it was not allowed to use, and those that it uses.
+    deviance_explained : float
+        By the whole tree.
+    rate_heterogeneity : float
+        The sum of the G statistics of its leaves, of outcome against environment.
+    dof : int
+        Their degrees of freedom.
     score : float
         Deviance explained less the heterogeneity beyond chance, divided by the tolerance.
     """

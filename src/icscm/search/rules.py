@@ -35,18 +35,21 @@ def find_model(source: RowSource, settings: Settings) -> tuple[Tree, Trace]:
     is_greedy = settings.search != "exhaustive"
     learner = learn if is_greedy else learn_exhaustively
     model, trace = learner(source, settings)
+    if settings.test is None:
+        return model, trace
 
-    if settings.test is not None and is_useless(model, settings):
+    if is_useless(model, settings):
         baseline = model.make_baseline()
         trace = replace(trace, verdicts=(), discarded=model)
         trace = defer_verdicts(trace, ConjunctionView(source, settings), baseline, cuts=[])
         model = baseline
 
-    if settings.test is not None and source.clusters is not None:
+    if source.clusters is not None:
         note = describe_design(trace, unit=source.clusters.unit)
         trace = replace(trace, notes=(*trace.notes, note))
 
-    if is_greedy and settings.test is not None:
+    if is_greedy:
+        # The exhaustive search has p-values from the start; here they are made when first read.
         assess = partial(assess_nodes, trace.nodes, settings=settings, counts=source.count_rows())
         trace = trace.defer("nodes", assess)
     return model, trace
@@ -58,7 +61,7 @@ def learn(source: RowSource, settings: Settings) -> tuple[Tree, Trace]:
     conjunction = learn_conjunction(view)
     pruned = prune_model(view, conjunction)
 
-    trace = replace(conjunction.trace, pruning=pruned.tests, pruned=pruned.outcome)
+    trace = replace(conjunction.trace, pruning=pruned.tests, pruned=pruned.result)
     cuts_kept = [conjunction.cuts[number] for number in pruned.kept]
     return pruned.model, defer_verdicts(trace, view, pruned.model, cuts=cuts_kept)
 
@@ -84,10 +87,10 @@ def describe_design(trace: Trace, *, unit: float) -> str:
     `unit` is how many rows stand for one, above 1 where rows were repeated by their weights.
     """
     effects = [verdict.design_effect or 1.0 for verdict in trace.verdicts]
-    mean = sum(effects) / len(effects) / unit
+    mean_effect = sum(effects) / len(effects) / unit
     return (
         "Tests and intervals are corrected for groups and weights of rows: the mean design "
-        f"effect of the leaves is {mean:.2f}."
+        f"effect of the leaves is {mean_effect:.2f}."
     )
 
 
@@ -97,12 +100,14 @@ def describe_design(trace: Trace, *, unit: float) -> str:
 def is_useless(model: Tree, settings: Settings) -> bool:
     """Whether the rules of a model together gain less than `min_utility`.
 
-    By the costs of p, and by plain errors: with p far from 1 a constant prediction costs little.
+    The gain is the larger of that by the costs of p and that by plain errors: with p far from 1 a
+    constant prediction costs little.
     """
     if settings.min_utility is None or not model.rules:
         return False
-    gain = max(compute_gain(model, p=p) for p in (settings.p, 1.0))
-    return gain < Fraction(str(settings.min_utility))
+    gain_by_costs = compute_gain(model, p=settings.p)
+    gain_by_errors = compute_gain(model, p=1.0)
+    return max(gain_by_costs, gain_by_errors) < Fraction(str(settings.min_utility))
 
 
 def compute_gain(model: Tree, *, p: float) -> Fraction:
@@ -112,14 +117,19 @@ def compute_gain(model: Tree, *, p: float) -> Fraction:
     covers and that should be covered costs 1. Costs are multiplied to whole numbers, so that equal
     ones are exactly equal.
     """
+    # p = numerator / denominator, so these are the costs times the denominator
     cost_if_covered, cost_if_uncovered = Fraction(str(p)).as_integer_ratio()
-    # the costs of wrong predictions of a negative and of a positive row
-    costs = (cost_if_uncovered, cost_if_covered)
-    if model.covers_when:  # a disjunction covers positives; negatives among them are wrong
-        costs = (cost_if_covered, cost_if_uncovered)
+    is_disjunction = model.covers_when
+    if is_disjunction:  # it covers positives, so negatives that it covers are wrong
+        cost_of_negative = cost_if_covered
+        cost_of_positive = cost_if_uncovered
+    else:
+        cost_of_negative = cost_if_uncovered
+        cost_of_positive = cost_if_covered
 
     n_negatives, n_positives = np.array(model.leaves).sum(axis=(0, 2)).tolist()
+    cost_of_constant = min(cost_of_negative * n_negatives, cost_of_positive * n_positives)
+
     n_wrong_negatives, n_wrong_positives = model.count_wrong()
-    cost_of_constant = min(costs[0] * n_negatives, costs[1] * n_positives)
-    cost_of_rules = costs[0] * n_wrong_negatives + costs[1] * n_wrong_positives
+    cost_of_rules = cost_of_negative * n_wrong_negatives + cost_of_positive * n_wrong_positives
     return Fraction(cost_of_constant - cost_of_rules, cost_if_uncovered)

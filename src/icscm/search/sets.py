@@ -22,7 +22,7 @@ Candidates are numbered, and a set is a tuple of ascending numbers.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import chain, combinations
 from typing import Final, Protocol
 
@@ -58,7 +58,11 @@ class InvariantSets:
     @cached_property
     def accepted(self) -> dict[CandidateSet, float]:
         """The sets that the test does not reject, with their p-values."""
-        return {each: p for each, p in self.p_values.items() if exceeds(p, self.alpha)}
+        return {
+            candidate_set: p_value
+            for candidate_set, p_value in self.p_values.items()
+            if exceeds(p_value, self.alpha)
+        }
 
     def find_shared(self) -> set[int] | None:
         """Find what all accepted sets share; None if none was accepted."""
@@ -72,18 +76,24 @@ class InvariantSets:
         """
         best_set = max(self.p_values, key=self.p_values.__getitem__)
         largest = np.full(n_candidates, self.p_values[best_set])
-        # Only the candidates of the best set are not left out by it.
+        # All candidates but its own are left out by the best set; for these, others are compared.
         for candidate in {*best_set}.difference(never_needed):
-            without = [p for each, p in self.p_values.items() if candidate not in each]
-            largest[candidate] = max(without)
+            largest[candidate] = max(
+                p_value
+                for candidate_set, p_value in self.p_values.items()
+                if candidate not in candidate_set
+            )
         return largest
 
 
 def find_invariant_sets(tester: SetTester, *, max_size: int, alpha: float) -> InvariantSets:
-    """Test every set of up to `max_size` candidates."""
+    """Test every set of up to `max_size` candidates; the results are sorted, small sets first."""
     p_values = tester.compute_p_values(max_size)
-    by_size = sorted(p_values, key=lambda each: (len(each), each))
-    return InvariantSets(p_values={each: p_values[each] for each in by_size}, alpha=alpha)
+    sorted_sets = sorted(p_values, key=lambda candidate_set: (len(candidate_set), candidate_set))
+    return InvariantSets(
+        p_values={candidate_set: p_values[candidate_set] for candidate_set in sorted_sets},
+        alpha=alpha,
+    )
 
 
 def list_subsets(n_candidates: int, max_size: int) -> list[CandidateSet]:
@@ -109,14 +119,16 @@ def count_sets(n_candidates: int, max_size: int) -> int:
 def find_shared(accepted: Iterable[Sequence[int]]) -> set[int] | None:
     """Find the candidates that all accepted sets share.
 
-    None, which is not the empty set, if no set was accepted.
+    It is None if no set was accepted, which is something else than the empty set: that the accepted
+    sets have nothing in common.
 
     >>> find_shared([(0, 1), (1, 2)]), find_shared([(0,), (1,)]), find_shared([])
     ({1}, set(), None)
     """
-    sets = map(set, accepted)
-    first = next(sets, None)
-    return None if first is None else reduce(set.intersection, sets, first)
+    sets = [set(candidate_set) for candidate_set in accepted]
+    if not sets:
+        return None
+    return set.intersection(*sets)
 
 
 def find_best(bics: Mapping[CandidateSet, float]) -> set[int] | None:
@@ -129,4 +141,10 @@ def find_best(bics: Mapping[CandidateSet, float]) -> set[int] | None:
     """
     if not bics:
         return None
-    return {*min(bics, key=lambda each: (round(bics[each], DEVIANCE_DECIMALS), len(each), each))}
+
+    def rank(candidate_set: CandidateSet) -> tuple[float, int, CandidateSet]:
+        """Return what sets are compared by: rounded, so that the order of a sum decides nothing."""
+        rounded_bic = round(bics[candidate_set], DEVIANCE_DECIMALS)
+        return rounded_bic, len(candidate_set), candidate_set
+
+    return {*min(bics, key=rank)}

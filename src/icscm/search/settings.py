@@ -60,7 +60,7 @@ class Settings:
     margin: float | None = None
 
     def make_criterion(self) -> Criterion | None:
-        """Make what criteria (i) and (ii) accept as invariant; None if nothing is tested."""
+        """Make the criterion by which (i) and (ii) accept a leaf; None if nothing is tested."""
         if self.test is None:
             return None
         if self.margin is not None:
@@ -82,11 +82,13 @@ class Settings:
         test = test or self.test
         if test is None:
             return ()
+        # Without a margin of their own, verdicts say whether a usual one is shown to hold.
+        margin = DEFAULT_MARGIN if self.margin is None else self.margin
         return make_verdicts(
             leaves,
             test,
             self.alpha,
-            DEFAULT_MARGIN if self.margin is None else self.margin,
+            margin,
             trivial_is_invariant=self.margin is not None,
             effects=effects,
         )

@@ -1,10 +1,11 @@
 """Chooses the shape of a model: a conjunction, a disjunction, or a tree of the same rules.
 
 Each is learned without some of the environments, and ranks the rows of these. With fewer than three
-environments too few would remain to compare, and rows are left out instead.
+environments too few would remain to compare, and rows are left out instead. What is left out
+together is a *fold*:
 
     all rows  --select-->  without fold 1  --search-->  model  --its leaves-->  AUC in fold 1
-                           ...
+                           without fold 2  ...
 
 Conjunctions and disjunctions are not pruned here, which changes their ranking little.
 """
@@ -76,16 +77,16 @@ def count_steps(countable: Countable[Any], n_rows: int, *, n_steps_of_number: in
     """
     source = countable.source
     columns = np.arange(countable.n_features)
+    n_cells = n_rows * len(columns)
     n_bins = int(source.columns.count_bins(columns).sum())
     n_numbers = n_bins * len(source.environments)
-    return n_rows * len(columns) + n_steps_of_number * n_numbers
+    return n_cells + n_steps_of_number * n_numbers
 
 
 def choose_shape(countable: Countable[Any], chains: Mapping[str, Settings]) -> ShapeChoice:
     """Compare shapes by rows that they were not learned from.
 
-    The AUC is that within an environment, averaged with weights P N / (P + N) by its positives and
-    negatives, so that environments without cases have none.
+    The AUC is that within an environment, averaged over all that were left out (`average_scores`).
 
     Parameters
     ----------
@@ -100,12 +101,13 @@ def choose_shape(countable: Countable[Any], chains: Mapping[str, Settings]) -> S
     cells = source.rows.list_cells()
     folds = assign_folds(source.rows, cells, n_environments=len(source.environments))
 
+    shapes = [*chains]
     # Rows left out of the training environments would favour a tree that uses shortcuts.
     is_small = count_steps(countable, len(cells.outcomes)) <= MAX_TREE_STEPS
-    has_tree = folds.held_out == "environments" and is_small and not countable.is_part
-    shapes = [*chains, "tree"] if has_tree else [*chains]
+    if folds.left_out == "environments" and is_small and not countable.is_part:
+        shapes.append("tree")
 
-    scores_of_shapes: dict[str, list[EnvironmentScore]] = {shape: [] for shape in shapes}
+    scores_by_shape: dict[str, list[EnvironmentScore]] = {shape: [] for shape in shapes}
     for fold in np.unique(folds.numbers).tolist():
         is_left_out: BoolArray = folds.numbers == fold
         training_source = source.rows.select(~is_left_out)
@@ -114,21 +116,22 @@ def choose_shape(countable: Countable[Any], chains: Mapping[str, Settings]) -> S
                 ranker = learn_tree(training_source, chains["conjunction"])
             else:
                 ranker = learn_chain(training_source, chains[shape])
-            scores = score_ranker(ranker, source.rows, cells, is_left_out)
-            scores_of_shapes[shape].extend(scores)
+            scores_of_fold = score_ranker(ranker, source.rows, cells, is_left_out)
+            scores_by_shape[shape].extend(scores_of_fold)
 
-    mean_scores = {shape: average_scores(scores) for shape, scores in scores_of_shapes.items()}
-    return ShapeChoice(mean_scores, folds.held_out)
+    mean_scores = {shape: average_scores(scores) for shape, scores in scores_by_shape.items()}
+    return ShapeChoice(scores=mean_scores, held_out=folds.left_out)
 
 
 def thin_out(source: RowSource) -> RowSource:
     """Take every second, third .. row of each outcome and environment, if there are many."""
     assert source.rows is not None
-    sizes = source.count_rows().ravel()
-    step = -(-int(sizes.sum()) // MAX_ROWS)
+    # Rows are sorted by outcome and environment, so those of a cell of the counts come together.
+    cell_sizes = source.count_rows().ravel()
+    step = -(-int(cell_sizes.sum()) // MAX_ROWS)  # rounded up
     if step <= 1:
         return source
-    is_taken = [np.arange(n_rows, dtype=np.int32) % step == 0 for n_rows in sizes.tolist()]
+    is_taken = [np.arange(n_rows, dtype=np.int32) % step == 0 for n_rows in cell_sizes.tolist()]
     return source.rows.select(np.concatenate(is_taken))
 
 
@@ -140,26 +143,31 @@ class Folds:
     """The fold of each row, and what is left out together: environments, groups or rows."""
 
     numbers: IntArray
-    held_out: str
+    left_out: str
 
 
 def assign_folds(rows: RowAccess, cells: RowCells, *, n_environments: int) -> Folds:
-    """Assign folds to rows: whole environments, or else rows, of which groups are never split."""
+    """Assign folds to rows: whole environments, or else rows, of which groups are never split.
+
+    Units are numbered by their first row in the table, so folds do not depend on their names.
+    """
     if n_environments >= 3:
-        return Folds(rows.number_units(cells.environments) % N_FOLDS, "environments")
+        environment_of_row = rows.number_units(cells.environments)
+        return Folds(environment_of_row % N_FOLDS, left_out="environments")
 
     groups = rows.list_groups()
-    units = rows.number_units(groups)
-    shuffled = np.random.default_rng(0).permutation(int(units.max()) + 1)[units]
+    unit_of_row = rows.number_units(groups)  # its group; without groups the row itself
+    n_units = int(unit_of_row.max()) + 1
+    shuffled_unit_of_row = np.random.default_rng(0).permutation(n_units)[unit_of_row]
     if groups is not None:
-        return Folds(shuffled % N_FOLDS, "groups")
+        return Folds(shuffled_unit_of_row % N_FOLDS, left_out="groups")
 
     # In turn within each outcome and environment, so that all folds have the same share of them.
-    environments = rows.number_units(cells.environments)
-    order = np.lexsort((shuffled, environments, cells.outcomes))
+    environment_of_row = rows.number_units(cells.environments)
+    order = np.lexsort((shuffled_unit_of_row, environment_of_row, cells.outcomes))
     numbers = np.empty_like(cells.outcomes)
     numbers[order] = np.arange(len(order)) % N_FOLDS
-    return Folds(numbers, "rows")
+    return Folds(numbers, left_out="rows")
 
 
 # --- models that rank rows ------------------------------------------------------
@@ -174,7 +182,11 @@ class Ranker:
 
 
 def learn_chain(source: RowSource, settings: Settings) -> Ranker:
-    """Learn a conjunction or disjunction."""
+    """Learn a conjunction or disjunction, as a chain: a tree of a single branch.
+
+    Rule i leads to leaf i if it is false, or on to the next rule; the last one leads to leaf d, of
+    the rows that no rule covers.
+    """
     conjunction = learn_conjunction(ConjunctionView(source, settings))
     n_rules = len(conjunction.cuts)
     splits = []
@@ -187,9 +199,10 @@ def learn_chain(source: RowSource, settings: Settings) -> Ranker:
         )
         splits.append(split)
 
-    counts = np.array(conjunction.leaves).sum(axis=2)
+    # Laplace's rule: a row of each outcome more, so that small leaves rank less far out.
+    counts = np.array(conjunction.leaves).sum(axis=2)  # (leaf, outcome)
     probabilities = (counts[:, 1] + 1.0) / (counts.sum(axis=1) + 2.0)
-    return Ranker(splits, probabilities)
+    return Ranker(splits=splits, probabilities=probabilities)
 
 
 def learn_tree(source: RowSource, settings: Settings) -> Ranker:
@@ -201,7 +214,10 @@ def learn_tree(source: RowSource, settings: Settings) -> Ranker:
     )
     tree = grow_screened(source, tree_settings).tree
     model = make_tree(source, tree, balanced=False)
-    return Ranker(make_binned_splits(source.columns, tree), model.leaf_probabilities())
+    return Ranker(
+        splits=make_binned_splits(source.columns, tree),
+        probabilities=model.leaf_probabilities(),
+    )
 
 
 # --- scores ---------------------------------------------------------------------
@@ -209,10 +225,16 @@ def learn_tree(source: RowSource, settings: Settings) -> Ranker:
 
 @dataclass(frozen=True)
 class EnvironmentScore:
-    """The AUC in one environment, and its weight."""
+    """The AUC in one environment, of so many negatives and positives."""
 
     auc: float
-    weight: float
+    n_negatives: int
+    n_positives: int
+
+    @property
+    def weight(self) -> float:
+        """The weight of the AUC in a mean, N P / (N + P): about as the inverse of its variance."""
+        return 1.0 / (1.0 / self.n_negatives + 1.0 / self.n_positives)
 
 
 def score_ranker(
@@ -225,13 +247,15 @@ def score_ranker(
     environments = cells.environments[is_left_out]
     for environment in np.unique(environments).tolist():
         is_inside = environments == environment
-        scores, ranks = np.unique(probabilities[is_inside], return_inverse=True)
-        counts = np.bincount(2 * ranks + outcomes[is_inside], minlength=2 * len(scores))
-        counts_by_score = counts.reshape(-1, 2)
-        auc = compute_auc_of_counts(counts_by_score, scores)
+        # Rows of the same leaf have the same probability, so their counts are all that matters.
+        scores, score_numbers = np.unique(probabilities[is_inside], return_inverse=True)
+        cells_of_rows = 2 * score_numbers + outcomes[is_inside]
+        counts = np.bincount(cells_of_rows, minlength=2 * len(scores)).reshape(-1, 2)
+
+        auc = compute_auc_of_counts(counts, scores)
         if auc is not None:
-            n_negatives, n_positives = counts_by_score.sum(axis=0)
-            yield EnvironmentScore(auc=auc, weight=1.0 / (1.0 / n_negatives + 1.0 / n_positives))
+            n_negatives, n_positives = counts.sum(axis=0).tolist()
+            yield EnvironmentScore(auc=auc, n_negatives=n_negatives, n_positives=n_positives)
 
 
 def average_scores(scores: list[EnvironmentScore]) -> float:

@@ -2,8 +2,13 @@
 
 A node is scanned once, whatever columns a tree may not use: those that were rejected
 (`icscm.search.columns`), banned (`icscm.search.rate_trees`) or not drawn for a tree of a forest. So
-the work is shared out to two classes: a `SplitFinder` finds the best split of each column, once for
-all trees; a `SplitScanner`, of one tree, chooses among these.
+the work is shared out to two classes:
+
+    `SplitFinder`    the best split of each column: once for all trees, whatever they may use
+    `SplitScanner`   of these, the best that one tree may use, and the best that it may not
+
+A split sends the rows for which a rule is true one way, all others the other way. It explains a
+*deviance* of the outcome, and is *informative* if that is more than chance.
 """
 
 from collections.abc import Mapping
@@ -68,7 +73,9 @@ class ColumnSplits:
 
 @dataclass(frozen=True)
 class KeptSplits:
-    """Splits by their places in the blocks in which they were scanned, for objects take long.
+    """Splits by their places in the blocks in which they were scanned.
+
+    To make an object of each would take longer than to find them: a node may have thousands.
 
     Attributes
     ----------
@@ -76,7 +83,7 @@ class KeptSplits:
         The blocks, without counts.
     block_numbers, places : array of int
         The block of each split, and its place there.
-    if_false : array of int, (split, label, environment)
+    if_false : array of int, (split, outcome, environment)
         The rows for which each rule is false.
     """
 
@@ -110,7 +117,17 @@ class MeasuredBlock:
 
 @dataclass(frozen=True)
 class BestOfBlock:
-    """The best informative split of each column of a block that has one; by column."""
+    """The best informative split of each column of a block that has one.
+
+    Attributes
+    ----------
+    splits : LeafTables
+        All splits of the block.
+    places : array of int, (column)
+        The places of the best ones among these.
+    columns, n_informative, deviances, if_false : array, (column, ..)
+        As in `ColumnSplits` and `KeptSplits`.
+    """
 
     splits: LeafTables
     places: IntArray
@@ -134,25 +151,31 @@ class SplitFinder:
         With `keeps_all` the best split of every column is kept, not only those of the first.
         """
         known = self._splits_of_nodes.get(node)
-        is_enough = known is not None and (not keeps_all or len(known.kept) == len(known.columns))
-        if known is None or not is_enough:
-            known = self._scan(node, max_kept=None if keeps_all else _MAX_KEPT)
-            self._splits_of_nodes[node] = known
-        return known
+        if known is not None:
+            has_kept_all = len(known.kept) == len(known.columns)
+            if has_kept_all or not keeps_all:
+                return known
+
+        splits = self._scan(node, max_kept=None if keeps_all else _MAX_KEPT)
+        self._splits_of_nodes[node] = splits
+        return splits
 
     def _scan(self, node: Node, *, max_kept: int | None) -> ColumnSplits:
         """Scan all splits of a node."""
-        min_rows = self.settings.min_leaf_rows
         blocks: list[MeasuredBlock] = []
-        if node.n_rows >= 2 * min_rows and node.has_both_labels:
+        can_split = node.n_rows >= 2 * self.settings.min_leaf_rows and node.has_both_outcomes
+        if can_split:
             blocks = [self._measure(cube, node) for cube in node.count_cubes()]
 
+        # What chance explains depends on how many splits the node has in all its blocks.
         n_candidates = sum(block.n_candidates for block in blocks)
         bounds = self._find_chance_bounds(n_candidates, n_environments=node.counts.shape[1])
-        best = [self._find_best(block, bounds) for block in blocks]
-
+        best_of_blocks = [self._find_best(block, bounds) for block in blocks]
         return join_blocks(
-            best, n_candidates=n_candidates, counts_of_node=node.counts, max_kept=max_kept
+            best_of_blocks,
+            n_candidates=n_candidates,
+            counts_of_node=node.counts,
+            max_kept=max_kept,
         )
 
     def _measure(self, cube: CountCube, node: Node) -> MeasuredBlock:
@@ -179,20 +202,23 @@ class SplitFinder:
         """Find the split of each column that explains most, if it explains more than chance.
 
         That is more over all rows and, unless the tree is a plain one, within environments: the
-        latter keeps out columns that only distinguish environments.
+        latter keeps out columns that only distinguish environments. `chance_bounds` are by degrees
+        of freedom.
         """
         splits = block.splits
         rates = block.rates
-        is_informative: BoolArray = (rates.pooled > chance_bounds[1]) & (
-            rates.within > chance_bounds[rates.n_divided]
-        )
+        explains_overall = rates.pooled > chance_bounds[1]
+        explains_within = rates.within > chance_bounds[rates.n_divided]
+        is_informative: BoolArray = explains_overall & explains_within
+
         deviances = np.where(is_informative, rates.pooled.round(DEVIANCE_DECIMALS), -1.0)
         best = splits.find_best(deviances)
-        places = best[is_informative[best]]
+        has_informative = is_informative[best]  # by column: if its best split is not, none is
+        places = best[has_informative]
 
-        columns: IntArray = splits.columns[is_informative[best]]
+        columns: IntArray = splits.columns[has_informative]
         n_by_column = is_informative.reshape(len(splits.columns), -1).sum(axis=1)
-        n_informative: IntArray = n_by_column[is_informative[best]]
+        n_informative: IntArray = n_by_column[has_informative]
         return BestOfBlock(
             splits=splits,
             places=places,
@@ -210,19 +236,22 @@ def join_blocks(
     counts_of_node: CountArray,
     max_kept: int | None,
 ) -> ColumnSplits:
-    """Join the columns of all blocks, and sort them by the deviance that they explain."""
-    no_columns = np.empty(0, dtype=np.int64)
-    columns = np.concatenate([no_columns, *(block.columns for block in blocks)])
-    n_informative = np.concatenate([no_columns, *(block.n_informative for block in blocks)])
+    """Join the columns of all blocks, and sort them by the deviance that they explain.
+
+    The counts of the node only say what an array of no counts looks like, should there be no block.
+    """
+    no_integers = np.empty(0, dtype=np.int64)
+    no_counts = counts_of_node[np.newaxis][:0]
+    columns = np.concatenate([no_integers, *(block.columns for block in blocks)])
+    n_informative = np.concatenate([no_integers, *(block.n_informative for block in blocks)])
     deviances = np.concatenate([np.empty(0), *(block.deviances for block in blocks)])
+    places = np.concatenate([no_integers, *(block.places for block in blocks)])
+    if_false = np.concatenate([no_counts, *(block.if_false for block in blocks)])
+    n_columns_of_blocks = [len(block.columns) for block in blocks]
+    block_numbers = np.repeat(np.arange(len(blocks)), n_columns_of_blocks)
+
     # The most deviance first. It is rounded, so that the order of a sum decides nothing.
     order = np.lexsort((columns, -deviances.round(DEVIANCE_DECIMALS)))
-
-    places = np.concatenate([no_columns, *(block.places for block in blocks)])
-    no_counts = counts_of_node[np.newaxis][:0]
-    if_false = np.concatenate([no_counts, *(block.if_false for block in blocks)])
-    sizes = [len(block.columns) for block in blocks]
-    block_numbers = np.repeat(np.arange(len(blocks)), sizes)
     first = order[:max_kept]
     return ColumnSplits(
         columns=columns[order],
@@ -285,7 +314,7 @@ class SplitScanner:
 
         best = None
         if is_allowed.any():
-            first = int(is_allowed.argmax())
+            first = int(is_allowed.argmax())  # columns are sorted, the best first
             if first >= len(splits.kept):
                 splits = self._finder.find(node, keeps_all=True)
             best = splits.make_candidate(first)
@@ -313,7 +342,8 @@ class SplitScanner:
     def _list_rejected(self, splits: ColumnSplits, rejected: IntArray) -> list[RejectedSplit]:
         """List the first of the rejected columns, those that are identical to them included."""
         rejected_splits: list[RejectedSplit] = []
-        for number in rejected[rejected < len(splits.kept)][:N_REJECTED_KEPT].tolist():
+        is_kept = rejected < len(splits.kept)
+        for number in rejected[is_kept][:N_REJECTED_KEPT].tolist():
             split = splits.make_candidate(number)
             reason = self._reasons[split.cut.column]
             for column in self._finder.columns.list_copies(split.cut.column, N_REJECTED_KEPT):

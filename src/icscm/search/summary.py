@@ -82,7 +82,7 @@ class TiedGroup:
 
     Attributes
     ----------
-    leaf : array of int, (label, environment)
+    leaf : array of int, (outcome, environment)
         The counts of each of their leaves.
     cuts : list of Cut
         The rules in ascending order; there is at least one.

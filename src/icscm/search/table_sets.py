@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from icscm._types import CountArray
+from icscm._types import CountArray, IntArray
 from icscm.engine.levels import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
 from icscm.search.sets import MAX_COUNTED, CandidateSet, count_sets
@@ -35,7 +35,8 @@ MAX_COLUMNS: Final = 20
 MAX_SETS: Final = 2**MAX_COLUMNS
 # Cells of the largest table counted: 128 MiB. The walk down holds up to twice as much besides.
 MAX_TABLE_CELLS: Final = 2**24
-# Cells whose statistics are computed together: many numbers for each call, and yet in the cache.
+# Cells whose statistics are computed together: many for each call, and yet few enough to be in the
+# processor's cache.
 _BATCH_CELLS = 2**16
 # Pearson without Yates' correction: corrected strata would add up to a conservative test.
 SET_TESTS: Final = {"g": GTest(), "chi2": PEARSON}
@@ -66,13 +67,17 @@ class TableTester:
         for batch in _make_batches(_walk_all(self.counts, max_size)):
             sets = [table.columns for table in batch]
             tests = compute_conditional([table.strata for table in batch], SET_TESTS[self.test])
-            batch_p_values = tests.p_values
             if self.dof == "nominal":
-                n_strata = [math.prod(self.counts.n_levels[list(each)]) for each in sets]
-                dof = np.array(n_strata) * (self.counts.n_environments - 1)
-                batch_p_values = compute_upper_tail(tests.statistics, dof)
+                batch_p_values = compute_upper_tail(tests.statistics, self._count_nominal_dof(sets))
+            else:
+                batch_p_values = tests.p_values
             p_values |= zip(sets, batch_p_values.tolist(), strict=True)
         return p_values
+
+    def _count_nominal_dof(self, sets: Iterable[CandidateSet]) -> IntArray:
+        """Count the degrees of freedom of sets as if all their combinations of values occurred."""
+        n_strata = [math.prod(self.counts.n_levels[list(columns)]) for columns in sets]
+        return np.array(n_strata) * (self.counts.n_environments - 1)
 
     def compute_bics(self, sets: Iterable[CandidateSet]) -> dict[CandidateSet, float]:
         """Compute the BIC of the outcome given each of some sets.
@@ -81,15 +86,16 @@ class TableTester:
         would take much memory.
         """
         bics: dict[CandidateSet, float] = {}
-        for each in sets:
-            cells = self.counts.count(each)
+        for columns in sets:
+            cells = self.counts.count(columns)
+            # (outcome and environment, levels..) to (stratum, outcome, environment)
             strata = cells.reshape(2, self.counts.n_environments, -1).transpose(2, 0, 1)
-            bics[each] = float(compute_bic([strata])[0])
+            bics[columns] = float(compute_bic([strata])[0])
         return bics
 
 
 def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -> None:
-    """Raise if the tests would take hours or exceed the memory."""
+    """Raise if the tests of sets of up to `size` columns would take hours or exceed the memory."""
     n_columns = counts.n_features
     n_sets = count_sets(n_columns, size)
     if n_sets > MAX_SETS:
@@ -134,11 +140,11 @@ def _walk_all(counts: LevelCounts, size: int) -> Iterator[SetTable]:
     """
     all_columns = range(counts.n_features)
     for columns in combinations(all_columns, size):
-        table = counts.count(columns)
+        table = counts.count(columns)  # (outcome and environment, level of column 0, of 1, ...)
         n_free = count_shared(columns, all_columns)
         cells = table.reshape(*table.shape[: n_free + 1], -1)
         for kept, kept_cells in _walk(columns[:n_free], columns[n_free:], cells):
-            yield SetTable(kept, kept_cells.T.reshape(-1, 2, counts.n_environments))
+            yield SetTable(kept, strata=kept_cells.T.reshape(-1, 2, counts.n_environments))
 
 
 def _walk(
@@ -155,9 +161,14 @@ def _walk(
     """
     if not free:
         yield kept, cells
-    else:
-        yield from _walk(free[:-1], (free[-1], *kept), cells.reshape(*cells.shape[:-2], -1))
-        yield from _walk(free[:-1], kept, cells.sum(axis=-2))
+        return
+
+    others_free = free[:-1]
+    levels_as_strata = cells.reshape(*cells.shape[:-2], -1)
+    yield from _walk(others_free, (free[-1], *kept), levels_as_strata)
+
+    summed_over_levels = cells.sum(axis=-2)
+    yield from _walk(others_free, kept, summed_over_levels)
 
 
 def _make_batches(tables: Iterable[SetTable]) -> Iterator[list[SetTable]]:

@@ -1,9 +1,13 @@
 """The record of a search, for reports and debugging.
 
-One record serves every search. The nodes of a tree, and the steps of a rule set, which is a chain,
-are scans of all candidates; a node that was split, or a rule that was added, is a `Step`.
-Everything is plain immutable values, so two traces can be compared with `==`. Counts are by
-label (in the order of the classes) and environment. Fields that do not apply are None or empty.
+One record serves every search. Each node of a tree, and each step of a rule set, is a `Scan` of all
+candidates; where one was chosen, a rule that was added or a split that was made, it is a `Step`:
+
+    rule set    Step  Step  Scan         the last scan found no candidate that was allowed
+    tree        Step  Scan  Step  ..     a node that was split, or that became a leaf
+
+Everything is plain immutable values, so two traces can be compared with `==`. Counts are by outcome
+(in the order of the classes) and environment. Fields that do not apply are None or empty.
 
 Some fields take longer than a small fit and are seldom read. They may be *deferred*: made when they
 are first read (`Trace.defer`).
@@ -11,7 +15,7 @@ are first read (`Trace.defer`).
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -30,6 +34,23 @@ from icscm.stats.verdicts import Verdict
 if TYPE_CHECKING:
     import pandas
 
+# The columns of a displayed trace; those with ">" hold numbers, which are aligned to the right.
+RULE_HEADER: Final[tuple[str, ...]] = (
+    "rule",
+    ">utility",
+    ">covered",
+    ">p covered",
+    ">p uncovered",
+    ">rejected",
+)
+SPLIT_HEADER: Final[tuple[str, ...]] = (
+    "split",
+    ">samples",
+    ">deviance",
+    ">heterogeneity",
+    ">rejected",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
@@ -38,12 +59,14 @@ class Scan:
     Parameters
     ----------
     path : tuple of Rule
-        For trees: the rules that are true of the node's samples.
-    n_candidates, n_rejected : int, dict
-        How many there were, and how many were rejected by reason; for trees, of those that
-        explain more deviance than chance.
+        For trees: the rules that are true of the node's rows.
+    n_candidates : int
+        How many candidates there were.
+    n_rejected : dict
+        How many were rejected, by reason; for trees, of those that explain more deviance than
+        chance.
     best_rejected : tuple of Rejection
-        For rule sets, those of largest utility; for trees, for each feature the one that explains
+        For rule sets, those of largest utility; for trees, for each column the one that explains
         most deviance.
     end : str or None
         Why no candidate was chosen: a key of `STOP_REASONS`.
@@ -67,13 +90,16 @@ class Step(Scan):
     ----------
     chosen : Candidate
         The rule or split.
-    uncovered, p_value_uncovered, verdict_uncovered : tuple, float or None, Verdict or None
-        For rule sets: the samples that no rule has covered so far, and the test on these
-        (criterion (ii)).
+    uncovered : tuple of tuple of int
+        For rule sets: the rows that no rule has covered so far, by outcome and environment.
+    p_value_uncovered : float or None
+        For rule sets: that of the test on these rows, criterion (ii).
+    verdict_uncovered : Verdict or None
+        For rule sets: the verdict on these rows.
     effect_uncovered : float or None
-        The design effect of the uncovered samples, where rows come in groups or have weights.
+        The design effect of the uncovered rows, where rows come in groups or have weights.
     equivalent : tuple of Rule
-        Other rules that would have covered exactly the same samples.
+        Other rules that would have covered exactly the same rows.
     n_tied : int
         Candidates that shared the largest utility, the chosen one included.
     """
@@ -101,30 +127,38 @@ class Trace(DisplayMixin):
     notes : tuple of str
         Facts about how the counts were made.
     verdicts : tuple of Verdict
-        On the model's leaves; for a rule set the last is on the uncovered samples.
+        On the model's leaves; for a rule set the last is on the uncovered rows.
     stop_reason : str or None
         For rule sets, a key of `STOP_REASONS`.
-    alpha, criterion : float or None, object or None
-        For rule sets: the level of the tests, and what decided whether a leaf is invariant.
-    pruning, pruned : tuple of PruningTest, PruningOutcome or None
-        The tests made for pruning and its result; None without pruning.
-    screening, sets : tuple of Screened, tuple of SetTest
-        The candidates of the exhaustive search and the sets tested.
+    alpha : float or None
+        For rule sets: the level of the tests.
+    criterion : object or None
+        For rule sets: what decided whether a leaf is invariant.
+    pruning : tuple of PruningTest
+        The tests made for pruning.
+    pruned : PruningOutcome or None
+        The result of pruning; None without it.
+    screening : tuple of Screened
+        The candidates of the exhaustive search.
+    sets : tuple of SetTest
+        The sets that the exhaustive search tested.
     untested : str or None
         Which sets it did not test, since there is a limit; a sentence.
     discarded : Tree or None
         Rules that were found and are no better than the majority-class baseline, so that the
         model has no rule.
-    invariance, tolerance : str or None, float or None
-        For trees: what had to be homogeneous, and the tolerance; None for a plain tree.
+    invariance : str or None
+        For trees: what had to be homogeneous over environments, `"effect"` or `"rate"`.
+    tolerance : float or None
+        For trees: by how much it may differ; None for a plain tree.
     rejected_columns : tuple of RejectedColumn
         For invariant effects, the columns that the tree may not use, in the order in which they
         were rejected.
     tried : tuple of TriedTree
         For invariant rates, the best trees grown on the way, by rising score, and last the one
-        that was chosen, whose score may be a little lower: it does without idle features.
+        that was chosen, whose score may be a little lower: it does without idle columns.
     lone_environment : object or None
-        The environment that has nearly all information on the label, if there is one: replication
+        The environment that has nearly all information on the outcome, if any has: replication
         cannot be assessed then, and nothing is rejected for it.
     heterogeneity_share : float or None
         For invariant rates, the part of the deviance explained that is due to differences between
@@ -163,13 +197,15 @@ class Trace(DisplayMixin):
     lone_environment: Any = None
     heterogeneity_share: float | None = None
 
+    # --- deferred fields ----------------------------------------------------------
+
     def defer(self, name: str, make: Callable[[], Any]) -> "Trace":
         """Return the same trace, with a field that is made when it is first read.
 
         Python looks for an attribute among those of the object first, and calls `__getattr__` only
         if it has none of that name. So the field is removed, and the function that makes it kept.
         """
-        deferred = object.__new__(Trace)
+        deferred = object.__new__(Trace)  # without `__init__`, which would need every field
         attributes = vars(deferred)
         attributes.update(vars(self))
         attributes.pop(name, None)
@@ -185,18 +221,20 @@ class Trace(DisplayMixin):
             if make is None:
                 message = f"{type(self).__name__!r} object has no attribute {name!r}"
                 raise AttributeError(message)
-            attributes[name] = make()
+            attributes[name] = make()  # from now on it is found without this method
             attributes.pop(f"_make_{name}", None)
             return attributes[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return plain values, complete, to be pickled or copied."""
+        """Return all fields, deferred ones included, to be pickled or copied."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    # --- steps, leaves and rejections ---------------------------------------------
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """The rules that were added, or the splits that were made."""
-        return tuple([node for node in self.nodes if isinstance(node, Step)])
+        return tuple(node for node in self.nodes if isinstance(node, Step))
 
     splits = steps
 
@@ -230,6 +268,8 @@ class Trace(DisplayMixin):
         reason = records.STOP_REASONS[self.stop_reason or "no_candidate"]
         return f"The search stopped because {reason}."
 
+    # --- what a reader should know ----------------------------------------------
+
     def find_outlier_environments(
         self, leaf: LeafCounts, effect: float | None = None
     ) -> tuple[Any, ...] | None:
@@ -238,14 +278,14 @@ class Trace(DisplayMixin):
         Parameters
         ----------
         leaf : tuple of tuple of int
-            Its samples by label and environment.
+            Its rows by outcome and environment.
         effect : float, optional
             Its design effect, where rows come in groups or have weights.
 
         Returns
         -------
         tuple or None
-            Their labels, the one that stands out most first; empty where the leaf passes as it
+            Their names, the one that stands out most first; empty where the leaf passes as it
             is, None where leaving out fewer than half does not help, or nothing was tested.
         """
         if self.criterion is None:
@@ -273,7 +313,8 @@ class Trace(DisplayMixin):
         str or None
             A sentence, or None where rates are homogeneous, or need not be.
         """
-        share, tolerance = self.heterogeneity_share, self.tolerance
+        share = self.heterogeneity_share
+        tolerance = self.tolerance
         if share is None or tolerance is None or share <= tolerance:
             return None
         if not self.splits:
@@ -287,13 +328,15 @@ class Trace(DisplayMixin):
             f"explained; the tolerance is {tolerance:.1%}."
         )
 
+    # --- sums and plain values --------------------------------------------------
+
     def list_importances(self) -> dict[str | int, tuple[float, float]]:
-        """Deviance that each feature explains, and heterogeneity of rates that it adds.
+        """Deviance that each column explains, and heterogeneity of rates that it adds.
 
         Returns
         -------
         dict
-            Sums over its splits, by feature.
+            Sums over its splits, by name of the column.
         """
         importances: dict[str | int, tuple[float, float]] = {}
         for step in self.splits:
@@ -312,9 +355,12 @@ class Trace(DisplayMixin):
         dict
             Dataclasses as dicts, rules as text, tuples as lists.
         """
+        # The criterion is no value: it is an object that tests, perhaps a user's.
         plain: dict[str, Any] = _as_plain(replace(self, criterion=None))
         del plain["criterion"]
         return plain
+
+    # --- tables -----------------------------------------------------------------
 
     def to_frame(self, what: str = "steps") -> "pandas.DataFrame":
         """A table of one part.
@@ -358,37 +404,36 @@ class Trace(DisplayMixin):
         return self.invariance is None
 
     def _describe_steps(self) -> Iterator[dict[str, Any]]:
-        """Make a row of a table for each step."""
+        """Make a line of the table for each rule that was added, or split that was made."""
         for number, step in enumerate(self.steps, start=1):
-            yield self._describe_step(number, step)
-
-    def _describe_step(self, number: int, step: Step) -> dict[str, Any]:
-        """Make a row of a table for a rule that was added, or a split that was made."""
-        row = {"step": number, **self._describe_candidate(step, step.chosen)}
-        verdict = step.verdict_uncovered
-        row |= _drop_none(
-            p_value_uncovered=step.p_value_uncovered,
-            verdict_uncovered=None if verdict is None else verdict.conclusion,
-            n_candidates=step.n_candidates,
-            n_rejected=sum(step.n_rejected.values()),
-            n_tied=step.n_tied if self._is_rule_set else None,
-            n_equivalent=len(step.equivalent) if self._is_rule_set else None,
-        )
-        row |= self._list_counts("covered", step.chosen.covered)
-        row |= self._list_counts("uncovered", step.uncovered)
-        return row
+            verdict = step.verdict_uncovered
+            numbers = _drop_none(
+                p_value_uncovered=step.p_value_uncovered,
+                verdict_uncovered=None if verdict is None else verdict.conclusion,
+                n_candidates=step.n_candidates,
+                n_rejected=sum(step.n_rejected.values()),
+                n_tied=step.n_tied if self._is_rule_set else None,
+                n_equivalent=len(step.equivalent) if self._is_rule_set else None,
+            )
+            yield {
+                "step": number,
+                **self._describe_candidate(step, step.chosen),
+                **numbers,
+                **self._list_counts("covered", step.chosen.covered),
+                **self._list_counts("uncovered", step.uncovered),
+            }
 
     def _describe_rejected(self) -> Iterator[dict[str, Any]]:
-        """Make a row of a table for each of the best rejected candidates."""
+        """Make a line of the table for each of the best rejected candidates."""
         for number, node in enumerate(self.nodes, start=1):
             for rejection in node.best_rejected:
-                row = self._describe_candidate(node, rejection.candidate)
-                row["reason"] = rejection.reason
-                if self._is_rule_set:
+                line = self._describe_candidate(node, rejection.candidate)
+                line["reason"] = rejection.reason
+                if self._is_rule_set:  # a tree has a column for the node instead of the step
                     outliers = self._list_outliers(rejection)
-                    row = {"step": number, **row, "outlier_environments": outliers}
-                row |= self._list_counts("covered", rejection.candidate.covered)
-                yield row
+                    line = {"step": number, **line, "outlier_environments": outliers}
+                line |= self._list_counts("covered", rejection.candidate.covered)
+                yield line
 
     def _list_outliers(self, rejection: Rejection) -> list[Any] | None:
         """List the environments for which a rule was rejected; None if it was not for a few."""
@@ -399,7 +444,7 @@ class Trace(DisplayMixin):
         return list(outliers) if outliers else None
 
     def _describe_candidate(self, node: Scan, candidate: Candidate) -> dict[str, Any]:
-        """Make the columns of a table that describe a rule or a split."""
+        """Make the columns of a table that describe a rule or a split; without those of None."""
         path = " and ".join(str(rule) for rule in node.path) or "all"
         verdict = candidate.verdict
         log_odds_ratio = candidate.log_odds_ratio
@@ -419,25 +464,31 @@ class Trace(DisplayMixin):
         )
 
     def _list_counts(self, prefix: str, counts: LeafCounts) -> dict[str, int]:
-        """Make a column of a table for each count."""
+        """Make a column of a table for each count (outcome, environment); none without counts."""
+        if not counts:
+            return {}
         columns: dict[str, int] = {}
-        for label, counts_of_label in zip(self.classes, counts, strict=bool(counts)):
-            for environment, n_rows in zip(self.environments, counts_of_label, strict=True):
-                columns[f"{prefix} {label} in {environment}"] = n_rows
+        for outcome, counts_of_outcome in zip(self.classes, counts, strict=True):
+            for environment, n_rows in zip(self.environments, counts_of_outcome, strict=True):
+                columns[f"{prefix} {outcome} in {environment}"] = n_rows
         return columns
+
+    # --- display ----------------------------------------------------------------
 
     def _display(self) -> Display:
         """Show the steps, and why the search ended or what was required."""
         if self._is_rule_set:
-            header = ("rule", ">utility", ">covered", ">p covered", ">p uncovered", ">rejected")
-            rows = [self._display_rule(step) for step in self.steps]
-            return Display(self.stop_text, header if rows else (), rows)
-        header_of_splits = ("split", ">samples", ">deviance", ">heterogeneity", ">rejected")
-        rows = [self._display_split(step) for step in self.steps]
-        return Display(self._describe_requirement(), header_of_splits if rows else (), rows)
+            heading = self.stop_text
+            header = RULE_HEADER
+            lines = [self._display_rule(step) for step in self.steps]
+        else:
+            heading = self._describe_requirement()
+            header = SPLIT_HEADER
+            lines = [self._display_split(step) for step in self.steps]
+        return Display(heading, header if lines else (), lines)
 
     def _display_rule(self, step: Step) -> tuple[str, ...]:
-        """Make a row of the display for a rule that was added."""
+        """Make a line of the display for a rule that was added, with the texts of `RULE_HEADER`."""
         chosen = step.chosen
         return (
             str(chosen.rule),
@@ -449,7 +500,7 @@ class Trace(DisplayMixin):
         )
 
     def _display_split(self, step: Step) -> tuple[str, ...]:
-        """Make a row of the display for a split that was made."""
+        """Make a line of the display for a split that was made, as `SPLIT_HEADER` says."""
         chosen = step.chosen
         n_rows = _count_rows(chosen.if_true) + _count_rows(chosen.if_false)
         return (
@@ -470,20 +521,30 @@ class Trace(DisplayMixin):
 
 
 def make_trace(source: RowSource, nodes: Iterable[Scan], **parts: Any) -> Trace:
-    """Make the trace of a search over a source; `parts` are other fields of it."""
-    # The lone environment matters only where replication is required.
-    is_tested = parts.get("tolerance" if parts.get("invariance") == "effect" else "alpha")
-    lone_environment = None
-    if is_tested is not None and len(source.environments) > 1:
-        number = find_lone_environment(source.count_rows())
-        lone_environment = None if number is None else source.environments[number]
+    """Make the trace of a search over a source; `parts` are other fields of it.
 
+    Parts may have notes of their own, which are taken instead of the source's.
+    """
     about_source = {
         "classes": tuple(source.classes),
         "environments": tuple(source.environments),
         "notes": tuple(source.notes),
     }
+    # A lone environment matters only where replication is required: where effects have a
+    # tolerance, or rules are tested at a level.
+    requirement = "tolerance" if parts.get("invariance") == "effect" else "alpha"
+    lone_environment = None
+    if parts.get(requirement) is not None:
+        lone_environment = _find_lone_environment(source)
     return Trace(nodes=tuple(nodes), lone_environment=lone_environment, **(about_source | parts))
+
+
+def _find_lone_environment(source: RowSource) -> Any:
+    """Find the environment that has nearly all information on the outcome; None if none has."""
+    if len(source.environments) < 2:
+        return None
+    number = find_lone_environment(source.count_rows())
+    return None if number is None else source.environments[number]
 
 
 def _drop_none(**columns: Any) -> dict[str, Any]:
@@ -493,7 +554,7 @@ def _drop_none(**columns: Any) -> dict[str, Any]:
 
 def _count_rows(counts: LeafCounts) -> int:
     """Count the rows of a leaf, which may be empty."""
-    return sum(sum(counts_of_label) for counts_of_label in counts)
+    return sum(sum(counts_of_outcome) for counts_of_outcome in counts)
 
 
 def _format_p_value(p_value: float | None) -> str:

@@ -1,4 +1,8 @@
-"""A tree that has grown as a model, and as the trace that reports explain it from."""
+"""A tree that has grown as a model, and as the trace that reports explain it from.
+
+Both list its nodes in the order of a walk (`icscm.search.grow.walk`): each before those below it,
+the true side first. So node i of the trace is the same as the i-th line of the printed model.
+"""
 
 from dataclasses import dataclass
 
@@ -43,7 +47,11 @@ class ScreenedTree:
 def make_tree(source: RowSource, tree: Subtree, *, balanced: bool) -> Tree:
     """Make the model: splits and leaves in the order of a walk that visits the true side first."""
     splits = [
-        Split(source.columns.make_rule(split.cut), split.if_true, split.if_false)
+        Split(
+            rule=source.columns.make_rule(split.cut),
+            if_true=split.if_true,
+            if_false=split.if_false,
+        )
         for split in number_splits(tree)
     ]
     leaves = [freeze_counts(leaf.node.counts) for leaf in list_leaves(tree)]
@@ -85,7 +93,7 @@ class TreeRecorder:
         """Record the scan of a node; if it was split, as a step."""
         subtree = visit.subtree
         scan = subtree.scan
-        path = tuple(self._make_rule(step) for step in visit.path)
+        path = tuple(self._make_rule_of_side(step) for step in visit.path)
         best_rejected = tuple(
             Rejection(self._make_candidate(subtree.node, rejected.candidate), rejected.reason)
             for rejected in scan.rejected
@@ -106,7 +114,7 @@ class TreeRecorder:
             end=find_end(scan),
         )
 
-    def _make_rule(self, step: PathStep) -> Rule:
+    def _make_rule_of_side(self, step: PathStep) -> Rule:
         """Make the rule that is true of the rows on one side of a split."""
         rule = self._columns.make_rule(step.cut)
         return rule if step.is_true else rule.negate()
@@ -114,9 +122,9 @@ class TreeRecorder:
     def _make_candidate(self, node: Node, split: SplitCandidate) -> Candidate:
         """Record a split of a node, with the numbers by which a reader may judge it."""
         if_true = node.counts - split.if_false
-        effects = measure_effects(
-            self._settings.pool(split.if_false[np.newaxis]), self._settings.pool(node.counts), 0
-        )
+        # The effects of several splits, of which there is one, so that each array has one item.
+        one_split = self._settings.pool(split.if_false[np.newaxis])
+        effects = measure_effects(one_split, self._settings.pool(node.counts), 0)
         return Candidate(
             rule=self._columns.make_rule(split.cut),
             if_true=freeze_counts(if_true),
@@ -130,13 +138,16 @@ class TreeRecorder:
 
 
 def compute_added_heterogeneity(node: Node, split: SplitCandidate) -> float:
-    """Compute by how much a split adds to the heterogeneity of rates: the G statistics of both
-    sides less that of the node. Below 0 the split explains a part of it.
+    """Compute by how much a split adds to the heterogeneity of rates.
+
+    These are the G statistics of both sides less that of the node; below 0 the split explains a
+    part of it.
     """
     if_true = node.counts - split.if_false
-    statistics, _ = compute_rate_heterogeneity(np.stack([node.counts, if_true, split.if_false]))
-    of_node, of_true_side, of_false_side = statistics.tolist()
-    return float(of_true_side + of_false_side - of_node)
+    tables = np.stack([node.counts, if_true, split.if_false])
+    statistics, _ = compute_rate_heterogeneity(tables)
+    g_of_node, g_if_true, g_if_false = statistics.tolist()
+    return float(g_if_true + g_if_false - g_of_node)
 
 
 def find_end(scan: SplitScan) -> str:

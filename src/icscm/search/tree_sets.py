@@ -14,6 +14,7 @@ over a leaf. Rows in the bins beside a cut, where it may not be, are not tested
 (`icscm.search.cut_bounds`).
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -35,9 +36,11 @@ from icscm.stats.splits import compute_rate_heterogeneity, find_quantile, measur
 # Sets that may be tested by trees, each by two.
 MAX_TREE_SETS: Final = 5_000
 
-# A rule by the bins that satisfy it; a tree by its splits.
+# A rule by its column and the bins that satisfy it; a tree by its splits: the rule of each, and
+# where its sides lead; a tree that was tested also by the half of the rows that it was grown on.
 RuleKey = tuple[int, bytes]
 TreeKey = tuple[tuple[RuleKey, int, int], ...]
+GrownTreeKey = tuple[int, TreeKey]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class TreeTestSettings:
     seed: int = 0
 
     def find_min_rows(self, root: Node) -> int:
-        """Find the number of rows that a leaf must have."""
+        """Find the number of rows that a leaf must have, of a tree that grows from this root."""
         return max(1, int(np.ceil(self.min_share * root.n_rows)))
 
 
@@ -168,12 +171,16 @@ class TreeTester:
         self._settings = settings
         self._columns = np.array([*columns], dtype=np.int64)
         self._cells = self._rows.list_cells()
+
         half = draw_half(self._cells.environments, self._rows.number_units(), settings.seed)
-        self._halves = half, ~half
+        self._halves = [half, ~half]
         self._roots = [make_root(self._rows.select(rows), NodeUse.TREES) for rows in self._halves]
+
+        # What several sets need is found once: many of their trees have nodes and rules in common,
+        # and many sets have the same tree, since it does not use all of their columns.
         self._scans_by_node: dict[Node, dict[int, _BestSplits]] = {}
         self._bounds_by_rule: dict[RuleKey, CutBounds | None] = {}
-        self._tests_by_tree: dict[tuple[int, TreeKey], LeafTest] = {}
+        self._tests_by_tree: dict[GrownTreeKey, LeafTest] = {}
 
     def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:
         """Compute the p-value of every set of up to so many columns."""
@@ -190,68 +197,72 @@ class TreeTester:
         }
 
     def compute_p_value(self, columns: Iterable[int]) -> float:
-        """Compute the p-value of a set: twice the smaller one of the two directions."""
+        """Compute the p-value of a set: twice the smaller of both directions (Bonferroni)."""
         smaller = min(test.p_value for test in self.test_both_ways(columns))
         return min(1.0, 2.0 * smaller)
 
     def test_both_ways(self, columns: Iterable[int]) -> list[LeafTest]:
-        """Grow a tree on each half, and test its leaves on the other."""
-        candidates = {*columns}
-        tests = []
-        for number, root in enumerate(self._roots):
-            scanner = _SetScanner(
-                self._source.columns,
-                columns=self._columns,
-                allowed=candidates,
-                min_rows=self._settings.find_min_rows(root),
-                scans_by_node=self._scans_by_node,
-            )
-            tree = grow(root, scanner, self._settings.max_leaves)
-            splits = make_binned_splits(self._source.columns, tree)
-            # Many sets have the same tree, since it does not use all of their columns.
-            key = number, tuple((_make_key(each.rule), *each[1:]) for each in splits)
-            if key not in self._tests_by_tree:
-                other_half = self._halves[1 - number]
-                self._tests_by_tree[key] = self._test_leaves(splits, other_half)
-            tests.append(self._tests_by_tree[key])
-        return tests
+        """Grow a tree over some columns on each half, and test its leaves on the other."""
+        allowed = {*columns}
+        return [self._grow_and_test(allowed, half_number) for half_number in (0, 1)]
 
-    def _test_leaves(self, splits: Sequence[BinnedSplit], rows: BoolArray) -> LeafTest:
-        """Test the rows whose leaf is certain; the BIC is that of all of them."""
-        leaves = self._rows.find_leaves(splits, rows)[rows]
-        is_certain = self._find_certain(splits, rows)
-        n_leaves = len(splits) + 1
-        certain_tables = self._count_leaves(
-            leaves[is_certain], np.flatnonzero(rows)[is_certain], n_leaves
+    def _grow_and_test(self, allowed: set[int], half_number: int) -> LeafTest:
+        """Grow a tree over the allowed columns on one half, and test its leaves on the other."""
+        root = self._roots[half_number]
+        scanner = _SetScanner(
+            self._source.columns,
+            columns=self._columns,
+            allowed=allowed,
+            min_rows=self._settings.find_min_rows(root),
+            scans_by_node=self._scans_by_node,
         )
-        all_tables = self._count_leaves(leaves, np.flatnonzero(rows), n_leaves)
+        tree = grow(root, scanner, self._settings.max_leaves)
+        splits = make_binned_splits(self._source.columns, tree)
+
+        key = half_number, _make_tree_key(splits)
+        if key not in self._tests_by_tree:
+            other_half = self._halves[1 - half_number]
+            self._tests_by_tree[key] = self._test_leaves(splits, is_tested=other_half)
+        return self._tests_by_tree[key]
+
+    def _test_leaves(self, splits: Sequence[BinnedSplit], *, is_tested: BoolArray) -> LeafTest:
+        """Test those of some rows whose leaf is certain; the BIC is that of all of them."""
+        rows = np.flatnonzero(is_tested)
+        leaves = self._rows.find_leaves(splits, is_tested)[rows]
+        is_certain = self._find_certain(splits, is_tested=is_tested)
+        n_leaves = len(splits) + 1
+
+        certain_tables = self._count_leaves(leaves[is_certain], rows[is_certain], n_leaves)
+        all_tables = self._count_leaves(leaves, rows, n_leaves)
         return LeafTest(
             p_value=sum_pearson(certain_tables).p_value,
             bic=float(compute_bic([all_tables])[0]),
         )
 
-    def _find_certain(self, splits: Sequence[BinnedSplit], rows: BoolArray) -> BoolArray:
-        """Find the rows that are in no bin beside a cut of their path.
+    def _find_certain(self, splits: Sequence[BinnedSplit], *, is_tested: BoolArray) -> BoolArray:
+        """Find which of the rows tested are in no bin beside a cut of their path.
 
         At the first split with the row in a bin beside its cut, the paths with the wide rules and
-        with the narrow ones part for good.
+        with the narrow ones part for good, so it ends in two different leaves.
         """
         bounds = self._find_bounds([split.rule for split in splits])
         if not any(bounds):
-            return np.ones(int(np.count_nonzero(rows)), dtype=np.bool_)
+            return np.ones(int(np.count_nonzero(is_tested)), dtype=np.bool_)
+
         wide_splits = list(splits)
         narrow_splits = list(splits)
         for number, rule_bounds in enumerate(bounds):
             if rule_bounds is not None:
                 wide_splits[number] = splits[number]._replace(rule=rule_bounds.wide)
                 narrow_splits[number] = splits[number]._replace(rule=rule_bounds.narrow)
-        wide_leaves = self._rows.find_leaves(wide_splits, rows)[rows]
-        narrow_leaves = self._rows.find_leaves(narrow_splits, rows)[rows]
+
+        wide_leaves = self._rows.find_leaves(wide_splits, is_tested)[is_tested]
+        narrow_leaves = self._rows.find_leaves(narrow_splits, is_tested)[is_tested]
         return np.equal(wide_leaves, narrow_leaves)
 
     def _find_bounds(self, rules: Sequence[BinnedRule]) -> list[CutBounds | None]:
         """Find the bounds of rules, each of them once."""
-        keys = [_make_key(rule) for rule in rules]
+        keys = [_make_rule_key(rule) for rule in rules]
         unknown = {
             key: rule
             for key, rule in zip(keys, rules, strict=True)
@@ -262,28 +273,41 @@ class TreeTester:
         return [self._bounds_by_rule[key] for key in keys]
 
     def _count_leaves(self, leaves: IntArray, rows: IntArray, n_leaves: int) -> IntArray:
-        """Count rows by their leaf, outcome and environment."""
+        """Count rows by (leaf, outcome, environment), given the leaf of each."""
         shape = n_leaves, 2, len(self._source.environments)
         axes = leaves, self._cells.outcomes[rows], self._cells.environments[rows]
         cells = np.ravel_multi_index(axes, shape)
-        return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+        return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
 
-def _make_key(rule: BinnedRule) -> RuleKey:
+def _make_rule_key(rule: BinnedRule) -> RuleKey:
+    """Make what two rules that are true in the same bins have in common."""
     return rule.column, rule.satisfied.tobytes()
 
 
+def _make_tree_key(splits: Sequence[BinnedSplit]) -> TreeKey:
+    """Make what two trees of the same splits have in common."""
+    return tuple((_make_rule_key(split.rule), split.if_true, split.if_false) for split in splits)
+
+
 def draw_half(environments: IntArray, numbers: IntArray, seed: int) -> BoolArray:
-    """Draw one half of the rows of every environment, by the rows' numbers."""
+    """Draw one half of the rows of every environment.
+
+    `numbers` are those of the rows in the table: each gets a random key by its number, so that the
+    order in which a source has them does not matter.
+    """
     keys = np.random.default_rng(seed).permutation(len(environments))
     order = np.lexsort((keys[numbers], environments))
+
+    # Of the rows sorted by environment and key, the first half of each environment.
     sorted_environments = environments[order]
     starts = np.searchsorted(sorted_environments, sorted_environments)
     sizes = np.bincount(environments)[sorted_environments]
+    place_in_environment = np.arange(len(order)) - starts
 
-    half = np.empty(len(order), dtype=np.bool_)
-    half[order] = np.arange(len(order)) - starts < sizes // 2
-    return half
+    is_drawn = np.empty(len(order), dtype=np.bool_)
+    is_drawn[order] = place_in_environment < sizes // 2
+    return is_drawn
 
 
 # --- growing a tree over a set --------------------------------------------------------------------
@@ -318,61 +342,74 @@ class _SetScanner:
 
     def __call__(self, node: Node) -> SplitScan:
         """Find the best split of a node."""
-        can_split = node.n_rows >= 2 * self.min_rows and node.has_both_labels
+        can_split = node.n_rows >= 2 * self.min_rows and node.has_both_outcomes
         if not self.allowed or not can_split:
-            return SplitScan(None)
+            return SplitScan(best=None)
+
+        scans = self._scan_once(node)
+        allowed_scans = [scan for column, scan in scans.items() if column in self.allowed]
+        n_splits = sum(scan.n_splits for scan in allowed_scans)
+        if n_splits == 0:
+            return SplitScan(best=None)
+
+        best = min((scan.of_outcome for scan in allowed_scans), key=lambda split: split.rank)
+        if best.deviance_explained > find_quantile(CHANCE_LEVEL / n_splits, 1):
+            return SplitScan(best=best, n_candidates=n_splits)
+
+        best = min((scan.of_dependence for scan in allowed_scans), key=lambda split: split.rank)
+        if best.deviance_explained > 0 and depends_on_environment(node):
+            return SplitScan(best=best, n_candidates=n_splits)
+        return SplitScan(best=None, n_candidates=n_splits)
+
+    def _scan_once(self, node: Node) -> dict[int, _BestSplits]:
+        """Return the best splits of a node on all columns, found now or for an earlier set."""
         if node not in self.scans_by_node:
             self.scans_by_node[node] = self._scan_columns(node)
-        scans = self.scans_by_node[node]
-        allowed = [scan for column, scan in scans.items() if column in self.allowed]
-        n_splits = sum(scan.n_splits for scan in allowed)
-        if not n_splits:
-            return SplitScan(None)
-
-        best = min((scan.of_outcome for scan in allowed), key=lambda split: split.rank)
-        if best.deviance_explained > find_quantile(CHANCE_LEVEL / n_splits, 1):
-            return SplitScan(best, n_candidates=n_splits)
-
-        best = min((scan.of_dependence for scan in allowed), key=lambda split: split.rank)
-        (statistic,), (dof,) = compute_rate_heterogeneity(node.counts[np.newaxis])
-        is_dependent = statistic > find_quantile(CHANCE_LEVEL, int(dof))
-        if best.deviance_explained <= 0 or not is_dependent:
-            return SplitScan(None, n_candidates=n_splits)
-        return SplitScan(best, n_candidates=n_splits)
+        return self.scans_by_node[node]
 
     def _scan_columns(self, node: Node) -> dict[int, _BestSplits]:
-        """Find the best splits of each column, allowed or not: another set may have it."""
+        """Find the best splits of a node on each column."""
         scans: dict[int, _BestSplits] = {}
-        dependence_before = compute_rate_heterogeneity(node.counts[np.newaxis])[0]
+        dependence_of_node = compute_rate_heterogeneity(node.counts[np.newaxis])[0]
         for cube in node.count_cubes():
-            places = np.flatnonzero(np.isin(cube.columns, self.columns))
-            part = replace(cube, columns=cube.columns[places], counts=cube.counts[places])
-            halves = compute_halves(part, self.binned_columns)
+            positions = np.flatnonzero(np.isin(cube.columns, self.columns))
+            wanted = replace(cube, columns=cube.columns[positions], counts=cube.counts[positions])
+            halves = compute_halves(wanted, self.binned_columns)
             if not len(halves.tables):
                 continue
 
+            # What each split explains: of the outcome, and of its dependence on the environment,
+            # which is that of the node less what is left of it on both sides; -1 if not allowed.
             explained = measure_rates(halves.tables, node.counts, self.min_rows).pooled
-            false_side = compute_rate_heterogeneity(halves.tables)[0]
-            true_side = compute_rate_heterogeneity(node.counts - halves.tables)[0]
-            dependence = np.where(
-                explained >= 0, dependence_before - (false_side + true_side), -1.0
-            )
+            is_allowed = explained >= 0
+            dependence_if_false = compute_rate_heterogeneity(halves.tables)[0]
+            dependence_if_true = compute_rate_heterogeneity(node.counts - halves.tables)[0]
+            dependence_left = dependence_if_false + dependence_if_true
+            dependence = np.where(is_allowed, dependence_of_node - dependence_left, -1.0)
 
             columns = halves.columns.tolist()
-            n_splits = (explained >= 0).reshape(len(columns), -1).sum(axis=1).tolist()
+            n_splits = is_allowed.reshape(len(columns), -1).sum(axis=1).tolist()
             best_of_outcome = halves.find_best(explained.round(DEVIANCE_DECIMALS)).tolist()
             best_of_dependence = halves.find_best(dependence.round(DEVIANCE_DECIMALS)).tolist()
-            for k, column in enumerate(columns):
+            for position, column in enumerate(columns):
                 scans[column] = _BestSplits(
-                    n_splits=n_splits[k],
-                    of_outcome=_make_split(halves, best_of_outcome[k], explained),
-                    of_dependence=_make_split(halves, best_of_dependence[k], dependence),
+                    n_splits=n_splits[position],
+                    of_outcome=_make_split(halves, best_of_outcome[position], explained),
+                    of_dependence=_make_split(halves, best_of_dependence[position], dependence),
                 )
         return scans
+
+
+def depends_on_environment(node: Node) -> bool:
+    """Whether the outcome depends on the environment in a node, beyond chance."""
+    (statistic,), (dof,) = compute_rate_heterogeneity(node.counts[np.newaxis])
+    return bool(statistic > find_quantile(CHANCE_LEVEL, int(dof)))
 
 
 def _make_split(halves: LeafTables, number: int, explained: FloatArray) -> SplitCandidate:
     """Make a split, given by its number, with what it explains."""
     return SplitCandidate(
-        halves.locate(number), halves.tables[number].copy(), float(explained[number])
+        cut=halves.locate(number),
+        if_false=halves.tables[number].copy(),
+        deviance_explained=float(explained[number]),
     )

@@ -22,7 +22,9 @@ def find_tree(
     if settings.needs_rates:
         rate_tree = find_rate_tree(source, settings)
         return rate_tree.model, rate_tree.trace
-    return describe_tree(source, settings, grow_screened(source, settings, screen))
+
+    screened_tree = grow_screened(source, settings, screen)
+    return describe_tree(source, settings, screened_tree)
 
 
 def grow_screened(
@@ -30,7 +32,7 @@ def grow_screened(
 ) -> ScreenedTree:
     """Grow a tree of homogeneous effects, or a plain one."""
     screen = screen or ColumnScreen(source, settings)
-    reasons, rejected_columns = screen.reject(settings.tolerance)
-    scanner = SplitScanner(screen.finder, rejected=reasons)
+    rejected = screen.reject(settings.tolerance)
+    scanner = SplitScanner(screen.finder, rejected=rejected.reasons)
     tree = grow(screen.root, scanner, settings.max_leaves)
-    return ScreenedTree(tree, rejected_columns)
+    return ScreenedTree(tree, rejected_columns=rejected.records)

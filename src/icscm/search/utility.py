@@ -2,9 +2,11 @@
 
     U = n_negatives - p n_positives
 
-with the rows of both labels that the rule covers: it predicts the negatives rightly, the positives
-wrongly. In floats the equal utilities 1 - 0.1 * 1 and 9 - 0.1 * 81 differ by rounding, and chance
-would decide between two rules. So p is a fraction, that of its decimal text, and whole numbers are
+with the numbers of negatives and positives that the rule covers. It predicts negatives for them:
+rightly for the negatives, at a cost of p for each of the positives.
+
+In floats the equal utilities 1 - 0.1 * 1 and 9 - 0.1 * 81 differ by rounding, and chance would
+decide between two rules. So p is a fraction, that of its decimal text, and whole numbers are
 compared:
 
     U * denominator = n_negatives * denominator - n_positives * numerator
@@ -19,7 +21,7 @@ import numpy as np
 
 from icscm._types import BoolArray, CountArray, IntArray
 
-# Utilities stay below this, well inside int64.
+# Whole-number utilities stay below this, well inside int64.
 _MAX_UTILITY: Final = 2**62
 # A p of more decimals than nine is rounded.
 _MAX_DENOMINATOR: Final = 10**9
@@ -27,15 +29,15 @@ _MAX_DENOMINATOR: Final = 10**9
 
 @dataclass(frozen=True)
 class LeafUtilities:
-    """The utilities of some leaves, and which of their rules are candidates.
+    """The utilities of the leaves of some rules, and which of the rules are candidates.
 
     Attributes
     ----------
-    utilities : array of int
+    utilities : array of int, (rule)
         U times the denominator of p.
-    excess_negatives : array of int
+    excess_negatives : array of int, (rule)
         Negatives less positives, which decides between equal utilities.
-    is_candidate : array of bool
+    is_candidate : array of bool, (rule)
         Whether a rule covers a negative, and leaves some row uncovered.
     """
 
@@ -60,8 +62,11 @@ class Utility:
     ratio: Fraction
 
     def measure(self, leaves: CountArray, *, n_rows: int) -> LeafUtilities:
-        """Measure the utilities of leaves (rule, label, environment) of `n_rows` uncovered rows."""
-        # the sum over environments, in a quarter of the time of `sum`
+        """Measure the utilities of leaves, given by (rule, outcome, environment).
+
+        `n_rows` is the number of uncovered rows, which a leaf is a part of.
+        """
+        # The sum over environments, by outcome; `sum` would take four times as long.
         n_negatives, n_positives = np.einsum("ijk->ji", leaves)
         utilities = self.ratio.denominator * n_negatives - self.ratio.numerator * n_positives
 
@@ -85,10 +90,13 @@ class Utility:
         return min(max(bound, -_MAX_UTILITY), _MAX_UTILITY)
 
     def compute(self, leaf: CountArray) -> float:
-        """Compute the utility of one leaf (label, environment), for display."""
+        """Compute the utility of one leaf (outcome, environment), for display.
+
+        It is divided only at the end, so that whole and other short numbers are displayed as such.
+        """
         n_negatives, n_positives = leaf.sum(axis=1).tolist()
-        multiple = self.p.denominator * n_negatives - self.p.numerator * n_positives
-        return float(multiple / self.p.denominator)
+        whole_number = self.p.denominator * n_negatives - self.p.numerator * n_positives
+        return float(whole_number / self.p.denominator)
 
 
 def make_utility(p: float, *, n_rows: int) -> Utility:
@@ -98,8 +106,8 @@ def make_utility(p: float, *, n_rows: int) -> Utility:
 
         1 / (n_rows + 1)  <=  p  <=  n_rows + 1    (tighter where there are billions of rows),
 
-    which changes no order of leaves: beyond these bounds one label decides and the other only
-    between equals. Then p is rounded to the nearest fraction with
+    which changes no order of leaves: beyond these bounds the number of one outcome decides, and
+    that of the other only between equals. Then p is rounded to the nearest fraction with
 
         denominator  <=  10^9  and  denominator * p * (n_rows + 1)  <=  2^62,
 
@@ -108,7 +116,7 @@ def make_utility(p: float, *, n_rows: int) -> Utility:
     >>> make_utility(0.1, n_rows=1000).ratio
     Fraction(1, 10)
     """
-    exact_p = Fraction(str(p))
+    exact_p = Fraction(str(p))  # 0.1 is 1/10, not the float next to it
     highest_p = min(n_rows + 1, _MAX_UTILITY // (n_rows + 1))
     lowest_p = Fraction(1, highest_p)
     bounded_p = min(max(exact_p, lowest_p), Fraction(highest_p))

@@ -1,9 +1,13 @@
 """A source of rows as the search for a conjunction sees it.
 
 The search knows conjunctions only. A disjunction is learned as the conjunction of the negated rules
-on *swapped labels* (De Morgan): not (a and b) is (not a) or (not b). The view swaps the labels of
-everything that comes from the source, and turns what the search finds back into the rules and
-labels of the model. Nothing else in the search knows about disjunctions.
+on *swapped outcomes*, by De Morgan's law:
+
+    positive where  a or b    <=>    negative where  (not a) and (not b)
+
+The view swaps negatives and positives in everything that comes from the source, and turns what the
+search finds back into the rules and the outcomes of the model. Nothing else in the search knows
+about disjunctions.
 
 A rule is known by its *cut*: a column and the number of its threshold or level. A *leaf* is the
 rows for which a rule is false; `uncovered` is the node of those that no rule covers yet.
@@ -41,7 +45,7 @@ class ConjunctionView:
     def __init__(self, source: RowSource, settings: Settings) -> None:
         self.source = source
         self.settings = settings
-        # A disjunction is learned: labels are swapped, and rules negated.
+        # Of a disjunction outcomes are swapped, and rules negated.
         self.is_inverted = settings.model_type == "disjunction"
 
         # Whether tests must allow for rows that come in clusters, such as the visits of a patient.
@@ -56,7 +60,7 @@ class ConjunctionView:
 
     def make_root(self) -> Node:
         """Make the node of all rows, which a search narrows rule by rule."""
-        counter = SwappedLabels(self.source) if self.is_inverted else self.source
+        counter = SwappedOutcomes(self.source) if self.is_inverted else self.source
         return make_root(counter, NodeUse.PATH)
 
     def iterate_leaf_tables(
@@ -68,18 +72,18 @@ class ConjunctionView:
             yield compute_leaf_tables(cube, self.source.columns, inverted=self.is_inverted)
 
     def swap_shortlist(self, shortlist: Shortlist) -> Shortlist:
-        """Return a shortlist of the source, with cubes by the labels that the search sees."""
+        """Return a shortlist of the source, with cubes by the outcomes that the search sees."""
         if not self.is_inverted:
             return shortlist
         return replace(shortlist, cubes=map(swap_cube, shortlist.cubes))
 
-    def to_model_labels(self, counts: CountArray) -> CountArray:
-        """Return counts (..., label, environment) by the labels of the model."""
-        return swap_labels(counts) if self.is_inverted else counts
+    def to_model_outcomes(self, counts: CountArray) -> CountArray:
+        """Return counts (..., outcome, environment) with the outcomes of the model."""
+        return swap_outcomes(counts) if self.is_inverted else counts
 
     def freeze(self, counts: CountArray) -> LeafCounts:
-        """Return counts as immutable values, by the labels of the model, to be recorded."""
-        frozen: LeafCounts = freeze_counts(self.to_model_labels(counts))
+        """Return counts with the outcomes of the model, as immutable values to be recorded."""
+        frozen: LeafCounts = freeze_counts(self.to_model_outcomes(counts))
         return frozen
 
     # --- rules ------------------------------------------------------------------
@@ -94,7 +98,7 @@ class ConjunctionView:
         return self.source.columns.make_binned_rule(cut)
 
     def list_copies(self, cuts: Iterable[Cut], limit: int) -> list[Cut]:
-        """List cuts with the same cuts on identical columns: the first of them, up to a limit."""
+        """List cuts, and the same cuts on identical columns: the first of all, up to a limit."""
         columns = self.source.columns
         copies = [
             cut._replace(column=column)
@@ -106,7 +110,10 @@ class ConjunctionView:
     # --- rows in the source -----------------------------------------------------
 
     def find_equivalent(self, chosen: Cut, *, others: Sequence[Cut], uncovered: Node) -> list[Cut]:
-        """Find which other rules cover exactly the uncovered rows that the chosen one covers."""
+        """Find which other rules cover exactly the uncovered rows that the chosen one covers.
+
+        Counts cannot tell, since different rows may have equal counts; so the source is asked.
+        """
         if not others:
             return []
         is_equivalent = self.source.find_same_coverage(
@@ -118,18 +125,17 @@ class ConjunctionView:
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> Patterns:
         """Count all rows by the truth of some rules."""
-        clusters = self.source.clusters if self.is_clustered else None
-        return Patterns(
-            table=self.source.count_patterns(rules),
-            clusters=None if clusters is None else clusters.count_patterns(rules),
-        )
+        table = self.source.count_patterns(rules)
+        if not self.is_clustered or self.source.clusters is None:
+            return Patterns(table=table)
+        return Patterns(table=table, clusters=self.source.clusters.count_patterns(rules))
 
     def measure_design_effects(
         self, cuts: Sequence[Cut], leaves: CountArray, *, uncovered: Node
     ) -> FloatArray | None:
         """Measure by what factor clusters inflate the tests on leaves; None for independent rows.
 
-        `leaves` are the counts of the leaves, by (rule, label, environment).
+        `leaves` are the counts of the leaves, by (rule, outcome, environment).
         """
         if not self.is_clustered:
             return None
@@ -140,45 +146,45 @@ class ConjunctionView:
         """Measure the design effect of all uncovered rows together; None for independent rows."""
         if not self.is_clustered:
             return None
-        effects = self._measure_in_source(
-            [EVERY_ROW], uncovered.counts[np.newaxis], path=uncovered.path
-        )
+        one_leaf = uncovered.counts[np.newaxis]
+        effects = self._measure_in_source([EVERY_ROW], one_leaf, path=uncovered.path)
         return float(effects[0])
 
     def _measure_in_source(
         self, rules: Sequence[BinnedRule], leaves: CountArray, *, path: RulePath
     ) -> FloatArray:
-        """Measure design effects from the sums over the clusters in each leaf."""
+        """Measure the design effect of each leaf (rule, outcome, environment) of a path's rows."""
         assert self.source.clusters is not None
+        # The source knows nothing of swapped outcomes, so neither do the leaves here.
         moments = self.source.clusters.count_moments(path, rules)
-        return compute_leaf_design_effects(self.to_model_labels(leaves), moments)
+        return compute_leaf_design_effects(self.to_model_outcomes(leaves), moments)
 
 
 @dataclass(frozen=True)
-class SwappedLabels:
-    """A source of rows whose negative rows are counted as positive, and the other way round."""
+class SwappedOutcomes:
+    """A source of rows that counts negatives as positives, and the other way round."""
 
     source: RowSource
 
     @property
     def columns(self) -> BinnedColumns:
-        """What bins mean, which has nothing to do with labels."""
+        """What bins mean, which has nothing to do with outcomes."""
         return self.source.columns
 
     def count_rows(self, path: RulePath = ()) -> CountArray:
-        """Count the rows of a path, by (label, environment)."""
-        return swap_labels(self.source.count_rows(path))
+        """Count the rows of a path, by (outcome, environment)."""
+        return swap_outcomes(self.source.count_rows(path))
 
     def count_cubes(self, path: RulePath = ()) -> Iterator[CountCube]:
-        """Count the rows of a path, by (column, bin, label, environment)."""
+        """Count the rows of a path, by (column, bin, outcome, environment)."""
         return map(swap_cube, self.source.count_cubes(path))
 
 
-def swap_labels(counts: CountArray) -> CountArray:
-    """Swap the labels of counts (..., label, environment)."""
+def swap_outcomes(counts: CountArray) -> CountArray:
+    """Swap negatives and positives of counts (..., outcome, environment)."""
     return counts[..., ::-1, :]
 
 
 def swap_cube(cube: CountCube) -> CountCube:
-    """Swap the labels of a cube."""
-    return replace(cube, counts=swap_labels(cube.counts))
+    """Swap negatives and positives of a cube."""
+    return replace(cube, counts=swap_outcomes(cube.counts))

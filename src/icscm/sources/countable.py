@@ -35,7 +35,7 @@ class BinningConfig:
     device : {"cpu", "cuda", "auto"}
         Where rows are counted.
     drop_suspicious : bool
-        Whether columns that look like identifiers, constants, and copies of the label or the
+        Whether columns that look like identifiers, constants, and copies of the outcome or the
         environment are dropped. They are for every learner; `InvariantFeatureSelector`, which must
         judge each column of X, keeps them.
 

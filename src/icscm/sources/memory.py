@@ -1,4 +1,11 @@
-"""Tables in memory: checked, binned, counted."""
+"""Tables in memory: checked, binned, and made countable.
+
+    X                        read_table       numbers and levels; X may be on a graphics card
+    y, environments, groups  _label_rows      numbers, for the rows that count
+    all of them              _make_countable  bins in stores, sorted by outcome and environment
+
+Other sources use the last step by `make_memory_source`, if they have numbers already.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +49,14 @@ def open_memory(
     sample_weight: Any = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[StoredSource]:
-    """Check a table, labels and environments in memory, and make them countable.
+    """Check a table, outcomes and environments in memory, and make its rows countable.
 
     Parameters
     ----------
     X : array, frame or sparse matrix of shape (n_samples, n_features)
         The columns. A sparse matrix of other numbers than 0 and 1 is made dense.
     y : array-like of shape (n_samples,)
-        Labels of two classes.
+        Outcomes of two classes.
     environments : array-like of shape (n_samples,), str or list of str, optional
         The environment of each row, or the column of a frame that holds it; several are joined.
     groups : array-like of shape (n_samples,), str or list of str, optional
@@ -67,7 +74,7 @@ def open_memory(
     Raises
     ------
     IcscmError
-        If the table, the labels or the environments cannot be used.
+        If the table, the outcomes or the environments cannot be used.
 
     Examples
     --------
@@ -96,18 +103,18 @@ def open_memory(
     )
 
     try:
-        source, columns = _bin(table, labels, config)
+        rows = _make_countable(table, labels, config)
     except NotBinaryError:  # a sparse matrix; known only after a full scan
         assert isinstance(table, ParsedTable)
         dense_table = read_table(make_dense(table.content, labels.table_rows))
-        source, columns = _bin(dense_table, labels, config)
+        rows = _make_countable(dense_table, labels, config)
 
     return Countable(
-        source,
-        table=columns,
-        names=columns.names,
+        rows.source,
+        table=rows.columns,
+        names=rows.columns.names,
         classes=labels.classes,
-        n_features=columns.n_columns,
+        n_features=rows.columns.n_columns,
         has_environments=environments is not None,
         config=config,
     )
@@ -117,8 +124,22 @@ def open_memory(
 class _LabelledRows:
     """The rows that count, with what is known of each besides its columns.
 
-    `table_rows` are their numbers in the table, some repeated by their weights; None if all count
-    once. `unit` is how many rows stand for one.
+    Attributes
+    ----------
+    table_rows : array, optional
+        Their numbers in the table, some repeated by their weights; None if all count once.
+    outcomes : array
+        0 or 1.
+    classes : array of shape (2,)
+        What the two outcomes are called.
+    environments : array
+        The number of each row's environment.
+    environment_names : sequence
+        The name of each environment.
+    groups : array, optional
+        The number of each row's group; None if all rows are independent.
+    unit : float
+        How many rows stand for one.
     """
 
     table_rows: Array | None
@@ -144,13 +165,17 @@ def _read_table(X: Any, config: BinningConfig) -> ParsedTable | CardValues:
 def _label_rows(
     y: Any, n_rows: int, *, environments: Any, groups: Any, sample_weight: Any
 ) -> _LabelledRows:
-    """Check and number the outcomes, environments and groups of the rows that count."""
+    """Check and number the outcomes, environments and groups of the rows that count.
+
+    A row of weight 3 counts as three rows would.
+    """
     table_rows = None
     unit = 1.0
     if sample_weight is not None:
         table_rows = find_weighted_rows(sample_weight, n_rows)
         if table_rows is not None:
-            unit = len(table_rows) / len(np.unique(table_rows))
+            n_different_rows = len(np.unique(table_rows))
+            unit = len(table_rows) / n_different_rows
 
     outcomes, classes = check_labels(y, n_rows, table_rows)
     environment_of_row, environment_names = number_environments(environments, n_rows, table_rows)
@@ -172,23 +197,31 @@ def _label_rows(
     )
 
 
-def _bin(
+@dataclass(frozen=True, eq=False)
+class _CountableRows:
+    """A source of the rows that count, and what is known of the columns of their table."""
+
+    source: StoredSource
+    columns: CodedTable
+
+
+def _make_countable(
     table: ParsedTable | CardValues, labels: _LabelledRows, config: BinningConfig
-) -> tuple[StoredSource, CodedTable]:
-    """Bin the rows that count: a source of them, and what is known of the columns."""
+) -> _CountableRows:
+    """Code and bin the rows that count, and make a source of them."""
     values: CodedTable | CardValues
     if isinstance(table, ParsedTable):
-        columns = table.code(config.max_thresholds, labels.table_rows)
-        columns = values = table.drop_unusable(
-            columns,
+        columns = table.drop_unusable(
+            table.code(config.max_thresholds, labels.table_rows),
             labels=labels.outcomes,
             environments=labels.environments,
             rows=labels.table_rows,
             drop_suspicious=config.drop_suspicious,
         )
-    else:
-        values = table if labels.table_rows is None else table.take(labels.table_rows)
+        values = columns
+    else:  # numbers on a card, of which nothing else is known
         columns = CodedTable(np.empty((0, len(table.values)), dtype=table.values.dtype))
+        values = table if labels.table_rows is None else table.take(labels.table_rows)
 
     source = make_memory_source(
         values,
@@ -204,8 +237,9 @@ def _bin(
     )
     if isinstance(source.columns, Binning):  # where all are 0 or 1, there are no thresholds
         columns = replace(columns, has_missing=source.columns.has_missing)
-    no_rows = np.empty((0, columns.n_columns), dtype=columns.values.dtype)  # they are not needed
-    return source, replace(columns, values=no_rows)
+    # the rows are in the source now, and their memory can be freed
+    no_rows = np.empty((0, columns.n_columns), dtype=columns.values.dtype)
+    return _CountableRows(source, replace(columns, values=no_rows))
 
 
 def make_memory_source(
@@ -221,9 +255,9 @@ def make_memory_source(
     groups: Array | None = None,
     unit: float = 1.0,
 ) -> StoredSource:
-    """Bin a table and make a source of its rows, sorted by label and environment.
+    """Bin a table and make a source of its rows, sorted by outcome and environment.
 
-    Every learner counts in such a source, whatever the table was; here its values, labels and
+    Every learner counts in such a source, whatever the table was; here its values, outcomes and
     environments are numbers already.
 
     Parameters
@@ -232,7 +266,7 @@ def make_memory_source(
         An array holds numbers, and NaN where one is missing; infinities are rejected. A sparse
         matrix holds zeros and ones only.
     labels, environments, groups : arrays with a value for each row of X
-        The label, 0 or 1; a position in `environment_labels`; the number of its group.
+        The outcome, 0 or 1; a position in `environment_labels`; the number of its group.
     unit : float
         How many rows stand for one, where rows are repeated by their weights.
     """

@@ -9,6 +9,9 @@
 
 Rules are sent to the sites and counts come back. A site answers four kinds of queries and no
 others; `docs/sites.md` describes what the answers reveal.
+
+Numbers of columns, bins, outcomes and environments mean the same everywhere, since all sites code
+their rows by one agreement. So the counts of the pooled rows are the sums of the sites' counts.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,20 +40,22 @@ from icscm.tables.environments import encode_environments
 
 # What to do about a site whose answers cannot be right.
 _CHECK = "check its software, or omit it"
+# Numbers beyond this are as good as infinite: no threshold is there.
+_LARGEST_THRESHOLD = 1e308
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Columns, thresholds and labels common to all sites; made by `make_agreement`.
+    """Columns, thresholds, classes and environments of all sites; made by `make_agreement`.
 
     Parameters
     ----------
     binning : Binning
         The columns, and where they may be cut.
     classes : tuple
-        The two labels, the positive one last.
+        The two outcomes, the positive one last.
     environments : tuple
-        The labels of all environments.
+        The names of all environments.
 
     Examples
     --------
@@ -66,8 +71,8 @@ class Agreement:
     @cached_property
     def blocks(self) -> list[Block]:
         """The columns in the order, and in the blocks, in which they are counted."""
-        every = np.arange(self.binning.n_features)
-        return plan_blocks(self.binning, every, len(self.environments))
+        all_columns = np.arange(self.binning.n_features)
+        return plan_blocks(self.binning, all_columns, len(self.environments))
 
 
 def make_agreement(
@@ -77,16 +82,16 @@ def make_agreement(
     environments: Sequence[Any],
     missing: Collection[str] = (),
 ) -> Agreement:
-    """Define the columns and labels common to all sites, so that their counts can be added up.
+    """Define columns, classes and environments of all sites, so that counts can be added up.
 
     Parameters
     ----------
     columns : mapping of str to sequence
         Columns by name, each with its thresholds (numbers) or its levels (text, booleans).
     classes : tuple
-        The two labels, the positive one last.
+        The two outcomes, the positive one last.
     environments : sequence
-        The labels of all environments.
+        The names of all environments.
     missing : collection of str
         The columns in which values may be missing.
 
@@ -112,38 +117,48 @@ def make_agreement(
     reject_unknown(missing, columns, "missing names columns that were not agreed: ")
     edges: list[FloatArray] = []
     levels: dict[int, LevelBins] = {}
-    for number, (name, cuts) in enumerate(columns.items()):
+    for column, (name, cuts) in enumerate(columns.items()):
         values = _list_cuts(name, cuts)
-        if isinstance(values[0], str | bool):
-            levels[number] = LevelBins(tuple(sorted(set(values), key=sort_key)))
-            edges.append(np.arange(levels[number].n_bins - 1, dtype=np.float64))
+        is_category = isinstance(values[0], str | bool)
+        if is_category:
+            # Levels are coded 0, 1, ... in their order, and cut between any two of them.
+            bins = LevelBins(tuple(sorted(set(values), key=sort_key)))
+            levels[column] = bins
+            edges.append(np.arange(bins.n_bins - 1, dtype=np.float64))
         else:
             edges.append(np.unique(np.asarray(values, dtype=np.float64)))
-    has_missing = np.array([name in missing for name in columns], dtype=np.bool_)
-    table = CodedTable(np.empty((0, len(columns))), tuple(columns), levels, has_missing)
+
+    table = CodedTable(
+        values=np.empty((0, len(columns))),  # an agreement has no rows
+        names=tuple(columns),
+        levels=levels,
+        has_missing=np.array([name in missing for name in columns], dtype=np.bool_),
+    )
     if len(set(classes)) != 2 or len(set(environments)) < len(environments):
         raise IcscmError("classes must be two distinct labels, and each environment be named once")
     return Agreement(make_binning(edges, table), classes, tuple(environments))
 
 
 def _list_cuts(name: str, cuts: Any) -> list[Any]:
-    """List the agreed thresholds or levels of a column; all must be of one kind."""
-    is_listed = isinstance(cuts, Iterable) and not isinstance(cuts, str)
-    listed = cuts if is_listed else ()
+    """List the agreed thresholds or levels of a column; raise unless all are of one kind."""
+    is_list = isinstance(cuts, Iterable) and not isinstance(cuts, str)
+    listed = cuts if is_list else ()
     values = [cut.item() if isinstance(cut, np.generic) else cut for cut in listed]
+
     kinds = {_find_kind(value) for value in values}
-    if kinds not in ({"text"}, {"boolean"}, {"number"}):
+    if kinds not in ({"text"}, {"boolean"}, {"number"}):  # none, several, or one that is unusable
         raise IcscmError(f"column {name!r} needs thresholds, or levels of one kind")
     return values
 
 
 def _find_kind(value: Any) -> str:
+    """Find the kind of a level, which is a text or a boolean, or of a threshold, a number."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, bool):
         return "boolean"
     is_number = isinstance(value, Real)
-    return "number" if is_number and abs(value) <= 1e308 else "unusable"
+    return "number" if is_number and abs(value) <= _LARGEST_THRESHOLD else "unusable"
 
 
 class Site(Protocol):
@@ -158,12 +173,12 @@ class Site(Protocol):
     >>> agreed = make_agreement({"age": [40]}, classes=(0, 1), environments=("a", "b"))
     >>> ages = pd.DataFrame({"age": [30, 70]})
     >>> site = LocalSite(ages, [0, 1], environments="a", agreement=agreed)
-    >>> site.count_cube(rules=[], block=0).shape  # column, bin, label, environment
+    >>> site.count_cube(rules=[], block=0).shape  # column, bin, outcome, environment
     (1, 2, 2, 2)
     """
 
     def count_totals(self) -> CountArray:
-        """The site's samples by (label, environment).
+        """The site's rows by (outcome, environment).
 
         Returns
         -------
@@ -172,7 +187,7 @@ class Site(Protocol):
         """
 
     def count_cube(self, rules: Sequence[BinnedRule], block: int) -> CountArray:
-        """Samples that satisfy all rules, by (column, bin, label, environment).
+        """Rows that satisfy all rules, by (column, bin, outcome, environment).
 
         Parameters
         ----------
@@ -190,7 +205,7 @@ class Site(Protocol):
     def find_same_coverage(
         self, rules: Sequence[BinnedRule], rule: BinnedRule, others: Sequence[BinnedRule]
     ) -> BoolArray:
-        """Which of some rules cover the same samples, of those that satisfy all chosen ones.
+        """Which of some rules cover the same rows, of those that satisfy all chosen ones.
 
         Parameters
         ----------
@@ -204,11 +219,11 @@ class Site(Protocol):
         Returns
         -------
         array of bool
-            For each of the others whether it covers the same samples as `rule`.
+            For each of the others whether it covers the same rows as `rule`.
         """
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        """The site's samples by the truth of each rule, label and environment.
+        """The site's rows by the truth of each rule, outcome and environment.
 
         Parameters
         ----------
@@ -254,12 +269,17 @@ class LocalSite(Site):
 
     def __init__(self, X: Any, y: Any, *, environments: Any, agreement: Agreement) -> None:
         n_rows = count_rows(X)
-        if isinstance(environments, tuple) or np.ndim(environments) == 0:
+        is_one_for_all = isinstance(environments, tuple) or np.ndim(environments) == 0
+        if is_one_for_all:
             environments = [environments] * n_rows
-        labels = _find_numbers(y, n_rows, agreement.classes, "y")
-        numbers = _find_numbers(environments, n_rows, agreement.environments, "environments")
-        codes, n_environments = code_columns(X, agreement.binning), len(agreement.environments)
-        self._piece = make_piece(codes, labels, numbers, n_environments, agreement.blocks)
+
+        self._piece = make_piece(
+            code_columns(X, agreement.binning),
+            _number_labels(y, n_rows, agreement.classes, what="y"),
+            _number_labels(environments, n_rows, agreement.environments, what="environments"),
+            len(agreement.environments),
+            agreement.blocks,
+        )
 
     def count_totals(self) -> CountArray:
         return self._piece.count_rows(self._piece.rows)
@@ -278,7 +298,11 @@ class LocalSite(Site):
 
 @dataclass(frozen=True, eq=False)
 class _SiteCounts:
-    """What each site returned for a query of counts, and the sum over all sites."""
+    """What each site returned for a query of counts, and the sum over all sites.
+
+    Only the sum is used; the counts of each site tell which of them is at fault if the sum is
+    impossible.
+    """
 
     of_sites: Sequence[CountArray]
     total: CountArray
@@ -317,7 +341,11 @@ class SitesSource:
         self._lock = Lock()
 
     def count_rows(self, path: RulePath = ()) -> CountArray:
-        """Count the rows of a path by (outcome, environment), from those in the smallest cube."""
+        """Count the rows of a path by (outcome, environment).
+
+        There is no query for that. But every row of the path is in one bin of each column, so any
+        cube will do, and the smallest is the quickest.
+        """
         if not path:
             return self._all_rows.total.copy()
         if not self._blocks:  # no column can be cut: each rule is true of all rows, or of none
@@ -325,7 +353,8 @@ class SitesSource:
             return self._all_rows.total * is_true_of_all
 
         n_cells = [block.count_cells(len(self.environments)) for block in self._blocks]
-        cubes = self._count_block(path, int(np.argmin(n_cells)))
+        smallest_block = int(np.argmin(n_cells))
+        cubes = self._count_block(path, smallest_block)
         rows = cubes.map(count_rows_of_cube)
         self._check_cubes("count_cube", cubes, rows=rows)
         return rows.total
@@ -357,18 +386,19 @@ class SitesSource:
         tables = self._ask(
             "count_patterns", lambda site: site.count_patterns(list(rules)), read=read
         )
-        added = add_patterns(tables)
-        # as cubes of a single column, whose bins are the patterns
+        summed_table = add_patterns(tables)
+
+        # Checked as cubes of a single column, whose bins are the patterns.
         cubes = _SiteCounts(
             of_sites=[table.counts[np.newaxis] for table in tables],
-            total=added.counts[np.newaxis],
+            total=summed_table.counts[np.newaxis],
         )
         self._check_cubes("count_patterns", cubes, rows=self._all_rows)
-        return added
+        return summed_table
 
     @cached_property
     def _all_rows(self) -> _SiteCounts:
-        """All rows by (outcome, environment)."""
+        """All rows by (outcome, environment); each site is asked once."""
         answers = self._ask(
             "count_totals",
             lambda site: site.count_totals(),
@@ -393,9 +423,9 @@ class SitesSource:
             yield cubes.total
 
     def _count_block(self, path: RulePath, block: int) -> _SiteCounts:
-        """Count the cube of one block at each site."""
-        columns, n_bins, _ = self._blocks[block]
-        shape = (len(columns), n_bins, 2, len(self.environments))
+        """Count the cube of one block at each site, by (column, bin, outcome, environment)."""
+        n_columns = len(self._blocks[block].columns)
+        shape = (n_columns, self._blocks[block].n_bins, 2, len(self.environments))
         cubes = self._ask(
             "count_cube",
             lambda site: site.count_cube(list(path), block),
@@ -404,73 +434,106 @@ class SitesSource:
         return _SiteCounts.add_up(cubes)
 
     def _check_cubes(self, query: str, cubes: _SiteCounts, *, rows: _SiteCounts) -> None:
-        """Raise unless each column of the summed cube has these rows, which are some of all."""
-
-        def is_possible(cube: CountArray, own_rows: CountArray, all_rows: CountArray) -> bool:
-            has_rows = (cube.sum(axis=1) == own_rows).all() and (own_rows <= all_rows).all()
-            return bool(has_rows) and _are_counts(cube)
-
-        of_sites = zip(cubes.of_sites, rows.of_sites, self._all_rows.of_sites, strict=True)
+        """Raise unless the summed cube can be one of these rows, which must be some of all rows."""
+        counts_of_sites = zip(cubes.of_sites, rows.of_sites, self._all_rows.of_sites, strict=True)
         self._reject_impossible(
             query,
-            is_possible_at_sites=[is_possible(*counts) for counts in of_sites],
-            is_sum_possible=is_possible(cubes.total, rows.total, self._all_rows.total),
+            is_possible_at_sites=[
+                _is_cube_possible(cube, rows=own_rows, all_rows=all_rows)
+                for cube, own_rows, all_rows in counts_of_sites
+            ],
+            is_sum_possible=_is_cube_possible(
+                cubes.total, rows=rows.total, all_rows=self._all_rows.total
+            ),
         )
 
     def _reject_impossible(
         self, query: str, *, is_possible_at_sites: Sequence[bool], is_sum_possible: bool
     ) -> None:
-        """Raise if a sum over sites is impossible; names the sites at fault, unless all are."""
+        """Raise if a sum over sites is impossible; names the sites at fault, where that is clear.
+
+        Sites may have added masks that cancel in the sum. Then the counts of all of them look
+        impossible, and any may be at fault.
+        """
         if is_sum_possible:
             return
-        at_fault = [
+        suspects = [
             f"site {number}"
             for number, is_possible in enumerate(is_possible_at_sites, start=1)
             if not is_possible
         ]
-        # Where all sites differ from what is possible, they may be masked: any of them could be.
-        is_clear = len(at_fault) == 1 or 0 < len(at_fault) < len(self._sites)
-        who = shorten_list(at_fault) if is_clear else "the sum of the sites"
+        is_clear = len(suspects) == 1 or 0 < len(suspects) < len(self._sites)
+        culprits = shorten_list(suspects) if is_clear else "the sum of the sites"
         raise IcscmError(
-            f"{who} returned impossible counts for {query}: negative, or of different rows by "
+            f"{culprits} returned impossible counts for {query}: negative, or of different rows by "
             f"column; {_CHECK}"
         )
 
     def _ask(
         self, query: str, ask_site: Callable[[Site], Any], *, read: Callable[[Any], Any]
     ) -> list[Any]:
-        """Return the answers of all sites, parsed by `read`; raises with the site that fails."""
+        """Ask all sites and return their answers, parsed by `read`.
+
+        Sites are software of others: answers and errors may be of any kind, and all errors are
+        raised as `IcscmError` with the number of the site.
+        """
         answers = []
         for number, site in enumerate(self._sites, start=1):
-            why = f"failed to answer {query} ({{}}); check that it is running, then fit again"
             try:
                 with self._lock:
                     answer = ask_site(site)
-                why = f"returned an unexpected answer to {query}: {{}}; {_CHECK}"
+            except Exception as error:
+                raise IcscmError(
+                    f"site {number} failed to answer {query} ({_describe_error(error)}); "
+                    "check that it is running, then fit again"
+                ) from error
+            try:
                 answers.append(read(answer))
-            except Exception as error:  # answers and errors may be of any kind
-                text = " ".join(format_exception_only(error)[-1].split())
-                raise IcscmError(f"site {number} {why.format(text)}") from error
+            except Exception as error:
+                raise IcscmError(
+                    f"site {number} returned an unexpected answer to {query}: "
+                    f"{_describe_error(error)}; {_CHECK}"
+                ) from error
         return answers
+
+
+def _describe_error(error: Exception) -> str:
+    """Describe an error of any kind in one line: its type and its message."""
+    last_line = format_exception_only(error)[-1]
+    return " ".join(last_line.split())
 
 
 def count_rows_of_cube(cube: CountArray) -> CountArray:
     """Count the rows of a cube by (outcome, environment): every column has them all."""
-    counts: CountArray = cube[0].sum(axis=0)
+    first_column = cube[0]
+    counts: CountArray = first_column.sum(axis=0)
     return counts
 
 
+def _is_cube_possible(cube: CountArray, *, rows: CountArray, all_rows: CountArray) -> bool:
+    """Return whether a cube can be one of these rows: each column has all of them.
+
+    The cube is by (column, bin, outcome, environment), rows are by (outcome, environment).
+    """
+    has_rows = (cube.sum(axis=1) == rows).all()
+    are_some_of_all = (rows <= all_rows).all()
+    return bool(has_rows and are_some_of_all) and _are_counts(cube)
+
+
 def _are_counts(counts: Array) -> bool:
-    """Whether no count is negative or impossibly large."""
+    """Return whether no count is negative or impossibly large."""
     return bool((counts >= 0).all() and np.sum(counts, dtype=np.float64) <= LARGEST_EXACT)
 
 
 def _read_array(answer: Any, shape: tuple[int, ...], kinds: str = "iu") -> Array:
-    """An answer as an array of whole numbers, or of booleans, of this shape; else ValueError."""
-    found = np.asarray(answer)
-    if found.dtype.kind not in kinds or found.shape != shape:
-        raise ValueError(f"{found.dtype} of shape {found.shape}, but {shape} was expected")
-    return found.astype(np.bool_ if kinds == "b" else COUNT_DTYPE)
+    """Return an answer as an array of whole numbers, or of booleans ("b"), of this shape.
+
+    Raises ValueError for anything else.
+    """
+    array = np.asarray(answer)
+    if array.dtype.kind not in kinds or array.shape != shape:
+        raise ValueError(f"{array.dtype} of shape {array.shape}, but {shape} was expected")
+    return array.astype(np.bool_ if kinds == "b" else COUNT_DTYPE)
 
 
 def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSource]:
@@ -486,7 +549,7 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     Returns
     -------
     Countable
-        The samples, for `fit_counts` of a learner.
+        The rows, for `fit_counts` of a learner.
 
     Raises
     ------
@@ -510,40 +573,67 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     >>> print(ICSCMClassifier().fit_counts(open_sites(sites, agreement)).model_)
     age > 60
     """
-    source, binning = SitesSource(sites, agreement), agreement.binning
+    binning = agreement.binning
     names = binning.names or ()
-    table = CodedTable(np.empty((0, len(names))), names, binning.levels, binning.has_missing)
-    return Countable(source, table, names, np.array(agreement.classes), len(names), is_binned=False)
+    return Countable(
+        SitesSource(sites, agreement),
+        table=CodedTable(
+            values=np.empty((0, len(names))),  # the rows are at the sites
+            names=names,
+            levels=binning.levels,
+            has_missing=binning.has_missing,
+        ),
+        names=names,
+        classes=np.array(agreement.classes),
+        n_features=len(names),
+        is_binned=False,
+    )
 
 
 def code_columns(X: Any, binning: Binning) -> Array:
-    """The bin of each value of each agreed column."""
+    """Return the bin of each value of the agreed columns; raise if one is not as agreed."""
     names = binning.names or ()
-    columns = [_check_column(read_column(X, j, n), binning, j, n) for j, n in enumerate(names)]
+    columns = []
+    for position, name in enumerate(names):
+        column = read_column(X, position, name)
+        if position not in binning.levels:
+            column = _as_numbers_if_empty(column)
+        _check_column(column, binning, position=position, name=name)
+        columns.append(column)
     return PieceCoder(binning, range(len(names))).code(columns)
 
 
-def _check_column(column: Column, binning: Binning, j: int, name: str) -> Column:
-    """The column, if it is as agreed."""
-    is_category = j in binning.levels
-    if isinstance(column, Levels) and not column.levels and not is_category:
-        column = Numbers(np.zeros(len(column.codes)), column.missing)  # nothing but missing values
-    if not isinstance(column, Levels if is_category else Numbers):
-        wanted = "categories" if is_category else "numbers"
-        raise IcscmError(f"column {name!r} must hold {wanted}, as agreed, but does not")
-    if column.missing is not None and not binning.has_missing[j]:
-        why = f"column {name!r} is missing in {int(column.missing.sum()):,} rows"
-        raise IcscmError(f"{why}, which was not agreed; name it in make_agreement(missing=...)")
-    if isinstance(column, Levels):
-        known = {sort_key(level) for level in binning.levels[j].levels}
-        unknown = [level for level in column.levels if sort_key(level) not in known]
-        reject_unknown(unknown, (), f"column {name!r} holds levels that were not agreed: ")
+def _as_numbers_if_empty(column: Column) -> Column:
+    """Return a column as numbers if it holds nothing but missing values: it may be read as text."""
+    if isinstance(column, Levels) and not column.levels:
+        return Numbers(np.zeros(len(column.codes)), column.missing)
     return column
 
 
-def _find_numbers(values: Any, n_rows: int, labels: Sequence[Any], what: str) -> IntArray:
-    """The place of each row's label among those agreed."""
-    codes, found = encode_environments(values, n_rows, what=what)
-    place = {label: i for i, label in enumerate(labels)}
-    reject_unknown(found, place, f"{what} holds labels that were not agreed: ")
-    return np.array([place[label] for label in found], dtype=np.int64)[codes]
+def _check_column(column: Column, binning: Binning, *, position: int, name: str) -> None:
+    """Raise unless a column is of the agreed kind, with missing values and levels as agreed."""
+    is_category = position in binning.levels
+    if not isinstance(column, Levels if is_category else Numbers):
+        wanted = "categories" if is_category else "numbers"
+        raise IcscmError(f"column {name!r} must hold {wanted}, as agreed, but does not")
+
+    if column.missing is not None and not binning.has_missing[position]:
+        n_missing = int(column.missing.sum())
+        raise IcscmError(
+            f"column {name!r} is missing in {n_missing:,} rows, which was not agreed; "
+            "name it in make_agreement(missing=...)"
+        )
+
+    if isinstance(column, Levels):
+        agreed_keys = {sort_key(level) for level in binning.levels[position].levels}
+        unknown = [level for level in column.levels if sort_key(level) not in agreed_keys]
+        reject_unknown(unknown, (), f"column {name!r} holds levels that were not agreed: ")
+
+
+def _number_labels(values: Any, n_rows: int, agreed: Sequence[Any], *, what: str) -> IntArray:
+    """Number each row's class, or environment, by its position among those agreed."""
+    code_of_row, labels = encode_environments(values, n_rows, what=what)
+    position_of_label = {label: position for position, label in enumerate(agreed)}
+    reject_unknown(labels, position_of_label, f"{what} holds labels that were not agreed: ")
+    position_of_code = np.array([position_of_label[label] for label in labels], dtype=np.int64)
+    return position_of_code[code_of_row]

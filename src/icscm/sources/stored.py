@@ -2,6 +2,11 @@
 
 What several sources share: they differ in how the stores are made. Codes of columns never change,
 and the rows of a path are found on demand, so that a source can be asked anything at any time.
+
+Rows have three orders. They come in the order of their *table*; `position` says where each row of
+the table is among the *sorted* rows, which are sorted by outcome and environment; and a source may
+have *some* of the sorted rows only, as `Rows` lists them, which is the order of everything that
+`StoredRows` returns.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,8 +46,11 @@ def place(
     from icscm.sources.gpu.card import choose_card  # later: few have a card
     from icscm.sources.gpu.stores import put_on_card
 
-    card = choose_card(device, sum(store.n_bytes for store in stores))
-    return stores if card is None else [put_on_card(card, store, rows, columns) for store in stores]
+    n_bytes = sum(store.n_bytes for store in stores)
+    card = choose_card(device, n_bytes)
+    if card is None:
+        return stores
+    return [put_on_card(card, store, rows, columns) for store in stores]
 
 
 class StoredSource:
@@ -153,10 +161,14 @@ class StoredRows:
         return self.select(self._all_rows.take(is_taken), n_threads)
 
     def list_cells(self) -> RowCells:
-        """List the outcome and the environment of each row."""
+        """List the outcome and the environment of each row, by which rows are sorted."""
         n_environments = len(self._source.environments)
-        cells = np.repeat(np.arange(2 * n_environments), self._all_rows.sizes)
-        return RowCells(outcomes=cells // n_environments, environments=cells % n_environments)
+        segments = np.arange(2 * n_environments)
+        segment_of_row = np.repeat(segments, self._all_rows.sizes)
+        return RowCells(
+            outcomes=segment_of_row // n_environments,
+            environments=segment_of_row % n_environments,
+        )
 
     def list_groups(self) -> IntArray | None:
         """List the number of the group of each row; None where no groups were given."""
@@ -178,10 +190,13 @@ class StoredRows:
         import pandas
 
         order = self.list_in_table_order()
+        if codes is None:
+            units_in_table_order = np.arange(len(order))
+        else:
+            units_in_table_order = pandas.factorize(codes[order])[0]
+
         units = np.empty(len(order), dtype=np.int64)
-        units[order] = np.arange(len(order))
-        if codes is not None:
-            units[order] = pandas.factorize(codes[order])[0]
+        units[order] = units_in_table_order
         return units
 
     def to_table_order(self, values: Array) -> Array:
@@ -195,13 +210,15 @@ class StoredRows:
         return in_order_of_rows
 
     def list_in_table_order(self) -> IntArray:
-        """List the rows as they come in the table, of which some may be left out."""
+        """List the rows as they come in the table: first the one that comes first there."""
         position = self._source.position
-        if self._all_rows.index is None:
+        has_all_rows = self._all_rows.index is None
+        if has_all_rows:
             return position
-        row_of_table = np.empty_like(position)
-        row_of_table[position] = np.arange(len(position), dtype=position.dtype)
-        return np.argsort(self._all_rows.take(row_of_table))
+        table_row_of_sorted = np.empty_like(position)
+        table_row_of_sorted[position] = np.arange(len(position), dtype=position.dtype)
+        table_rows = self._all_rows.take(table_row_of_sorted)
+        return np.argsort(table_rows)
 
     def list_columns(self) -> IntArray:
         """List the columns that can be cut, ascending."""
@@ -238,10 +255,14 @@ class StoredRows:
     def sum_residuals(
         self, rules: Sequence[BinnedRule], p: FloatArray, columns: IntArray
     ) -> Iterator[MomentCube]:
-        """Sum gradients, outcome - p, and hessians, p (1 - p), by column, bin and environment."""
+        """Sum gradients, outcome - p, and hessians, p (1 - p), by column, bin and environment.
+
+        These are the derivatives of the log-likelihood of logistic regression. `p` is the predicted
+        risk by (pattern, environment), where a pattern is the truth of each rule.
+        """
         cells = self.list_cells()
-        truths = [self.find_true(rule) for rule in rules]
-        patterns = find_patterns(truths, len(self._all_rows))
+        truth_of_rules = [self.find_true(rule) for rule in rules]
+        patterns = find_patterns(truth_of_rules, len(self._all_rows))
         p_of_row = p[patterns.numbers, cells.environments]
 
         gradients = cells.outcomes - p_of_row
@@ -280,9 +301,10 @@ class StoredClusters:
         return patterns.count_moments(np.arange(n_leaves), n_leaves)
 
     def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> ClusterSums:
-        """Square the clusters' sums of outcome - p, with p (leaf, environment), and count clusters.
+        """Sum outcome - p over each cluster, add up the squares by environment, count the clusters.
 
-        Both are added up by environment.
+        `p` is the predicted risk by (leaf, environment). Rows of a cluster are alike, so the
+        squares tell how much sums over rows scatter.
         """
         cells = self._source.rows.list_cells()
         residuals = cells.outcomes - p[self._find_leaves(splits), cells.environments]

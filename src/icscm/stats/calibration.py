@@ -43,7 +43,7 @@ class CalibrationLine(NamedTuple):
 
     @property
     def calibration(self) -> tuple[float, float]:
-        """Intercept and slope in a new environment, in so many digits as exports can show."""
+        """Intercept and slope in a new environment, rounded to the digits that exports can show."""
         return round(self.pooled.mean, N_DIGITS), round(self.slope, N_DIGITS)
 
 
@@ -60,17 +60,18 @@ def fit_calibration_line(
     -0.69 1.39
     """
     is_known = ~np.isnan(log_odds)
+    # rows by (environment, outcome)
     cells = 2 * environments[is_known] + outcomes[is_known]
     counts = np.bincount(cells, minlength=2 * n_environments).reshape(-1, 2)
     has_both: BoolArray = counts.min(axis=1) > 0
 
-    used = has_both[environments] & is_known
+    is_used = has_both[environments] & is_known
     fit = fit_logistic_regression(
-        log_odds[used, np.newaxis],
-        outcomes[used],
-        environments[used],
+        columns=log_odds[is_used, np.newaxis],
+        positives=outcomes[is_used],
+        environments=environments[is_used],
         n_environments=n_environments,
-        initial_slope=1.0,
+        initial_slope=1.0,  # predictions that are right everywhere have this slope
     )
     if fit is None:
         return None

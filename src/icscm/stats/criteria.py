@@ -118,23 +118,24 @@ def find_outlier_environments(
         if criterion.find_accepted(leaf[np.newaxis], effects)[0]:
             return outliers
 
-        number = _find_most_dependent(leaf)
-        outliers.append(int(remaining[number]))
-        remaining = np.delete(remaining, number)
-        if len(outliers) >= len(remaining):
-            return None
-        if max_outliers is not None and len(outliers) > max_outliers:
+        position = _find_most_dependent(leaf)
+        outliers.append(int(remaining[position]))
+        remaining = np.delete(remaining, position)
+        are_half = len(outliers) >= len(remaining)
+        are_too_many = max_outliers is not None and len(outliers) > max_outliers
+        if are_half or are_too_many:
             return None
     return None
 
 
 def _find_most_dependent(leaf: CountArray) -> int:
-    """Find the environment without which Pearson's statistic is smallest.
+    """Find the position of the environment without which Pearson's statistic is smallest.
 
     To try all of many environments would take long: only those that add most to it are tried.
     """
-    tried = np.argsort(-_split_pearson(leaf), kind="stable")[:_N_TRIED]
-    statistics = [_split_pearson(np.delete(leaf, number, axis=1)).sum() for number in tried]
+    most_dependent_first = np.argsort(-_split_pearson(leaf), kind="stable")
+    tried = most_dependent_first[:_N_TRIED]
+    statistics = [_split_pearson(np.delete(leaf, position, axis=1)).sum() for position in tried]
     return int(tried[np.argmin(statistics)])
 
 

@@ -103,7 +103,7 @@ class ChiSquaredTest(_StatisticTest):
     --------
     >>> import numpy as np
     >>> from icscm.stats.independence import ChiSquaredTest
-    >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
+    >>> tables = np.array([[[80, 60], [20, 40]]])  # outcome by environment
     >>> ChiSquaredTest().compute_p_values(tables).round(4)
     array([0.0034])
     """
@@ -126,7 +126,7 @@ class GTest(_StatisticTest):
     --------
     >>> import numpy as np
     >>> from icscm.stats.independence import GTest
-    >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
+    >>> tables = np.array([[[80, 60], [20, 40]]])  # outcome by environment
     >>> GTest().compute_p_values(tables).round(4)
     array([0.0019])
     """
@@ -147,7 +147,7 @@ class FisherTest:
     --------
     >>> import numpy as np
     >>> from icscm.stats.independence import FisherTest
-    >>> tables = np.array([[[80, 60], [20, 40]]])  # label by environment
+    >>> tables = np.array([[[80, 60], [20, 40]]])  # outcome by environment
     >>> FisherTest().compute_p_values(tables).round(4)
     array([0.0032])
     """
@@ -217,11 +217,12 @@ def find_independent(test: IndependenceTest, tables: CountArray, alpha: float) -
         return np.asarray(exceeds(test.compute_p_values(tables), alpha))
 
     statistics, dof = test.compute_statistics(tables)
-    # the statistic of which the p-value is alpha, by degrees of freedom; with 0 none is reached
-    critical = np.full(int(dof.max(initial=0)) + 1, np.inf)
+    # The p-value is above alpha where the statistic is below a critical value, of which there is
+    # one for each number of degrees of freedom. With 0 of them every table is independent.
+    critical_by_dof = np.full(int(dof.max(initial=0)) + 1, np.inf)
     occurring_dof = np.flatnonzero(np.bincount(dof)[1:]) + 1
-    critical[occurring_dof] = special.chdtri(occurring_dof, alpha)
-    return np.asarray(statistics < critical[dof])
+    critical_by_dof[occurring_dof] = special.chdtri(occurring_dof, alpha)
+    return np.asarray(statistics < critical_by_dof[dof])
 
 
 def compute_corrected(

@@ -17,35 +17,35 @@ PURE_INTERCEPT: Final = 30.0
 
 
 def predict_leaves(leaves: CountArray) -> FloatArray:
-    """Compute probabilities (leaf, environment) from a tree's leaves (leaf, label, environment).
+    """Compute probabilities (leaf, environment) of a tree's leaves (leaf, outcome, environment).
 
-    The log odds of a leaf's rate, with half a row of each label added, and an intercept for each
-    environment.
+    A leaf has the log odds of its rate, with half a row of each outcome added so that they are
+    finite, and each environment an intercept.
     """
-    by_label = leaves.sum(axis=2) + 0.5
-    rates = by_label[:, 1] / by_label.sum(axis=1)
+    by_outcome = leaves.sum(axis=2) + 0.5
+    rates = by_outcome[:, 1] / by_outcome.sum(axis=1)
     return fit_intercepts(special.logit(rates), leaves)
 
 
 def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
     """Fit an intercept for each environment around known log odds by group.
 
-    Returns the probabilities (group, environment). `counts` has the axes (group, label,
-    environment): each environment expects as many positives as it has. In an environment of one
-    label, which would have an infinite intercept, that label is nearly certain.
+    Returns the probabilities (group, environment), with which each environment expects as many
+    positives as it has. `counts` has the axes (group, outcome, environment). In an environment of
+    one outcome, which would have an infinite intercept, that outcome is nearly certain.
     """
     sizes = counts.sum(axis=1)
     positives = counts[:, 1]
     n_positive = positives.sum(axis=0)
     is_mixed = (n_positive > 0) & (n_positive < sizes.sum(axis=0))
 
-    # A row of the regression is a group in an environment.
+    # A row of the regression is a group in an environment; it has no columns, only an offset.
     n_groups = len(counts)
     n_mixed = int(is_mixed.sum())
     fit = fit_logistic_regression(
-        np.empty((n_groups * n_mixed, 0)),
-        positives[:, is_mixed].ravel(),
-        np.tile(np.arange(n_mixed), n_groups),
+        columns=np.empty((n_groups * n_mixed, 0)),
+        positives=positives[:, is_mixed].ravel(),
+        environments=np.tile(np.arange(n_mixed), n_groups),
         n_environments=n_mixed,
         sizes=sizes[:, is_mixed].ravel(),
         offsets=np.repeat(log_odds, n_mixed),
@@ -62,13 +62,16 @@ def compute_explained_deviance(counts: CountArray, probabilities: FloatArray) ->
 
         2 sum n log(P / R)
 
-    over groups, labels and environments, with n the `counts` (group, label, environment), P the
-    probability of the label and R its rate in the environment.
+    over groups, outcomes and environments, with n the `counts` (group, outcome, environment), P the
+    probability of the outcome and R its rate in the environment. Terms of no rows are 0.
     """
     sizes = counts.sum(axis=(0, 1))
     rates = counts[:, 1].sum(axis=0) / np.maximum(sizes, 1)
     with np.errstate(all="ignore"):
         of_positives = counts[:, 1] * np.log(probabilities / rates)
         of_negatives = counts[:, 0] * np.log((1.0 - probabilities) / (1.0 - rates))
-    gains = [np.where(np.isfinite(each), each, 0.0).sum() for each in (of_positives, of_negatives)]
-    return float(2.0 * sum(gains))
+    return float(2.0 * (_sum_finite(of_positives) + _sum_finite(of_negatives)))
+
+
+def _sum_finite(terms: FloatArray) -> float:
+    return float(np.where(np.isfinite(terms), terms, 0.0).sum())

@@ -1,22 +1,26 @@
 """Prediction intervals for the rates of a model's leaves in a new environment, from their counts.
 
 `icscm.stats.random_intercepts` has the model: in leaf l of environment e the log odds are
-mu_l + b_e + c_le, with intercepts b that the leaves of an environment share, of variance tau_b^2,
-and c of each leaf, of variance tau_c^2. A new environment draws its b and c from the same
-distributions.
 
-- The prediction interval of a leaf in a new environment holds 95 % of a mixture over the nodes of
-  (tau_b, tau_c): normal distributions of mean mu_l and variance var(mu_l) + tau_b^2 + tau_c^2.
-- Where the rate of the environment as a whole is known, its log odds differ from those expected
-  with training's mean shares of the leaves by z. To first order
+    theta_le = mu_l + b_e + c_le
+
+with intercepts b that the leaves of an environment share, of variance tau_b^2, and c of each leaf,
+of variance tau_c^2. It is fitted at some *nodes*, pairs (tau_b, tau_c), each with its likelihood. A
+new environment draws its b and c from the same distributions, so its log odds are a mixture of
+normal distributions, one for each node:
+
+- Nothing is known of the environment: mean mu_l, variance var(mu_l) + tau_b^2 + tau_c^2.
+- The rate of all its rows is known. Its log odds then differ from those expected with training's
+  mean shares of the leaves by a known z, and the mixture is that of theta_l given z. To first order
 
       z = b + sum_l v_l (c_l + error of mu_l) + d,
 
   v_l being the leaves' shares in the variance of the outcome, and d the effect of other shares of
   the leaves, whose variance is that in training (of K - 1 degrees of freedom: five quantiles of
-  chi-squared stand for it). The mixture is then that of theta_l given z.
-- I2 is tau^2 / (tau^2 + s^2), s^2 being the typical sampling variance of the leaf's log odds
-  (Higgins and Thompson 2002) at its pooled rate.
+  chi-squared stand for it).
+
+A prediction interval holds 95 % of the mixture. I2 is tau^2 / (tau^2 + s^2), with s^2 the typical
+sampling variance of the leaf's log odds at its pooled rate (Higgins and Thompson 2002).
 """
 
 from collections.abc import Sequence
@@ -39,13 +43,16 @@ _TOO_FEW: Final = ("No environment has", "Only one environment has", "Only two e
 _LEAST_NEEDED: Final = "an interval needs at least three."
 _NO_ENVIRONMENTS: Final = "The data have no environments, so no interval can be computed."
 
-# Parts of a mixture with less weight are dropped; the least variance of a part.
+# Parts of a mixture with less weight are dropped.
 NEGLIGIBLE_WEIGHT: Final = 1e-9
+# The least variance of a part, which is divided by its root.
 MIN_VARIANCE: Final = 1e-10
+# Keeps divisions by weights finite where there are none.
+_TINY: Final = 1e-300
 # A quantile is searched within so many standard deviations, by so many bisections.
 N_DEVIATIONS: Final = 12.0
 N_BISECTIONS: Final = 30
-# Steps of Newton's method for z, and the longest.
+# Steps of Newton's method for z; a longer one than MAX_SHIFT would overshoot.
 N_SHIFTS: Final = 20
 MAX_SHIFT: Final = 1.0
 # Shares of the distribution of a variance that stand for it.
@@ -63,7 +70,7 @@ class Expectation(DisplayMixin):
     Parameters
     ----------
     n_environments : int
-        Those with samples in the leaf.
+        Those with rows in the leaf.
     tau : float or None
         Standard deviation of the log odds between environments, that of all leaves; None, as all
         that follows, where it cannot be estimated.
@@ -76,8 +83,8 @@ class Expectation(DisplayMixin):
     interval : (float, float) or None
         95 % prediction interval of the rate in a new environment.
     known_interval : (float, float) or None
-        The same once the rate of all samples of that environment is known; None also where the
-        leaf has all samples.
+        The same once the rate of all rows of that environment is known; None also where the leaf
+        has all rows.
     reason : str or None
         Why it cannot be estimated.
     """
@@ -173,27 +180,26 @@ def predict_given_rate(fit: RandomInterceptFit, rate: float) -> Mixture:
     z = shift.z
     v = shift.variance_shares
 
-    # cov(mu_l, sum v mu), and var(sum v mu)
-    covariances_of_mu = (fit.nodes.covariances @ v[..., np.newaxis])[..., 0]
-    variance_of_mean_mu = (v * covariances_of_mu).sum(axis=1)
+    # cov(mu_l, sum v mu) and var(sum v mu), of v as weights of the leaves
+    cov_mu = (fit.nodes.covariances @ v[..., np.newaxis])[..., 0]
+    var_mean_mu = (v * cov_mu).sum(axis=1)
 
-    covariances = tau_b2[:, np.newaxis] + v * tau_c2[:, np.newaxis] + covariances_of_mu
-    variances = fit.compute_variances_in_new_environment()
+    var_theta = fit.compute_variances_in_new_environment()
+    cov_theta_z = tau_b2[:, np.newaxis] + v * tau_c2[:, np.newaxis] + cov_mu
 
-    log_weights, means, conditional_variances = [], [], []
-    for variance_of_d in _list_variances_of_d(fit):
-        variance_of_z = tau_b2 + tau_c2 * (v**2).sum(axis=1) + variance_of_d
-        variance_of_z = variance_of_z + variance_of_mean_mu
-        gain = covariances / variance_of_z[:, np.newaxis]
-        log_density = -(np.log(variance_of_z) + z**2 / variance_of_z) / 2
+    log_weights, means, variances = [], [], []
+    for var_d in _list_variances_of_d(fit):
+        var_z = tau_b2 + tau_c2 * (v**2).sum(axis=1) + var_d + var_mean_mu
+        log_density_of_z = -(np.log(var_z) + z**2 / var_z) / 2
+        gain = cov_theta_z / var_z[:, np.newaxis]
 
-        log_weights.append(fit.nodes.log_likelihoods + log_density)
+        log_weights.append(fit.nodes.log_likelihoods + log_density_of_z)
         means.append(mu + gain * z[:, np.newaxis])
-        conditional_variances.append(variances - gain * covariances)
+        variances.append(var_theta - gain * cov_theta_z)
     return Mixture.make(
         log_weights=np.concatenate(log_weights),
         means=np.concatenate(means),
-        variances=np.concatenate(conditional_variances),
+        variances=np.concatenate(variances),
     )
 
 
@@ -218,9 +224,10 @@ def _list_variances_of_d(fit: RandomInterceptFit) -> list[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """The shift z (node,) of the log odds of all leaves with which the mean rate is as known.
+    """The shift z of the log odds of all leaves with which their mean rate is the known one.
 
-    `variance_shares` are v (node, leaf), the leaves' shares in the variance of the outcome there.
+    `z` is (node,), and `variance_shares` are v (node, leaf), the leaves' shares in the variance of
+    the outcome after the shift.
     """
 
     z: FloatArray
@@ -248,9 +255,10 @@ def _find_shift(mu: FloatArray, mean_shares: FloatArray, rate: float) -> Shift:
 def make_expectations(
     tables: Sequence[Any] | CountArray, prevalence: float | None = None
 ) -> tuple[Expectation, ...]:
-    """The expected rate of each leaf of a model, given by label and environment.
+    """Make the expected rate of each leaf of a model in a new environment.
 
-    `prevalence` is the rate of all rows in a new environment, by default that in training.
+    `tables` has the axes (leaf, outcome, environment). `prevalence` is the rate of all rows in a
+    new environment, by default that in training.
     """
     if prevalence is not None and not 0 < prevalence < 1:
         raise IcscmError(f"prevalence must be a rate between 0 and 1; got {prevalence!r}")
@@ -259,30 +267,38 @@ def make_expectations(
         return ()
 
     n_environments = _count_environments(tables).tolist()
-    reasons = [_explain_missing(n, has_environments=tables.shape[2] > 1) for n in n_environments]
-    if max(n_environments) < LEAST_ENVIRONMENTS:
+    has_environments = tables.shape[2] > 1
+    reasons = [_explain_missing(n, has_environments=has_environments) for n in n_environments]
+    if None not in reasons:
         return tuple(
             Expectation(n, reason=reason) for n, reason in zip(n_environments, reasons, strict=True)
         )
 
-    fit = fit_random_intercepts(tables)
+    # Leaves with few environments take part, as all of them inform tau.
+    estimates = _estimate_rates(tables, prevalence)
+    return tuple(
+        estimate if reason is None else Expectation(estimate.n_environments, reason=reason)
+        for estimate, reason in zip(estimates, reasons, strict=True)
+    )
+
+
+def _estimate_rates(tables: CountArray, prevalence: float | None) -> list[Expectation]:
+    """Estimate the rate of each leaf in a new environment, whether or not it has enough of them."""
     if prevalence is None:
         prevalence = float((tables[:, 1].sum() + 0.5) / (tables.sum() + 1))
+    fit = fit_random_intercepts(tables)
     tail = (1 - CONFIDENCE) / 2
     rates = predict(fit).find_rates([tail, 0.5, 1 - tail]).tolist()
     known_rates = predict_given_rate(fit, prevalence).find_rates([tail, 1 - tail]).tolist()
     i2 = (fit.tau**2 / (fit.tau**2 + _compute_typical_variance(tables))).tolist()
 
-    expectations = []
-    for leaf, (n, reason) in enumerate(zip(n_environments, reasons, strict=True)):
-        if reason is not None:
-            expectations.append(Expectation(n, reason=reason))
-            continue
+    estimates = []
+    for leaf, n_environments in enumerate(_count_environments(tables).tolist()):
         low, middle, high = rates[leaf]
         known_low, known_high = known_rates[leaf]
-        expectations.append(
+        estimates.append(
             Expectation(
-                n_environments=n,
+                n_environments=n_environments,
                 tau=fit.tau,
                 tau_interval=fit.tau_interval,
                 i2=i2[leaf],
@@ -292,7 +308,7 @@ def make_expectations(
                 known_interval=(known_low, known_high) if len(tables) > 1 else None,
             )
         )
-    return tuple(expectations)
+    return estimates
 
 
 def _explain_missing(n_environments: int, *, has_environments: bool) -> str | None:
@@ -322,8 +338,8 @@ def _compute_typical_variance(tables: CountArray) -> FloatArray:
     sum_w = w.sum(axis=1)
     sum_ww = (w**2).sum(axis=1)
     n_others = np.maximum((w > 0).sum(axis=1) - 1, 1)
-    typical: FloatArray = n_others * sum_w / np.maximum(sum_w**2 - sum_ww, 1e-300)
-    return np.maximum(typical, 1e-300)
+    typical: FloatArray = n_others * sum_w / np.maximum(sum_w**2 - sum_ww, _TINY)
+    return np.maximum(typical, _TINY)
 
 
 # --- counts in a new environment ------------------------------------------------------------------
@@ -343,12 +359,13 @@ class RateDistribution:
 def compute_surprise(
     tables: CountArray, positives: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> FloatArray:
-    """p-values (leaf, new environment) of the counts there; NaN without an estimate or rows.
+    """Compute p-values (leaf, new environment) of counts in environments that were left out.
 
-    Twice the smaller of the chances that fewer positives, or more, come of `sizes` rows of an
-    environment not seen, with half of the chance of just as many added to each (mid-p). This
-    accounts for the spread between environments, its uncertainty and the sampling error of the new
-    rows. Above 0.05, the rate is within the prediction interval.
+    They tell how surprising the counts are for a model fitted to `tables` (leaf, outcome,
+    environment): twice the smaller of the chances that fewer `positives`, or more, come of `sizes`
+    rows, with half of the chance of just as many added to each (mid-p). This accounts for the
+    spread between environments, its uncertainty and the sampling error of the new rows. Above 0.05,
+    the rate is within the prediction interval. NaN without an estimate or rows.
     """
     p_values = np.full(sizes.shape, np.nan)
     has_estimate = _count_environments(tables) >= LEAST_ENVIRONMENTS

@@ -20,6 +20,7 @@ tau is where the restricted likelihood, integrated over the angle, is largest. I
 where twice the log of it is within 3.84 of the largest.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,17 +36,18 @@ MAX_TAU: Final = 10.0
 # Degrees of freedom of the prior of tau, a half-t distribution of scale 1.
 PRIOR_DF: Final = 4
 
-# Even nodes of F(tau) and of the angle, to find where the likelihood is not negligible: so far
-# below its peak. The rectangle is made smaller at most so often, as long as a side shrinks to less
-# than this share. Tests hold the result to that of a much finer grid.
+# Even nodes of F(tau) and of the angle, to find where the likelihood is not negligible. Tests hold
+# the result to that of a much finer grid.
 N_EVEN_NODES: Final = (10, 6)
-MAX_ZOOMS: Final = 6
+# A likelihood is negligible if its log is so far below the peak.
 NEGLIGIBLE_LOG: Final = 9.0
+# The rectangle is made smaller at most so often, as long as a side shrinks to less than this share.
+MAX_ZOOMS: Final = 6
 MAX_SHRINKING: Final = 0.85
 # Gauss-Legendre nodes in (-1, 1) and their weights, of F(tau) and of the angle.
 TAU_NODES, TAU_WEIGHTS = np.polynomial.legendre.leggauss(16)
 ANGLE_NODES, ANGLE_WEIGHTS = np.polynomial.legendre.leggauss(8)
-# Steps of Newton's method: at first, and from the mode in a larger rectangle.
+# Steps of Newton's method: from the pooled rates, and from the modes in a larger rectangle.
 N_FIRST_STEPS: Final = 8
 N_MORE_STEPS: Final = 5
 # The longest step of log odds.
@@ -78,13 +80,32 @@ class Variances:
     shared: FloatArray
     separate: FloatArray
 
+    def split(self, n_parts: int) -> list["Variances"]:
+        """Split the nodes into parts of nearly the same size."""
+        shared_parts = np.array_split(self.shared, n_parts)
+        separate_parts = np.array_split(self.separate, n_parts)
+        return [
+            Variances(shared=shared, separate=separate)
+            for shared, separate in zip(shared_parts, separate_parts, strict=True)
+        ]
+
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Where the likelihood is largest: mu (leaf,) and theta (environment, leaf)."""
+    """Where the likelihood is largest: mu (leaf,) and theta (environment, leaf).
+
+    Those of several nodes have the node as their first axis.
+    """
 
     mu: FloatArray
     theta: FloatArray
+
+    def repeat(self, n_nodes: int) -> "Modes":
+        """Return these modes for each of several nodes."""
+        return Modes(
+            mu=np.repeat(self.mu[np.newaxis], n_nodes, axis=0),
+            theta=np.repeat(self.theta[np.newaxis], n_nodes, axis=0),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,28 +166,29 @@ class RandomInterceptFit:
 
 
 def fit_random_intercepts(tables: CountArray) -> RandomInterceptFit:
-    """Fit the model to leaves given by (leaf, label, environment)."""
-    is_seen = tables.sum(axis=(0, 1)) > 0
-    seen = np.asarray(tables, dtype=np.float64)[:, :, is_seen]
-    counts = Binomials(k=seen[:, 1].T, n=seen.sum(axis=1).T)
-    rectangle, mode, n_steps = _find_rectangle(counts)
+    """Fit the model to leaves given by (leaf, outcome, environment)."""
+    has_rows = tables.sum(axis=(0, 1)) > 0
+    with_rows = np.asarray(tables, dtype=np.float64)[:, :, has_rows]
+    counts = Binomials(k=with_rows[:, 1].T, n=with_rows.sum(axis=1).T)
 
+    region = _find_region(counts)
     tau_shares = (1 + TAU_NODES) / 2
     angle_shares = (1 + ANGLE_NODES) / 2
-    variances = rectangle.place_nodes(tau_shares, angle_shares)
-    nodes = _compute_nodes(counts, variances, mode, n_steps)
+    variances = region.rectangle.place_nodes(tau_shares, angle_shares)
+    nodes = _compute_nodes(counts, variances, start=region.modes, n_steps=N_MORE_STEPS)
     node_weights = np.outer(TAU_WEIGHTS, ANGLE_WEIGHTS).ravel()
     weighted = replace(nodes, log_likelihoods=nodes.log_likelihoods + np.log(node_weights))
 
+    # The likelihood of tau alone: the sum over the angles, which change fastest.
     by_tau = weighted.log_likelihoods.reshape(len(TAU_NODES), -1)
     restricted = np.logaddexp.reduce(by_tau, axis=1) - np.log(TAU_WEIGHTS)
-    tau, tau_interval = _read_tau(restricted, rectangle)
+    tau = _read_tau(restricted, region.rectangle)
     return RandomInterceptFit(
         nodes=weighted,
         variances=variances,
         shares=counts.n / counts.n.sum(axis=1, keepdims=True),
-        tau=tau,
-        tau_interval=tau_interval,
+        tau=tau.estimate,
+        tau_interval=tau.interval,
     )
 
 
@@ -175,9 +197,10 @@ def fit_random_intercepts(tables: CountArray) -> RandomInterceptFit:
 
 @dataclass(frozen=True, eq=False)
 class Rectangle:
-    """A part of the coordinates: x = 2 F(tau) - 1 and the angle as a share of a right angle.
+    """A part of the coordinates (x, angle) of (tau_b, tau_c), from `low` to `high`.
 
-    `low` and `high` are (x, angle).
+    x is F(tau): 2 T(tau) - 1 with the distribution function T of Student's t, since tau is half-t.
+    The angle is a share of a right one.
     """
 
     low: FloatArray
@@ -208,21 +231,26 @@ class Rectangle:
         return Rectangle(low=low, high=high)
 
 
-def _find_rectangle(counts: Binomials) -> tuple[Rectangle, Modes, int]:
-    """Find where the likelihood is not negligible.
+@dataclass(frozen=True, eq=False)
+class _Region:
+    """Where the likelihood is not negligible, and the modes at its largest even node."""
 
-    Also returns the mode, to start from, and how many steps are needed from there.
-    """
-    mu = special.logit((counts.k.sum(axis=0) + 0.5) / (counts.n.sum(axis=0) + 1))
-    mode = Modes(mu=mu, theta=np.broadcast_to(mu, counts.k.shape))
+    rectangle: Rectangle
+    modes: Modes
+
+
+def _find_region(counts: Binomials) -> _Region:
+    """Find where the likelihood is not negligible, by ever smaller rectangles around its peak."""
+    pooled_mu = special.logit((counts.k.sum(axis=0) + 0.5) / (counts.n.sum(axis=0) + 1))
+    modes = Modes(mu=pooled_mu, theta=np.broadcast_to(pooled_mu, counts.k.shape))
     n_steps = N_FIRST_STEPS
     max_x = 2 * special.stdtr(PRIOR_DF, MAX_TAU) - 1
     rectangle = Rectangle(low=np.zeros(2), high=np.array([max_x, 1.0]))
     even_tau, even_angle = [(np.arange(n) + 0.5) / n for n in N_EVEN_NODES]
     for _ in range(MAX_ZOOMS):
         variances = rectangle.place_nodes(even_tau, even_angle)
-        nodes = _compute_nodes(counts, variances, mode, n_steps)
-        mode = nodes.find_mode()
+        nodes = _compute_nodes(counts, variances, start=modes, n_steps=n_steps)
+        modes = nodes.find_mode()
         n_steps = N_MORE_STEPS
 
         peak = nodes.log_likelihoods.max()
@@ -231,34 +259,41 @@ def _find_rectangle(counts: Binomials) -> tuple[Rectangle, Modes, int]:
         rectangle = rectangle.shrink(is_near)
         if (rectangle.high - rectangle.low > MAX_SHRINKING * size_before).all():
             break
-    return rectangle, mode, n_steps
+    return _Region(rectangle=rectangle, modes=modes)
 
 
-def _read_tau(restricted: FloatArray, rectangle: Rectangle) -> tuple[float, tuple[float, float]]:
-    """Read tau of the largest restricted likelihood, and the ends of its interval."""
+@dataclass(frozen=True)
+class _Tau:
+    """The estimate of tau, with its 95 % interval."""
+
+    estimate: float
+    interval: tuple[float, float]
+
+
+def _read_tau(restricted: FloatArray, rectangle: Rectangle) -> _Tau:
+    """Read tau where the restricted likelihood is largest, and where its interval ends."""
     log_likelihoods = TO_FINE_SHARES @ restricted
     low_x, high_x = rectangle.low[0], rectangle.high[0]
     tau = special.stdtrit(PRIOR_DF, (1 + low_x + (high_x - low_x) * FINE_SHARES) / 2)
 
     drop = special.chdtri(1, 1 - CONFIDENCE) / 2
     inside: IntArray = np.flatnonzero(log_likelihoods >= log_likelihoods.max() - drop)
-    interval = float(tau[inside[0]]), float(tau[inside[-1]])
-    return float(tau[log_likelihoods.argmax()]), interval
+    return _Tau(
+        estimate=float(tau[log_likelihoods.argmax()]),
+        interval=(float(tau[inside[0]]), float(tau[inside[-1]])),
+    )
 
 
 # --- Laplace's approximation ----------------------------------------------------------------------
 
 
-def _compute_nodes(counts: Binomials, variances: Variances, start: Modes, n_steps: int) -> Nodes:
+def _compute_nodes(counts: Binomials, variances: Variances, *, start: Modes, n_steps: int) -> Nodes:
     """Compute the approximation at each node, as many at once as memory should hold."""
-    n_parts = -(-len(variances.shared) * counts.k.size // MAX_CELLS)
+    n_cells = len(variances.shared) * counts.k.size
+    n_parts = math.ceil(n_cells / MAX_CELLS)
     parts = [
-        _approximate(counts, Variances(shared=shared, separate=separate), start, n_steps)
-        for shared, separate in zip(
-            np.array_split(variances.shared, n_parts),
-            np.array_split(variances.separate, n_parts),
-            strict=True,
-        )
+        _approximate(counts, part, start=start, n_steps=n_steps)
+        for part in variances.split(n_parts)
     ]
     return Nodes(
         log_likelihoods=np.concatenate([part.log_likelihoods for part in parts]),
@@ -268,58 +303,155 @@ def _compute_nodes(counts: Binomials, variances: Variances, start: Modes, n_step
     )
 
 
-def _approximate(counts: Binomials, variances: Variances, start: Modes, n_steps: int) -> Nodes:
-    """Find the modes of theta and mu by Newton's method, then the likelihood around them.
+def _approximate(counts: Binomials, variances: Variances, *, start: Modes, n_steps: int) -> Nodes:
+    """Find the modes of theta and mu by Newton's method, then the likelihood around them."""
+    modes = start.repeat(n_nodes=len(variances.shared))
+    for _ in range(n_steps):
+        expansion = _expand(counts, variances, modes)
+        pull = _compute_pull(counts, modes, expansion)
+        modes = _make_step(modes, expansion, pull, variances)
 
-    With w the working weights of the rows, n p (1 - p), those of an environment's working log odds
-    around mu are
+    expansion = _expand(counts, variances, modes)
+    return Nodes(
+        log_likelihoods=_compute_log_likelihoods(counts, variances, modes, expansion, pull),
+        mu=modes.mu,
+        covariances=expansion.covariances,
+        theta=modes.theta,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Expansion:
+    """The likelihood around some theta and mu, to second order.
+
+    Attributes
+    ----------
+    p, w : array of shape (n_nodes, n_environments, n_leaves)
+        Probabilities expit(theta), and working weights n p (1 - p) of the rows.
+    d, a : arrays of shape (n_nodes, n_environments, n_leaves) and (n_nodes, n_environments)
+        Of the precision of an environment's log odds around mu, diag(d) - a d d'.
+    sum_d : array of shape (n_nodes, n_environments)
+        Over the leaves.
+    m : array of shape (n_nodes, n_leaves)
+        Rates expit(mu).
+    precision, covariances : arrays of shape (n_nodes, n_leaves, n_leaves)
+        Those of mu.
+    """
+
+    p: FloatArray
+    w: FloatArray
+    d: FloatArray
+    a: FloatArray
+    sum_d: FloatArray
+    m: FloatArray
+    precision: FloatArray
+    covariances: FloatArray
+
+
+def _expand(counts: Binomials, variances: Variances, modes: Modes) -> _Expansion:
+    """Expand the likelihood around theta and mu.
+
+    To second order, rows are like one observation of theta with the variance 1 / w, w = n p (1 - p)
+    being their working weight. Around mu the observations of an environment have the covariance
+    diag(1 / w + tau_c^2) + tau_b^2, of which the inverse is, by Sherman and Morrison,
 
         diag(d) - a d d'        d = w / (1 + tau_c^2 w),   a = tau_b^2 / (1 + tau_b^2 sum d)
 
-    the inverse of diag(1 / w + tau_c^2) + tau_b^2, which stays finite without rows. With r the
-    working residuals theta + (k - n p) / w - mu, their product is the *pull* on mu,
-
-        pull = d (r - a sum d r)
-
-    and the new theta is mu + tau_c^2 pull + tau_b^2 sum pull. The precision of mu is the sum of
-    the weights over environments, and m (1 - m) of Jeffreys' prior, with m = expit(mu).
+    and finite without rows, too. The precision of mu is its sum over environments, and m (1 - m) of
+    Jeffreys' prior, with m = expit(mu).
     """
-    k, n = counts.k, counts.n
     tau_b2 = variances.shared[:, np.newaxis]
     tau_c2 = variances.separate[:, np.newaxis, np.newaxis]
-    n_nodes = len(tau_b2)
-    mu = np.repeat(start.mu[np.newaxis], n_nodes, axis=0)
-    theta = np.repeat(start.theta[np.newaxis], n_nodes, axis=0)
-    diagonal = np.arange(mu.shape[1])
-    for step in range(n_steps + 1):
-        p = special.expit(theta)
-        m = special.expit(mu)
-        w = np.maximum(n * p * (1 - p), MIN_WEIGHT)
-        d = w / (1 + tau_c2 * w)
-        sum_d = d.sum(axis=2)
-        a = tau_b2 / (1 + tau_b2 * sum_d)
-        precision = -np.swapaxes(d * a[..., np.newaxis], 1, 2) @ d
-        precision[:, diagonal, diagonal] += d.sum(axis=1) + m * (1 - m)
-        covariances = np.linalg.inv(precision)
-        if step == n_steps:
-            break
+    p = special.expit(modes.theta)
+    m = special.expit(modes.mu)
+    w = np.maximum(counts.n * p * (1 - p), MIN_WEIGHT)
+    d = w / (1 + tau_c2 * w)
+    sum_d = d.sum(axis=2)
+    a = tau_b2 / (1 + tau_b2 * sum_d)
 
-        r = theta + (k - n * p) / w - mu[:, np.newaxis]
-        pull = d * (r - (a * (d * r).sum(axis=2))[..., np.newaxis])
-        deviation = tau_c2 * pull + (tau_b2 * pull.sum(axis=2))[..., np.newaxis]
-        new_theta = mu[:, np.newaxis] + deviation
-        theta = theta + np.clip(new_theta - theta, -MAX_STEP, MAX_STEP)
-        gradient = pull.sum(axis=1) + 0.5 - m
-        mu_step = (covariances @ gradient[..., np.newaxis])[..., 0]
-        mu = mu + np.clip(mu_step, -MAX_STEP, MAX_STEP)
+    precision = -np.swapaxes(d * a[..., np.newaxis], 1, 2) @ d
+    diagonal = np.arange(m.shape[1])
+    precision[:, diagonal, diagonal] += d.sum(axis=1) + m * (1 - m)
+    return _Expansion(
+        p=p,
+        w=w,
+        d=d,
+        a=a,
+        sum_d=sum_d,
+        m=m,
+        precision=precision,
+        covariances=np.linalg.inv(precision),
+    )
+
+
+def _compute_pull(counts: Binomials, modes: Modes, expansion: _Expansion) -> FloatArray:
+    """Compute how rows pull theta from mu (node, environment, leaf).
+
+    It is the precision diag(d) - a d d' times the working residuals r, by which the observations
+    that rows are like differ from mu:
+
+        r    = theta + (k - n p) / w - mu
+        pull = d (r - a sum d r)
+    """
+    k, n = counts.k, counts.n
+    d = expansion.d
+    r = modes.theta + (k - n * expansion.p) / expansion.w - modes.mu[:, np.newaxis]
+    sum_dr = (d * r).sum(axis=2)
+    pull: FloatArray = d * (r - (expansion.a * sum_dr)[..., np.newaxis])
+    return pull
+
+
+def _make_step(
+    modes: Modes, expansion: _Expansion, pull: FloatArray, variances: Variances
+) -> Modes:
+    """Make a step of Newton's method, towards the modes of the expansion.
+
+        theta = mu + tau_c^2 pull + tau_b^2 sum of pull over leaves
+        step of mu = covariances of mu times its gradient,  sum of pull over environments + 1/2 - m
+
+    the last two terms being those of Jeffreys' prior.
+    """
+    tau_b2 = variances.shared[:, np.newaxis]
+    tau_c2 = variances.separate[:, np.newaxis, np.newaxis]
+    deviation = tau_c2 * pull + (tau_b2 * pull.sum(axis=2))[..., np.newaxis]
+    theta_step = modes.mu[:, np.newaxis] + deviation - modes.theta
+    mu_gradient = pull.sum(axis=1) + 0.5 - expansion.m
+    mu_step = (expansion.covariances @ mu_gradient[..., np.newaxis])[..., 0]
+    return Modes(
+        mu=modes.mu + np.clip(mu_step, -MAX_STEP, MAX_STEP),
+        theta=modes.theta + np.clip(theta_step, -MAX_STEP, MAX_STEP),
+    )
+
+
+def _compute_log_likelihoods(
+    counts: Binomials,
+    variances: Variances,
+    modes: Modes,
+    expansion: _Expansion,
+    pull: FloatArray,
+) -> FloatArray:
+    """Compute the restricted log likelihood of each node, but for a constant.
+
+    of rows            sum k theta - n log(1 + exp(theta))
+    of theta           - sum pull (theta - mu) / 2
+    theta integrated   - sum log(1 + tau_c^2 w) / 2 - sum log(1 + tau_b^2 sum d) / 2
+    Jeffreys' prior    sum log(m (1 - m)) / 2
+    mu integrated      - log det(precision of mu) / 2
+    """
+    k, n = counts.k, counts.n
+    mu, theta = modes.mu, modes.theta
+    tau_b2 = variances.shared[:, np.newaxis]
+    tau_c2 = variances.separate[:, np.newaxis, np.newaxis]
 
     deviation = theta - mu[:, np.newaxis]
-    log_likelihoods = (k * theta - n * np.logaddexp(0, theta) - pull * deviation / 2).sum(
-        axis=(1, 2)
+    of_modes = k * theta - n * np.logaddexp(0, theta) - pull * deviation / 2
+    log_determinant_of_theta = (
+        np.log1p(tau_c2 * expansion.w).sum(axis=(1, 2)) / 2
+        + np.log1p(tau_b2 * expansion.sum_d).sum(axis=1) / 2
     )
-    log_determinant = np.log1p(tau_c2 * w).sum(axis=(1, 2)) / 2
-    log_determinant = log_determinant + np.log1p(tau_b2 * sum_d).sum(axis=1) / 2
-    log_likelihoods -= log_determinant
-    log_likelihoods += (special.log_expit(mu) + special.log_expit(-mu)).sum(axis=1) / 2
-    log_likelihoods -= np.linalg.slogdet(precision)[1] / 2
-    return Nodes(log_likelihoods=log_likelihoods, mu=mu, covariances=covariances, theta=theta)
+    log_prior = (special.log_expit(mu) + special.log_expit(-mu)).sum(axis=1) / 2
+    _, log_determinant_of_mu = np.linalg.slogdet(expansion.precision)
+    log_likelihoods: FloatArray = (
+        of_modes.sum(axis=(1, 2)) - log_determinant_of_theta + log_prior - log_determinant_of_mu / 2
+    )
+    return log_likelihoods

@@ -1,16 +1,21 @@
 """Replication: the share of informative environments among those that could show an effect.
 
-With n rows of an environment, of which p are positive, the hessian is h = n p (1 - p); h_1 and h_0
-are its parts where a rule is true and where it is false. By environment
+An effect that only one environment can show, since the rule is true of no row of the others, is not
+replicated, and no test can tell whether it is the same elsewhere.
 
-    w_e = h_1 h_0 / (h_1 + h_0)      the information of the cut on an effect
-    w*_e = h_e pi (1 - pi)           the same if its share pi were that of all environments
-    eff(w) = (sum w)^2 / sum w^2     the effective number of environments
+An environment e has n rows, positive at the rate p, and the hessian h_e = n p (1 - p), its
+information on the outcome; h_1 and h_0 are the parts where a rule is true and where it is false:
 
-and replication is (eff(w) - 1) / (eff(w*) - 1): about 1 where a rule is informative in all
-environments, 0 where in a single one. One without cases has no hessian, and does not count against
-the rule. pi (1 - pi) cancels: eff(w*) is that of the hessians. Where it is about 1, one environment
-has nearly all information: replication is NaN, and nothing is rejected.
+    w_e    = h_1 h_0 / (h_1 + h_0)     the information on the effect of the rule
+    w*_e   = h_e pi (1 - pi)           the same if its share pi were that of all environments
+    eff(w) = (sum w)^2 / sum w^2       the effective number of environments (Kish 1965)
+
+    replication = (eff(w) - 1) / (eff(w*) - 1)
+
+It is about 1 where a rule is informative in all environments, and 0 where in a single one. An
+environment without positives has no hessian, and does not count against the rule. pi (1 - pi)
+cancels, so eff(w*) is that of the hessians. Where it is about 1, one environment has nearly all
+information: replication is NaN, and nothing is rejected.
 """
 
 from dataclasses import dataclass
@@ -39,7 +44,7 @@ def measure_replication(tables: CountArray, rows: CountArray) -> FloatArray:
 
         w_e = h_1 h_0 / (h_1 + h_0) = n_1 n_0 p (1 - p) / n
 
-    >>> rows = np.array([[80, 90, 70, 99], [20, 10, 30, 0]])  # the last has no cases
+    >>> rows = np.array([[80, 90, 70, 99], [20, 10, 30, 0]])  # the last has no positives
     >>> cause = [[8, 12, 7, 0], [10, 5, 15, 0]]
     >>> artefact = [[0, 0, 0, 0], [0, 0, 14, 0]]
     >>> measure_replication(np.array([cause, artefact]), rows).round(2).tolist()
@@ -48,7 +53,8 @@ def measure_replication(tables: CountArray, rows: CountArray) -> FloatArray:
     n_0 = (tables[:, 0] + tables[:, 1]).astype(np.float64)
     n_1 = rows.sum(axis=0) - n_0
     w = n_0 * n_1 * compute_factors(rows)
-    return _compare(count_effective(w), hessians=_compute_hessians(rows)[np.newaxis])
+    hessians = _compute_hessians(rows)[np.newaxis]
+    return _compute_replication(count_effective(w), hessians=hessians)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +77,7 @@ def measure_columns(gradients: FloatArray, hessians: FloatArray) -> ColumnReplic
     effect. Expected is w*_e = h_e times the variance of d over all rows. The deviance is what the
     common effects explain, the sum of w_e.
 
-    >>> hessians = np.array([[[31.0, 40.0, 40.0], [9.0, 0.0, 0.0]]])  # in one of three sites
+    >>> hessians = np.array([[[31.0, 40.0, 40.0], [9.0, 0.0, 0.0]]])  # in one of three
     >>> gradients = np.zeros((1, 2, 3))
     >>> gradients[0, :, 0] = -8.0, 8.0
     >>> measure_columns(gradients, hessians).replication.round(3).tolist()
@@ -82,8 +88,9 @@ def measure_columns(gradients: FloatArray, hessians: FloatArray) -> ColumnReplic
     sum_hd = (hessians * d).sum(axis=1)
     sum_hdd = (hessians * d**2).sum(axis=1)
     information = sum_hdd - sum_hd**2 / np.maximum(h_by_environment, TINY)
+    effective = count_effective(information)
     return ColumnReplication(
-        replication=_compare(count_effective(information), hessians=h_by_environment),
+        replication=_compute_replication(effective, hessians=h_by_environment),
         deviance=information.sum(axis=1),
     )
 
@@ -114,7 +121,8 @@ def find_effective_bounds(rows: CountArray, min_replication: float) -> Effective
 
         eff(w) = 1 + min_replication (eff(w*) - 1)
     """
-    (expected,) = _count_expected(_compute_hessians(rows)[np.newaxis]).tolist()
+    hessians = _compute_hessians(rows)[np.newaxis]
+    expected = float(_count_expected(hessians)[0])
     if min_replication <= 0 or expected < LEAST_EXPECTED:
         return EffectiveBounds(unreplicated_below=0.0, replicated_from=0.0)
     return EffectiveBounds(
@@ -130,12 +138,14 @@ def find_lone_environment(rows: CountArray) -> int | None:
     0
     """
     hessians = _compute_hessians(rows)
+    if not hessians.any():
+        return None
     is_lone = _count_expected(hessians[np.newaxis])[0] < LEAST_EXPECTED
-    return int(hessians.argmax()) if is_lone and hessians.any() else None
+    return int(hessians.argmax()) if is_lone else None
 
 
 def describe_lone(environment: Any) -> str:
-    """Return the warning that this environment has nearly all information."""
+    """Return the text of the warning that this environment has nearly all information."""
     return (
         f"One environment ({environment}) has nearly all information on the label, so "
         "replication in other environments cannot be assessed; add cases from others, or define "
@@ -144,7 +154,7 @@ def describe_lone(environment: Any) -> str:
 
 
 def compute_factors(rows: CountArray) -> FloatArray:
-    """Compute by environment what n_1 n_0 is multiplied by to give w: p (1 - p) / n."""
+    """Compute by environment the factor p (1 - p) / n of w = n_1 n_0 p (1 - p) / n."""
     n = np.maximum(rows.sum(axis=0), 1)
     return np.asarray(_compute_hessians(rows) / n / n)
 
@@ -152,7 +162,7 @@ def compute_factors(rows: CountArray) -> FloatArray:
 def count_effective(w: Array) -> FloatArray:
     """Compute the effective number of environments of weights (cut, environment), at least 1.
 
-        eff(w) = (sum w)^2 / sum w^2        (Kish 1965)
+        eff(w) = (sum w)^2 / sum w^2
 
     >>> count_effective(np.array([[50.0, 50.0], [116.0, 6.0]])).round(2).tolist()
     [2.0, 1.1]
@@ -169,12 +179,12 @@ def _compute_hessians(rows: CountArray) -> FloatArray:
 
 
 def _count_expected(hessians: FloatArray) -> FloatArray:
-    """Compute eff(w*) - 1, by how many environments a cut could be informative beyond one."""
+    """Compute eff(w*) - 1: in how many environments besides one a cut could be informative."""
     return (count_effective(hessians) - 1.0).round(_DECIMALS)
 
 
-def _compare(effective: FloatArray, *, hessians: FloatArray) -> FloatArray:
-    """Compute replication from eff(w) of each cut, and the hessians (cut, environment)."""
+def _compute_replication(effective: FloatArray, *, hessians: FloatArray) -> FloatArray:
+    """Compute the replication of each cut from its eff(w), and hessians (cut, environment)."""
     expected = _count_expected(hessians)
     ratio = (effective - 1.0) / np.maximum(expected, LEAST_EXPECTED)
     return np.where(expected < LEAST_EXPECTED, np.nan, ratio).round(_DECIMALS)

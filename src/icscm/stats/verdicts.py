@@ -1,8 +1,8 @@
 """Invariance of a leaf: a verdict instead of a p-value.
 
-A p-value above alpha may mean *the label's rate is the same everywhere* or *there was too little
-data to detect a difference*. A verdict distinguishes the two by the largest difference that the
-data do not exclude, and by the minimum detectable difference:
+A p-value above alpha may mean *the rate of positives is the same everywhere* or *there was too
+little data to detect a difference*. A verdict distinguishes the two by the largest difference that
+the data do not exclude, and by the minimum detectable difference:
 
     not invariant              the test rejects at level alpha
     invariant                  it does not, and the largest difference is bounded by the margin
@@ -18,7 +18,7 @@ Intervals:
 
 The upper bound needs no correction: the pair that truly differs most is among the pairs, and its
 bound holds with that chance. The lower bound has Bonferroni's correction, as it is the largest of
-all pairs in both directions.
+all pairs in both directions, of which there are K (K - 1).
 
 Both bounds together are an interval at level 1 - 2 alpha. If its upper end is within the margin,
 the two one-sided tests of equivalence reject for all pairs.
@@ -29,7 +29,7 @@ the two one-sided tests of equivalence reject for all pairs.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,9 @@ INVARIANT = "invariant"
 NOT_INVARIANT = "not invariant"
 TOO_LITTLE_DATA = "too little data to tell"
 
+# Keeps divisions finite.
+_TINY: Final = 1e-300
+
 
 @dataclass(frozen=True, repr=False)
 class Verdict(DisplayMixin):
@@ -56,14 +59,14 @@ class Verdict(DisplayMixin):
     p_value : float
         Of the test of independence.
     rates : tuple of float or None
-        Share of positive labels in each environment; None without samples.
+        Share of positive rows in each environment; None without rows.
     rate_intervals : tuple of (float, float) or None
         Wilson's interval of each rate, 95 %.
     difference : float or None
-        The largest between two environments; None if fewer than two have samples.
+        The largest between two environments; None if fewer than two have rows.
     difference_interval : (float, float) or None
         Of the largest difference, level 1 - 2 alpha; the upper end is 1 where an environment has
-        no samples.
+        no rows.
     minimum_detectable_difference : float or None
         The smallest difference that the test detects with 80 % power; None if it detects none.
     alpha : float or None
@@ -71,7 +74,7 @@ class Verdict(DisplayMixin):
         candidates this is what the correction left for the step in which the leaf was tested.
     design_effect : float or None
         Where rows have groups or weights: the factor by which these inflate the variance. All of
-        the above use the number of samples divided by it.
+        the above use the number of rows divided by it.
     """
 
     conclusion: str
@@ -134,23 +137,23 @@ def make_verdicts(
     levels: Sequence[float] | None = None,
     effects: FloatArray | None = None,
 ) -> tuple[Verdict, ...]:
-    """The verdict on each of several leaves, given by label and environment.
+    """Make the verdict on each of several leaves, given by (leaf, outcome, environment).
 
     `levels` are those of the tests where they are not alpha, as after a correction for many
     tests; intervals are at alpha all the same. `effects` are the design effects of the leaves.
 
-    With very many samples a test also rejects differences that are shown to lie inside the
-    margin. They count as *not invariant*, or as *invariant* with `trivial_is_invariant`.
+    With very many rows a test also rejects differences that are shown to lie inside the margin.
+    They count as *not invariant*, or as *invariant* with `trivial_is_invariant`.
     """
     tables = np.asarray(tables, dtype=np.int64)
     if len(tables) == 0:
         return ()
     tested_at = np.full(len(tables), alpha) if levels is None else np.asarray(levels)
     p_values = compute_corrected(test, tables, effects)
-    effective_tables = deflate(tables, effects)
-
-    differences = compute_differences(effective_tables, alpha)
     is_rejected = ~exceeds(p_values, tested_at)
+
+    effective_tables = deflate(tables, effects)
+    differences = compute_differences(effective_tables, alpha)
     # an upper bound is 1 where an environment has no rows
     is_within_margin = _is_inside(differences.high, margin)
     is_invariant = is_within_margin if trivial_is_invariant else is_within_margin & ~is_rejected
@@ -158,29 +161,21 @@ def make_verdicts(
     detectable = compute_minimum_detectable_difference(
         effective_tables, tested_at, is_corrected(test)
     )
-    sizes = effective_tables.sum(axis=1)
-    positives = effective_tables[:, 1]
-    rates = _divide(positives, sizes)
-    z = _find_quantile((1 - limits.VERDICT_CONFIDENCE) / 2)
-    low_rates, high_rates = compute_wilson(positives, sizes, z)
 
     verdicts = []
-    for leaf in range(len(tables)):
-        is_seen = (sizes[leaf] > 0).tolist()
-        has_pair = sum(is_seen) > 1
+    for leaf, rates in enumerate(_measure_rates(effective_tables)):
+        largest = float(differences.largest[leaf])
         interval = float(differences.low[leaf]), float(differences.high[leaf])
-        intervals = zip(low_rates[leaf].tolist(), high_rates[leaf].tolist(), strict=True)
+        is_detectable = np.isfinite(detectable[leaf])
         verdicts.append(
             Verdict(
                 conclusion=_conclude(is_invariant[leaf], is_rejected[leaf]),
                 p_value=float(p_values[leaf]),
-                rates=_blank(rates[leaf].tolist(), is_seen),
-                rate_intervals=_blank(intervals, is_seen),
-                difference=float(differences.largest[leaf]) if has_pair else None,
-                difference_interval=interval if has_pair else None,
-                minimum_detectable_difference=(
-                    float(detectable[leaf]) if np.isfinite(detectable[leaf]) else None
-                ),
+                rates=rates.rates,
+                rate_intervals=rates.intervals,
+                difference=largest if rates.have_pair else None,
+                difference_interval=interval if rates.have_pair else None,
+                minimum_detectable_difference=float(detectable[leaf]) if is_detectable else None,
                 alpha=float(tested_at[leaf]),
                 design_effect=None if effects is None else float(effects[leaf]),
             )
@@ -189,14 +184,55 @@ def make_verdicts(
 
 
 def _conclude(is_invariant: bool, is_rejected: bool) -> str:
-    """The verdict in words."""
+    """Return the verdict in words."""
     if is_invariant:
         return INVARIANT
     return NOT_INVARIANT if is_rejected else TOO_LITTLE_DATA
 
 
+@dataclass(frozen=True)
+class _LeafRates:
+    """The rate of a leaf in each environment, and its interval; None where it has no rows."""
+
+    rates: tuple[float | None, ...]
+    intervals: tuple[tuple[float, float] | None, ...]
+
+    @property
+    def have_pair(self) -> bool:
+        """Whether two environments have rows, so that there is a difference."""
+        n_known = len(self.rates) - self.rates.count(None)
+        return n_known > 1
+
+
+def _measure_rates(tables: CountArray) -> list[_LeafRates]:
+    """Measure the rates of each leaf, with Wilson's intervals."""
+    sizes = tables.sum(axis=1)
+    positives = tables[:, 1]
+    rates = _divide(positives, sizes)
+    z = _find_quantile((1 - limits.VERDICT_CONFIDENCE) / 2)
+    intervals = compute_wilson(positives, sizes, z)
+
+    leaves = []
+    for leaf, has_rows in enumerate((sizes > 0).tolist()):
+        ends = zip(intervals.low[leaf].tolist(), intervals.high[leaf].tolist(), strict=True)
+        leaves.append(
+            _LeafRates(
+                rates=_keep_known(rates[leaf].tolist(), has_rows),
+                intervals=_keep_known(ends, has_rows),
+            )
+        )
+    return leaves
+
+
+def _keep_known(values: Iterable[Any], has_rows: Sequence[bool]) -> tuple[Any, ...]:
+    """Keep the values of environments that have rows; None takes the place of the others."""
+    return tuple(
+        value if is_known else None for value, is_known in zip(values, has_rows, strict=True)
+    )
+
+
 def deflate(tables: CountArray, effects: Iterable[float | None] | None) -> Array:
-    """Effective counts: those of each leaf divided by its design effect, where it has one."""
+    """Compute effective counts: those of each leaf divided by its design effect, if it has one."""
     if effects is None:
         return tables
     factors = [1.0 if effect is None else effect for effect in effects]
@@ -206,7 +242,7 @@ def deflate(tables: CountArray, effects: Iterable[float | None] | None) -> Array
 
 
 def deflate_alike(tables: CountArray, verdicts: Sequence[Verdict]) -> Array:
-    """Counts divided by the mean design effect of all leaves, whose shares stay as they are."""
+    """Divide counts by the mean design effect of the leaves, whose shares stay as they are."""
     effects = [verdict.design_effect for verdict in verdicts if verdict.design_effect is not None]
     if not effects:
         return tables
@@ -215,18 +251,18 @@ def deflate_alike(tables: CountArray, verdicts: Sequence[Verdict]) -> Array:
 
 
 def _divide(positives: Array, sizes: Array) -> FloatArray:
-    """Rates; 0 without samples."""
+    """Compute rates; 0 without rows."""
     return positives / np.where(sizes > 0, sizes, 1)
 
 
-def _blank(values: Iterable[Any], is_seen: Sequence[bool]) -> tuple[Any, ...]:
-    """The values of each environment, None where it has no samples."""
-    return tuple(value if seen else None for value, seen in zip(values, is_seen, strict=True))
+class Interval(NamedTuple):
+    """The ends of the interval of each of several rates."""
+
+    low: FloatArray
+    high: FloatArray
 
 
-def compute_wilson(
-    positives: CountArray, sizes: CountArray, z: float
-) -> tuple[FloatArray, FloatArray]:
+def compute_wilson(positives: CountArray, sizes: CountArray, z: float) -> Interval:
     """Compute Wilson's score interval of a rate; from 0 to 1 without rows.
 
     Of k positives among n rows, with the normal quantile z:
@@ -237,11 +273,14 @@ def compute_wilson(
     positives = np.asarray(positives, dtype=np.float64)
     sizes = np.asarray(sizes, dtype=np.float64)
     variance = positives * (sizes - positives) / np.where(sizes > 0, sizes, 1.0)
-    # z = 0 is the interval that has shrunk to the rate itself
-    weight = np.maximum(sizes + z**2, 1e-300)
-    centre = (positives + z**2 / 2) / weight
-    half_width = z * np.sqrt(variance + z**2 / 4) / weight
-    return np.maximum(centre - half_width, 0.0), np.minimum(centre + half_width, 1.0)
+    # with z = 0, the interval is the rate itself, and without rows nothing
+    divisor = np.maximum(sizes + z**2, _TINY)
+    centre = (positives + z**2 / 2) / divisor
+    half_width = z * np.sqrt(variance + z**2 / 4) / divisor
+    return Interval(
+        low=np.maximum(centre - half_width, 0.0),
+        high=np.minimum(centre + half_width, 1.0),
+    )
 
 
 def compute_differences(tables: CountArray, alpha: float) -> Differences:
@@ -272,18 +311,20 @@ def _is_inside(bounds: FloatArray, limit: float) -> BoolArray:
 
 
 def _has_gap(tables: CountArray) -> BoolArray:
-    """Whether an environment has no samples, or there is nothing to compare it with."""
+    """Tell of each leaf whether an environment has no rows, or nothing to be compared with."""
     n_environments = tables.shape[2]
     has_empty_environment = (tables.sum(axis=1) == 0).any(axis=1)
     return np.asarray(has_empty_environment | (n_environments < 2))
 
 
 def _bound_pairs(tables: CountArray, z: float) -> Differences:
-    """Largest difference, lower and upper bound over all pairs of environments with samples."""
+    """Bound the difference of rates over all pairs of environments that have rows."""
     sizes = tables.sum(axis=1)
     rates = _divide(tables[:, 1], sizes)
-    low, high = compute_wilson(tables[:, 1], sizes, z)
-    return bound_pairs(rates, below=rates - low, above=high - rates, exists=sizes > 0)
+    intervals = compute_wilson(tables[:, 1], sizes, z)
+    return bound_pairs(
+        rates, below=rates - intervals.low, above=intervals.high - rates, exists=sizes > 0
+    )
 
 
 def compute_minimum_detectable_difference(
@@ -325,7 +366,7 @@ def compute_minimum_detectable_difference(
 
 @lru_cache(maxsize=256)
 def _find_noncentrality(dof: int, alpha: float) -> float:
-    """The noncentrality at which a chi-squared test at level alpha has the wanted power."""
+    """Find the noncentrality at which a chi-squared test at level alpha has the wanted power."""
     if alpha >= limits.VERDICT_POWER:
         return 0.0
     critical = special.chdtri(dof, alpha)
@@ -333,5 +374,5 @@ def _find_noncentrality(dof: int, alpha: float) -> float:
 
 
 def _find_quantile(tail: float) -> float:
-    """The normal quantile that leaves `tail` above it, at least 0."""
+    """Find the normal quantile that leaves `tail` above it, at least 0."""
     return max(-float(special.ndtri(tail)), 0.0)

@@ -2,6 +2,10 @@
 
 A column holds numbers, or levels of a category (text, booleans, categoricals). Missing values
 (NaN, None, null) are stored separately.
+
+    array ---------------------------read_array--> Numbers
+    frame --narwhals--> Series --read_series--> Numbers, Dates
+                                    |--read_arrow--> Numbers, Levels, Dates
 """
 
 from __future__ import annotations
@@ -136,12 +140,14 @@ def _name_by_text(frame: Any) -> Any:
     """
     names = list(frame.columns)
     are_positions = names == list(range(len(names)))
-    if are_positions or all(isinstance(name, str) for name in names):
+    are_texts = all(isinstance(name, str) for name in names)
+    if are_positions or are_texts:
         return frame
+
     texts = []
     for name in names:
-        parts = name if isinstance(name, tuple) else (name,)
-        texts.append("_".join(map(str, parts)))
+        levels_of_name = name if isinstance(name, tuple) else (name,)
+        texts.append("_".join(map(str, levels_of_name)))
     return frame.set_axis(texts, axis=1)
 
 
@@ -245,26 +251,28 @@ def read_series(series: nw.Series[Any]) -> Column:
     Arrow, which knows the types of every kind of frame.
     """
     dtype = series.dtype
-    native = str(getattr(series.to_native(), "dtype", dtype))
-    if dtype.is_temporal() or native.startswith("period"):
+    # the type in the frame's own library: narwhals does not know periods and sparse columns
+    native_type = str(getattr(series.to_native(), "dtype", dtype))
+    if dtype.is_temporal() or native_type.startswith("period"):
         return Dates()
-    if native.startswith("Sparse"):
+    if native_type.startswith("Sparse"):
         dense = series.to_native().sparse.to_dense()
         return read_series(nw.from_native(dense, series_only=True))
+
     if dtype.is_float() or (dtype.is_integer() and not series.is_null().any()):
-        values = _convert(series, native, lambda: series.to_numpy())
+        values = _convert(series, native_type, lambda: series.to_numpy())
         if values.dtype.kind in "iuf" and values.dtype.itemsize <= 8:
             return read_array(values, series.name)
-    return read_arrow(_convert(series, native, series.to_arrow), series.name)
+    return read_arrow(_convert(series, native_type, series.to_arrow), series.name)
 
 
-def _convert(series: nw.Series[Any], native: str, convert: Callable[[], Any]) -> Any:
+def _convert(series: nw.Series[Any], native_type: str, convert: Callable[[], Any]) -> Any:
     """Convert a column; raise with its name and type if that is not possible."""
     try:
         return convert()
     except Exception as error:  # pyarrow, pandas and polars raise many kinds
-        what = f"is of type {native}, which cannot be read; convert it"
-        if native == "object":
+        what = f"is of type {native_type}, which cannot be read; convert it"
+        if native_type == "object":
             what = "mixes types, such as text and numbers, or holds objects; use one type"
         raise IcscmError(f"column {series.name!r} {what}, or drop it") from error
 
@@ -281,18 +289,23 @@ def read_arrow(array: pyarrow.Array | pyarrow.ChunkedArray, name: str) -> Column
     if types.is_temporal(kind):
         return Dates()
     if types.is_null(array.type):
-        return Levels(np.full(len(array), -1, dtype=np.int32), ())
-    is_number = types.is_integer(kind) or types.is_floating(kind)
+        all_missing = np.full(len(array), -1, dtype=np.int32)
+        return Levels(codes=all_missing, levels=())
+
     if not is_category and types.is_decimal(kind):
         # via text, which is read as the nearest float; the direct cast is off by one bit
         return _read_numbers(array.cast(pyarrow.string()).cast(pyarrow.float64()))
+    is_number = types.is_integer(kind) or types.is_floating(kind)
     if not is_category and is_number:
         return _read_numbers(array)
+
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if is_text or types.is_boolean(kind) or is_number:
         return _read_levels(array)
-    advice = "rules use numbers, text, booleans and categories: convert or drop it"
-    raise IcscmError(f"column {name!r} is of type {kind}; {advice}")
+    raise IcscmError(
+        f"column {name!r} is of type {kind}; rules use numbers, text, booleans and categories: "
+        "convert or drop it"
+    )
 
 
 def _read_numbers(array: pyarrow.Array) -> Column:
@@ -304,15 +317,20 @@ def _read_numbers(array: pyarrow.Array) -> Column:
 
 
 def read_arrow_groups(array: Any, what: str) -> Any:
-    """Read outcomes or environments in an Arrow column as plain values; `what` is for errors."""
+    """Cast outcomes or environments in an Arrow column to a type that pandas can read.
+
+    `what` names them in errors.
+    """
     import pyarrow
     from pyarrow import types
 
     kind = array.type.value_type if types.is_dictionary(array.type) else array.type
     is_nested = types.is_nested(kind) or types.is_run_end_encoded(kind)
     if is_nested or types.is_interval(kind):
-        advice = "convert it to text, numbers, booleans or dates, or name another column"
-        raise IcscmError(f"{what} is of type {kind}; {advice}")
+        raise IcscmError(
+            f"{what} is of type {kind}; convert it to text, numbers, booleans or dates, or name "
+            "another column"
+        )
     plain_kinds = {
         pyarrow.string_view(): pyarrow.string(),
         pyarrow.binary_view(): pyarrow.binary(),
@@ -326,32 +344,35 @@ def _read_levels(array: pyarrow.Array) -> Levels:
     """Read a column of categories; levels that do not occur, or are missing, are left out.
 
     Arrow encodes a category by positions in a dictionary, which may hold values that no row has,
-    a missing value, and the same value twice. So positions are numbered anew.
+    a missing value, and the same value twice. So the levels get codes of their own:
+
+        dictionary       rows as positions     levels       codes
+        b, a, NaN, b     1, 0, 3, 2            a, b         0, 1, 1, -1
     """
     from pyarrow import types
 
     encoded = array.dictionary_encode()  # a dictionary as it is, else the distinct values
     dictionary = encoded.dictionary.to_pylist()
     indices = encoded.indices.cast("int32")  # they may be unsigned
-    positions_of_rows = indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    occurs = np.bincount(positions_of_rows + 1, minlength=len(dictionary) + 1)[1:] > 0
+    position_of_row = indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    n_rows_at_position = np.bincount(position_of_row + 1, minlength=len(dictionary) + 1)[1:]
 
-    positions_of_levels: dict[tuple[str, Level], list[int]] = {}
-    for position in np.flatnonzero(occurs).tolist():
+    positions_of_level: dict[tuple[str, Level], list[int]] = {}
+    for position in np.flatnonzero(n_rows_at_position).tolist():
         value = dictionary[position]
         is_missing = value is None or value != value  # NaN does not equal itself
         if not is_missing:
-            positions_of_levels.setdefault(sort_key(value), []).append(position)
+            positions_of_level.setdefault(sort_key(value), []).append(position)
     is_ordered = bool(encoded.type.ordered)  # pandas' ordered categories, polars' Enum
-    keys = list(positions_of_levels) if is_ordered else sorted(positions_of_levels)
+    keys = list(positions_of_level) if is_ordered else sorted(positions_of_level)
 
-    # by position in the dictionary; missing values, at -1, have the last entry
-    codes = np.full(len(dictionary) + 1, -1, dtype=np.int32)
+    # missing values, at the position -1, have the last entry
+    code_at_position = np.full(len(dictionary) + 1, -1, dtype=np.int32)
     for code, key in enumerate(keys):
-        codes[positions_of_levels[key]] = code
+        code_at_position[positions_of_level[key]] = code
     levels = tuple(level for _, level in keys)
     return Levels(
-        codes=codes[positions_of_rows],
+        codes=code_at_position[position_of_row],
         levels=levels,
         is_ordered=is_ordered,
         is_declared=types.is_dictionary(array.type),

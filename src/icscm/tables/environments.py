@@ -20,7 +20,7 @@ from icscm.tables.columns import count_rows, is_dask, is_frame, list_names, open
 from icscm.tables.errors import describe_many
 from icscm.tables.labels import number_groups
 
-# The label of the only environment in all counts where no environments were given.
+# The label of the only environment where no environments were given.
 ALL_SAMPLES: Final = "all"
 
 # Kinds of labels that are ordered throughout: sets compare, for example, but are not.
@@ -50,10 +50,12 @@ def encode_environments(
     codes, distinct = number_groups(values, n_rows, rows, what)
     is_plain = isinstance(distinct, np.ndarray) and distinct.dtype.kind in "biu"
     labels = (distinct if is_plain else pandas.Index(distinct)).tolist()
+
+    # labels were numbered as they occurred, and get numbers in their order
     order = _sort(labels)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[codes], tuple(labels[number] for number in order)
+    new_numbers = np.empty(len(order), dtype=np.int64)
+    new_numbers[order] = np.arange(len(order))
+    return new_numbers[codes], tuple(labels[number] for number in order)
 
 
 def number_environments(
@@ -67,13 +69,17 @@ def number_environments(
 
 
 def shuffle_within(environments: Array, rng: np.random.Generator) -> Array:
-    """Return a permutation of the rows that keeps each in its environment."""
-    keys = rng.random(len(environments))
-    by_environment = np.argsort(environments, kind="stable")
-    shuffled = np.lexsort((keys, environments))
-    order = np.empty(len(environments), dtype=np.intp)
-    order[by_environment] = shuffled
-    return order
+    """Return a permutation of the rows that keeps each in its environment.
+
+    Rows are sorted by environment twice, once in their order and once at random; a row takes the
+    place of the one that comes at the same point of the other list.
+    """
+    random_keys = rng.random(len(environments))
+    rows_in_order = np.argsort(environments, kind="stable")
+    rows_at_random = np.lexsort((random_keys, environments))
+    permutation = np.empty(len(environments), dtype=np.intp)
+    permutation[rows_in_order] = rows_at_random
+    return permutation
 
 
 def _as_one_dimensional(environments: Any, what: str) -> Any:
@@ -102,9 +108,11 @@ def _sort(labels: list[Any]) -> list[int]:
     numbers = range(len(labels))
     for kind in _ORDERED_KINDS:
         if all(isinstance(label, kind) for label in labels):
-            with suppress(TypeError):
+            with suppress(TypeError):  # such as of tuples that hold texts and numbers
                 return sorted(numbers, key=labels.__getitem__)
-    return sorted(numbers, key=lambda i: (type(labels[i]).__name__, repr(labels[i])))
+
+    type_and_text = [(type(label).__name__, repr(label)) for label in labels]
+    return sorted(numbers, key=type_and_text.__getitem__)
 
 
 # --- environments that are columns of the table --------------------------------------------------
@@ -126,12 +134,15 @@ def take_environments(X: Any, environments: Any, what: str = "environments") -> 
     names = [environments] if is_one_name else environments
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return X, environments
+
     has_names = is_frame(X) or (is_dask(X) and hasattr(X, "columns"))
-    if not has_names:
-        if not is_one_name:  # labels
-            return X, environments
-        why = f"{what}={environments!r} names a column, but X has no column names"
-        raise IcscmError(f"{why}; give a DataFrame, or one label for each row")
+    if not has_names and is_one_name:
+        raise IcscmError(
+            f"{what}={environments!r} names a column, but X has no column names; give a DataFrame, "
+            "or one label for each row"
+        )
+    if not has_names:  # then they are labels
+        return X, environments
 
     columns = list(X.columns) if is_dask(X) else list_names(X)
     absent = [name for name in names if name not in columns]
@@ -144,13 +155,14 @@ def take_environments(X: Any, environments: Any, what: str = "environments") -> 
 
 
 def _are_labels(names: Sequence[str], absent: Sequence[str], X: Any) -> bool:
-    """Whether a list of texts holds a label for each row, rather than names of columns."""
+    """Tell whether a list of texts holds a label for each row, rather than names of columns."""
     if not names or absent == names:
         return True
     return not is_dask(X) and len(names) == count_rows(X)
 
 
 def _take_columns(X: Any, names: Sequence[str]) -> tuple[Any, Any]:
+    """Return a frame without the columns of these names, and what is in them."""
     frame = open_frame(X)
     others = frame.drop(*names).to_native()
     if len(names) == 1:
@@ -159,6 +171,7 @@ def _take_columns(X: Any, names: Sequence[str]) -> tuple[Any, Any]:
 
 
 def _take_columns_of_dask(X: Any, names: Sequence[str]) -> tuple[Any, Any]:
+    """Return a Dask frame without the columns of these names, and what is in them."""
     others = X.drop(columns=list(names))
     if len(names) == 1:
         return others, X[names[0]]
@@ -174,7 +187,7 @@ def join_columns(frame: Any) -> Any:
     columns = [column.to_list() for column in narwhals_frame.iter_columns()]
     joined: list[str | None] = []
     for values in zip(*columns, strict=True):
-        is_missing = any(value is None or value != value for value in values)
+        is_missing = any(value is None or value != value for value in values)  # or NaN
         texts = [format_number(v) if isinstance(v, float) else str(v) for v in values]
         joined.append(None if is_missing else JOINT.join(texts))
     return pandas.Series(joined, index=getattr(frame, "index", None), dtype=object)
@@ -186,26 +199,24 @@ def join_columns(frame: Any) -> Any:
 def check_several(labels: Sequence[Any]) -> None:
     """Raise unless there are environments to compare."""
     if len(labels) < 2:
-        why = f"environments holds a single environment, {labels[0]!r}"
-        raise IcscmError(f"{why}; invariance needs at least two to compare")
+        raise IcscmError(
+            f"environments holds a single environment, {labels[0]!r}; invariance needs at least "
+            "two to compare"
+        )
 
 
 def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[Any]) -> None:
-    """Warn of few samples, or too many environments; `totals` are by (label, environment)."""
-    sparse = []
-    for environment, (n_negative, n_positive) in zip(labels, totals.T.tolist(), strict=True):
-        n_rows = n_negative + n_positive
-        if n_rows < SPARSE_ENVIRONMENT:
-            sparse.append(f"{environment!r} holds only {count(n_rows, 'sample')}")
-        elif 0 in (n_negative, n_positive):
-            absent = classes[0 if n_negative == 0 else 1]
-            sparse.append(f"{environment!r} holds no sample of class {absent!r}")
+    """Warn of few rows, or too many environments; `totals` are by (outcome, environment).
 
+    There is one warning at most, of the gravest.
+    """
+    sparse = _describe_sparse(totals, labels, classes)
     sizes = totals.sum(axis=0).tolist()
     advice_on_many = describe_many(labels, sizes, max_environments=MANY_ENVIRONMENTS)
-    has_both_classes = (totals > 0).all(axis=0)
-    if not (sparse or advice_on_many):
+    if not sparse and not advice_on_many:
         return
+
+    has_both_classes = (totals > 0).all(axis=0)
     if not has_both_classes.any():
         message = "Every environment holds samples of one class only, so no rule can be compared."
     elif advice_on_many:
@@ -216,8 +227,27 @@ def warn_of_sparse(totals: CountArray, labels: Sequence[Any], classes: Sequence[
     warn(message, exceptions.SparseEnvironmentWarning)
 
 
+def _describe_sparse(
+    totals: CountArray, labels: Sequence[Any], classes: Sequence[Any]
+) -> list[str]:
+    """Describe the environments that have few rows, or none of a class."""
+    sparse = []
+    for environment, (n_negative, n_positive) in zip(labels, totals.T.tolist(), strict=True):
+        n_rows = n_negative + n_positive
+        if n_rows < SPARSE_ENVIRONMENT:
+            sparse.append(f"{environment!r} holds only {count(n_rows, 'sample')}")
+        elif n_negative == 0:
+            sparse.append(f"{environment!r} holds no sample of class {classes[0]!r}")
+        elif n_positive == 0:
+            sparse.append(f"{environment!r} holds no sample of class {classes[1]!r}")
+    return sparse
+
+
 def warn_of_two(labels: Sequence[Any]) -> None:
     """Warn where there are two environments only."""
     if len(labels) == 2:
-        what = "Two environments show only one difference: a shortcut that both share is not "
-        warn(f"{what}rejected. Use three or more.", exceptions.FewEnvironmentsWarning)
+        warn(
+            "Two environments show only one difference: a shortcut that both share is not "
+            "rejected. Use three or more.",
+            exceptions.FewEnvironmentsWarning,
+        )

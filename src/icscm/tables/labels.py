@@ -20,15 +20,17 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
     """
     values = _as_one_dimensional(y)
     codes, distinct = number_groups(values, n_rows, rows, "y")
-    is_infinite = distinct.dtype.kind == "f" and not np.isfinite(distinct).all()
-    if len(distinct) != 2 or is_infinite:
+    if len(distinct) != 2 or _has_infinity(distinct):
         _reject_labels(values if rows is None else values[rows], distinct)
     try:
         classes = np.sort(np.asarray(distinct))
     except TypeError:
-        what = f"y mixes labels that cannot be ordered, {distinct[0]!r} and {distinct[1]!r}"
-        raise IcscmError(f"{what}; use labels of one kind") from None
+        raise IcscmError(
+            f"y mixes labels that cannot be ordered, {distinct[0]!r} and {distinct[1]!r}; use "
+            "labels of one kind"
+        ) from None
 
+    # values were numbered as they occurred, and get the numbers of their classes
     is_second = np.array([label == classes[1] for label in distinct], dtype=np.int64)
     dtype = find_plain_dtype(y)
     return is_second[codes], classes if dtype is None else classes.astype(dtype)
@@ -55,7 +57,7 @@ def _reject_labels(y: Array, distinct: Array) -> NoReturn:
     if len(labels) < 2:
         what = f"one class only, {labels[0]!r}" if labels else "no class"
         raise IcscmError(f"y holds {what}; learning needs two")
-    if distinct.dtype.kind == "f" and not np.isfinite(distinct).all():
+    if _has_infinity(distinct):
         raise IcscmError("y contains infinity; labels must be two distinct finite values")
     multiclass.check_classification_targets(y)
     listed = shorten_list([repr(label) for label in labels])
@@ -66,6 +68,10 @@ def _reject_labels(y: Array, distinct: Array) -> NoReturn:
     )
 
 
+def _has_infinity(labels: Array) -> bool:
+    return labels.dtype.kind == "f" and not np.isfinite(labels).all()
+
+
 def code_known(y: Any, classes: Array) -> IntArray:
     """Return labels as 0 and 1; raises for labels that are not classes of the model."""
     import pandas
@@ -74,8 +80,9 @@ def code_known(y: Any, classes: Array) -> IntArray:
     # as objects: NumPy's dates would become whole numbers
     labels = pandas.Series(distinct, dtype=object).tolist()
     known = pandas.Series(classes, dtype=object).tolist()
-    why = f", not among the classes of the model, {' and '.join(map(repr, known))}; "
-    reject_unknown(labels, known, "y holds ", after=f"{why}give labels of these classes")
+    listed = " and ".join(map(repr, known))
+    advice = f", not among the classes of the model, {listed}; give labels of these classes"
+    reject_unknown(labels, known, "y holds ", after=advice)
     numbers = np.array([known.index(label) for label in labels], dtype=np.int64)
     return np.asarray(numbers[codes])
 
@@ -98,8 +105,9 @@ def number_groups(values: Any, n_rows: int, rows: Array | None, what: str) -> tu
     Numbers are in any order. Values that occur only outside the `rows` that count are omitted.
     """
     if len(values) != n_rows:
-        why = f"{what} has {len(values)} entries but X has {n_rows} rows"
-        raise IcscmError(f"{why}; give one per row")
+        raise IcscmError(
+            f"{what} has {len(values)} entries but X has {n_rows} rows; give one per row"
+        )
     codes, distinct = factorize(values, what)
     is_missing = codes < 0
     if is_missing.any():
@@ -115,8 +123,9 @@ def factorize(values: Any, what: str) -> tuple[Array, Any]:
     try:
         return pandas.factorize(values)  # type: ignore[no-any-return]
     except TypeError:
-        why = "holds labels that are not hashable, such as lists; use text instead"
-        raise IcscmError(f"{what} {why}") from None
+        raise IcscmError(
+            f"{what} holds labels that are not hashable, such as lists; use text instead"
+        ) from None
 
 
 def find_plain_dtype(values: Any) -> np.dtype[Any] | None:

@@ -38,7 +38,7 @@ _KEEP_IDENTIFIER: Final = (
 
 # Columns checked at a time: their first rows stay near the cache.
 _CHECKED_TOGETHER: Final = 2**10
-# Of so many rows of a column, one is looked at before all are.
+# One row in so many is looked at before all are.
 _ROWS_PER_SAMPLED: Final = 50
 
 
@@ -46,10 +46,21 @@ _ROWS_PER_SAMPLED: Final = 50
 class ColumnFacts:
     """The facts that decide whether a column is suspicious.
 
-    `n_distinct` are the different values of the `n_present` rows that have one: an estimate, or
-    any larger number, where that cannot make it an identifier. A category `is_declared` if its type
-    says that it is one. `is_whole` are numbers that are all whole; `copied` is why the column is a
-    copy, if it is one.
+    Attributes
+    ----------
+    n_rows, n_present : int
+        All rows, and those of them that have a value.
+    n_distinct : float
+        Different values: an estimate, or any larger number, where that cannot make the column an
+        identifier.
+    is_category, is_declared : bool
+        Whether the column is a category, and whether it is one by its type in the table.
+    is_whole : bool
+        Whether all values are whole numbers.
+    lowest, highest : float
+        Of whole numbers.
+    copied : str or None
+        Why the column is a copy, if it is one.
     """
 
     n_rows: int
@@ -89,7 +100,9 @@ class ColumnFacts:
             return False
         if self.n_present < limits.IDENTIFIER_ROWS:
             return False
-        n_expected = self.n_present**2 / (2 * (self.highest - self.lowest + 1))
+
+        value_range = self.highest - self.lowest + 1
+        n_expected = self.n_present**2 / (2 * value_range)
         is_telling = n_expected >= limits.MIN_CHANCE_PAIRS
         is_assigned = is_telling and n_repeated <= n_expected / 10
         return is_assigned or self.highest >= limits.LEAST_HUGE_NUMBER
@@ -107,9 +120,14 @@ def find_reasons(facts: Mapping[int, ColumnFacts], dropped: Mapping[int, str]) -
         reason = column.find_reason()
         if reason is not None:
             reasons[position] = reason
-    ranks = {LABEL_COPY: 0, ENVIRONMENT_COPY: 1}
-    ordered = sorted(reasons, key=lambda position: ranks.get(reasons[position], len(ranks)))
-    return {**dropped, **{position: reasons[position] for position in ordered}}
+
+    copies_first = {
+        position: reasons[position]
+        for wanted in (LABEL_COPY, ENVIRONMENT_COPY)
+        for position in reasons
+        if reasons[position] == wanted
+    }
+    return {**dropped, **copies_first, **reasons}
 
 
 # --- dropping ------------------------------------------------------------------------------------
@@ -157,10 +175,15 @@ def find_suspicious(
     """
     # a bin that levels share identifies nothing
     pooled = {position for position, bins in table.levels.items() if bins.pool}
-    copied: dict[int, str] = {}
-    copied |= dict.fromkeys({*_find_copies(table.values, environments)} - pooled, ENVIRONMENT_COPY)
-    copied |= dict.fromkeys({*_find_copies(table.values, labels)} - pooled, LABEL_COPY)
+    environment_copies = {*_find_copies(table.values, environments)} - pooled
+    label_copies = {*_find_copies(table.values, labels)} - pooled
+    # where outcomes and environments are the same, the outcome is the reason
+    copied = {
+        **dict.fromkeys(environment_copies, ENVIRONMENT_COPY),
+        **dict.fromkeys(label_copies, LABEL_COPY),
+    }
 
+    # of very many columns only some need all of their rows
     checked = {*_find_doubtful(table.values, whole), *table.levels, *copied}
     facts = {
         position: replace(
@@ -181,12 +204,12 @@ def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
     tolerated_repeats = count_tolerated_repeats(len(values))
     for start in range(0, values.shape[1], _CHECKED_TOGETHER):
         columns = slice(start, start + _CHECKED_TOGETHER)
-        # a row for each column, sorted; missing values are last, and equal to none
-        first = np.sort(values[: limits.SUSPICION_ROWS, columns].T)
-        is_present = first == first
-        is_varied = ((first != first[:, :1]) & is_present).any(axis=1)
-        has_decimals = ((first != np.floor(first)) & is_present).any(axis=1)
-        n_repeated = (first[:, 1:] == first[:, :-1]).sum(axis=1)
+        # (column, row), sorted; missing values are last, and equal to none, not even to themselves
+        first_rows = np.sort(values[: limits.SUSPICION_ROWS, columns].T)
+        is_present = first_rows == first_rows
+        is_varied = ((first_rows != first_rows[:, :1]) & is_present).any(axis=1)
+        has_decimals = ((first_rows != np.floor(first_rows)) & is_present).any(axis=1)
+        n_repeated = (first_rows[:, 1:] == first_rows[:, :-1]).sum(axis=1)
 
         is_measured = has_decimals & ~whole[columns]
         is_clear = is_varied & (is_measured | (n_repeated > tolerated_repeats))
@@ -196,14 +219,18 @@ def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
 def _gather_facts(table: CodedTable, position: int, copied: str | None) -> ColumnFacts:
     """Gather the facts of a column of numbers or of a category."""
     column = table.values[:, position]
-    bins = table.levels.get(position)
     n_rows = len(column)
-    first = column[0]
     if copied is not None:
         return ColumnFacts(n_rows, n_present=n_rows, n_distinct=1, copied=copied)
-    if _are_equal(column[-1], first) and _are_equal(column, first).all():
+
+    first = column[0]
+    # the last row tells of most columns that they are not constant
+    is_constant = _are_equal(column[-1], first) and _are_equal(column, first).all()
+    if is_constant:
         is_present = bool(first == first)
         return ColumnFacts(n_rows, n_present=n_rows, n_distinct=int(is_present))
+
+    bins = table.levels.get(position)
     if bins is not None:
         n_present = n_rows - int(np.isnan(column).sum())
         n_levels = len(bins.levels) + len(bins.pool)
@@ -216,16 +243,18 @@ def _find_copies(values: Array, groups: IntArray) -> list[int]:
     occurring = np.flatnonzero(np.bincount(groups))
     if len(occurring) < 2 or len(groups) < limits.COPY_ROWS:
         return []
-    first_rows = np.zeros(occurring[-1] + 1, dtype=np.int64)
-    first_rows[groups[::-1]] = np.arange(len(groups))[::-1]  # the last value written is kept
+    row_of_group = np.zeros(occurring[-1] + 1, dtype=np.int64)
+    row_of_group[groups[::-1]] = np.arange(len(groups))[::-1]  # the first row is written last
 
+    # The first rows exclude most columns: each row must have the value of its group.
     start = slice(0, limits.SUSPICION_ROWS)
-    same_at_start = _are_equal(values[start], values[first_rows[groups[start]]]).all(axis=0)
+    expected_at_start = values[row_of_group[groups[start]]]
+    is_candidate = _are_equal(values[start], expected_at_start).all(axis=0)
     copies = []
-    for column in np.flatnonzero(same_at_start).tolist():
-        values_of_groups = values[first_rows, column]
-        differ = len(np.unique(values_of_groups[occurring])) == len(occurring)
-        if differ and _are_equal(values[:, column], values_of_groups[groups]).all():
+    for column in np.flatnonzero(is_candidate).tolist():
+        value_of_group = values[row_of_group, column]
+        groups_differ = len(np.unique(value_of_group[occurring])) == len(occurring)
+        if groups_differ and _are_equal(values[:, column], value_of_group[groups]).all():
             copies.append(column)
     return copies
 
@@ -243,9 +272,11 @@ def gather_number_facts(column: Array) -> ColumnFacts:
     """
     n_rows = len(column)
     unsuspicious = ColumnFacts(n_rows, n_present=n_rows, n_distinct=np.inf)
-    sampled = column[: max(limits.SUSPICION_ROWS, n_rows // _ROWS_PER_SAMPLED)]
-    sampled = sampled[sampled == sampled]
-    if len(sampled) - len(np.unique(sampled)) > count_tolerated_repeats(n_rows):
+    n_sampled = max(limits.SUSPICION_ROWS, n_rows // _ROWS_PER_SAMPLED)
+    sampled = column[:n_sampled]
+    present_in_sample = sampled[sampled == sampled]  # NaN is not equal to itself
+    n_repeated = len(present_in_sample) - len(np.unique(present_in_sample))
+    if n_repeated > count_tolerated_repeats(n_rows):
         return unsuspicious
 
     present = column[column == column]

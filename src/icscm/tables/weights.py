@@ -1,6 +1,7 @@
 """Weights of rows: checked, and as rows that count several times.
 
-Counts are whole numbers, so a weight becomes a number of repetitions.
+All that is learned is learned from counts, which are whole numbers. So a weight becomes a number of
+repetitions, in proportion to the weight as well as rounding allows.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from icscm._constants import LARGEST_EXACT
 from icscm._types import Array, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 
-# Largest mean number of repetitions of a row, where weights are not small whole numbers: so many,
-# but fewer for many rows, so that there are about so many in all, and never fewer than so many.
+# The largest mean number of repetitions: more would round weights less, but take memory and time.
 _MAX_REPETITIONS: Final = 16.0
-_MIN_REPETITIONS: Final = 4.0
+# Of many rows there are fewer repetitions, so that there are about so many rows in all ...
 _MAX_REPEATED_ROWS: Final = 2**24
+# ... but no fewer than these, with which weights can still differ.
+_MIN_REPETITIONS: Final = 4.0
 # Scales at which weights are rounded for a trial, and weights that are tried.
 _N_SCALES: Final = 200
 _N_WEIGHTS_TRIED: Final = 1000
@@ -28,8 +30,10 @@ def read_weights(weights: Any, n_rows: int, what: str) -> FloatArray:
     """Return the weights of the rows, checked: finite numbers, 0 or more."""
     values = np.asarray(weights)
     if values.shape != (n_rows,):
-        why = f"{what} must hold one weight for each of the {n_rows} rows of X"
-        raise IcscmError(f"{why}, got shape {values.shape}")
+        raise IcscmError(
+            f"{what} must hold one weight for each of the {n_rows} rows of X, got shape "
+            f"{values.shape}"
+        )
 
     numbers = np.full(values.shape, np.nan)  # also for text that looks like numbers
     if values.dtype.kind in "biufO":
@@ -39,8 +43,9 @@ def read_weights(weights: Any, n_rows: int, what: str) -> FloatArray:
     if is_wrong.any():
         first = int(np.argmax(is_wrong))
         value = values.tolist()[first]
-        why = f"{what} must hold finite numbers, 0 or more"
-        raise IcscmError(f"{why}; got {value!r} in row {first}")
+        raise IcscmError(
+            f"{what} must hold finite numbers, 0 or more; got {value!r} in row {first}"
+        )
     if not numbers.any():
         raise IcscmError(f"{what} is zero in every row; give some rows a positive weight")
     return numbers
@@ -71,17 +76,21 @@ def _compute_repetitions(weights: FloatArray) -> IntArray:
     max_mean = max(min(_MAX_REPETITIONS, _MAX_REPEATED_ROWS / len(weights)), _MIN_REPETITIONS)
     is_whole = weights.max() < LARGEST_EXACT and bool((weights == np.floor(weights)).all())
     if is_whole:
-        repetitions = weights.astype(np.int64)
-        repetitions //= np.gcd.reduce(repetitions)
+        whole_weights = weights.astype(np.int64)
+        repetitions = whole_weights // np.gcd.reduce(whole_weights)
         if repetitions.mean() <= max_mean:
-            return repetitions
+            return np.asarray(repetitions)
 
     relative = weights / weights.mean()
-    return _round_at(relative, _find_best_scale(relative, max_mean)).astype(np.int64)
+    scale = _find_best_scale(relative, max_mean)
+    return _round_at(relative, scale).astype(np.int64)
 
 
 def _find_best_scale(weights: FloatArray, max_scale: float) -> float:
-    """Return the scale at which rounding changes some of the weights least."""
+    """Return the scale at which rounding changes some of the weights least.
+
+    The changes of all tried weights (column) at all tried scales (row) are compared at once.
+    """
     shares = np.linspace(0, 1, _N_WEIGHTS_TRIED)
     tried = np.quantile(weights, shares, method="nearest")
     scales = np.linspace(max_scale / 4, max_scale, _N_SCALES)[:, np.newaxis]

@@ -28,7 +28,7 @@ _RULES: dict[str, tuple[type[SCMClassifier | ICSCMClassifier], dict[str, Any]]] 
     "icscm-equivalence": (ICSCMClassifier, {"margin": 0.05}),
 }
 # The candidates that are compared where none are named; `ALL` names every one.
-DEFAULT = "icscm", "icscm-balanced", "tree", "forest", "logistic", "boosting"
+DEFAULT = ("icscm", "icscm-balanced", "tree", "forest", "logistic", "boosting")
 ALL = "all"
 # Other names of candidates: `icscm fit --model rule` and `compare --candidates rule` are the same.
 SYNONYMS = {"rule": "icscm"}
@@ -115,12 +115,13 @@ def _make_plain_candidates() -> dict[str, Any]:
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
     from sklearn.tree import DecisionTreeClassifier
 
-    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32)
+    impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     encoder = make_column_transformer(
         (one_hot, make_column_selector(dtype_include="category")),
-        (make_pipeline(fill, StandardScaler()), make_column_selector(dtype_exclude="category")),
+        (make_pipeline(impute, StandardScaler()), make_column_selector(dtype_exclude="category")),
     )
+
     tree = DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=0.01, random_state=0)
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0, n_jobs=-1)
     logistic = LogisticRegression(max_iter=1000)
@@ -214,10 +215,11 @@ def _number_categories(column: Numbers | Levels, levels: list[Level]) -> IntArra
     missing = others + 1
     if isinstance(column, Numbers):
         return np.full(len(column), others)
+
     positions = {columns.sort_key(level): position for position, level in enumerate(levels)}
-    category_of_level = [positions.get(columns.sort_key(level), others) for level in column.levels]
-    # missing values have the code -1: the last entry
-    return np.array([*category_of_level, missing])[column.codes]
+    category_of_code = [positions.get(columns.sort_key(level), others) for level in column.levels]
+    category_of_code.append(missing)  # missing values have the code -1: the last entry
+    return np.array(category_of_code)[column.codes]
 
 
 def _read_columns(X: Any) -> list[columns.Column]:

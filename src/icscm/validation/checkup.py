@@ -1,6 +1,11 @@
-"""A check of the environments before fitting: sizes, associations with columns, power."""
+"""A check of the environments before fitting: sizes, associations with columns, power.
 
-from collections.abc import Sequence
+Two things make a study of environments fail, and both can be seen before a model is fitted: too few
+rows in an environment to detect a difference, and columns that tell the environments apart, by
+which a model may learn the rate of each environment instead of what causes the outcome.
+"""
+
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -11,7 +16,7 @@ from icscm import _constants
 from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray, IntArray
-from icscm.engine.counts import Cut, RowSource
+from icscm.engine.counts import CountCube, Cut, RowSource
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import as_text, make_plain
 from icscm.parameters import allow, check_value
@@ -20,16 +25,17 @@ from icscm.report.wording import checkup as wording
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import compute_minimum_detectable_difference
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import count_rows
 from icscm.tables.environments import check_several, encode_environments, take_environments
 from icscm.tables.errors import describe_many
 from icscm.tables.labels import check_labels
-from icscm.tables.parsing import read_table
+from icscm.tables.parsing import ParsedTable, read_table
 from icscm.tables.suspicion import find_suspicious
 
-# Bins of a column of numbers, and levels of a category that are kept apart.
+# Bins of a column of numbers; of a category, levels that are kept apart and one bin of the others.
 N_BINS = 16
-# Features of packed genomes that are listed, of millions.
+# Columns of packed genomes that are listed, of millions.
 N_LISTED = 100
 # Shares of the rows for which the minimum detectable difference is computed.
 LEAF_SHARES = (1.0, 0.5, 0.1)
@@ -238,51 +244,96 @@ def check_environments(
     outcome_codes, classes = check_labels(y, n_rows)
     environment_codes, environment_labels = encode_environments(environments, n_rows)
     check_several(environment_labels)
+    rows = _CodedRows(outcome_codes, environment_codes, n_environments=len(environment_labels))
+
     parsed = read_table(X)
     table = parsed.code(N_BINS - 1, None)
     names: Sequence[str | int] = parsed.names or range(table.n_columns)
-    dropped = {}
-    if parsed.whole is not None:  # columns of arrays are never dropped
-        table_of_fit = parsed.code(BinningConfig().max_thresholds, None)
-        reasons = find_suspicious(
-            table_of_fit,
-            outcome_codes,
-            environment_codes,
-            whole=parsed.whole,
-            declared=parsed.declared,
-        )
-        dropped = {names[j]: reason for j, reason in reasons.items()}
+    dropped = _find_dropped_columns(parsed, names, rows)
+    scan = _scan_columns(table, names, rows, dropped=dropped)
 
-    n_missing = np.zeros(len(environment_labels))
-    associations = []
-    for position, name in enumerate(names):
-        if position in table.dropped:  # as dates are
-            continue
-        values = _get_column(table.values, position)
-        missing_codes = environment_codes[np.isnan(values)]
-        n_missing += np.bincount(missing_codes, minlength=len(environment_labels))
-        if name not in dropped:
-            association = _associate(
-                name,
-                values,
-                environment_codes=environment_codes,
-                outcome_codes=outcome_codes,
-            )
-            associations.append(association)
-    associations.sort(key=lambda association: -association.strength)
-
-    n_environments = len(environment_labels)
-    counts = _cross_tabulate(outcome_codes, environment_codes, shape=(2, n_environments))
     checkup = _make_checkup(
-        counts=counts,
+        counts=_cross_tabulate(outcome_codes, environment_codes, shape=(2, rows.n_environments)),
         environment_labels=environment_labels,
         classes=[*classes],
         alpha=alpha,
         n_columns=table.n_columns,
-        associations=associations,
-        n_missing=n_missing,
+        associations=scan.associations,
+        n_missing=scan.n_missing,
     )
     return replace(checkup, dropped=dropped, advice=_advise(checkup, words))
+
+
+# --- columns of a table ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _CodedRows:
+    """The outcome and the environment of each row, as codes from 0."""
+
+    outcome_codes: IntArray
+    environment_codes: IntArray
+    n_environments: int
+
+
+@dataclass(frozen=True, eq=False)
+class _ColumnScan:
+    """What one pass over the columns finds.
+
+    Attributes
+    ----------
+    associations : list of Association
+        Of the columns that `fit` would not drop, the strongest association first.
+    n_missing : array of shape (n_environments,)
+        Missing cells of each environment.
+    """
+
+    associations: list[Association]
+    n_missing: FloatArray
+
+
+def _find_dropped_columns(
+    parsed: ParsedTable, names: Sequence[str | int], rows: _CodedRows
+) -> dict[str | int, str]:
+    """Find the columns that `fit` would drop, and why; of an array it drops none."""
+    if parsed.whole is None:
+        return {}
+    # coded as by `fit`: how many levels are kept apart decides which columns are dropped
+    table_of_fit = parsed.code(BinningConfig().max_thresholds, None)
+    reasons = find_suspicious(
+        table_of_fit,
+        rows.outcome_codes,
+        rows.environment_codes,
+        whole=parsed.whole,
+        declared=parsed.declared,
+    )
+    return {names[position]: reason for position, reason in reasons.items()}
+
+
+def _scan_columns(
+    table: CodedTable,
+    names: Sequence[str | int],
+    rows: _CodedRows,
+    *,
+    dropped: Container[str | int],
+) -> _ColumnScan:
+    """Measure the association of each column, and count the missing cells by environment.
+
+    Both are done in one pass, since a column of a sparse matrix is slow to read.
+    """
+    associations = []
+    n_missing = np.zeros(rows.n_environments)
+    for position, name in enumerate(names):
+        if position in table.dropped:  # a column of dates, which has no values
+            continue
+        values = _get_column(table.values, position)
+        codes_where_missing = rows.environment_codes[np.isnan(values)]
+        n_missing += np.bincount(codes_where_missing, minlength=rows.n_environments)
+        if name not in dropped:
+            associations.append(_associate(name, values, rows))
+
+    associations.sort(key=lambda association: -association.strength)
+    return _ColumnScan(associations=associations, n_missing=n_missing)
 
 
 def _get_column(values: Any, position: int) -> FloatArray:
@@ -290,6 +341,9 @@ def _get_column(values: Any, position: int) -> FloatArray:
     column = values[:, [position]]
     dense = column.toarray() if issparse(column) else column
     return np.asarray(dense).ravel().astype(np.float64)
+
+
+# --- columns of packed genomes --------------------------------------------------------------------
 
 
 def check_presence(
@@ -343,15 +397,7 @@ def _find_strongest(source: RowSource) -> list[Association]:
     """
     strongest: list[_PresenceTable] = []
     for cube in source.count_cubes():
-        tables = cube.counts.sum(axis=2)  # (column, absent or present, environment)
-        chi_squared = _compute_chi_squared(tables)
-        for position in np.argsort(-chi_squared, kind="stable")[:N_LISTED]:
-            table = _PresenceTable(
-                column=int(cube.columns[position]),
-                counts=tables[position],
-                chi_squared=float(chi_squared[position]),
-            )
-            strongest.append(table)
+        strongest += _find_strongest_of_cube(cube)
         # of columns that tie, the first ones, however the source cuts its columns into cubes
         strongest.sort(key=lambda table: (-table.chi_squared, table.column))
         del strongest[N_LISTED:]
@@ -363,18 +409,39 @@ def _find_strongest(source: RowSource) -> list[Association]:
     return associations
 
 
-def _compute_chi_squared(tables: IntArray) -> FloatArray:
-    """Compute Pearson's chi squared of each column's table of counts, (column, value, environment).
+def _find_strongest_of_cube(cube: CountCube) -> list[_PresenceTable]:
+    """Find the columns of a cube that may be among the strongest of all."""
+    counts = cube.counts.sum(axis=2)  # (column, absent or present, environment)
+    chi_squared = _compute_chi_squared(counts)
+    by_strength = np.argsort(-chi_squared, kind="stable")
+    return [
+        _PresenceTable(
+            column=int(cube.columns[position]),
+            counts=counts[position],
+            chi_squared=float(chi_squared[position]),
+        )
+        for position in by_strength[:N_LISTED]
+    ]
 
-    sum (n - expected)^2 / expected,  with  expected = row sum x column sum / n
+
+def _compute_chi_squared(tables: IntArray) -> FloatArray:
+    """Compute Pearson's chi squared of each column's table, counts (column, value, environment).
+
+        sum (count - expected)^2 / expected
+
+    where, of n rows, (rows of the value) x (rows of the environment) / n are expected. Values that
+    no row has add nothing.
     """
-    n_of_values = tables.sum(axis=2, keepdims=True)
-    n_of_environments = tables.sum(axis=1)[:, np.newaxis]
-    n = max(1, int(tables[0].sum()))
-    expected = n_of_values * n_of_environments / n
+    n_rows = max(1, int(tables[0].sum()))
+    rows_of_values = tables.sum(axis=2, keepdims=True)
+    rows_of_environments = tables.sum(axis=1, keepdims=True)
+    expected = rows_of_values * rows_of_environments / n_rows
     squares = (tables - expected) ** 2
     terms = np.divide(squares, expected, where=expected > 0, out=np.zeros_like(expected))
     return np.asarray(terms.sum(axis=(1, 2)))
+
+
+# --- environments ---------------------------------------------------------------------------------
 
 
 def _make_checkup(
@@ -387,7 +454,7 @@ def _make_checkup(
     associations: Sequence[Association],
     n_missing: FloatArray | None = None,
 ) -> CheckUp:
-    """Make the check-up, still without advice, from counts by (label, environment).
+    """Make the check-up, still without advice, from counts by (outcome, environment).
 
     `n_missing` are the missing cells of each environment; None if no cell can be missing.
     """
@@ -416,13 +483,13 @@ def _summarize_environments(
     n_columns: int,
     n_missing: FloatArray | None,
 ) -> tuple[EnvironmentSummary, ...]:
-    """Summarize each environment by its size, rate and missing cells.
+    """Summarize each environment by size, rate and missing cells; counts (outcome, environment).
 
     Its power is that of a test against all other environments together, since a shortcut may hold
     in any number of these.
     """
     counts_of_others = counts.sum(axis=1, keepdims=True) - counts
-    # (environment, label, itself or the others)
+    # (environment, outcome, itself or the others)
     tables = np.stack((counts.T, counts_of_others.T), axis=2)
     differences = _compute_detectable_differences(tables, alpha)
 
@@ -431,7 +498,8 @@ def _summarize_environments(
     if n_missing is not None:
         missing_shares = n_missing / n_columns / sizes
 
-    rates = make_rates(counts[1].tolist(), sizes.tolist())
+    n_positive = counts[1]
+    rates = make_rates(n_positive.tolist(), sizes.tolist())
     summaries = []
     for code, rate in enumerate(rates):
         assert rate.rate is not None  # every environment has rows
@@ -456,18 +524,19 @@ def _find_sparse_cells(
 ) -> tuple[SparseCell, ...]:
     """Find the classes with few rows in an environment, by class and then by environment."""
     cells = []
-    for label, code in np.argwhere(counts < _constants.SPARSE_ENVIRONMENT).tolist():
+    is_sparse = counts < _constants.SPARSE_ENVIRONMENT  # (outcome, environment)
+    for outcome, environment in np.argwhere(is_sparse).tolist():
         cell = SparseCell(
-            environment=environment_labels[code],
-            label=classes[label],
-            n_rows=int(counts[label, code]),
+            environment=environment_labels[environment],
+            label=classes[outcome],
+            n_rows=int(counts[outcome, environment]),
         )
         cells.append(cell)
     return tuple(cells)
 
 
 def _compute_power(counts: IntArray, share: float, alpha: float) -> LeafPower:
-    """Compute what is detectable in a leaf with this share of each cell.
+    """Compute what is detectable in a leaf with this share of each count (outcome, environment).
 
     A rule is judged by the rows of its leaf, so the power in the whole table says too much.
     """
@@ -477,9 +546,15 @@ def _compute_power(counts: IntArray, share: float, alpha: float) -> LeafPower:
 
 
 def _compute_detectable_differences(tables: IntArray, alpha: float) -> list[float | None]:
-    """Compute the minimum detectable difference of each table; None if there is none."""
+    """Compute the minimum detectable difference of each table (table, outcome, environment).
+
+    None where there is none, since fewer than two environments have rows.
+    """
     differences = compute_minimum_detectable_difference(tables, alpha)
     return [float(difference) if np.isfinite(difference) else None for difference in differences]
+
+
+# --- associations ---------------------------------------------------------------------------------
 
 
 def _cross_tabulate(
@@ -492,33 +567,31 @@ def _cross_tabulate(
     return counts.astype(np.int64).reshape(shape)
 
 
-def _associate(
-    name: str | int,
-    values: FloatArray,
-    *,
-    environment_codes: IntArray,
-    outcome_codes: IntArray,
-) -> Association:
-    """Measure the association of a column with the environment, and what it decides."""
+def _associate(name: str | int, values: FloatArray, rows: _CodedRows) -> Association:
+    """Measure the association of a column with the environment, and what it decides.
+
+    Missing values are left out of the first: whether a value is missing has an association of its
+    own. For the outcome they are a value like any other, since rules may use them.
+    """
     bins = _bin_values(values)
     n_bins = N_BINS + 1  # with that of missing values, the last
-    n_environments = int(environment_codes.max()) + 1
-
-    counts_by_environment = _cross_tabulate(bins, environment_codes, shape=(n_bins, n_environments))
-    counts_by_outcome = _cross_tabulate(bins, outcome_codes, shape=(n_bins, 2))
-    association = compute_association(name, counts_by_environment[:-1])
+    by_outcome = _cross_tabulate(bins, rows.outcome_codes, shape=(n_bins, 2))
+    by_environment = _cross_tabulate(
+        bins, rows.environment_codes, shape=(n_bins, rows.n_environments)
+    )
 
     missingness = None
-    is_missing = np.isnan(values)
+    is_missing = np.isnan(values).astype(np.int64)
     if is_missing.any():
-        missing_codes = is_missing.astype(np.int64)
-        missing_counts = _cross_tabulate(
-            missing_codes, environment_codes, shape=(2, n_environments)
+        missing_by_environment = _cross_tabulate(
+            is_missing, rows.environment_codes, shape=(2, rows.n_environments)
         )
-        missingness = compute_cramers_v(missing_counts)
+        missingness = compute_cramers_v(missing_by_environment)
+
+    present_by_environment = by_environment[:-1]
     return replace(
-        association,
-        decided=_compute_decided_share(counts_by_outcome),
+        compute_association(name, present_by_environment),
+        decided=_compute_decided_share(by_outcome),
         missingness=missingness,
     )
 
@@ -532,6 +605,7 @@ def _bin_values(values: FloatArray) -> IntArray:
     present = values[is_present]
     edges = np.unique(present)
     if len(edges) > N_BINS:
+        # an edge is the largest value of its bin; the last bin has all values beyond the edges
         shares = np.arange(1, N_BINS) / N_BINS
         edges = np.unique(np.quantile(present, shares, method="inverted_cdf"))
     bins = np.full(len(values), N_BINS)
@@ -540,13 +614,15 @@ def _bin_values(values: FloatArray) -> IntArray:
 
 
 def _compute_decided_share(counts: IntArray) -> float:
-    """Compute the share of rows in bins that have nearly one label only; counts are (bin, label).
+    """Compute the share of rows in bins of nearly one outcome only; counts are (bin, outcome).
 
-    A label is nearly absent where it has 1% of the rows that it would have by chance, if these are
-    enough to tell.
+    An outcome is nearly absent where it has 1% of the rows that it would have by chance, if these
+    are enough to tell.
     """
     n_rows = counts.sum()
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n_rows
+    rows_of_bins = counts.sum(axis=1)
+    rows_of_outcomes = counts.sum(axis=0)
+    expected = np.outer(rows_of_bins, rows_of_outcomes) / n_rows
     is_expected = expected >= _constants.DECIDED_ROWS
     is_nearly_absent = is_expected & (100 * counts <= expected)
     is_decided = is_nearly_absent.any(axis=1)
@@ -598,6 +674,9 @@ def compute_cramers_v(counts: IntArray) -> float:
     if largest <= 0:
         return 0.0
     return float(min(np.sqrt(corrected_phi_squared / largest), 1.0))
+
+
+# --- advice ---------------------------------------------------------------------------------------
 
 
 def _advise(checkup: CheckUp, words: Words) -> tuple[str, ...]:

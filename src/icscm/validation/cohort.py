@@ -111,23 +111,27 @@ def make_cohort(
     sample_weight: Any = None,
     may_lack: bool = False,
 ) -> Cohort:
-    """Check outcomes, environments and groups; environments may be None only if they `may_lack`.
+    """Make a cohort of the data that a study is given, and check these.
 
-    Environments and groups that are named as columns are taken out of the table.
+    Environments may be None only if they `may_lack`. Environments and groups that are named as
+    columns are taken out of the table.
     """
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
+    # lists and sparse matrices become what rows can be taken of
     rows = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(rows)
-
     outcome_codes, classes = check_labels(y, n_rows)
+
     environment_codes = np.zeros(n_rows, dtype=np.int64)
     environment_labels: tuple[Any, ...] = ()
     if environments is not None or not may_lack:
         environment_codes, environment_labels = encode_environments(environments, n_rows)
+
     group_codes = None
     if groups is not None:
         group_codes, _ = encode_environments(groups, n_rows, what="groups")
+
     weights = None
     if sample_weight is not None:
         weights = read_weights(sample_weight, n_rows, "sample_weight")

@@ -5,7 +5,7 @@ environments left out. What it loses from one to the other is the price of its s
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,19 +45,13 @@ from icscm.validation.folds import Fold, leave_out_parts, leave_out_rows, make_f
 from icscm.validation.scores import ALPHA, TITLES, Z, compute_group_variance
 
 N_FOLDS = 3
-# With more environments, they are held out in so many parts.
+# With more environments, they are held out in so many parts: each part costs a fit.
 MAX_HELD_OUT = 10
 # Scores in environments with fewer rows, or fewer positive ones, are too noisy.
-MIN_ROWS, MIN_POSITIVES = 200, 20
+MIN_ROWS = 200
+MIN_POSITIVES = 20
 MEASURES = "auc", "log_loss", "slope", "intercept", "error", "balanced_accuracy"
 DRAWN = "auc", "log_loss", "slope", "error"
-# How bad a value of a metric is; of other metrics smaller values are worse.
-_LOSSES: dict[str, Callable[[float], float]] = {
-    "error": float,
-    "log_loss": float,
-    "slope": lambda value: abs(value - 1),
-    "intercept": abs,
-}
 # The least and the largest value of a metric; others have no bounds.
 _RANGES = {
     "auc": (0.0, 1.0),
@@ -144,8 +138,7 @@ class CandidateScores:
 
     def _find_worst(self, name: str) -> float:
         """Return a metric's value where it is worst."""
-        measure_loss = _LOSSES.get(name, lambda value: -value)
-        return max(self._list_values(name), key=measure_loss)
+        return max(self._list_values(name), key=lambda value: _measure_loss(name, value))
 
     def _list_values(self, name: str) -> list[float]:
         """List a metric's values in the environments where it is defined."""
@@ -189,6 +182,17 @@ class CandidateScores:
             **self.summaries,
             "intervals": self.intervals,
         }
+
+
+def _measure_loss(name: str, value: float) -> float:
+    """Return how bad a value of a metric is: the larger, the worse."""
+    if name in ("error", "log_loss"):
+        return value
+    if name == "slope":  # of calibration, at best 1
+        return abs(value - 1)
+    if name == "intercept":  # of calibration, at best 0
+        return abs(value)
+    return -value
 
 
 @dataclass(frozen=True)
@@ -374,27 +378,21 @@ def compare(
         results = _fit_and_score(estimators, cohort, folds)
         fits_of_all_rows = _fit_ours_to_all_rows(estimators, cohort)
 
-    groups = folds.take_in_order_of_rows(cohort.group_codes)
-    baseline_errors = _join_errors(results[BASELINE].by_rows)
-    candidates_with_scores = []
-    for name, estimator in estimators.items():
-        gain = None
-        if all(result.scores is not None for result in results[name].by_rows):
-            errors = _join_errors(results[name].by_rows)
-            gain = _compute_gain(baseline_errors, errors, groups)
-        scores = _summarize(
+    scores_of_candidates = [
+        _summarize(
             name,
             estimator,
             results=results[name],
             of_all_rows=fits_of_all_rows.get(name),
-            gain=gain,
+            gain=_compute_gain(results[BASELINE], results[name], folds.order(cohort.group_codes)),
         )
-        candidates_with_scores.append(scores)
+        for name, estimator in estimators.items()
+    ]
 
     labels = cohort.environment_labels
     large_environments = [labels[code] for code in np.flatnonzero(is_large)]
     return Comparison(
-        candidates=tuple(candidates_with_scores),
+        candidates=tuple(scores_of_candidates),
         environments=tuple(large_environments),
         kept_in=_count_rows_of_environments(cohort, np.flatnonzero(~is_large)),
         dropped=dropped,
@@ -440,8 +438,8 @@ class _Folds:
     of_rows: list[Fold]
     of_environments: list[list[Fold]]
 
-    def take_in_order_of_rows(self, values: IntArray | None) -> IntArray | None:
-        """Return values of the rows in the order of the folds of rows."""
+    def order(self, values: IntArray | None) -> IntArray | None:
+        """Return values of the rows in the order in which the folds of rows leave them out."""
         if values is None:
             return None
         return np.concatenate([values[fold.test_rows] for fold in self.of_rows])
@@ -472,6 +470,7 @@ def deal_environments(environment_codes: IntArray) -> list[list[int]]:
 class _Result:
     """A candidate on a fold; without scores where its fit failed."""
 
+    fold: Fold
     seconds: float
     failure: Exception | None
     scores: FoldScores | None
@@ -498,26 +497,13 @@ def _fit_and_score(
     A candidate is fitted once for all folds that have the same training rows. Of a fold all
     candidates are fitted together, since ours share its bins.
     """
-    by_rows: dict[str, list[_Result]] = {name: [] for name in estimators}
-    by_environment: dict[str, dict[int, _Result]] = {name: {} for name in estimators}
+    results: dict[str, list[_Result]] = {name: [] for name in estimators}
     folds_by_fit = [[fold] for fold in folds.of_rows] + folds.of_environments
     for folds_of_fit in track(folds_by_fit, len(folds_by_fit)):
         fits = fit_fold(estimators.values(), cohort, folds_of_fit[0])
         for name, fitted in zip(estimators, fits, strict=True):
-            for fold in folds_of_fit:
-                result = _score(fitted, cohort, fold)
-                if fold.environment is None:
-                    by_rows[name].append(result)
-                else:
-                    code = int(cohort.environment_codes[fold.test_rows[0]])
-                    by_environment[name][code] = result
-    return {
-        name: _CandidateResults(
-            by_rows=by_rows[name],
-            by_environment=[by_environment[name][code] for code in sorted(by_environment[name])],
-        )
-        for name in estimators
-    }
+            results[name] += [_score(fitted, cohort, fold) for fold in folds_of_fit]
+    return {name: _sort_results(results[name], cohort) for name in estimators}
 
 
 def _score(fitted: Fitted, cohort: Cohort, fold: Fold) -> _Result:
@@ -525,7 +511,18 @@ def _score(fitted: Fitted, cohort: Cohort, fold: Fold) -> _Result:
     scores = None
     if fitted.failure is None:
         scores = score_fold(fitted, cohort, fold, _SCORERS)
-    return _Result(seconds=fitted.seconds, failure=fitted.failure, scores=scores)
+    return _Result(fold=fold, seconds=fitted.seconds, failure=fitted.failure, scores=scores)
+
+
+def _sort_results(results: Sequence[_Result], cohort: Cohort) -> _CandidateResults:
+    """Separate the folds of rows from those of environments, and sort these by code."""
+
+    def find_code(result: _Result) -> int:
+        return int(cohort.environment_codes[result.fold.test_rows[0]])
+
+    by_rows = [result for result in results if result.fold.environment is None]
+    by_environment = [result for result in results if result.fold.environment is not None]
+    return _CandidateResults(by_rows=by_rows, by_environment=sorted(by_environment, key=find_code))
 
 
 def _fit_ours_to_all_rows(estimators: Mapping[str, Any], cohort: Cohort) -> dict[str, Fitted]:
@@ -539,28 +536,36 @@ def _fit_ours_to_all_rows(estimators: Mapping[str, Any], cohort: Cohort) -> dict
     return dict(zip(ours, fits, strict=True))
 
 
-def _join_errors(results: Sequence[_Result]) -> BoolArray:
-    """Return whether each row is predicted wrongly, fold by fold."""
-    return np.concatenate([result.scores.is_wrong for result in results if result.scores])
-
-
 def _compute_gain(
-    baseline_errors: BoolArray, errors: BoolArray, groups: IntArray | None
-) -> tuple[float, float, float]:
-    """Return the error of the baseline less that of a candidate, with its 95% interval.
+    baseline: _CandidateResults, candidate: _CandidateResults, groups: IntArray | None
+) -> tuple[float, float, float] | None:
+    """Return the error of the baseline less that of a candidate by rows, with its 95% interval.
 
     The mean of the differences d of n rows:  mean(d) +- 1.96 sd(d) / sqrt(n). With groups, the
-    variance is that of sums over groups (Liang and Zeger 1986).
+    variance is that of sums over groups (Liang and Zeger 1986). None where a fit failed.
     """
-    differences = baseline_errors.astype(np.int64) - errors
-    n_rows = len(differences)
-    mean = float(differences.mean())
+    baseline_errors = _join_errors(baseline.by_rows)
+    errors = _join_errors(candidate.by_rows)
+    if baseline_errors is None or errors is None:
+        return None
+
+    d = baseline_errors.astype(np.int64) - errors
+    n = len(d)
+    mean = float(d.mean())
     if groups is None:
-        half_width = Z * float(differences.std()) / np.sqrt(n_rows)
+        half_width = Z * float(d.std()) / np.sqrt(n)
     else:
-        influence = (differences - mean) / n_rows
+        influence = (d - mean) / n
         half_width = compute_group_variance(influence, groups).half_width
     return mean, mean - half_width, mean + half_width
+
+
+def _join_errors(results: Sequence[_Result]) -> BoolArray | None:
+    """Return whether each row is predicted wrongly, fold by fold; None where a fit failed."""
+    errors = [result.scores.is_wrong for result in results if result.scores is not None]
+    if len(errors) < len(results):
+        return None
+    return np.concatenate(errors)
 
 
 def _summarize(

@@ -333,7 +333,8 @@ def evaluate(
         model, X, y, environments=environments, groups=groups, threshold=threshold
     )
     rows = predicted.rows
-    thresholds = None
+    has_probabilities = predicted.probability is not None
+    thresholds = np.array([])
     if predicted.probability is not None:
         thresholds = choose_thresholds(predicted.probability)
 
@@ -345,9 +346,14 @@ def evaluate(
     every_row = np.ones(len(rows), dtype=np.bool_)
     overall = _measure(predicted, every_row, thresholds, environment=None)
 
-    has_probabilities = predicted.probability is not None
     comparison = _compare_with_baseline(predicted)
     names = find_series_names(y, environments)
+    notes = [
+        *predicted.notes,
+        *wording.note_single_classes(overall, performances, predicted.classes),
+        *wording.note_no_better(performances, has_probabilities=has_probabilities),
+        *wording.note_new_environments(performances),
+    ]
     return Evaluation(
         model=predicted.name,
         classes=predicted.classes,
@@ -358,23 +364,18 @@ def evaluate(
         overall=overall,
         environments=tuple(performances),
         leaves=_calibrate_leaves(predicted, performances),
-        notes=(
-            *predicted.notes,
-            *wording.note_single_classes(overall, performances, predicted.classes),
-            *wording.note_no_better(performances, has_probabilities=has_probabilities),
-            *wording.note_new_environments(performances),
-        ),
+        notes=tuple(notes),
         target=names["target"],
         environment=names["environment"],
         threshold=predicted.threshold,
-        thresholds=() if thresholds is None else tuple(thresholds.tolist()),
+        thresholds=tuple(thresholds.tolist()),
     )
 
 
 def _measure(
     predicted: Predicted,
     is_selected: BoolArray,
-    thresholds: FloatArray | None,
+    thresholds: FloatArray,
     *,
     environment: Any,
 ) -> Performance:
@@ -385,37 +386,42 @@ def _measure(
     """
     rows = predicted.rows
     is_positive = rows.is_positive[is_selected]
-    n_rows = len(is_positive)
     groups = None if rows.group_codes is None else rows.group_codes[is_selected]
     probability = None if predicted.probability is None else predicted.probability[is_selected]
-
-    curves = Curves()
-    if probability is not None and thresholds is not None:
-        curves = compute_curves(is_positive, probability, thresholds)
-    is_new = None
-    if environment is not None and predicted.known_environments is not None:
-        is_new = make_label(environment) not in predicted.known_environments
-
     scores = compute_scores(
         is_positive, predicted.predicted[is_selected], probability, groups=groups
     )
+
+    n_rows = len(is_positive)
+    baseline = predicted.baseline
     baseline_scores = compute_scores(
         is_positive,
-        np.full(n_rows, predicted.baseline.majority),
-        np.full(n_rows, predicted.baseline.rate),
+        np.full(n_rows, baseline.majority),
+        np.full(n_rows, baseline.rate),
         groups=groups,
     )
+
+    curves = Curves()
+    if probability is not None:
+        curves = compute_curves(is_positive, probability, thresholds)
     return Performance(
         environment=environment,
         n_samples=n_rows,
         n_positive=int(is_positive.sum()),
-        is_new=is_new,
+        is_new=_is_new(environment, predicted.known_environments),
         scores=scores,
         baseline=baseline_scores,
         calibration_curve=curves.calibration_curve,
         net_benefit=curves.net_benefit,
         treat_all=curves.treat_all,
     )
+
+
+def _is_new(environment: Any, known_environments: set[Any] | None) -> bool | None:
+    """Tell whether an environment did not occur in training; None where that is not known."""
+    if environment is None or known_environments is None:
+        return None
+    return make_label(environment) not in known_environments
 
 
 def _compare_with_baseline(predicted: Predicted) -> LossComparison:

@@ -24,7 +24,7 @@ from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import Model, describe_size
 from icscm.model.splits import CHAINS
 from icscm.progress import track
-from icscm.sources.countable import Countable
+from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
 from icscm.tables.labels import check_labels
 from icscm.validation.cohort import Cohort
@@ -89,16 +89,17 @@ def fit_fold(
 ) -> Iterator[Fitted]:
     """Fit a clone of each estimator to the training rows.
 
-    Errors of a fit are recorded or, with a `context`, raised after it: so is a single class.
+    An error of a fit is recorded, so that other candidates of a comparison go on. With a `context`
+    it is raised instead, with that before the message, and so is an outcome of a single class.
     """
     train = cohort.take(fold.train_rows)
-    binned: _BinnedRows = {}
+    bins = _SharedBins(train)
     for estimator in estimators:
         learner: Any = clone(estimator)
         try:
             if context is not None:
                 check_labels(train.y, len(train))
-            seconds = _fit(learner, train, binned)
+            seconds = _fit(learner, train, bins)
         except MemoryError:
             raise
         except Exception as error:  # any estimator may raise anything
@@ -112,32 +113,42 @@ def fit_fold(
 
 
 @dataclass(frozen=True)
-class _Binned:
+class _BinnedRows:
     """Training rows that were binned, and the seconds that it took."""
 
     countable: Countable[StoredSource]
     seconds: float
 
 
-# By the text of the preparation.
-_BinnedRows = dict[str, _Binned]
+class _SharedBins:
+    """Training rows that are binned once for all of our learners that bin alike."""
+
+    def __init__(self, train: Cohort) -> None:
+        self._train = train
+        self._binned: dict[str, _BinnedRows] = {}
+
+    def get(self, preparation: BinningConfig) -> _BinnedRows:
+        """Return the rows as they are binned for some learners; bin them for the first of these."""
+        key = repr(preparation)
+        if key not in self._binned:
+            start = perf_counter()
+            countable = self._train.open(preparation)
+            self._binned[key] = _BinnedRows(countable, seconds=perf_counter() - start)
+        return self._binned[key]
 
 
-def _fit(learner: Any, train: Cohort, binned: _BinnedRows) -> float:
-    """Fit, and return the seconds, with those of binning that is shared with other learners."""
-    start = perf_counter()
-    if not isinstance(learner, BaseRuleClassifier):
-        learner.fit(train.X, train.y, **_make_fit_arguments(learner, train))
-        return perf_counter() - start
-
-    preparation = learner.prepare()
-    rows = binned.get(repr(preparation))
-    if rows is None:
-        rows = _Binned(train.open(preparation), perf_counter() - start)
-        binned[repr(preparation)] = rows
+def _fit(learner: Any, train: Cohort, bins: _SharedBins) -> float:
+    """Fit a learner, and return the seconds that it takes, with those of bins that it shares."""
+    if isinstance(learner, BaseRuleClassifier):
+        binned = bins.get(learner.prepare())
         start = perf_counter()
-    learner.fit_counts(replace(rows.countable, is_part=True))
-    return rows.seconds + perf_counter() - start
+        learner.fit_counts(replace(binned.countable, is_part=True))
+        return binned.seconds + perf_counter() - start
+
+    arguments = _make_fit_arguments(learner, train)
+    start = perf_counter()
+    learner.fit(train.X, train.y, **arguments)
+    return perf_counter() - start
 
 
 def _make_fit_arguments(learner: Any, train: Cohort) -> dict[str, Any]:
@@ -165,7 +176,8 @@ def name_keywords(estimator: Any, what: str) -> list[str]:
     if what in parameters:
         return [what]
     if get_config()["enable_metadata_routing"]:
-        return [what] if get_routing_for_object(estimator).consumes("fit", [what]) else []
+        is_requested = get_routing_for_object(estimator).consumes("fit", [what])
+        return [what] if is_requested else []
     if hasattr(estimator, "steps"):  # a pipeline; its class is slow to import
         return [
             f"{name}__{keyword}"
@@ -189,27 +201,29 @@ def score_fold(
     estimator = fitted.estimator
     predicted = np.asarray(estimator.predict(test.X)) == test.classes[1]
 
-    names = {scorer for scorer in scorers.values() if isinstance(scorer, str)}
+    metric_names = {scorer for scorer in scorers.values() if isinstance(scorer, str)}
+    needs_probability = metric_names & {*PROBABILITY_METRICS, "skill"}
     probability = None
-    if names & {*PROBABILITY_METRICS, "skill"}:
+    if needs_probability:
         probability = predict_probability(estimator, test.X, positive_class=test.classes[1])
-    by_name = compute_scores(
+    metrics_by_name = compute_scores(
         test.is_positive,
         predicted,
         probability,
         groups=test.group_codes,
         rate=fitted.positive_rate,
     )
-    if "auc" in names and probability is None and hasattr(estimator, "decision_function"):
-        ranking = estimator.decision_function(test.X)
-        by_name["auc"] = score_auc(test.is_positive, ranking, test.group_codes)
+    if "auc" in metric_names and probability is None and hasattr(estimator, "decision_function"):
+        decision_values = estimator.decision_function(test.X)
+        metrics_by_name["auc"] = score_auc(test.is_positive, decision_values, test.group_codes)
 
     scores: dict[str, Score | None] = {}
     for name, scorer in scorers.items():
         if isinstance(scorer, str):
-            scores[name] = by_name.get(scorer)
+            scores[name] = metrics_by_name.get(scorer)
         else:
-            scores[name] = Score(float(scorer(estimator, test.X, test.y)), np.nan, np.nan)
+            value = float(scorer(estimator, test.X, test.y))
+            scores[name] = Score(value, low=np.nan, high=np.nan)
     return FoldScores(
         scores=scores,
         is_positive=test.is_positive,
@@ -258,11 +272,13 @@ def average_values(values_of_folds: Sequence[Values | None], names: Iterable[str
     """
     known_folds = [values for values in values_of_folds if values is not None]
     if len(known_folds) < len(values_of_folds):
-        known_folds = []
+        return dict.fromkeys(names)
+
     means: Values = {}
     for name in names:
-        known = [value for values in known_folds if (value := values[name]) is not None]
-        means[name] = float(np.mean(known)) if known else None
+        values_of_score = [values[name] for values in known_folds]
+        known_values = [value for value in values_of_score if value is not None]
+        means[name] = float(np.mean(known_values)) if known_values else None
     return means
 
 

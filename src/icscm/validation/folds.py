@@ -20,8 +20,7 @@ from icscm.validation.cohort import Cohort
 class Fold:
     """Positions of the rows to learn from and of those to score.
 
-    `environment` is the label of the one that the test rows are all of, if they are left out for
-    that; else None.
+    `environment` is the label of the environment that is left out; None where rows are.
     """
 
     train_rows: IntArray
@@ -36,16 +35,17 @@ def make_fold(
     environment: Any = None,
     is_left_out: BoolArray | None = None,
 ) -> Fold:
-    """Make the fold with these test rows.
+    """Make the fold with these test rows, which learns from all others.
 
-    Learned from are all rows but the test rows, or the larger set `is_left_out`, and but those
-    that share a group with one of them.
+    With `is_left_out`, a larger set that holds the test rows, it learns from the rows outside of
+    that. Rows that share a group with one that is left out are not learned from either.
     """
-    is_unseen = is_test if is_left_out is None else is_left_out
+    if is_left_out is None:
+        is_left_out = is_test
     if cohort.group_codes is not None:
-        is_unseen = np.isin(cohort.group_codes, cohort.group_codes[is_unseen])
+        is_left_out = np.isin(cohort.group_codes, cohort.group_codes[is_left_out])
     return Fold(
-        train_rows=np.flatnonzero(~is_unseen),
+        train_rows=np.flatnonzero(~is_left_out),
         test_rows=np.flatnonzero(is_test),
         environment=environment,
     )
@@ -66,27 +66,48 @@ def leave_out_rows(cohort: Cohort, n_folds: int, random_state: Any) -> list[Fold
 def deal_rows(cohort: Cohort, n_folds: int, random_state: Any) -> IntArray:
     """Return the number of each row's fold; all rows of a group have the same.
 
-    Rows in random order are sorted by outcome, then by environment, and dealt out like cards: so
-    each fold has its share of each cell. Groups are sorted by whether their outcomes are all
-    negative, mixed or all positive, so that each fold has both outcomes.
+    Rows, or groups, are brought in an order in which alike ones follow each other, and dealt out
+    like cards: so each fold has its share of each kind.
     """
     rng = make_generator(random_state)
-    environment_ranks = cohort.environment_ranks
     if cohort.group_codes is None:
-        cells = [cohort.is_positive, environment_ranks]
-        rows_of_cells = pd.Series(cells[0]).groupby(cells).indices
-        order = np.concatenate(
-            [rng.permutation(rows_of_cells[cell]) for cell in sorted(rows_of_cells)]
-        )
-        return np.asarray(np.argsort(order) % n_folds)
+        order = _sort_rows(cohort, rng)
+        return np.asarray(_deal_out(order, n_folds))
 
-    groups = pd.factorize(cohort.group_codes)[0]
-    _, first_rows, sizes = np.unique(groups, return_index=True, return_counts=True)
-    positive_shares = np.bincount(groups, cohort.is_positive) / sizes
-    kinds = np.ceil(positive_shares) + np.floor(positive_shares)  # 0: negative, 1: mixed, 2
+    group_of_row = pd.factorize(cohort.group_codes)[0]
+    order = _sort_groups(group_of_row, cohort, rng)
+    fold_of_group = _deal_out(order, n_folds)
+    return np.asarray(fold_of_group[group_of_row])
+
+
+def _deal_out(order: IntArray, n_folds: int) -> IntArray:
+    """Return the fold of each of the numbers in `order`, of which the first gets 0, the next 1."""
+    position = np.argsort(order)
+    return position % n_folds
+
+
+def _sort_rows(cohort: Cohort, rng: np.random.Generator) -> IntArray:
+    """Sort the rows by outcome, then by environment, and at random within these."""
+    is_positive = cohort.is_positive
+    cells = [is_positive, cohort.environment_ranks]
+    rows_of_cells = pd.Series(is_positive).groupby(cells).indices
+    shuffled_cells = [rng.permutation(rows_of_cells[cell]) for cell in sorted(rows_of_cells)]
+    return np.concatenate(shuffled_cells)
+
+
+def _sort_groups(group_of_row: IntArray, cohort: Cohort, rng: np.random.Generator) -> IntArray:
+    """Sort the groups by outcome, environment of the first row and size, and then at random.
+
+    By outcome: those without a positive row come first, then mixed ones, then those of positive
+    rows only.
+    """
+    _, first_rows, sizes = np.unique(group_of_row, return_index=True, return_counts=True)
+    n_positive = np.bincount(group_of_row, cohort.is_positive)
+    outcome_ranks = np.select([n_positive == 0, n_positive < sizes], [0, 1], default=2)
+    environment_ranks = cohort.environment_ranks[first_rows]
     random_ranks = rng.random(len(sizes))
-    order = np.lexsort((random_ranks, sizes, environment_ranks[first_rows], kinds))
-    return np.asarray((np.argsort(order) % n_folds)[groups])
+    # the last key counts first
+    return np.lexsort((random_ranks, sizes, environment_ranks, outcome_ranks))
 
 
 def leave_out_environments(cohort: Cohort) -> list[Fold]:
@@ -105,26 +126,26 @@ def leave_out_parts(cohort: Cohort, parts: list[list[int]]) -> list[list[Fold]]:
     folds_of_parts = []
     for codes in parts:
         is_left_out = np.isin(cohort.environment_codes, codes)
-        folds_of_parts.append(
-            [
-                make_fold(
-                    cohort,
-                    cohort.environment_codes == code,
-                    environment=cohort.environment_labels[code],
-                    is_left_out=is_left_out,
-                )
-                for code in codes
-            ]
-        )
+        folds_of_part = [
+            make_fold(
+                cohort,
+                cohort.environment_codes == code,
+                environment=cohort.environment_labels[code],
+                is_left_out=is_left_out,
+            )
+            for code in codes
+        ]
+        folds_of_parts.append(folds_of_part)
     return folds_of_parts
 
 
 def leave_out_many_environments(cohort: Cohort, n_folds: int) -> list[Fold]:
     """Leave out each environment once, in at most so many folds, dealt out from the largest."""
-    ranks = cohort.environment_ranks
-    largest_first = np.argsort(-np.bincount(ranks), kind="stable")
-    fold_of_environments = np.argsort(largest_first) % n_folds
-    fold_of_rows = fold_of_environments[ranks]
+    environment_of_row = cohort.environment_ranks
+    sizes = np.bincount(environment_of_row)
+    largest_first = np.argsort(-sizes, kind="stable")
+    fold_of_environment = _deal_out(largest_first, n_folds)
+    fold_of_rows = fold_of_environment[environment_of_row]
     return [make_fold(cohort, fold_of_rows == fold) for fold in range(fold_of_rows.max() + 1)]
 
 

@@ -1,11 +1,19 @@
-"""Permutation importance within environments: the loss where a column's values are permuted.
+"""Permutation importance within environments: how much worse a model predicts without a column.
 
-Values are permuted among the rows of each environment, so that differences between the
-environments, which a classifier may have learned from the column, do not count.
-`sklearn.inspection.permutation_importance` permutes across environments and scores all rows at
-once; applied to each environment's rows it gives no loss over all of them.
+The values of the column are permuted among the rows of each environment, so they tell nothing about
+the outcome there, but are as frequent as before:
+
+    environment        a   a   a   b   b
+    column             1   2   3   8   9
+    permuted           3   1   2   9   8
+
+So differences between the environments, which a classifier may have learned from the column, do not
+count. `sklearn.inspection.permutation_importance` permutes across environments and scores all rows
+at once; applied to each environment's rows it gives no loss over all of them.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -13,17 +21,16 @@ import numpy as np
 
 from icscm._changes import data_by_name
 from icscm._lazy import is_sparse, sparse
-from icscm._types import Array, BoolArray, FloatArray
+from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.report.importances import METRICS, PermutationImportance
 from icscm.stats.ranking import compute_auc
-from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_rows
-from icscm.tables.environments import number_environments, shuffle_within, take_environments
-from icscm.tables.labels import check_labels
-from icscm.tables.parsing import read_table
+from icscm.tables.columns import find_names, is_frame, open_frame
+from icscm.tables.environments import ALL_SAMPLES, shuffle_within
+from icscm.validation.cohort import Cohort, make_cohort
 from icscm.validation.fitting import predict_probability
 
 
@@ -86,77 +93,129 @@ def permutation_importance(
     """
     check_value("n_repeats", n_repeats, allow("int [1, 100000]"))
     seed = _draw_seed(random_state)
-    X, environments = take_environments(X, environments)
-    X = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
-    n_rows = count_rows(X)
-    outcome_codes, classes = check_labels(y, n_rows)
-    environment_codes, environment_labels = number_environments(environments, n_rows)
-    if max_rows is not None and max_rows < n_rows:
-        drawn = np.sort(np.random.default_rng(seed).permutation(n_rows)[:max_rows])
-        X = take_rows(X, drawn)
-        outcome_codes = outcome_codes[drawn]
-        environment_codes = environment_codes[drawn]
-    _check_model(model, classes)
-    is_positive = outcome_codes == 1
-    parts = [np.ones(len(is_positive), dtype=np.bool_)]
-    parts += [environment_codes == code for code in range(len(environment_labels))]
+    cohort = make_cohort(X, y, environments=environments, may_lack=True)
+    if max_rows is not None and max_rows < len(cohort):
+        shuffled = np.random.default_rng(seed).permutation(len(cohort))
+        cohort = cohort.take(np.sort(shuffled[:max_rows]))
+    _check_model(model, cohort.classes)
 
-    def measure(rows: Any) -> FloatArray:
-        """Return the losses in all rows and in each environment: (metric, part)."""
-        p = predict_probability(model, rows, positive_class=classes[1])
-        assert p is not None  # the model was checked
-        return np.array([_compute_losses(is_positive[part], p[part]) for part in parts]).T
-
-    names: tuple[str | int, ...] = find_names(X) or (*range(X.shape[1]),)
+    names: tuple[str | int, ...] = find_names(cohort.X) or tuple(range(cohort.X.shape[1]))
     used_names = model.features_used_ if isinstance(model, BaseRuleClassifier) else names
-    positions = [position for position, name in enumerate(names) if name in used_names]
-    observed = measure(X)
-    # columns that the model does not use lose nothing; NaN where a loss is undefined
-    losses = np.zeros((len(METRICS), len(names), n_repeats, len(parts)))
-    losses += 0 * observed[:, np.newaxis, np.newaxis]
-    for position in track(positions, len(positions)):
-        for repeat in range(n_repeats):
-            rng = np.random.default_rng([seed, position, repeat])
-            order = shuffle_within(environment_codes, rng)
-            losses[:, position, repeat] = measure(_permute(X, position, order)) - observed
+    is_used = [name in used_names for name in names]
+    increases = _measure_increases(model, cohort, is_used, n_repeats=n_repeats, seed=seed)
     return PermutationImportance(
         features=names,
-        environments=tuple(environment_labels),
-        pooled=losses[..., 0],
-        by_environment=losses[..., 1:],
-        n_rows=len(is_positive),
+        environments=cohort.environment_labels or (ALL_SAMPLES,),
+        pooled=increases[..., 0],
+        by_environment=increases[..., 1:],
+        n_rows=len(cohort),
     )
 
 
 def _draw_seed(random_state: Any) -> int:
-    """Return a seed for the generators of each column and repetition; a number is its own."""
-    drawn = int(make_generator(random_state).integers(2**31 - 1))
-    return int(random_state) if isinstance(random_state, Integral) else drawn
+    """Return the number that seeds the permutations: a number itself, else one that is drawn."""
+    rng = make_generator(random_state)  # which raises for what is no random state
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(rng.integers(2**31 - 1))
 
 
 def _check_model(model: Any, classes: Array) -> None:
     """Raise unless the model gives probabilities of these two classes."""
     is_fitted = hasattr(model, "predict_proba") and hasattr(model, "classes_")
-    if not is_fitted or {*classes.tolist()} != {*np.asarray(model.classes_).tolist()}:
+    if not is_fitted or set(classes.tolist()) != set(np.asarray(model.classes_).tolist()):
         raise IcscmError("permutation_importance needs a fitted classifier of these two classes")
 
 
-def _permute(X: Any, position: int, order: Array) -> Any:
+def _measure_increases(
+    model: Any, cohort: Cohort, is_used: Sequence[bool], *, n_repeats: int, seed: int
+) -> FloatArray:
+    """Return by how much losses increase, by (metric, column, repetition, part); see `_list_parts`.
+
+    Columns that the model does not use are not permuted, since that would change nothing.
+    """
+    parts = _list_parts(cohort)
+    positive_class = cohort.classes[1]
+    observed_losses = _compute_losses(model, cohort.X, parts, positive_class=positive_class)
+
+    # a loss that is undefined in a part has no increase there, whatever the column
+    no_increase = np.where(np.isnan(observed_losses), np.nan, 0.0)
+    increases = np.empty((len(METRICS), len(is_used), n_repeats, len(parts)))
+    increases[:] = no_increase[:, np.newaxis, np.newaxis, :]
+
+    used_columns = np.flatnonzero(is_used).tolist()
+    for column in track(used_columns, len(used_columns)):
+        for repeat in range(n_repeats):
+            # seeded by the column, so that its permutations are the same whatever else is used
+            rng = np.random.default_rng([seed, column, repeat])
+            order = shuffle_within(cohort.environment_codes, rng)
+            permuted = _permute_column(cohort.X, column, order)
+            losses = _compute_losses(model, permuted, parts, positive_class=positive_class)
+            increases[:, column, repeat] = losses - observed_losses
+    return increases
+
+
+def _permute_column(table: Any, position: int, order: Array) -> Any:
     """Return the table with the rows of one column in another order."""
-    if is_frame(X):
-        frame = open_frame(X)
-        return frame.with_columns(frame[:, position][order.tolist()]).to_native()
-    if is_sparse(X):
-        columns = X[:, :position], X[order][:, [position]], X[:, position + 1 :]
-        return sparse.hstack(columns, format="csr")
-    permuted = X.copy()
-    permuted[:, position] = X[order, position]
+    if is_frame(table):
+        frame = open_frame(table)
+        permuted_column = frame[:, position][order.tolist()]
+        return frame.with_columns(permuted_column).to_native()
+
+    if is_sparse(table):
+        columns_before = table[:, :position]
+        permuted_column = table[order][:, [position]]
+        columns_after = table[:, position + 1 :]
+        return sparse.hstack([columns_before, permuted_column, columns_after], format="csr")
+
+    permuted = table.copy()
+    permuted[:, position] = table[order, position]
     return permuted
 
 
-def _compute_losses(is_positive: BoolArray, p: FloatArray) -> tuple[float, float]:
-    """Return minus the AUC, NaN where a class is absent, and the log loss."""
-    auc = compute_auc(is_positive, p)
-    probability_of_outcome = np.where(is_positive, p, 1 - p)
-    log_loss = -np.log(np.clip(probability_of_outcome, np.finfo(np.float64).eps, 1)).mean()
-    return np.nan if auc is None else -auc, float(log_loss)
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows whose losses are computed together, and whether each of them is positive."""
+
+    rows: IntArray
+    is_positive: BoolArray
+
+
+def _list_parts(cohort: Cohort) -> list[_Part]:
+    """List the parts of a cohort: all rows, then the rows of each environment."""
+    n_environments = len(cohort.environment_labels) or 1
+    every_row = np.arange(len(cohort))
+    rows_of_environments = [
+        np.flatnonzero(cohort.environment_codes == code) for code in range(n_environments)
+    ]
+    is_positive = cohort.is_positive
+    return [
+        _Part(rows=rows, is_positive=is_positive[rows])
+        for rows in (every_row, *rows_of_environments)
+    ]
+
+
+def _compute_losses(
+    model: Any, table: Any, parts: Sequence[_Part], *, positive_class: Any
+) -> FloatArray:
+    """Predict a table, and return the losses by (metric, part): minus the AUC, and the log loss.
+
+    The AUC is NaN in a part without one of the classes.
+    """
+    probability = predict_probability(model, table, positive_class=positive_class)
+    assert probability is not None  # the model was checked
+
+    losses = np.empty((len(METRICS), len(parts)))
+    for number, part in enumerate(parts):
+        probability_in_part = probability[part.rows]
+        auc = compute_auc(part.is_positive, probability_in_part)
+        losses[0, number] = np.nan if auc is None else -auc
+        losses[1, number] = _compute_log_loss(part.is_positive, probability_in_part)
+    return losses
+
+
+def _compute_log_loss(is_positive: BoolArray, probability: FloatArray) -> float:
+    """Return the mean of -log P(outcome), finite also for an outcome of probability 0."""
+    probability_of_outcome = np.where(is_positive, probability, 1 - probability)
+    smallest = np.finfo(np.float64).eps
+    return float(-np.log(np.clip(probability_of_outcome, smallest, 1)).mean())

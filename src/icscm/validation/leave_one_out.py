@@ -134,6 +134,21 @@ class Validation(DisplayMixin):
         return pooled
 
     @property
+    def titles(self) -> dict[str, str]:
+        """The title of each score."""
+        return {name: METRICS.get(name, name) for name in self.held_out[0].scores}
+
+    @property
+    def lines(self) -> list[str]:
+        """The sentences of a report on the pooled scores."""
+        return describe_validation(self.pooled, self.titles, n_environments=len(self.held_out))
+
+    @property
+    def curves(self) -> Curves | None:
+        """The curves of all rows together; None without probabilities."""
+        return Curves(**self.overall) if self.overall else None
+
+    @property
     def mean_scores(self) -> Values:
         """The unweighted mean of each score over the environments in which it is defined."""
         values = [get_values(environment.scores) for environment in self.held_out]
@@ -142,7 +157,7 @@ class Validation(DisplayMixin):
     def _display(self) -> Display:
         """Show the scores in a table, and the sentences of a report above it."""
         columns = ["environment", "n_samples", *self.held_out[0].scores]
-        lines = [fill(line, 100, subsequent_indent="  ") for line in self.to_dict()["lines"]]
+        lines = [fill(line, 100, subsequent_indent="  ") for line in self.lines]
         return display_frame("\n".join(lines), self.to_frame()[columns])
 
     def to_frame(self) -> pd.DataFrame:
@@ -163,25 +178,22 @@ class Validation(DisplayMixin):
         dict
             Values that JSON can hold.
         """
-        pooled = self.pooled
-        titles = {name: METRICS.get(name, name) for name in pooled}
         environments = [
             {**asdict(environment), "environment": as_text(environment.environment)}
             for environment in self.held_out
         ]
         pooled_values = {
-            name: None if score is None else asdict(score) for name, score in pooled.items()
+            name: None if score is None else asdict(score) for name, score in self.pooled.items()
         }
         values = {
-            "titles": titles,
+            "titles": self.titles,
             "environments": environments,
             "pooled": pooled_values,
             "thresholds": self.thresholds,
             "overall": self.overall,
         }
         plain: Plain = make_plain(values, str)
-        lines = describe_validation(pooled, titles, n_environments=len(self.held_out))
-        return {"lines": lines, **plain}
+        return {"lines": self.lines, **plain}
 
     def plot(self) -> Figure:
         """Draw forest plots: each environment, the pooled score and the prediction interval.
@@ -268,7 +280,7 @@ def leave_one_environment_out(
     check_environments(cohort, estimator, "leave-one-environment-out")
 
     left_out = []
-    scores_of_folds = []
+    scores_of_folds = []  # also with what the curves of all environments are made of
     folds = leave_out_environments(cohort)
     # the scores of an environment show what the fit without it warns of
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):
@@ -300,24 +312,23 @@ def _add_curves(
 
     There are none where the classifier has no probabilities.
     """
-    probabilities = [
-        fold_scores.probability
-        for fold_scores in scores_of_folds
-        if fold_scores.probability is not None
-    ]
-    if len(probabilities) < len(scores_of_folds):
-        return Validation(held_out=tuple(left_out))
+    outcomes = []
+    probabilities = []
+    for scores in scores_of_folds:
+        if scores.probability is None:
+            return Validation(held_out=tuple(left_out))
+        outcomes.append(scores.is_positive)
+        probabilities.append(scores.probability)
 
-    every_probability = np.concatenate(probabilities)
-    every_outcome = np.concatenate([fold_scores.is_positive for fold_scores in scores_of_folds])
-    thresholds = choose_thresholds(every_probability)
+    outcomes_of_all = np.concatenate(outcomes)
+    probabilities_of_all = np.concatenate(probabilities)
+    thresholds = choose_thresholds(probabilities_of_all)
+    overall = compute_curves(outcomes_of_all, probabilities_of_all, thresholds)
+
     with_curves = []
-    for environment, fold_scores, probability in zip(
-        left_out, scores_of_folds, probabilities, strict=True
-    ):
-        curves = compute_curves(fold_scores.is_positive, probability, thresholds)
+    for number, environment in enumerate(left_out):
+        curves = compute_curves(outcomes[number], probabilities[number], thresholds)
         with_curves.append(environment.with_curves(curves))
-    overall = compute_curves(every_outcome, every_probability, thresholds)
     return Validation(
         held_out=tuple(with_curves),
         thresholds=tuple(thresholds.tolist()),

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from icscm._changes import data_by_name
 from icscm._constants import DEFAULT_TOLERANCES
+from icscm._types import IntArray
 from icscm.engine.counts import RowSource
 from icscm.estimators.cover import ICSCMClassifier
 from icscm.estimators.selector import InvariantFeatureSelector
@@ -42,6 +43,7 @@ from icscm.validation.leave_one_out import describe_left_out
 # 1, 2, 5 in each decade: even steps on a logarithmic scale, in round numbers.
 DEFAULT_ALPHAS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
 
+# The AUC in each environment, by the model that was learned without it; None where undefined.
 Aucs = tuple[float | None, ...]
 
 
@@ -231,31 +233,42 @@ def _follow_screen(
     if not leave_one_out:
         return path
 
-    # neighbouring tolerances often keep the same columns
     learner = selector.make_learner()
     check_environments(cohort, learner, "leave-one-environment-out")
     folds = leave_out_environments(cohort)
+    columns = list(strictest.screen_["column"])
+    # neighbouring tolerances often keep the same columns, which are scored once
+    aucs_by_kept: dict[tuple[Any, ...], Aucs] = {}
+    for kept in {point.kept for point in path.points}:
+        positions = np.array([columns.index(column) for column in kept], dtype=np.intp)
+        aucs_by_kept[kept] = _score_columns_left_out(learner, cohort, positions, folds)
+    points = tuple(replace(point, aucs=aucs_by_kept[point.kept]) for point in path.points)
+    return replace(path, points=points)
+
+
+def _score_columns_left_out(
+    learner: Any, cohort: Cohort, columns: IntArray, folds: Sequence[Fold]
+) -> Aucs:
+    """Return the AUC of a learner on some columns in each environment; empty without a column."""
+    if len(columns) == 0:
+        return ()
     # the selector tells its learner neither environments nor groups
     plain_cohort = cohort.without_environments()
-    columns = [*strictest.screen_["column"]]
-    aucs_by_columns: dict[tuple[Any, ...], Aucs] = {(): ()}
-    for kept in {point.kept for point in path.points} - {()}:
-        positions = np.array([columns.index(column) for column in kept])
-        narrowed = replace(plain_cohort, X=take_columns(cohort.X, positions))
-        (aucs_by_columns[kept],) = _score_left_out([learner], narrowed, folds)
-    points = tuple(replace(point, aucs=aucs_by_columns[point.kept]) for point in path.points)
-    return replace(path, points=points)
+    narrowed = replace(plain_cohort, X=take_columns(cohort.X, columns))
+    (aucs,) = _score_left_out([learner], narrowed, folds)
+    return aucs
 
 
 def _score_left_out(estimators: Sequence[Any], cohort: Cohort, folds: Sequence[Fold]) -> list[Aucs]:
     """Return the AUC of each estimator in each environment, learned without it."""
-    aucs_of_environments: list[Aucs] = []
+    aucs_of_estimators: list[list[float | None]] = [[] for _ in estimators]
     for fold in track(folds, len(folds)):
         context = describe_left_out(fold.environment)
         fits = fit_fold(estimators, cohort, fold, context=context)
-        scores = [score_fold(fitted, cohort, fold, {"auc": "auc"}) for fitted in fits]
-        aucs_of_environments.append(tuple(each.values["auc"] for each in scores))
-    return list(zip(*aucs_of_environments, strict=True))
+        for aucs, fitted in zip(aucs_of_estimators, fits, strict=True):
+            scores = score_fold(fitted, cohort, fold, {"auc": "auc"})
+            aucs.append(scores.values["auc"])
+    return [tuple(aucs) for aucs in aucs_of_estimators]
 
 
 def compute_alpha_path(
@@ -271,12 +284,12 @@ def compute_alpha_path(
             "nothing is tested"
         )
 
-    def find(alpha: float) -> tuple[Tree, Trace]:
+    def learn(alpha: float) -> tuple[Tree, Trace]:
         return find_model(source, replace(settings, alpha=alpha))
 
     return Path(
         parameter="alpha",
-        points=_find_points(find, sorted({*levels, settings.alpha})),
+        points=_find_points(learn, sorted({*levels, settings.alpha})),
         own=settings.alpha,
         environments=tuple(source.environments),
     )
@@ -295,25 +308,26 @@ def compute_tolerance_path(
         )
     screen = ColumnScreen(source, settings)
 
-    def find(tolerance: float | None) -> tuple[Tree, Trace]:
+    def learn(tolerance: float | None) -> tuple[Tree, Trace]:
         # a plain tree rejects no columns, the others share what the screen has counted
         shared = None if tolerance is None else screen
         return find_tree(source, replace(settings, tolerance=tolerance), shared)
 
     return Path(
         parameter="tolerance",
-        points=_find_points(find, order_tolerances(tolerances, settings.tolerance)),
+        points=_find_points(learn, order_tolerances(tolerances, settings.tolerance)),
         own=settings.tolerance,
         environments=tuple(source.environments),
     )
 
 
 def _find_points(
-    find: Callable[[Any], tuple[Tree, Trace]], values: Sequence[float | None]
+    learn: Callable[[Any], tuple[Tree, Trace]], values: Sequence[float | None]
 ) -> tuple[PathPoint, ...]:
+    """Learn the model at each value, with the trace of its search."""
     points = []
     for value in track(values, len(values)):
-        model, trace = find(value)
+        model, trace = learn(value)
         points.append(PathPoint(value, model, trace))
     return tuple(points)
 
@@ -325,4 +339,8 @@ def order_tolerances(
     values = {*tolerances, own}
     for tolerance in values - {None}:
         check_value("each of tolerances", tolerance, allow("float (0, inf)"))
-    return tuple(sorted(values, key=lambda value: (value is not None, -(value or 0.0))))
+    numbers = [value for value in values if value is not None]
+    from_loose_to_strict = sorted(numbers, reverse=True)
+    if None in values:
+        return None, *from_loose_to_strict
+    return tuple(from_loose_to_strict)

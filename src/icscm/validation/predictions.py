@@ -1,8 +1,13 @@
-"""Rows with known labels, and what a fitted model predicts for them."""
+"""Rows with known outcomes, and what a fitted model predicts for them.
+
+The model is one of ours, fresh or read from a file, or any other classifier. What is known of it
+differs, so it is opened first (`_OpenedModel`): of ours the training data are known, which say
+which environments are new, and what the majority of training was.
+"""
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -87,47 +92,254 @@ def predict_rows(
 ) -> Predicted:
     """Predict rows with known outcomes, with the given threshold or the model's own."""
     opened = _open_model(model)
-    own_model = opened.model
-    given_threshold = None if threshold is None else fix_threshold(threshold, _OPTIMISTIC)
-    if given_threshold is not None and own_model is not None:
-        own_model = replace(own_model, threshold=given_threshold)
+    fixed_threshold = None if threshold is None else fix_threshold(threshold, _OPTIMISTIC)
+    rows = _read_rows(opened, X, y, environments=environments, groups=groups)
+    if opened.model is None:
+        return _predict_with_classifier(opened, rows, threshold=fixed_threshold)
+    return _predict_with_ours(opened, rows, threshold=fixed_threshold)
 
-    rows, notes = _read_rows(opened, X, y, environments=environments, groups=groups)
-    if own_model is not None:
-        predictions = _predict_with_ours(model, own_model, rows.X, opened.table_settings)
-        return Predicted(
-            model=own_model,
-            name=as_text(own_model) if own_model.kind in CHAINS else describe_size(own_model),
-            classes=opened.classes,
-            known_environments=opened.known_environments,
-            rows=rows,
-            predicted=predictions.predicted,
-            probability=predictions.probability,
-            leaves=predictions.leaves,
-            threshold=own_model.decision_threshold,
-            baseline=_find_training_baseline(own_model),
-            notes=notes + predictions.notes,
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _OpenedModel:
+    """What is known of a fitted model.
+
+    Attributes
+    ----------
+    fitted : SavedModel or classifier
+        What the caller gave.
+    model : Tree, Forest, Score or None
+        The model of this package in it; None in other classifiers.
+    classes : tuple of two labels
+        The second is the positive one.
+    known_environments : set or None
+        Those of training, None where they are not known.
+    table_settings : dict
+        The settings with which `icscm fit` read its table; empty where it did not.
+    """
+
+    fitted: Any
+    model: Any
+    classes: tuple[Any, Any]
+    known_environments: set[Any] | None = None
+    table_settings: dict[str, Any] = field(default_factory=dict)
+
+
+def _open_model(fitted: Any) -> _OpenedModel:
+    """Open a model, and check that it is fitted and for two classes."""
+    if isinstance(fitted, SavedModel):
+        return _OpenedModel(
+            fitted=fitted,
+            model=fitted.model,
+            classes=fitted.classes,
+            known_environments=None if fitted.environments is None else {*fitted.environments},
+            table_settings=get_table_settings(fitted),
         )
 
-    name = type(model).__name__
-    predicted = np.asarray(model.predict(rows.X)) == opened.classes[1]
-    probability = predict_probability(model, rows.X, positive_class=opened.classes[1])
-    if given_threshold is not None:
+    if isinstance(fitted, BaseRuleClassifier):
+        check_fitted(fitted)
+        known_environments = None
+        if fitted.environments_ is not None:
+            known_environments = {make_label(label) for label in fitted.environments_}
+        return _OpenedModel(
+            fitted=fitted,
+            model=fitted.model_,
+            classes=_read_two_classes(fitted),
+            known_environments=known_environments,
+        )
+
+    if not hasattr(fitted, "classes_") or not hasattr(fitted, "predict"):
+        raise IcscmError(
+            "model must be a fitted classifier or a model read by icscm.load; "
+            f"{type(fitted).__name__} has no classes_ or no predict method"
+        )
+    return _OpenedModel(fitted=fitted, model=None, classes=_read_two_classes(fitted))
+
+
+def _read_two_classes(classifier: Any) -> tuple[Any, Any]:
+    """Return the classes of a fitted classifier; raise unless they are two."""
+    classes = np.asarray(classifier.classes_).tolist()
+    if len(classes) != 2:
+        raise IcscmError(
+            f"model has {len(classes)} class{'es' * (len(classes) != 1)}; only classifiers "
+            "with two can be evaluated"
+        )
+    return classes[0], classes[1]
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _KnownRows:
+    """Rows with known outcomes, which are whether a row is positive, and remarks on them."""
+
+    cohort: Cohort
+    notes: list[str]
+
+
+def _read_rows(
+    opened: _OpenedModel, X: Any, y: Any, *, environments: Any, groups: Any
+) -> _KnownRows:
+    """Read the rows, without those of environments that were excluded in training."""
+    X, environments = take_environments(X, environments)
+    X, groups = take_environments(X, groups, "groups")
+    is_positive = _read_outcomes(X, y, opened.classes)
+    n_rows = len(is_positive)
+
+    group_codes = None
+    if groups is not None:
+        group_codes, _ = encode_environments(groups, n_rows, what="groups")
+    environment_codes = np.zeros(n_rows, dtype=np.int64)
+    environment_labels: tuple[Any, ...] = ()
+    if environments is not None:
+        environment_codes, environment_labels = _read_environments(
+            environments, n_rows, opened.table_settings
+        )
+    cohort = Cohort(
+        X=X,
+        y=is_positive,
+        classes=np.array([False, True]),
+        environment_codes=environment_codes,
+        environment_labels=environment_labels,
+        group_codes=group_codes,
+    )
+
+    is_excluded = environment_codes < 0
+    if is_excluded.any():
+        cohort = cohort.take(~is_excluded)
+    n_groups = None if cohort.group_codes is None else len(np.unique(cohort.group_codes))
+    notes = [
+        *wording.note_excluded_rows(int(is_excluded.sum())),
+        *wording.note_groups(n_groups),
+    ]
+    return _KnownRows(cohort=cohort, notes=notes)
+
+
+def _read_outcomes(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
+    """Return which rows are positive; raise for outcomes that are not classes of the model."""
+    if is_dask(X):
+        raise IcscmError("X is a Dask collection; evaluate needs its rows in memory: X.compute()")
+    n_rows = count_rows(X)
+    if not n_rows:
+        raise IcscmError("X has no rows; there is nothing to evaluate the model on")
+    codes, outcomes = encode_environments(y, n_rows, what="y")  # which encodes any labels
+    unknown = [repr(outcome) for outcome in outcomes if outcome not in classes]
+    if unknown:
+        raise IcscmError(
+            Parameter("y"),
+            f" holds labels that are not among the model's classes ({classes[0]!r} and "
+            f"{classes[1]!r}): {shorten_list(unknown)}; drop these rows, or give the labels "
+            "as they were in training",
+        )
+    is_positive_outcome = np.array([outcome == classes[1] for outcome in outcomes])
+    return is_positive_outcome[codes]
+
+
+def _read_environments(
+    environments: Any, n_rows: int, table_settings: dict[str, Any]
+) -> tuple[IntArray, tuple[Any, ...]]:
+    """Return codes and labels, merged and excluded as `icscm fit` did; excluded rows have -1."""
+    codes, labels = encode_environments(environments, n_rows)
+    new_names = find_renamed(
+        labels,
+        "",
+        _list_texts(table_settings.get("exclude_environment")),
+        _list_texts(table_settings.get("merge_environments")),
+        may_lack=True,
+    )
+    if not new_names:
+        return codes, labels
+
+    kept_codes = [code for code, label in enumerate(labels) if new_names[label] is not None]
+    if not kept_codes:  # all were excluded in training: new environments, to evaluate the model in
+        return codes, labels
+
+    # several labels may have the same new name, and so the same new code
+    names_of_kept = [new_names[labels[code]] for code in kept_codes]
+    new_codes_of_kept, new_labels = encode_environments(names_of_kept, len(kept_codes))
+    new_code_of_code = np.full(len(labels), -1)
+    new_code_of_code[kept_codes] = new_codes_of_kept
+    return new_code_of_code[codes], new_labels
+
+
+def _list_texts(value: Any) -> list[str]:
+    """Return the texts in a list of a model file; none in anything else."""
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+# --- predictions ----------------------------------------------------------------------------------
+
+
+def _predict_with_classifier(
+    opened: _OpenedModel, rows: _KnownRows, *, threshold: float | None
+) -> Predicted:
+    """Predict with a classifier that is not of this package."""
+    classifier = opened.fitted
+    name = type(classifier).__name__
+    X = rows.cohort.X
+    positive_class = opened.classes[1]
+    predicted = np.asarray(classifier.predict(X)) == positive_class
+    probability = predict_probability(classifier, X, positive_class=positive_class)
+    if threshold is not None:
         if probability is None:
             raise IcscmError(Parameter("threshold"), f" needs probabilities; {name} has none")
-        predicted = probability >= given_threshold
+        predicted = probability >= threshold
     return Predicted(
         model=None,
         name=name,
         classes=opened.classes,
         known_environments=opened.known_environments,
-        rows=rows,
+        rows=rows.cohort,
         predicted=predicted,
         probability=probability,
         leaves=None,
-        threshold=given_threshold,
-        baseline=_find_baseline_of_rows(rows),
-        notes=notes,
+        threshold=threshold,
+        baseline=_find_baseline_of_rows(rows.cohort),
+        notes=rows.notes,
+    )
+
+
+def _find_baseline_of_rows(rows: Cohort) -> Baseline:
+    """Return the baseline of new rows, since those of training are not known."""
+    rate = float(rows.y.mean())
+    return Baseline(majority=int(rate > 0.5), rate=rate, source="these data")
+
+
+def _predict_with_ours(
+    opened: _OpenedModel, rows: _KnownRows, *, threshold: float | None
+) -> Predicted:
+    """Predict with a model of this package; its warnings about the rows become notes."""
+    model = opened.model
+    if threshold is not None:
+        model = replace(model, threshold=threshold)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", IcscmWarning)
+        checked_rows = opened.fitted._check_rows(rows.cohort.X)
+        decisions = model.decide(checked_rows)
+        leaves = None if isinstance(model, Forest) else model.find_leaves(checked_rows)
+
+    levels = opened.table_settings.get("levels")
+    training_levels = levels if isinstance(levels, dict) else {}
+    notes = [
+        *_take_notes(caught),
+        *_note_levels(model.rules, checked_rows, training_levels),
+    ]
+    return Predicted(
+        model=model,
+        name=as_text(model) if model.kind in CHAINS else describe_size(model),
+        classes=opened.classes,
+        known_environments=opened.known_environments,
+        rows=rows.cohort,
+        predicted=decisions.prediction,
+        probability=decisions.probability,
+        leaves=leaves,
+        threshold=model.decision_threshold,
+        baseline=_find_training_baseline(model),
+        notes=rows.notes + list(dict.fromkeys(notes)),
     )
 
 
@@ -141,158 +353,11 @@ def _find_training_baseline(model: Any) -> Baseline:
     )
 
 
-def _find_baseline_of_rows(rows: Cohort) -> Baseline:
-    """Return the baseline of new rows, since those of training are not known."""
-    rate = float(rows.y.mean())
-    return Baseline(majority=int(rate > 0.5), rate=rate, source="these data")
+# --- notes ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _OpenedModel:
-    """What is known of a fitted model.
-
-    `model` is the tree, forest or score of ours, None for other classifiers. The environments are
-    those of training; the settings are those with which `icscm fit` read its table.
-    """
-
-    model: Any
-    classes: tuple[Any, Any]
-    known_environments: set[Any] | None
-    table_settings: dict[str, Any]
-
-
-def _open_model(model: Any) -> _OpenedModel:
-    """Check that a model is fitted, for two classes."""
-    if isinstance(model, SavedModel):
-        known = None if model.environments is None else {*model.environments}
-        return _OpenedModel(model.model, model.classes, known, get_table_settings(model))
-    is_ours = isinstance(model, BaseRuleClassifier)
-    if is_ours:
-        check_fitted(model)
-    elif not hasattr(model, "classes_") or not hasattr(model, "predict"):
-        raise IcscmError(
-            "model must be a fitted classifier or a model read by icscm.load; "
-            f"{type(model).__name__} has no classes_ or no predict method"
-        )
-    classes = np.asarray(model.classes_).tolist()
-    if len(classes) != 2:
-        raise IcscmError(
-            f"model has {len(classes)} class{'es' * (len(classes) != 1)}; only classifiers "
-            "with two can be evaluated"
-        )
-    known = None
-    if is_ours and model.environments_ is not None:
-        known = {make_label(label) for label in model.environments_}
-    return _OpenedModel(
-        model=model.model_ if is_ours else None,
-        classes=(classes[0], classes[1]),
-        known_environments=known,
-        table_settings={},
-    )
-
-
-def _read_rows(
-    opened: _OpenedModel, X: Any, y: Any, *, environments: Any, groups: Any
-) -> tuple[Cohort, list[str]]:
-    """Return the rows, without those of environments that were excluded in training, and notes."""
-    X, environments = take_environments(X, environments)
-    X, groups = take_environments(X, groups, "groups")
-    is_positive = _read_labels(X, y, opened.classes)
-    n_rows = len(is_positive)
-
-    environment_codes = np.zeros(n_rows, dtype=np.int64)
-    environment_labels: tuple[Any, ...] = ()
-    group_codes = None
-    if groups is not None:
-        group_codes, _ = encode_environments(groups, n_rows, what="groups")
-    if environments is not None:
-        environment_codes, environment_labels = _read_environments(
-            environments, n_rows, opened.table_settings
-        )
-    rows = Cohort(
-        X=X,
-        y=is_positive,
-        classes=np.array([False, True]),
-        environment_codes=environment_codes,
-        environment_labels=environment_labels,
-        group_codes=group_codes,
-    )
-    is_kept = environment_codes >= 0
-    if not is_kept.all():
-        rows = rows.take(is_kept)
-    n_groups = None if rows.group_codes is None else len(np.unique(rows.group_codes))
-    n_excluded = int((~is_kept).sum())
-    notes = [*wording.note_excluded_rows(n_excluded), *wording.note_groups(n_groups)]
-    return rows, notes
-
-
-def _read_labels(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
-    """Return which rows are positive; raise for labels that are not classes of the model."""
-    if is_dask(X):
-        raise IcscmError("X is a Dask collection; evaluate needs its rows in memory: X.compute()")
-    n_rows = count_rows(X)
-    if not n_rows:
-        raise IcscmError("X has no rows; there is nothing to evaluate the model on")
-    codes, labels = encode_environments(y, n_rows, what="y")
-    unknown = [repr(label) for label in labels if label not in classes]
-    if unknown:
-        raise IcscmError(
-            Parameter("y"),
-            f" holds labels that are not among the model's classes ({classes[0]!r} and "
-            f"{classes[1]!r}): {shorten_list(unknown)}; drop these rows, or give the labels "
-            "as they were in training",
-        )
-    return np.array([label == classes[1] for label in labels])[codes]
-
-
-def _read_environments(
-    environments: Any, n_rows: int, table_settings: dict[str, Any]
-) -> tuple[IntArray, tuple[Any, ...]]:
-    """Return codes and labels, merged and excluded as `icscm fit` did; excluded rows have -1."""
-    codes, labels = encode_environments(environments, n_rows)
-    renamed = find_renamed(
-        labels,
-        "",
-        _list_texts(table_settings.get("exclude_environment")),
-        _list_texts(table_settings.get("merge_environments")),
-        may_lack=True,
-    )
-    if not renamed:
-        return codes, labels
-    kept_codes = [code for code, label in enumerate(labels) if renamed[label] is not None]
-    if not kept_codes:  # all were excluded in training: new environments, to evaluate the model in
-        return codes, labels
-    merged_names = [renamed[labels[code]] for code in kept_codes]
-    merged_codes, merged_labels = encode_environments(merged_names, len(kept_codes))
-    code_of_label = np.full(len(labels), -1)
-    code_of_label[kept_codes] = merged_codes
-    return code_of_label[codes], merged_labels
-
-
-def _list_texts(value: Any) -> list[str]:
-    """Return the texts in a list of a model file; none in anything else."""
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
-
-
-@dataclass(frozen=True)
-class _OwnPredictions:
-    """What a model of ours predicts, with notes on unusual values in the rows."""
-
-    predicted: BoolArray
-    probability: FloatArray
-    leaves: IntArray | None
-    notes: list[str]
-
-
-def _predict_with_ours(
-    fitted: Any, model: Any, X: Any, table_settings: dict[str, Any]
-) -> _OwnPredictions:
-    """Predict with a model of ours; its warnings about the rows become notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", IcscmWarning)
-        rows = fitted._check_rows(X)
-        predicted, probability, _ = model.decide(rows)
-        leaves = None if isinstance(model, Forest) else model.find_leaves(rows)
+def _take_notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return our own warnings as notes; those of other packages are shown after all."""
     notes = []
     for warning in caught:
         if issubclass(warning.category, IcscmWarning):
@@ -301,34 +366,35 @@ def _predict_with_ours(
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
-    levels = table_settings.get("levels")
-    notes += _note_levels(model.rules, rows, levels if isinstance(levels, dict) else {})
-    return _OwnPredictions(predicted, probability, leaves, notes=list(dict.fromkeys(notes)))
+    return notes
 
 
-def _note_levels(rules: Sequence[Rule], X: Any, training: dict[Any, Any]) -> Iterator[str]:
+def _note_levels(rules: Sequence[Rule], X: Any, training_levels: dict[Any, Any]) -> Iterator[str]:
     """Note levels of rules that no row has, and levels that did not occur in training.
 
-    Often these are different spellings of one level. `training` are the levels of columns there.
+    Often these are different spellings of one level. `training_levels` are those of each column in
+    training, where they are known.
     """
     rules_of_columns: dict[Any, list[CategoryRule]] = {}
     for rule in rules:
         if isinstance(rule, CategoryRule):
             rules_of_columns.setdefault(rule.feature, []).append(rule)
-    for feature, own_rules in rules_of_columns.items():
-        column = read_column(X, own_rules[0].column, own_rules[0].name)
+
+    for column_name, rules_of_column in rules_of_columns.items():
+        first_rule = rules_of_column[0]
+        column = read_column(X, first_rule.column, first_rule.name)
         if not isinstance(column, Levels):
             continue
-        name = repr(feature)
-        absent = [
-            rule.levels[0] for rule in own_rules if not find_levels(column, rule.levels).any()
+        name = repr(column_name)
+        absent_levels = [
+            rule.levels[0] for rule in rules_of_column if not find_levels(column, rule.levels).any()
         ]
         yield from wording.note_absent_levels(
-            name, _format_levels(absent), _format_levels(column.levels)
+            name, _format_levels(absent_levels), _format_levels(column.levels)
         )
-        levels_of_training = training.get(feature)
-        if isinstance(levels_of_training, list):
-            new_levels, n_rows = _find_new_levels(column, levels_of_training)
+        known_levels = training_levels.get(column_name)
+        if isinstance(known_levels, list):
+            new_levels, n_rows = _find_new_levels(column, known_levels)
             yield from wording.note_new_levels(name, _format_levels(new_levels), n_rows)
 
 

@@ -157,41 +157,54 @@ def compute_scores(
 def _score_classes(
     is_positive: BoolArray, is_predicted: BoolArray, groups: IntArray | None
 ) -> dict[str, Score | None]:
-    """Compute the metrics of predicted classes."""
+    """Compute the metrics of predicted classes, each a share of hits among some of the rows."""
     every_row = np.ones(len(is_positive), dtype=np.bool_)
-    is_right = is_positive == is_predicted
-    sensitivity = _score_share(is_predicted, is_positive, groups)
-    specificity = _score_share(~is_predicted, ~is_positive, groups)
-    balanced_accuracy = None
-    if sensitivity is not None and specificity is not None:
-        if groups is None:
-            balanced_accuracy = _average_shares(sensitivity, specificity)
-        else:
-            balanced_accuracy = _average_shares_of_groups(
-                sensitivity, specificity, is_positive, is_right, groups
-            )
+    is_wrong = is_positive != is_predicted
+    sensitivity = _score_share(is_predicted, among=is_positive, groups=groups)
+    specificity = _score_share(~is_predicted, among=~is_positive, groups=groups)
     return {
-        "error": _score_share(~is_right, every_row, groups),
-        "balanced_accuracy": balanced_accuracy,
+        "error": _score_share(is_wrong, among=every_row, groups=groups),
+        "balanced_accuracy": _score_balanced_accuracy(
+            sensitivity, specificity, is_positive, is_predicted, groups
+        ),
         "sensitivity": sensitivity,
         "specificity": specificity,
-        "ppv": _score_share(is_positive, is_predicted, groups),
-        "npv": _score_share(~is_positive, ~is_predicted, groups),
+        "ppv": _score_share(is_positive, among=is_predicted, groups=groups),
+        "npv": _score_share(~is_positive, among=~is_predicted, groups=groups),
     }
 
 
-def _score_share(hits: BoolArray, is_counted: BoolArray, groups: IntArray | None) -> Score | None:
-    """Compute the share of hits among the rows that are counted."""
-    counted = hits[is_counted]
-    n_rows = len(counted)
-    if n_rows == 0:
+def _score_share(is_hit: BoolArray, *, among: BoolArray, groups: IntArray | None) -> Score | None:
+    """Compute the share of hits among the rows of a mask; None without any.
+
+    Influence of a row on it:  (hit - share) / n
+    """
+    hits = is_hit[among]
+    n = len(hits)
+    if n == 0:
         return None
-    n_hits = int(counted.sum())
-    share = n_hits / n_rows
-    if groups is not None:
-        influence = (counted - share) / n_rows
-        return _bound_share(share, influence, groups[is_counted])
-    return _bound_by_wilson(share, n_hits=n_hits, n_rows=n_rows, quantile=Z)
+    n_hits = int(hits.sum())
+    share = n_hits / n
+    if groups is None:
+        return _bound_by_wilson(share, n_hits=n_hits, n_rows=n, quantile=Z)
+    influence = (hits - share) / n
+    return _bound_share(share, influence, groups[among])
+
+
+def _score_balanced_accuracy(
+    sensitivity: Score | None,
+    specificity: Score | None,
+    is_positive: BoolArray,
+    is_predicted: BoolArray,
+    groups: IntArray | None,
+) -> Score | None:
+    """Compute the mean of sensitivity and specificity; None unless both are defined."""
+    if sensitivity is None or specificity is None:
+        return None
+    if groups is None:
+        return _average_shares(sensitivity, specificity)
+    is_right = is_positive == is_predicted
+    return _average_shares_of_groups(sensitivity, specificity, is_positive, is_right, groups)
 
 
 def _average_shares(first: Score, second: Score) -> Score:
@@ -228,15 +241,21 @@ def _score_probabilities(
     Brier score: mean of (y - p)^2; log loss: mean of -log(p) if y, else -log(1 - p).
     """
     brier_losses = (is_positive - p) ** 2
-    inner = _clip_probability(p)  # strictly between 0 and 1
-    log_losses = -np.log(np.where(is_positive, inner, 1 - inner))
+    # losses of a negative row less those of a positive one:  p^2 - (1 - p)^2
+    brier_gap = 2 * p - 1
+    brier = _score_mean_loss(brier_losses, p, gap=brier_gap, highest=1.0, groups=groups)
+
+    inner_p = _clip_probability(p)  # strictly between 0 and 1, so that losses are finite
+    log_losses = -np.log(np.where(is_positive, inner_p, 1 - inner_p))
+    # the same of log losses:  -log(1 - p) + log(p)
+    log_gap = special.logit(inner_p)
+    log_loss = _score_mean_loss(log_losses, inner_p, gap=log_gap, highest=np.inf, groups=groups)
+
     calibration = score_calibration(is_positive, p, groups)
     return {
         "auc": score_auc(is_positive, p, groups),
-        "brier": _score_mean_loss(brier_losses, p, loss_gap=1 - 2 * p, highest=1.0, groups=groups),
-        "log_loss": _score_mean_loss(
-            log_losses, inner, loss_gap=special.logit(inner), highest=np.inf, groups=groups
-        ),
+        "brier": brier,
+        "log_loss": log_loss,
         "slope": calibration.slope,
         "intercept": calibration.intercept,
         "observed_expected": _score_ratio(is_positive, p, groups),
@@ -258,11 +277,8 @@ def _score_skill(
 def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | None:
     """Compute the area under the ROC curve of probabilities or decision values; ties count half.
 
-    With placements V of the n1 positive and W of the n0 negative rows,
-
-        variance = var(V) / n1 + var(W) / n0                    (DeLong and others 1988)
-
-    and the influence of a positive row is (V - auc) / n1, of a negative one (W - auc) / n0.
+    Its interval is made on the scale of log odds, where an AUC near 1 has a symmetric one; where
+    there is no variance to make it of, it is Wilson's (see the docstring of the module).
 
     >>> print(score_auc([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.9]).value)
     0.75
@@ -272,7 +288,11 @@ def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | N
     if placements is None:
         return None
     auc = float(placements.positive.mean())
-    spread = _measure_auc_spread(auc, placements, is_positive, groups)
+    if groups is None:
+        spread = _measure_auc_spread_of_rows(placements)
+    else:
+        spread = _measure_auc_spread_of_groups(auc, placements, is_positive, groups)
+
     if not 0 < auc < 1 or spread.variance <= 0:
         return _bound_by_wilson(
             auc,
@@ -281,7 +301,7 @@ def score_auc(y: Any, ranking: Any, groups: IntArray | None = None) -> Score | N
             quantile=spread.quantile,
         )
 
-    # on the scale of log odds, whose derivative is 1 / (auc (1 - auc))
+    # the error of the log odds is that of the AUC times their derivative, 1 / (auc (1 - auc))
     log_odds = special.logit(auc)
     half_width = spread.quantile * np.sqrt(spread.variance) / (auc * (1 - auc))
     return _bound(auc, special.expit(log_odds - half_width), special.expit(log_odds + half_width))
@@ -300,32 +320,43 @@ class _AucSpread:
     n_rarer: int
 
 
-def _measure_auc_spread(
-    auc: float, placements: Placements, is_positive: BoolArray, groups: IntArray | None
-) -> _AucSpread:
-    """Estimate the variance of an AUC over rows or, if they are given, over groups."""
-    n_positive = len(placements.positive)
-    n_negative = len(placements.negative)
-    if groups is not None:
-        influence = np.empty(len(is_positive))
-        influence[is_positive] = (placements.positive - auc) / n_positive
-        influence[~is_positive] = (placements.negative - auc) / n_negative
-        over_groups = compute_group_variance(influence, groups)
-        n_positive_groups = len(np.unique(groups[is_positive]))
-        n_negative_groups = len(np.unique(groups[~is_positive]))
-        return _AucSpread(
-            variance=over_groups.variance,
-            quantile=over_groups.quantile,
-            n_rarer=min(n_positive_groups, n_negative_groups),
-        )
+def _measure_auc_spread_of_rows(placements: Placements) -> _AucSpread:
+    """Estimate the variance of an AUC from the placements V and W of both classes.
 
-    n_rarer = min(n_positive, n_negative)
+    With V of the n1 positive and W of the n0 negative rows (DeLong and others 1988)
+
+        variance = var(V) / n1 + var(W) / n0
+    """
+    V = placements.positive
+    W = placements.negative
+    n_rarer = min(len(V), len(W))
     if n_rarer < 2:
         return _AucSpread(variance=0.0, quantile=Z, n_rarer=n_rarer)
-    variance_of_positive = placements.positive.var(ddof=1) / n_positive
-    variance_of_negative = placements.negative.var(ddof=1) / n_negative
+    variance = V.var(ddof=1) / len(V) + W.var(ddof=1) / len(W)
+    return _AucSpread(variance=float(variance), quantile=Z, n_rarer=n_rarer)
+
+
+def _measure_auc_spread_of_groups(
+    auc: float, placements: Placements, is_positive: BoolArray, groups: IntArray
+) -> _AucSpread:
+    """Estimate the variance of an AUC over groups (Obuchowski 1997).
+
+    The influence of a positive row is (V - auc) / n1, of a negative one (W - auc) / n0, with the
+    placements V and W.
+    """
+    V = placements.positive
+    W = placements.negative
+    influence = np.empty(len(is_positive))
+    influence[is_positive] = (V - auc) / len(V)
+    influence[~is_positive] = (W - auc) / len(W)
+    over_groups = compute_group_variance(influence, groups)
+
+    n_positive_groups = len(np.unique(groups[is_positive]))
+    n_negative_groups = len(np.unique(groups[~is_positive]))
     return _AucSpread(
-        variance=float(variance_of_positive + variance_of_negative), quantile=Z, n_rarer=n_rarer
+        variance=over_groups.variance,
+        quantile=over_groups.quantile,
+        n_rarer=min(n_positive_groups, n_negative_groups),
     )
 
 
@@ -353,18 +384,20 @@ def score_calibration(y: Any, probability: Any, groups: IntArray | None = None) 
 def _score_calibration_intercept(
     is_positive: BoolArray, log_odds: FloatArray, groups: IntArray | None
 ) -> Score:
-    """Solve sum expit(a + x) = sum y for the intercept a, with the log odds x as offset."""
+    """Solve sum expit(a + x) = sum y for the intercept a, with the log odds x as offset.
+
+    If all rows had the same x, a would be what their rate's log odds have beyond it; so the root is
+    between these differences for the largest and the smallest x.
+    """
     n_positive = int(is_positive.sum())
-    common_log_odds = special.logit(is_positive.mean())
+    log_odds_of_rate = special.logit(is_positive.mean())
+    lowest = log_odds_of_rate - log_odds.max() - BRACKET_MARGIN
+    highest = log_odds_of_rate - log_odds.min() + BRACKET_MARGIN
 
     def compute_excess(intercept: float) -> float:
         return float(special.expit(intercept + log_odds).sum() - n_positive)
 
-    intercept = optimize.brentq(
-        compute_excess,
-        common_log_odds - log_odds.max() - BRACKET_MARGIN,
-        common_log_odds - log_odds.min() + BRACKET_MARGIN,
-    )
+    intercept = optimize.brentq(compute_excess, lowest, highest)
     return _bound_coefficient(
         intercept,
         design=np.ones((len(log_odds), 1)),
@@ -381,9 +414,10 @@ def _score_calibration_slope(
     positive = log_odds[is_positive]
     negative = log_odds[~is_positive]
     is_separated = positive.min() >= negative.max() or negative.min() >= positive.max()
-    if is_separated:
+    if is_separated:  # the likelihood would grow with the slope for ever
         return None
 
+    # centred and scaled, so that few steps are needed whatever the spread of the predictions
     spread = log_odds.std()
     centred = log_odds - log_odds.mean()
     fit = fit_logistic_regression(
@@ -415,14 +449,16 @@ def _bound_coefficient(
 ) -> Score:
     """Bound the last coefficient of a logistic regression with fitted probabilities p.
 
-    With the design Z and I = Z' diag(p (1 - p)) Z, its variance is the last entry of I^-1, and the
-    influence of a row is (y - p) times the last entry of I^-1 z.
+    Of a design with the row x_i for each row of the data, the information is
+    I = sum p_i (1 - p_i) x_i x_i'. The variance of the coefficient is the last entry of I^-1, and
+    the influence of row i on it is (y_i - p_i) times the last entry of I^-1 x_i.
     """
     information = design.T * (p * (1 - p)) @ design
-    last_column = np.linalg.inv(information)[:, -1]
-    half_width = Z * np.sqrt(last_column[-1])
-    if groups is not None:
-        influence = (is_positive - p) * (design @ last_column)
+    last_column_of_inverse = np.linalg.inv(information)[:, -1]
+    if groups is None:
+        half_width = Z * np.sqrt(last_column_of_inverse[-1])
+    else:
+        influence = (is_positive - p) * (design @ last_column_of_inverse)
         half_width = compute_group_variance(influence, groups).half_width
     return _bound(value, value - half_width, value + half_width, lowest=-np.inf, highest=np.inf)
 
@@ -431,30 +467,36 @@ def _score_mean_loss(
     losses: FloatArray,
     p: FloatArray,
     *,
-    loss_gap: FloatArray,
+    gap: FloatArray,
     highest: float,
     groups: IntArray | None,
 ) -> Score | None:
-    """Compute the mean of losses; `loss_gap` is the difference between those of the two outcomes.
+    """Compute the mean of losses; None without rows.
 
-    If a row is positive with probability p, its loss has the variance p (1 - p) gap^2.
+    `gap` is the difference between the losses of the two outcomes. The loss of a row that is
+    positive with probability p has the variance  p (1 - p) gap^2.  This implied variance is used
+    where it is larger than the observed one: a few rows that all have the expected outcome do not
+    show how large a loss can be.
     """
-    n_rows = len(losses)
-    if n_rows == 0:
+    n = len(losses)
+    if n == 0:
         return None
-    smallest = 1 / (n_rows + 2)  # so many rows cannot show smaller probabilities
-    likely = np.clip(p, smallest, 1 - smallest)
-    implied_variance = (likely * (1 - likely) * loss_gap**2).mean()
-
     mean = losses.mean()
     if groups is None:
-        variance = losses.var(ddof=min(1, n_rows - 1))
+        observed_variance = losses.var(ddof=min(1, n - 1))
         quantile = Z
-    else:  # n_rows times the variance of the mean, so that both are variances of a row
-        over_groups = compute_group_variance((losses - mean) / np.sqrt(n_rows), groups)
-        variance = over_groups.variance
+    else:
+        # n times the variance of the mean, as if it were that of a row
+        over_groups = compute_group_variance((losses - mean) / np.sqrt(n), groups)
+        observed_variance = over_groups.variance
         quantile = over_groups.quantile
-    half_width = quantile * np.sqrt(max(variance, implied_variance) / n_rows)
+
+    # n rows cannot show smaller probabilities than this
+    smallest_p = 1 / (n + 2)
+    shown_p = np.clip(p, smallest_p, 1 - smallest_p)
+    implied_variance = (shown_p * (1 - shown_p) * gap**2).mean()
+
+    half_width = quantile * np.sqrt(max(observed_variance, implied_variance) / n)
     return _bound(mean, mean - half_width, mean + half_width, highest=highest)
 
 
@@ -469,9 +511,10 @@ def _score_ratio(numerators: Any, denominators: Any, groups: IntArray | None) ->
         return None
     ratio = numerator / denominator
     influence = (numerators - ratio * denominators) / numerator
-    units = np.arange(len(numerators)) if groups is None else groups
-    over_units = compute_group_variance(influence, units)
-    factor = np.exp(min(over_units.half_width, MAX_LOG_RATIO))
+    if groups is None:  # each row is a group of its own
+        groups = np.arange(len(numerators))
+    over_groups = compute_group_variance(influence, groups)
+    factor = np.exp(min(over_groups.half_width, MAX_LOG_RATIO))
     return _bound(ratio, ratio / factor, ratio * factor, highest=np.inf)
 
 
@@ -508,15 +551,15 @@ def compare_losses(
     """
     gains = np.asarray(baseline_losses, dtype=np.float64) - losses
     are_errors = np.asarray(losses).dtype == bool
-    if groups is None and are_errors and gains.any():
+    if groups is not None:
+        gains_of_groups = np.bincount(groups, gains).astype(np.float64)
+        p_value = _compute_paired_p_value(gains_of_groups)
+    elif are_errors and gains.any():
         n_worse = int((gains < 0).sum())
         n_different = np.count_nonzero(gains)
         p_value = float(stats.binomtest(n_worse, n_different).pvalue)
-    elif groups is None:
-        p_value = _compute_paired_p_value(gains)
     else:
-        gains_of_groups = np.bincount(groups, gains).astype(np.float64)
-        p_value = _compute_paired_p_value(gains_of_groups)
+        p_value = _compute_paired_p_value(gains)
 
     if gains.sum() <= 0:
         return LossComparison(NO_BETTER, p_value)
@@ -526,12 +569,16 @@ def compare_losses(
 
 
 def _compute_paired_p_value(gains: FloatArray) -> float:
-    """Return the two-sided p-value of the sum of independent gains; 1 where it has no spread."""
+    """Return the two-sided p-value of the sum of independent gains; 1 where it has no spread.
+
+    t = sum D / sqrt(sum D^2) has n - 1 degrees of freedom for the gains D of n groups or rows.
+    """
     n = len(gains)
-    spread = float(np.sqrt(gains @ gains))
-    if not spread or n < 2:
+    root_of_squares = float(np.sqrt(gains @ gains))
+    if not root_of_squares or n < 2:
         return 1.0
-    return float(2 * special.stdtr(n - 1, -abs(gains.sum()) / spread))
+    t = gains.sum() / root_of_squares
+    return float(2 * special.stdtr(n - 1, -abs(t)))
 
 
 def _clip_probability(p: FloatArray) -> FloatArray:
@@ -541,12 +588,16 @@ def _clip_probability(p: FloatArray) -> FloatArray:
 
 
 def _bound_share(share: float, influence: FloatArray, groups: IntArray) -> Score:
-    """Bound a share by Wilson's interval for the effective number of rows."""
+    """Bound a share by Wilson's interval for the effective number of rows.
+
+    So many independent rows, share (1 - share) / variance, would give the share the same variance.
+    Where it has none, a group counts as one row.
+    """
     over_groups = compute_group_variance(influence, groups)
-    spread = share * (1 - share)
+    variance_of_row = share * (1 - share)
     n_effective: float = len(np.unique(groups))
-    if spread > 0 and over_groups.variance > 0:
-        n_effective = spread / over_groups.variance
+    if variance_of_row > 0 and over_groups.variance > 0:
+        n_effective = variance_of_row / over_groups.variance
     return _bound_by_wilson(
         share, n_hits=share * n_effective, n_rows=n_effective, quantile=over_groups.quantile
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 _SCORES = ("auc", "log_loss")
-# AUCs that differ by less count as equal.
+# AUCs that differ by less count as equal in the conclusion.
 _NEGLIGIBLE = 0.001
 
 
@@ -181,24 +181,25 @@ def validate_screen(
     # the selector tells its learner neither environments nor groups
     plain_cohort = cohort.without_environments()
     scorers = {name: name for name in _SCORES}
-    left_out = []
     folds = leave_out_environments(cohort)
+    left_out = []
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
         for fold in track(folds, len(folds)):
             context = describe_left_out(fold.environment)
-            (screened,) = fit_fold([selector], cohort, fold, context=context)
-            plain_learner = screened.estimator.make_learner()
-            (plain,) = fit_fold([plain_learner], plain_cohort, fold, context=context)
-            scores_of_all = score_fold(plain, cohort, fold, scorers).values
-            scores_of_screened = score_fold(screened, cohort, fold, scorers).values
+            (on_screened,) = fit_fold([selector], cohort, fold, context=context)
+            learner = on_screened.estimator.make_learner()
+            (on_all,) = fit_fold([learner], plain_cohort, fold, context=context)
+
+            scores_on_screened = score_fold(on_screened, cohort, fold, scorers).values
+            scores_on_all = score_fold(on_all, cohort, fold, scorers).values
             environment = HeldOutScreen(
                 environment=fold.environment,
                 n_samples=len(fold.test_rows),
-                auc_all=scores_of_all["auc"],
-                auc_screened=scores_of_screened["auc"],
-                log_loss_all=scores_of_all["log_loss"],
-                log_loss_screened=scores_of_screened["log_loss"],
-                rejected=tuple(screened.estimator.rejected_),
+                auc_all=scores_on_all["auc"],
+                auc_screened=scores_on_screened["auc"],
+                log_loss_all=scores_on_all["log_loss"],
+                log_loss_screened=scores_on_screened["log_loss"],
+                rejected=tuple(on_screened.estimator.rejected_),
             )
             left_out.append(environment)
     return ScreenValidation(tuple(left_out))

@@ -1,12 +1,14 @@
-"""Stability selection: how often features and rules are chosen on random subsamples.
+"""Stability selection: how often columns and rules are chosen on random subsamples.
 
-The table is binned once; each subsample is a selection of its rows.
+A rule that is only found in some halves of the rows owes its place to chance. The table is binned
+once, and each subsample is a selection of its rows: so all models have the same thresholds, and can
+be compared.
 """
 
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -28,6 +30,8 @@ from icscm.model.saved import check_learner
 from icscm.model.splits import CHAINS
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
+from icscm.report.content.stability import Frequency, Stability
+from icscm.sources.countable import Countable
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.tables.environments import encode_environments, number_environments, take_environments
@@ -117,28 +121,34 @@ class StabilitySelection(DisplayMixin):
         columns = {rule.feature for rule in self.model.rules}
         return sum(model.frequency for model in self.models if model.features == columns)
 
-    def describe(self) -> dict[str, Any]:
-        """Return plain values for a report; only what was chosen at least once is listed."""
+    def make_content(self) -> Stability:
+        """Return the record of a report; only what was chosen at least once is listed."""
         own_rules = {str(rule) for rule in self.model.rules}
         own_columns = {rule.feature for rule in self.model.rules}
-        return {
-            "n_resamples": self.n_resamples,
-            "model_frequency": self.model_frequency,
-            "columns_frequency": self.columns_frequency,
-            "models": [
-                _list_frequency(model.text, model.frequency, is_own=model.is_own)
+        return Stability(
+            n_resamples=self.n_resamples,
+            model_frequency=self.model_frequency,
+            columns_frequency=self.columns_frequency,
+            models=[
+                Frequency(text=model.text, frequency=model.frequency, is_own=model.is_own)
                 for model in self.models
             ],
-            "rules": [
-                _list_frequency(text, frequency, is_own=text in own_rules)
+            rules=[
+                Frequency(text=text, frequency=frequency, is_own=text in own_rules)
                 for text, frequency in self.rule_frequencies.items()
             ],
-            "features": [
-                _list_frequency(format_name(column), frequency, is_own=column in own_columns)
+            features=[
+                Frequency(
+                    text=format_name(column), frequency=frequency, is_own=column in own_columns
+                )
                 for column, frequency in _rank(self.feature_frequencies).items()
                 if frequency
             ],
-        }
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return plain values for a report; only what was chosen at least once is listed."""
+        return asdict(self.make_content())
 
     def _display(self) -> Display:
         stable = ", ".join(map(format_name, self.stable_features)) or "none"
@@ -150,11 +160,6 @@ class StabilitySelection(DisplayMixin):
         ranked = _rank(self.feature_frequencies)
         frame = pd.DataFrame(ranked.items(), columns=["feature", "frequency"])
         return frame.assign(stable=frame["frequency"] >= self.threshold)
-
-
-def _list_frequency(text: str, frequency: float, *, is_own: bool) -> dict[str, Any]:
-    """Return a line of a report; `is_own` marks what the model of all rows has too."""
-    return {"text": text, "frequency": frequency, "is_own": is_own}
 
 
 def _rank(frequencies: dict[Any, float]) -> dict[Any, float]:
@@ -242,41 +247,26 @@ def stability_selection(
     samples = open_memory(
         X, y, environments=environments, groups=groups, preparation=estimator.prepare()
     )
-    source = samples.source
-    units = _list_units(environments, groups, n_rows=int(source.count_rows().sum()))
+    n_rows = int(samples.source.count_rows().sum())
+    units = _list_units(environments, groups, n_rows=n_rows)
+
     rng = make_generator(random_state)
-    subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
-
-    def learn(part: StoredSource) -> Model:
-        """Learn from some rows, which are binned like all rows."""
-        fitted = clone(estimator).fit_counts(replace(samples, source=part, is_part=True))
-        model: Model = fitted.model_
-        return model
-
-    def learn_from_subsample(rows: IntArray) -> Model | None:
-        """Learn from a subsample; None where it lacks a class."""
-        part = source.rows.take(rows, n_threads=1)
-        has_both_classes = part.count_rows().any(axis=1).all()
-        return learn(part) if has_both_classes else None
-
-    models: list[Model | None] = []
-    n_threads = count_threads(estimator.n_jobs)
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # of every subsample
-        batches = range(0, n_resamples, n_threads)  # not all at once: each takes memory
-        for _ in track(batches, len(batches)):
-            subsamples_of_batch = islice(subsamples, n_threads)
-            models += run_tasks(learn_from_subsample, subsamples_of_batch, n_threads)
-        model_of_all_rows = learn(source)
+        models = _learn_from_subsamples(estimator, samples, units, n_resamples=n_resamples, rng=rng)
+        model_of_all_rows = _learn(estimator, samples, samples.source)
 
     selection = _summarize(
-        model_of_all_rows,
         models,
+        model_of_all_rows,
         names=samples.names or range(samples.n_features),
         threshold=threshold,
-        n_usable=count_usable_columns(source),
+        n_usable=count_usable_columns(samples.source),
     )
     _warn_if_unstable(selection)
     return selection
+
+
+# --- subsamples -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +289,10 @@ def _list_units(environments: Any, groups: Any, *, n_rows: int) -> Units:
     """List the units of each environment; a group is of the environment of its first row.
 
     Groups and environments are numbered as they appear, so that the same rows are drawn whatever
-    their names.
+    their names. With rows 2 and 3 in one group:
+
+        row            0  1  2  3  4        of_rows            0  1  2  2  3
+        environment    a  b  a  a  b        of_environments    [0, 2], [1, 3]
     """
     environment_numbers, _ = number_environments(environments, n_rows)
     environment_of_row, _ = pd.factorize(environment_numbers)
@@ -330,6 +323,152 @@ def draw_subsample(units: Units, rng: np.random.Generator) -> IntArray:
     return np.flatnonzero(is_drawn)
 
 
+def _learn_from_subsamples(
+    estimator: BaseRuleClassifier,
+    samples: Countable[StoredSource],
+    units: Units,
+    *,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> list[Model | None]:
+    """Learn a model from each subsample; None for one that lacks a class, which chooses nothing.
+
+    As many subsamples as threads are drawn at a time, since each takes memory.
+    """
+
+    def learn_from_rows(rows: IntArray) -> Model | None:
+        subsample = samples.source.rows.take(rows, n_threads=1)
+        has_both_classes = subsample.count_rows().any(axis=1).all()
+        return _learn(estimator, samples, subsample) if has_both_classes else None
+
+    models: list[Model | None] = []
+    subsamples = (draw_subsample(units, rng) for _ in range(n_resamples))
+    n_threads = count_threads(estimator.n_jobs)
+    batches = range(0, n_resamples, n_threads)
+    for _ in track(batches, len(batches)):
+        subsamples_of_batch = islice(subsamples, n_threads)
+        models += run_tasks(learn_from_rows, subsamples_of_batch, n_threads)
+    return models
+
+
+def _learn(
+    estimator: BaseRuleClassifier, samples: Countable[StoredSource], source: StoredSource
+) -> Model:
+    """Learn from a source with all or some of the samples, which are binned alike."""
+    fitted = clone(estimator).fit_counts(replace(samples, source=source, is_part=True))
+    model: Model = fitted.model_
+    return model
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def count_usable_columns(source: StoredSource) -> int:
+    """Count the columns that have a candidate rule: not dropped, and of two bins at least."""
+    usable: set[int] = set()
+    for packed_cube in source.count_cubes():
+        cube = expand(packed_cube, source.columns)
+        rows_by_bin = cube.counts.sum(axis=(2, 3))  # over labels and environments
+        n_bins_in_use = (rows_by_bin > 0).sum(axis=1)
+        usable.update(cube.columns[n_bins_in_use > 1].tolist())
+    return len(usable)
+
+
+def _summarize(
+    models: Sequence[Model | None],
+    model_of_all_rows: Model,
+    *,
+    names: Sequence[Feature],
+    threshold: float,
+    n_usable: int,
+) -> StabilitySelection:
+    """Count columns, rules and models over the subsamples; None is one that chooses nothing.
+
+    With q columns chosen on average of p usable ones, the expected number of columns that are
+    chosen in a share pi of the subsamples by chance is at most  q^2 / ((2 pi - 1) p)  (Meinshausen
+    and Buehlmann 2010).
+    """
+    n_models = len(models)
+    column_counts: Counter[Feature] = Counter()
+    rule_counts: Counter[str] = Counter()
+    for model in models:
+        rules = () if model is None else model.rules
+        column_counts.update({rule.feature for rule in rules})
+        if not isinstance(model_of_all_rows, Forest):  # whose rules are too many
+            rule_counts.update({str(rule) for rule in rules})
+
+    frequencies = {name: column_counts[name] / n_models for name in names}
+    rule_frequencies = {text: n / n_models for text, n in sorted(rule_counts.items())}
+    stable = [name for name, share in _rank(frequencies).items() if share >= threshold]
+
+    q = column_counts.total() / n_models
+    p = max(n_usable, 1)
+    return StabilitySelection(
+        feature_frequencies=frequencies,
+        rule_frequencies=_rank(rule_frequencies),
+        stable_features=stable,
+        model=model_of_all_rows,
+        models=_count_models(models, model_of_all_rows),
+        n_resamples=n_models,
+        threshold=threshold,
+        mean_features=q,
+        error_bound=q**2 / ((2 * threshold - 1) * p),
+    )
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """What makes two models the same: their rules in any order; of forests their columns."""
+
+    columns: frozenset[Feature]
+    rules: frozenset[Rule]
+
+
+def _identify(model: Model | None) -> _Identity:
+    """Return what makes a model the same as another; None stands for a model without rules."""
+    rules = frozenset() if model is None else frozenset(model.rules)
+    columns = frozenset(rule.feature for rule in rules)
+    if isinstance(model, Forest):
+        return _Identity(columns, rules=frozenset())
+    return _Identity(columns, rules)
+
+
+def _count_models(
+    models: Sequence[Model | None], model_of_all_rows: Model
+) -> tuple[ResampledModel, ...]:
+    """Return the different models of the subsamples, the most frequent first.
+
+    The same rules in another order are the same model; so that it is shown as in the report, the
+    text of the model of all rows replaces theirs.
+    """
+    identities = []
+    texts = {}
+    for model in models:
+        identity = _identify(model)
+        identities.append(identity)
+        texts[identity] = _describe(model)
+
+    identity_of_all_rows = _identify(model_of_all_rows)
+    texts[identity_of_all_rows] = _describe(model_of_all_rows)
+
+    return tuple(
+        ResampledModel(
+            text=texts[identity],
+            features=identity.columns,
+            frequency=n / len(models),
+            is_own=identity == identity_of_all_rows,
+        )
+        for identity, n in Counter(identities).most_common()
+    )
+
+
+def _describe(model: Model | None) -> str:
+    """Describe a model in a line."""
+    if model is None or not model.rules:
+        return "no rule"
+    return describe_model(model)
+
+
 def _warn_if_unstable(selection: StabilitySelection) -> None:
     """Warn if the model of all rows is found in fewer than half of the subsamples.
 
@@ -352,101 +491,3 @@ def _warn_if_unstable(selection: StabilitySelection) -> None:
         f"{count(selection.n_resamples, 'random subsample')}; see models for the others.",
         UnstableModelWarning,
     )
-
-
-def count_usable_columns(source: StoredSource) -> int:
-    """Count the columns that have a candidate rule: not dropped, and of two bins at least."""
-    usable: set[int] = set()
-    for packed_cube in source.count_cubes():
-        cube = expand(packed_cube, source.columns)
-        rows_by_bin = cube.counts.sum(axis=(2, 3))  # over labels and environments
-        n_bins_in_use = (rows_by_bin > 0).sum(axis=1)
-        usable.update(cube.columns[n_bins_in_use > 1].tolist())
-    return len(usable)
-
-
-def _summarize(
-    model: Model,
-    models: Sequence[Model | None],
-    *,
-    names: Sequence[Feature],
-    threshold: float,
-    n_usable: int,
-) -> StabilitySelection:
-    """Count columns, rules and models over the subsamples; None is one of a single class.
-
-    With q columns chosen on average of p usable ones, the expected number of columns that are
-    chosen in a share pi of the subsamples by chance is at most  q^2 / ((2 pi - 1) p)  (Meinshausen
-    and Buehlmann 2010).
-    """
-    n_models = len(models)
-    column_counts: Counter[Feature] = Counter()
-    rule_counts: Counter[str] = Counter()
-    for model_of_subsample in models:
-        rules = () if model_of_subsample is None else model_of_subsample.rules
-        column_counts.update({rule.feature for rule in rules})
-        if not isinstance(model, Forest):  # whose rules are too many
-            rule_counts.update({str(rule) for rule in rules})
-
-    frequencies = {name: column_counts[name] / n_models for name in names}
-    rule_frequencies = {text: n / n_models for text, n in sorted(rule_counts.items())}
-    stable = [name for name, share in _rank(frequencies).items() if share >= threshold]
-    mean_columns = column_counts.total() / n_models
-    return StabilitySelection(
-        feature_frequencies=frequencies,
-        rule_frequencies=_rank(rule_frequencies),
-        stable_features=stable,
-        model=model,
-        models=_count_models(model, models),
-        n_resamples=n_models,
-        threshold=threshold,
-        mean_features=mean_columns,
-        error_bound=mean_columns**2 / ((2 * threshold - 1) * max(n_usable, 1)),
-    )
-
-
-@dataclass(frozen=True)
-class _Identity:
-    """What makes two models the same: their rules in any order; of forests their columns."""
-
-    columns: frozenset[Feature]
-    rules: frozenset[Rule]
-
-
-def _identify(model: Model | None) -> _Identity:
-    """Return what makes a model the same as another; None stands for a model without rules."""
-    rules = frozenset() if model is None else frozenset(model.rules)
-    columns = frozenset(rule.feature for rule in rules)
-    if isinstance(model, Forest):
-        return _Identity(columns, rules=frozenset())
-    return _Identity(columns, rules)
-
-
-def _count_models(model: Model, models: Sequence[Model | None]) -> tuple[ResampledModel, ...]:
-    """Return the different models of the subsamples, the most frequent first."""
-    identities = []
-    text_of_identity = {}
-    for model_of_subsample in models:
-        identity = _identify(model_of_subsample)
-        identities.append(identity)
-        text_of_identity[identity] = _describe(model_of_subsample)
-
-    identity_of_all_rows = _identify(model)
-    text_of_identity[identity_of_all_rows] = _describe(model)
-
-    return tuple(
-        ResampledModel(
-            text=text_of_identity[identity],
-            features=identity.columns,
-            frequency=n / len(models),
-            is_own=identity == identity_of_all_rows,
-        )
-        for identity, n in Counter(identities).most_common()
-    )
-
-
-def _describe(model: Model | None) -> str:
-    """Describe a model in a line."""
-    if model is None or not model.rules:
-        return "no rule"
-    return describe_model(model)

@@ -20,7 +20,7 @@ from icscm._types import FloatArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.model.saved import check_learner
-from icscm.model.thresholds import Threshold, find_threshold, read_threshold
+from icscm.model.thresholds import Criterion, Threshold, find_threshold, read_threshold
 from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.validation.cohort import Cohort, make_cohort
@@ -41,7 +41,7 @@ from icscm.validation.folds import (
 
 # As in the paper.
 N_FOLDS = 5
-# The first is the default.
+# Of both the first is the default.
 SCORERS = ("balanced_accuracy", "auc", "log_loss", "accuracy")
 FOLDS = ("rows", "environments")
 
@@ -182,12 +182,13 @@ def grid_search(
     candidates = [clone(learner).set_params(**settings) for settings in combinations]
     for candidate in candidates:
         candidate.prepare()  # which raises for values that are not allowed
+
     cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
     cohort_folds = cut_folds(learner, cohort, folds, n_folds=n_folds, random_state=random_state)
-
     baseline = dummy.DummyClassifier(strategy="prior")
     scores_of_folds = _score_folds([*candidates, baseline], cohort, cohort_folds, scorer)
     *candidate_scores, baseline_score = _average_scores(scores_of_folds, scorer)
+
     is_loss = scorer == "log_loss"  # a function of that name is a score: larger is better
     losses = [score if is_loss else -score for score in candidate_scores]
     return GridSearch(
@@ -205,7 +206,10 @@ def grid_search(
 def _score_folds(
     estimators: Sequence[Any], cohort: Cohort, folds: Sequence[Fold], scorer: Scorer
 ) -> FloatArray:
-    """Score each estimator on each fold, (fold, estimator); NaN where it is undefined."""
+    """Return scores by (fold, estimator), NaN where one is undefined.
+
+    Of each fold all estimators are fitted together, since ours share its bins.
+    """
     # accuracy is not among our metrics: it is 1 - error
     is_accuracy = scorer == "accuracy"
     scorers: dict[str, Scorer] = {"score": "error" if is_accuracy else scorer}
@@ -222,7 +226,7 @@ def _score_folds(
 
 
 def _average_scores(scores: FloatArray, scorer: Scorer) -> list[float]:
-    """Average over the folds on which the score of every estimator is defined.
+    """Average scores (fold, estimator) over the folds on which that of every estimator is defined.
 
     A fold counts for all or for none, so that all means are over the same rows.
     """
@@ -240,17 +244,17 @@ def _name_scorer(scorer: Scorer) -> str:
 
 
 def _find_best(candidates: Sequence[Any], losses: Sequence[float]) -> int:
-    """Return the position of the smallest loss; of equal ones that of the p nearest 1.
+    """Return the position of the smallest loss; of equal ones that of the p nearest 1, as a ratio.
 
     Losses are rounded: the same predictions in other folds must tie.
     """
 
     def make_sort_key(position: int) -> tuple[float, float, int]:
+        rounded_loss = round(losses[position], 12)
         p = candidates[position].get_params(deep=False).get("p", 1.0)
-        distance_from_1 = np.inf  # "balanced" comes last
-        if isinstance(p, int | float):
-            distance_from_1 = float(abs(np.log(p)))
-        return round(losses[position], 12), distance_from_1, position
+        is_number = isinstance(p, int | float)
+        distance_from_1 = float(abs(np.log(p))) if is_number else np.inf  # "balanced" comes last
+        return rounded_loss, distance_from_1, position
 
     return min(range(len(candidates)), key=make_sort_key)
 
@@ -344,14 +348,14 @@ def choose_threshold(
     (True, True, 'environments')
     """
     criterion = read_threshold(threshold)
-    name = None if isinstance(threshold, float | int) else str(threshold)
-    if not isinstance(criterion, tuple):
-        is_from_costs = name is not None and "costs" in name
-        return Threshold(criterion, name if is_from_costs else None)
+    if not isinstance(criterion, Criterion):  # a number, or costs: these need no rows
+        is_from_costs = isinstance(threshold, str) and "costs" in threshold
+        return Threshold(criterion, str(threshold) if is_from_costs else None)
 
     check_classifier(estimator)
     cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
-    has_enough = len(cohort.environment_labels) >= count_needed_environments(estimator)
+    n_environments = len(cohort.environment_labels)
+    has_enough = n_environments >= count_needed_environments(estimator)
     kind = "environments" if has_enough else "rows"
     rng = make_generator(random_state)
     folds = cut_folds(estimator, cohort, kind, n_folds=N_FOLDS, random_state=rng)
@@ -359,12 +363,13 @@ def choose_threshold(
         probability = predict_left_out(
             estimator, cohort, folds, context="cannot choose a threshold"
         )
+
     is_positive = cohort.is_positive
     value = find_threshold(criterion, is_positive, probability)
     is_predicted = probability >= value
     return Threshold(
         value,
-        name,
+        str(threshold),
         sensitivity=float(is_predicted[is_positive].mean()),
         specificity=float((~is_predicted)[~is_positive].mean()),
         held_out=kind,

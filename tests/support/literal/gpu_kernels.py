@@ -152,10 +152,10 @@ def list_columns(totals, codes, query, wanted, key=None):
     return np.flatnonzero(found)
 
 
-class Lane:
-    """A way to the card for some columns at a time; here there is none to go.
+class StagingBuffer:
+    """Words on their way to the card; here there is none to go.
 
-    `host` is filled once `wait` returns, and `sort` sends its first columns, to be sorted there.
+    `host` is filled once `wait` returns.
     """
 
     def __init__(self, shape):
@@ -164,26 +164,26 @@ class Lane:
     def wait(self):
         """Until what was sent has left `host`."""
 
-    def sort(self, n_columns, source, out):
-        """As `sort_bits`, of what is in `host`."""
-        sort_bits(self.host[:n_columns].copy(), source, out)
-        self.host[:] = 0xDEADBEEF  # it is not to be read again
-
-    def put(self, out):
+    def send(self, out):
         """What is in `host`, as it is."""
         n_words = out.nbytes // 4
         out.view(np.uint32).reshape(-1)[:] = self.host.reshape(-1)[:n_words]
+        self.host[:] = 0xDEADBEEF  # it is not to be read again
+
+    def send_and_sort(self, n_columns, bit_of_row, out):
+        """As `sort_bits`, of the first columns in `host`."""
+        sort_bits(self.host[:n_columns].copy(), bit_of_row, out)
         self.host[:] = 0xDEADBEEF
 
 
-def make_lanes(shape):
+def make_staging_buffers(shape):
     """Two, so that one is filled while the other one is on its way."""
-    return Lane(shape), Lane(shape)
+    return StagingBuffer(shape), StagingBuffer(shape)
 
 
-def sort_bits(words, source, out):
-    """Bit i of each column becomes bit source[i] of the words given."""
-    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, source]
+def sort_bits(words, bit_of_row, out):
+    """Bit i of each column becomes bit bit_of_row[i] of the words given."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, bit_of_row]
     packed = np.packbits(bits, axis=1, bitorder="little")
     out[:] = 0
     out.view(np.uint8)[:, : packed.shape[1]] = packed

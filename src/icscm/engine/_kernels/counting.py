@@ -1,9 +1,13 @@
-"""Bins and bits to counts, and rows to those that are still counted.
+"""The inner loops from bins and bits to counts, and from rows to those that are still counted.
 
-Rows are sorted by outcome and environment, into *segments*, see `icscm.engine.stores`.
+Rows are sorted by outcome and environment, into *segments*, see `icscm.engine.stores`: segment s
+are the rows from bounds[s] to bounds[s + 1]. Bits are stored 64 to a word: bit b is bit b & 63 of
+word b >> 6.
 
-Packed stores are counted in *tiles*: 64 columns by 64 rows, a word for each column. Functions that
-write machine code (`codegen`) get LLVM's `builder`: each of its methods adds one instruction.
+Files of bits are counted in *tiles*: 64 columns by 64 rows, a word for each column.
+
+Where the compiler does not find the fastest instructions by itself, an *intrinsic* writes them. Its
+inner function `codegen` gets LLVM's `builder`, each of whose methods adds one instruction.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, index"
@@ -17,6 +21,7 @@ from numba.extending import intrinsic, register_jitable
 from icscm._constants import SHORT_SEGMENT
 from icscm.compiling import compiled
 
+# Types of LLVM: a word of 64 bits.
 _WORD = ir.IntType(64)
 # Sixteen counters of a byte, these widened to two bytes, and the sum of all.
 _BYTES = ir.VectorType(ir.IntType(8), 16)
@@ -31,9 +36,10 @@ _MAX_PAIRS = 31
 
 
 def _point(context, builder, array_type, array, *indices, vector=_VECTOR):
-    """Make the pointer to some words of an array, to be read or written as one vector."""
+    """Make the pointer to array[indices] and the words after it, to be used as one vector."""
     struct = context.make_array(array_type)(context, builder, array)
     shape = cgutils.unpack_tuple(builder, struct.shape)
+    # the offset of [i, j] in an array of n columns is i n + j
     offset = indices[0]
     for index, size in zip(indices[1:], shape[1:], strict=True):
         offset = builder.add(builder.mul(offset, size), index)
@@ -61,8 +67,13 @@ def _popcount(typingctx, word):
 def _count_pairs(typingctx, a, i, b, start, n_pairs):
     """Count the bits that are 1 in both, in 2 * n_pairs words of row i of `a` and of row 0 of `b`.
 
-    From `start` on, sixteen bytes at a time, in counters of a byte, which bounds the number of
-    pairs: left to itself, the compiler widens each count to a word first and takes twice as long.
+    From word `start` on, a pair of words at a time, which is a vector of sixteen bytes. Each byte
+    of the vector has a counter:
+
+        pair of a    AND    pair of b    --ones of each byte, 0 .. 8-->    added to 16 counters
+
+    The counters are bytes, too, which bounds the number of pairs. Left to itself, the compiler
+    widens each count to a word first and takes twice as long.
     """
 
     def codegen(context, builder, signature, args):
@@ -103,43 +114,58 @@ def count_codes(codes, rows, bounds, out):
     """out[column, bin, segment] += 1 for each row of the segment in that bin.
 
     `rows` lists the rows, segment by segment; None means all of them, in their order.
+
+        codes[column]     0 2 2 | 1 2        rows 0 .. 2 are segment 0, rows 3 and 4 segment 1
+        out[column]       bin 0: 1 0    bin 1: 0 1    bin 2: 2 1
+
+    A long segment is counted in four histograms, each of every fourth row, so that of equal bins in
+    neighbouring rows none waits for the increment of the other.
     """
-    local = np.zeros((4, out.shape[1]), np.int64)
+    histograms = np.zeros((4, out.shape[1]), np.int64)
     for j in range(codes.shape[0]):
         column = codes[j]
         for s in range(bounds.shape[0] - 1):
             i = bounds[s]
             stop = bounds[s + 1]
-            if stop - i < SHORT_SEGMENT:
+            if stop - i < SHORT_SEGMENT:  # clearing histograms would take longer than counting
                 while i < stop:
                     out[j, column[_find_row(rows, i)], s] += 1
                     i += 1
                 continue
-            # four histograms: equal neighbours do not wait for each other's increment
+
             while i + 4 <= stop:
-                local[0, column[_find_row(rows, i)]] += 1
-                local[1, column[_find_row(rows, i + 1)]] += 1
-                local[2, column[_find_row(rows, i + 2)]] += 1
-                local[3, column[_find_row(rows, i + 3)]] += 1
+                histograms[0, column[_find_row(rows, i)]] += 1
+                histograms[1, column[_find_row(rows, i + 1)]] += 1
+                histograms[2, column[_find_row(rows, i + 2)]] += 1
+                histograms[3, column[_find_row(rows, i + 3)]] += 1
                 i += 4
             while i < stop:
-                local[0, column[_find_row(rows, i)]] += 1
+                histograms[0, column[_find_row(rows, i)]] += 1
                 i += 1
+
             for b in range(out.shape[1]):
-                out[j, b, s] += local[0, b] + local[1, b] + local[2, b] + local[3, b]
-                local[0, b] = local[1, b] = local[2, b] = local[3, b] = 0
+                out[j, b, s] += (
+                    histograms[0, b] + histograms[1, b] + histograms[2, b] + histograms[3, b]
+                )
+            histograms[:] = 0
 
 
 @compiled
 def sort_cells(labels, environments, n_environments, position, bounds):
     """Sort rows by segment: row i goes to position[i], and segment s begins at bounds[s].
 
-    `bounds` are zeros before. Rows of a segment keep their order.
+    A counting sort: rows of a segment keep their order. `bounds` are zeros before.
+
+        segment of row    1 0 1 0
+        bounds            0 2 4            rows before each segment, and all rows
+        position          2 0 3 1
     """
     for i in range(labels.shape[0]):
-        bounds[labels[i] * n_environments + environments[i] + 1] += 1
+        segment = labels[i] * n_environments + environments[i]
+        bounds[segment + 1] += 1
     for s in range(1, bounds.shape[0]):
         bounds[s] += bounds[s - 1]
+
     next_free = bounds.copy()
     for i in range(labels.shape[0]):
         segment = labels[i] * n_environments + environments[i]
@@ -151,27 +177,36 @@ def sort_cells(labels, environments, n_environments, position, bounds):
 def split_rows(rows, bounds, covered, stay, left, left_bounds):
     """List the rows that stay apart from those that are covered and leave.
 
-    Segment s of the latter is left[left_bounds[s]:left_bounds[s + 1]]. Both lists have a place to
-    spare, which is 0 in the end: each row is written to both, and only the list that it belongs to
-    goes on to its next place. A branch would be guessed wrongly half the time.
+    Segment s of the latter is left[left_bounds[s]:left_bounds[s + 1]].
+
+        rows           4  5  7  9        stay    4  7  0        the last place of each list is spare
+        covered        no yes no yes     left    5  9  0
+
+    Each row is written to both lists, and only the list that it belongs to goes on to its next
+    place; so both need a place to spare. A branch would be guessed wrongly half the time.
     """
-    n_stay = n_left = 0
+    n_stay = 0
+    n_left = 0
     for s in range(bounds.shape[0] - 1):
         left_bounds[s] = n_left
         for i in range(bounds[s], bounds[s + 1]):
-            stay[n_stay] = left[n_left] = _find_row(rows, i)
+            row = _find_row(rows, i)
+            stay[n_stay] = row
+            left[n_left] = row
             n_left += covered[i]
             n_stay += not covered[i]
     left_bounds[-1] = n_left
-    stay[n_stay] = left[n_left] = 0
+    stay[n_stay] = 0
+    left[n_left] = 0
 
 
 @compiled
 def count_bits(words, in_play, word_bounds, n_in_play, out):
     """out[column, bin, segment] = counted rows of the segment, by their bit.
 
-    Each segment has words of its own. The mask `in_play`, a single row, has the bits of the rows
-    that are counted, of which there are `n_in_play` in each segment.
+    Each segment has words of its own, from word_bounds[s] to word_bounds[s + 1]. The mask
+    `in_play`, a single row, has the bits of the rows that are counted, of which there are
+    n_in_play[s] in a segment.
     """
     for j in range(words.shape[0]):
         for s in range(word_bounds.shape[0] - 1):
@@ -210,10 +245,18 @@ def _swap_bits(builder, lower_row, upper_row, shift):
 
 
 def _make_turn(step):
-    """Make a function that turns eight rows, `step` apart, of bits in groups of `step`.
+    """Make a function that transposes eight rows, `step` apart, of bits in groups of `step`.
 
-    It transposes eight words of each row at once: what stood in group k of row j, stands in
-    group j of row k. To do so it swaps the quarters of squares of eight, of four and of two.
+    What stood in group k of row j, stands in group j of row k. It does so by halves: the upper
+    right quarter of a square changes places with the lower left one, then in each quarter likewise.
+
+        a b c d        a b | i j        a e | i m
+        e f g h        e f | m n        b f | j n
+        i j k l   ->   ----+----   ->   ----+----
+        m n o p        c d | k l        c g | k o
+                       g h | o p        d h | l p
+
+    A square of eight takes three such steps. Eight words of each row go through at once.
     """
 
     @intrinsic
@@ -241,21 +284,22 @@ def _make_turn(step):
     return turn
 
 
-_turn_far = _make_turn(8)
-_turn_near = _make_turn(1)
+_turn_squares = _make_turn(8)
+_turn_bits = _make_turn(1)
 
 
 @compiled
 def _transpose(tiles):
     """Transpose 64 rows of words: bit c of a word in row r goes to bit r of the word in row c.
 
-    As 8 by 8 squares of 8 by 8 bits: first the squares change places, then the bits in each.
+    64 by 64 bits are 8 by 8 squares of 8 by 8 bits. First the squares change places, for which rows
+    8 apart are turned in groups of 8 bits; then the bits in each square.
     """
     for w in range(0, tiles.shape[1], _LANES):
-        for r in range(8):
-            _turn_far(tiles, r, w)
-        for r in range(0, 64, 8):
-            _turn_near(tiles, r, w)
+        for first_row in range(8):
+            _turn_squares(tiles, first_row, w)
+        for first_row in range(0, 64, 8):
+            _turn_bits(tiles, first_row, w)
 
 
 @compiled
@@ -267,23 +311,20 @@ def sort_bits(words, source, tiles):
         b  0010.. 0110..  ->  1  a1 b1 c1 ..       ->  1  row 64       ->  b  11..
         c  1101.. 0100..      2  a2 b2 c2 ..           2  row 3            c  10..
 
-    Between the two turns a row's bits of all the columns are one word, which is what moves.
-    Columns beyond the last have zeros.
+    Between the two transpositions a row's bits of all the columns are one word, which is what
+    moves. Columns beyond the last have zeros.
     """
     n_words = words.shape[1]
     n_sorted = tiles.shape[1]
+    # whole vectors of words
     width = _LANES * -(-n_words // _LANES)
     sorted_width = _LANES * -(-n_sorted // _LANES)
+    # 64 columns as (column, word), or transposed as (bit of a word, word)
     raw = np.zeros((64, width), np.uint64)
     ordered = np.zeros((64, sorted_width), np.uint64)
     flat_raw = raw.ravel()
     flat_ordered = ordered.ravel()
-
-    # for each word of `ordered` the one of `raw` that moves there; both are turned then
-    moved_from = np.zeros((64, sorted_width), np.uint32)
-    for i in range(source.shape[0]):
-        moved_from[i & 63, i >> 6] = (source[i] & 63) * width + (source[i] >> 6)
-    flat_moved_from = moved_from.ravel()
+    moved_from = _list_moves(source, width, sorted_width)
 
     for group in range(tiles.shape[0]):
         first = 64 * group
@@ -292,13 +333,29 @@ def sort_bits(words, source, tiles):
         for p in range(n_columns):
             for w in range(n_words):
                 raw[p, w] = words[first + p, w]
+
         _transpose(raw)
-        for i in range(flat_moved_from.shape[0]):
-            flat_ordered[i] = flat_raw[flat_moved_from[i]]
+        for i in range(moved_from.shape[0]):
+            flat_ordered[i] = flat_raw[moved_from[i]]
         _transpose(ordered)
+
         for w in range(n_sorted):
             for p in range(64):
                 tiles[group, w, p] = ordered[p, w]
+
+
+@compiled
+def _list_moves(source, width, sorted_width):
+    """List for each word of the sorted rows (bit, word) the one of the unsorted that moves there.
+
+    Words are numbered bit * width + word; those that belong to no row get the first.
+    """
+    moved_from = np.zeros((64, sorted_width), np.uint32)
+    for i in range(source.shape[0]):
+        unsorted_bit = source[i] & 63
+        unsorted_word = source[i] >> 6
+        moved_from[i & 63, i >> 6] = unsorted_bit * width + unsorted_word
+    return moved_from.ravel()
 
 
 @compiled

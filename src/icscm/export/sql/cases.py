@@ -1,8 +1,20 @@
 """A tree as nested CASEs.
 
-Each split is written once: the side of fewer leaves as a nested CASE, the other in the CASE of the
-split itself. So thousands of splits nest no deeper than log2 of the number of leaves; SQLite's
-parser stops at about twenty levels.
+Of the two sides of a split, the one of fewer leaves becomes a nested CASE, and the other continues
+the CASE of the split itself:
+
+    split 0: age > 63 --true--> split 1: smoker == yes --true--> leaf 0
+        |false                      |false
+      leaf 2                      leaf 1
+
+    CASE
+      WHEN d."age" <= 63 THEN (leaf 2)
+      WHEN d."smoker" = 'yes' THEN (leaf 0)
+      ELSE (leaf 1)
+    END
+
+So each split is written once, and thousands of splits nest no deeper than log2 of the number of
+leaves; SQLite's parser stops at about twenty levels.
 """
 
 from __future__ import annotations
@@ -14,8 +26,11 @@ from icscm.export.conditions import Leaf, make_condition, make_leaves
 from icscm.export.sql.conditions import ConditionWriter
 from icscm.export.sql.literals import format_sql_number, quote_label, quote_text
 from icscm.model.saved import SavedModel
-from icscm.model.splits import decode_leaf, is_leaf
+from icscm.model.splits import Split, decode_leaf, is_leaf
 from icscm.model.tree import Tree
+
+# What a leaf gives, each written as a CASE of its own; a vote is 1 for the positive class, else 0.
+_LEAF_COLUMNS = ("prediction", "probability", "decided_by", "vote")
 
 
 @dataclass(frozen=True)
@@ -30,7 +45,7 @@ class Branch:
 class Case:
     """Branches, of which the first whose condition is true decides, and the result if none is.
 
-    A result has several columns, of which `write` writes one.
+    A result has the values of several columns, by their names; `write` writes one of them.
     """
 
     branches: Sequence[Branch]
@@ -48,9 +63,13 @@ class Case:
         return f"\n{indent}".join(lines)
 
 
+# Where a value is missing that never was at fitting, no single leaf decides.
+_UNKNOWN = Case([], otherwise=dict.fromkeys(_LEAF_COLUMNS, "NULL"))
+
+
 @dataclass(frozen=True)
 class Subtree:
-    """The CASE of a node; `first_leaf` is 0 for a split, and orders two leaves."""
+    """The CASE of a node and the leaves below it: how many, and the lowest of their numbers."""
 
     n_leaves: int
     first_leaf: int
@@ -58,45 +77,63 @@ class Subtree:
 
 
 def make_case(saved: SavedModel, tree: Tree, writer: ConditionWriter) -> Case:
-    """Make the CASE of a tree: prediction, probability, what decided, and the vote in a forest.
+    """Make the CASE of a tree, whose results have the columns of a leaf.
 
-    Its results are NULL where a value is missing that never was at fitting.
+    They are NULL where a value is missing that never was at fitting.
     """
     leaves = [
         Subtree(n_leaves=1, first_leaf=number, case=_make_leaf_case(saved, leaf))
         for number, leaf in enumerate(make_leaves(saved, tree))
     ]
-    unknown = Case([], dict.fromkeys(leaves[0].case.otherwise, "NULL"))
+    if not tree.splits:
+        return leaves[0].case
+
     subtrees: dict[int, Subtree] = {}
 
-    def find(child: int) -> Subtree:
+    def get_subtree(child: int) -> Subtree:
         return leaves[decode_leaf(child)] if is_leaf(child) else subtrees[child]
 
+    # the last split first: children have greater numbers than their parent
     for number in reversed(range(len(tree.splits))):
         split = tree.splits[number]
-        if_true, if_false = find(split.if_true), find(split.if_false)
-        # of two leaves the first comes first
-        is_true_smaller = _rank(if_true) <= _rank(if_false)
-        smaller, larger = (if_true, if_false) if is_true_smaller else (if_false, if_true)
-
-        condition = make_condition(split.rule, saved, is_true=is_true_smaller)
-        branches = [Branch(writer.write(condition), smaller.case), *larger.case.branches]
-        if split.rule.is_unsure:
-            branches.insert(0, Branch(writer.write_is_missing(condition), unknown))
-        subtrees[number] = Subtree(
-            n_leaves=if_true.n_leaves + if_false.n_leaves,
-            first_leaf=0,
-            case=Case(branches, larger.case.otherwise),
+        subtrees[number] = _join_sides(
+            saved,
+            split,
+            if_true=get_subtree(split.if_true),
+            if_false=get_subtree(split.if_false),
+            writer=writer,
         )
-    return subtrees[0].case if subtrees else leaves[0].case
+    return subtrees[0].case
 
 
-def _rank(subtree: Subtree) -> tuple[int, int]:
-    """Return what orders the two sides of a split, the smaller one first."""
-    return subtree.n_leaves, subtree.first_leaf
+def _join_sides(
+    saved: SavedModel, split: Split, *, if_true: Subtree, if_false: Subtree, writer: ConditionWriter
+) -> Subtree:
+    """Join the sides of a split: a branch to the smaller one, before the branches of the larger.
+
+    Of sides of the same size, that of the first leaf comes first.
+    """
+    is_true_first = (if_true.n_leaves, if_true.first_leaf) < (
+        if_false.n_leaves,
+        if_false.first_leaf,
+    )
+    smaller, larger = (if_true, if_false) if is_true_first else (if_false, if_true)
+
+    condition = make_condition(split.rule, saved, is_true=is_true_first)
+    branches = [Branch(writer.write(condition), smaller.case), *larger.case.branches]
+    if split.rule.is_unsure:
+        # asked before the condition, which would take a missing value for false
+        branches.insert(0, Branch(writer.write_is_missing(condition), _UNKNOWN))
+
+    return Subtree(
+        n_leaves=if_true.n_leaves + if_false.n_leaves,
+        first_leaf=min(if_true.first_leaf, if_false.first_leaf),
+        case=Case(branches, otherwise=larger.case.otherwise),
+    )
 
 
 def _make_leaf_case(saved: SavedModel, leaf: Leaf) -> Case:
+    """Make the CASE of a leaf, which has no branches."""
     is_positive = leaf.prediction == saved.classes[1]
     result = {
         "prediction": quote_label(leaf.prediction),
@@ -104,7 +141,7 @@ def _make_leaf_case(saved: SavedModel, leaf: Leaf) -> Case:
         "decided_by": quote_text(leaf.decided_by),
         "vote": str(int(is_positive)),
     }
-    return Case([], result)
+    return Case([], otherwise=result)
 
 
 def write_probability(leaf: Leaf) -> str:

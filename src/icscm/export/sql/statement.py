@@ -1,7 +1,16 @@
-"""One SELECT of each row's prediction, its probability and what decided.
+"""One SELECT that adds a model's prediction, its probability and what decided to each row.
+
+For a tree of one rule it is, in short:
+
+    SELECT
+      d.*,
+      CASE WHEN d."age" > 63 THEN 'yes' ELSE 'no' END AS prediction,
+      CASE WHEN d."age" > 63 THEN 8e0 / 12e0 ELSE 2e0 / 24e0 END AS probability,
+      CASE WHEN d."age" > 63 THEN 'age > 63' ELSE 'age <= 63' END AS decided_by
+    FROM "data" AS d;
 
 The conditions are written three times, not once in a subquery: this keeps the order of rows and
-avoids helper columns, whose names the table may have.
+avoids helper columns, whose names the table may have. An *expression* below is SQL text.
 """
 
 from __future__ import annotations
@@ -13,6 +22,7 @@ from typing import Final
 
 from icscm.exceptions import IcscmError
 from icscm.export.conditions import (
+    ConditionPoints,
     find_missing_texts,
     list_points,
     list_reported_columns,
@@ -21,7 +31,7 @@ from icscm.export.conditions import (
 from icscm.export.sql.cases import Branch, Case, make_case
 from icscm.export.sql.conditions import ConditionWriter
 from icscm.export.sql.literals import format_sql_number, quote_label, quote_name, quote_text
-from icscm.export.sql.means import make_mean
+from icscm.export.sql.means import Mean, make_mean
 from icscm.export.templates import fill_template
 from icscm.formatting import count, escape_controls, format_exactly
 from icscm.model.forest import Forest
@@ -31,53 +41,77 @@ from icscm.model.tree import Tree
 
 # Terms of a sum: SQLite and DuckDB take expressions 1,000 deep.
 MAX_SQL_TERMS: Final = 500
+# Characters of a line of missing texts: with "--     " before it, it stays below 100.
+_COMMENT_WIDTH: Final = 92
+# Indentation of a CASE that is a term of a sum.
+_TERM_INDENT: Final = "    "
 # The text in place of a mean over leaves that SQLite could not parse.
 _TOO_DEEP: Final = "'too deep for SQL'"
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The three columns that the statement adds to the table."""
+class ResultColumns:
+    """The expressions of the three columns that the statement adds to the table."""
 
     prediction: str
     probability: str
     decided_by: str
 
 
+@dataclass(frozen=True)
+class TreeTerm:
+    """What a tree adds to the sums of a forest: its probability, and its vote of 0 or 1."""
+
+    probability: str
+    vote: str
+
+
 def make_sql(saved: SavedModel, *, table: str, schema: str | None) -> str:
-    """Write the statement."""
-    _check_names(saved)
+    """Write the statement, with comments on what the model is and which values are missing."""
+    _check_column_names(saved)
     missing = find_missing_texts(saved)
     columns = _make_columns(saved, ConditionWriter(missing))
-    missing_texts = [] if missing is None else [quote_text(text) for text in missing.texts]
-    missing_numbers = () if missing is None else missing.numbers
-    place = quote_name(table) if schema is None else f"{quote_name(schema)}.{quote_name(table)}"
+
+    missing_texts: Sequence[str] = []
+    missing_numbers = ""
+    if missing is not None:
+        missing_texts = _write_comment_lines(missing.texts)
+        missing_numbers = ", ".join(format_exactly(number) for number in missing.numbers)
+
+    table_name = quote_name(table)
     return fill_template(
         "model.sql.txt",
         saved,
         columns=columns,
-        missing_texts=textwrap.wrap(", ".join(map(escape_controls, missing_texts)), 92),
-        missing_numbers=", ".join(map(format_exactly, missing_numbers)),
+        missing_texts=missing_texts,
+        missing_numbers=missing_numbers,
         has_commas=get_table_settings(saved).get("decimal") == ",",
-        place=place,
+        place=table_name if schema is None else f"{quote_name(schema)}.{table_name}",
     )
 
 
-def _check_names(saved: SavedModel) -> None:
-    """Raise if two columns have the same name to SQL, which could read the wrong one."""
-    used = {rule.name.lower(): rule.name for rule in saved.model.rules if rule.name is not None}
+def _check_column_names(saved: SavedModel) -> None:
+    """Raise if SQL, which ignores case, could read another column in place of one in a rule."""
+    rule_names = [rule.name for rule in saved.model.rules if rule.name is not None]
+    rule_name_in_lower_case = {name.lower(): name for name in rule_names}
     for feature in saved.features:
         if feature.name is None:
             continue
-        used_name = used.get(feature.name.lower(), feature.name)
-        if used_name != feature.name:
+        rule_name = rule_name_in_lower_case.get(feature.name.lower(), feature.name)
+        if rule_name != feature.name:
             raise IcscmError(
-                f"{used_name!r} and {feature.name!r} are the same name to SQL; rename a column "
+                f"{rule_name!r} and {feature.name!r} are the same name to SQL; rename a column "
                 "before fitting, or export to 'python' or 'json'"
             )
 
 
-def _make_columns(saved: SavedModel, writer: ConditionWriter) -> Columns:
+def _write_comment_lines(texts: Sequence[str]) -> Sequence[str]:
+    """Write texts as lines of a comment, which no line break or control code in them can end."""
+    printable_texts = [escape_controls(quote_text(text)) for text in texts]
+    return textwrap.wrap(", ".join(printable_texts), _COMMENT_WIDTH)
+
+
+def _make_columns(saved: SavedModel, writer: ConditionWriter) -> ResultColumns:
     model = saved.model
     if isinstance(model, Forest):
         return _make_forest_columns(saved, model, writer)
@@ -86,29 +120,50 @@ def _make_columns(saved: SavedModel, writer: ConditionWriter) -> Columns:
     return _make_tree_columns(saved, model, writer)
 
 
-def _make_tree_columns(saved: SavedModel, model: Tree, writer: ConditionWriter) -> Columns:
-    """Make the columns from the row's leaf, or where a value is missing from several."""
+# --- trees ----------------------------------------------------------------------------------------
+
+
+def _make_tree_columns(saved: SavedModel, model: Tree, writer: ConditionWriter) -> ResultColumns:
+    """Make the columns from the row's leaf, or from several leaves where a value is missing."""
     case = make_case(saved, model, writer)
-    columns = Columns(case.write("prediction"), case.write("probability"), case.write("decided_by"))
-    names = _name_missing(saved, writer)
-    if not names:
+    columns = ResultColumns(
+        prediction=case.write("prediction"),
+        probability=case.write("probability"),
+        decided_by=case.write("decided_by"),
+    )
+    missing_names = _name_missing(saved, writer)
+    if missing_names is None:
         return columns
 
+    # Now the columns are NULL for rows that have no single leaf.
     mean = make_mean(saved, model, writer)
     if mean is None:
-        decided_by = f"COALESCE({columns.decided_by}, {names} || {_TOO_DEEP})"
-        return Columns(columns.prediction, columns.probability, decided_by)
-    prediction = _decide(saved, mean.probability, model.threshold)
-    decided_by = f"{names} || 'mean of ' || CAST({mean.n_leaves} AS VARCHAR) || ' leaves'"
-    return Columns(
-        f"COALESCE({columns.prediction}, {prediction})",
-        f"COALESCE({columns.probability}, {mean.probability})",
-        f"COALESCE({columns.decided_by}, {decided_by})",
+        too_deep = f"{missing_names} || {_TOO_DEEP}"
+        return ResultColumns(
+            prediction=columns.prediction,
+            probability=columns.probability,
+            decided_by=_replace_null(columns.decided_by, too_deep),
+        )
+    mean_prediction = _decide(saved, mean.probability, model.threshold)
+    mean_text = f"{missing_names} || 'mean of ' || CAST({mean.n_leaves} AS VARCHAR) || ' leaves'"
+    return ResultColumns(
+        prediction=_replace_null(columns.prediction, mean_prediction),
+        probability=_replace_null(columns.probability, mean.probability),
+        decided_by=_replace_null(columns.decided_by, mean_text),
     )
 
 
-def _make_forest_columns(saved: SavedModel, model: Forest, writer: ConditionWriter) -> Columns:
-    """Make the columns as sums over trees, added in order as the model adds them."""
+# --- forests --------------------------------------------------------------------------------------
+
+
+def _make_forest_columns(
+    saved: SavedModel, model: Forest, writer: ConditionWriter
+) -> ResultColumns:
+    """Make the columns from sums over trees: of their probabilities, and of their votes.
+
+    The trees are added in the order in which the model adds them, so that the mean is the same to
+    the last bit.
+    """
     n_trees = len(model.trees)
     if n_trees > MAX_SQL_TERMS:
         raise IcscmError(
@@ -116,38 +171,82 @@ def _make_forest_columns(saved: SavedModel, model: Forest, writer: ConditionWrit
             "'python' or 'json'"
         )
     cases = [make_case(saved, tree, writer) for tree in model.trees]
-    leaf_probabilities = [case.write("probability", "    ") for case in cases]
-    leaf_votes = [case.write("vote", "    ") for case in cases]
-    probabilities: Sequence[str] = leaf_probabilities
-    votes: Sequence[str] = leaf_votes
+    terms = [
+        TreeTerm(
+            probability=case.write("probability", _TERM_INDENT),
+            vote=case.write("vote", _TERM_INDENT),
+        )
+        for case in cases
+    ]
+    columns = _combine_trees(saved, model, terms)
+    missing_names = _name_missing(saved, writer)
+    if missing_names is None:
+        return columns
 
-    names = _name_missing(saved, writer)
-    means = [make_mean(saved, tree, writer) for tree in model.trees]
-    known_means = [mean.probability for mean in means if mean is not None]
-    has_means = len(known_means) == n_trees
-    if names and has_means:
-        mean_votes = [f"CASE WHEN {mean} > 0.5e0 THEN 1 ELSE 0 END" for mean in known_means]
-        probabilities = _replace_null(leaf_probabilities, known_means)
-        votes = _replace_null(leaf_votes, mean_votes)
+    # Now a term is NULL for rows that have no single leaf in its tree, and a sum where a term is.
+    means = _make_means(saved, model, writer)
+    if means is None:
+        has_probability = f"{_average_probability(terms)} IS NOT NULL"
+        return ResultColumns(
+            prediction=f"CASE WHEN {has_probability} THEN {columns.prediction} END",
+            probability=columns.probability,
+            decided_by=_replace_null(columns.decided_by, f"{missing_names} || {_TOO_DEEP}"),
+        )
+    filled_terms = [_fill_term(term, mean) for term, mean in zip(terms, means, strict=True)]
+    filled_columns = _combine_trees(saved, model, filled_terms)
+    prefix = f"CASE WHEN {_count_votes(terms)} IS NULL THEN {missing_names} ELSE '' END"
+    return ResultColumns(
+        prediction=filled_columns.prediction,
+        probability=filled_columns.probability,
+        decided_by=f"{prefix} || {filled_columns.decided_by}",
+    )
 
-    mean = f"({_add(probabilities)}) / {n_trees}e0"
+
+def _make_means(saved: SavedModel, model: Forest, writer: ConditionWriter) -> Sequence[Mean] | None:
+    """Make the mean over the leaves of each tree; None if one of them is too deep for SQL."""
+    means = []
+    for tree in model.trees:
+        mean = make_mean(saved, tree, writer)
+        if mean is None:
+            return None
+        means.append(mean)
+    return means
+
+
+def _fill_term(term: TreeTerm, mean: Mean) -> TreeTerm:
+    """Replace what a tree adds by the mean over its leaves, where no single leaf is known."""
+    mean_vote = f"CASE WHEN {mean.probability} > 0.5e0 THEN 1 ELSE 0 END"
+    return TreeTerm(
+        probability=_replace_null(term.probability, mean.probability),
+        vote=_replace_null(term.vote, mean_vote),
+    )
+
+
+def _combine_trees(saved: SavedModel, model: Forest, terms: Sequence[TreeTerm]) -> ResultColumns:
+    """Make the columns from what each tree adds."""
+    mean = _average_probability(terms)
     cut = model.find_cut() if model.is_moved else None
-    prediction = _decide(saved, mean, cut)
-    of_trees = quote_text(f" of {count(n_trees, 'tree')} above 0.5")
-    decided_by = f"CAST({_add(votes)} AS VARCHAR) || {of_trees}"
-    if names and has_means:  # a sum is NULL where a term is
-        prefix = f"CASE WHEN {_add(leaf_votes)} IS NULL THEN {names} ELSE '' END"
-        decided_by = f"{prefix} || {decided_by}"
-    elif names:
-        prediction = f"CASE WHEN {mean} IS NOT NULL THEN {prediction} END"
-        decided_by = f"COALESCE({decided_by}, {names} || {_TOO_DEEP})"
-    return Columns(prediction, _calibrate(model, mean), decided_by)
+    of_trees = quote_text(f" of {count(len(terms), 'tree')} above 0.5")
+    return ResultColumns(
+        prediction=_decide(saved, mean, cut),
+        probability=_calibrate(model, mean),
+        decided_by=f"CAST({_count_votes(terms)} AS VARCHAR) || {of_trees}",
+    )
+
+
+def _average_probability(terms: Sequence[TreeTerm]) -> str:
+    total = _add([term.probability for term in terms])
+    return f"({total}) / {len(terms)}e0"
+
+
+def _count_votes(terms: Sequence[TreeTerm]) -> str:
+    return _add([term.vote for term in terms])
 
 
 def _calibrate(model: Forest, mean: str) -> str:
-    """Write the calibrated probability, with the mean once.
+    """Write the calibrated probability, expit(intercept + slope * logit(mean)).
 
-    expit(a + b * logit(mean)) = 1 / (1 + exp(b * ln(1 / mean - 1) - a))
+    The mean is long, so it is written once:  1 / (1 + exp(slope * ln(1 / mean - 1) - intercept)).
     """
     if not model.is_calibrated:
         return mean
@@ -155,35 +254,52 @@ def _calibrate(model: Forest, mean: str) -> str:
     return f"1e0 / (1e0 + exp({slope} * ln(1e0 / ({mean}) - 1e0) - ({intercept})))"
 
 
-def _make_score_columns(saved: SavedModel, model: Score, writer: ConditionWriter) -> Columns:
-    """Make the columns from the total of points; risks are a table, since not all SQL has exp."""
-    cases = []
-    for terms in list_points(saved, model):
-        branches = [
-            Branch(writer.write(term.condition), Case([], {"points": str(term.points)}))
-            for term in terms
-        ]
-        cases.append(Case(branches, {"points": "0"}).write("points", "    "))
-    total = f"({_add(cases) or 0})"
-    risks = "\n".join(
-        f"    WHEN {number} THEN {format_sql_number(risk)}"
-        for number, risk in enumerate(model.compute_risks().tolist())
-    )
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def _make_score_columns(saved: SavedModel, model: Score, writer: ConditionWriter) -> ResultColumns:
+    """Make the columns from the total of points."""
+    points = [_write_points(terms, writer) for terms in list_points(saved, model)]
+    total = f"({_add(points) or 0})"
     negative, positive = map(quote_label, saved.classes)
+
     decided_by = f"'total of ' || CAST({total} AS VARCHAR)"
-    names = _name_missing(saved, writer)
-    if names:
-        decided_by = f"COALESCE(NULLIF({names}, ': '), '') || {decided_by}"
-    return Columns(
+    missing_names = _name_missing(saved, writer)
+    if missing_names is not None:
+        # a row in which nothing is missing has no prefix
+        prefix = _replace_null(f"NULLIF({missing_names}, ': ')", "''")
+        decided_by = f"{prefix} || {decided_by}"
+    return ResultColumns(
         prediction=f"CASE WHEN {total} >= {model.cut} THEN {positive} ELSE {negative} END",
-        probability=f"CASE {total}\n{risks}\n  END",
+        probability=_write_risk(model, total),
         decided_by=decided_by,
     )
 
 
-def _replace_null(terms: Sequence[str], others: Sequence[str]) -> Sequence[str]:
-    """Write terms that have other values where they are NULL."""
-    return [f"COALESCE({term}, {other})" for term, other in zip(terms, others, strict=True)]
+def _write_points(terms: Sequence[ConditionPoints], writer: ConditionWriter) -> str:
+    """Write the points that a column gives: those of its first condition that is true, or 0."""
+    branches = [
+        Branch(writer.write(term.condition), Case([], {"points": str(term.points)}))
+        for term in terms
+    ]
+    return Case(branches, otherwise={"points": "0"}).write("points", _TERM_INDENT)
+
+
+def _write_risk(model: Score, total: str) -> str:
+    """Write the risk of a total of points, by a table of risks: not every SQLite has `exp`."""
+    risks = model.compute_risks().tolist()
+    branches = [
+        f"    WHEN {points} THEN {format_sql_number(risk)}" for points, risk in enumerate(risks)
+    ]
+    return "\n".join([f"CASE {total}", *branches, "  END"])
+
+
+# --- parts of expressions -------------------------------------------------------------------------
+
+
+def _replace_null(expression: str, otherwise: str) -> str:
+    """Write an expression that has another value where it is NULL."""
+    return f"COALESCE({expression}, {otherwise})"
 
 
 def _add(terms: Sequence[str]) -> str:
@@ -197,14 +313,19 @@ def _decide(saved: SavedModel, probability: str, threshold: float | None) -> str
     return f"CASE WHEN {probability} {is_positive} THEN {positive} ELSE {negative} END"
 
 
-def _name_missing(saved: SavedModel, writer: ConditionWriter) -> str:
-    """Write `age, bmi missing: ` of the columns that are reported; "" if there is none.
+def _name_missing(saved: SavedModel, writer: ConditionWriter) -> str | None:
+    """Write the text on a row's missing columns; None if a model reports none of its columns.
 
-    SUBSTR removes the separator before the first name.
+    For a row it is `age missing, bmi missing: `, or `: ` where nothing is missing.
     """
     names = []
     for column in list_reported_columns(saved.model):
         is_missing = writer.write_is_missing(make_condition(column.rule, saved))
         name = quote_text(f", {column.name}")
         names.append(f"CASE WHEN {is_missing} THEN {name} ELSE '' END")
-    return f"SUBSTR({' || '.join(names)}, 3) || ': '" if names else ""
+    if not names:
+        return None
+
+    all_names = " || ".join(names)
+    # from the third character on: without the comma before the first name
+    return f"SUBSTR({all_names}, 3) || ': '"

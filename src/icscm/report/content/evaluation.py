@@ -4,16 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from icscm.report.content.validation import Score
+from icscm.report.content.validation import CurvesRecord, Score
 
 Scores = Mapping[str, Score | None]
 
 
-class EvaluatedRows(Protocol):
-    """Scores of a model and of its baseline on some rows, such as those of an environment.
-
-    The curves are empty where the model gives no probabilities.
-    """
+class EvaluatedRows(CurvesRecord, Protocol):
+    """Scores of a model and of its baseline on some rows, such as those of an environment."""
 
     @property
     def environment(self) -> Any: ...
@@ -27,12 +24,6 @@ class EvaluatedRows(Protocol):
     def scores(self) -> Scores: ...
     @property
     def baseline(self) -> Scores: ...
-    @property
-    def calibration_curve(self) -> Sequence[tuple[float, float]]: ...
-    @property
-    def net_benefit(self) -> Sequence[float]: ...
-    @property
-    def treat_all(self) -> Sequence[float]: ...
 
 
 class RateCheck(Protocol):

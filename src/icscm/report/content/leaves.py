@@ -48,6 +48,11 @@ class Requirement:
     margin: float = DEFAULT_MARGIN
     afterwards: bool = False
 
+    @property
+    def difference_confidence(self) -> float | None:
+        """The level of intervals of differences, which two one-sided tests at alpha decide by."""
+        return None if self.alpha is None else max(1 - 2 * self.alpha, 0.0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:

@@ -1,7 +1,6 @@
 """The model: its size, columns and rules, the trees of a forest, the points of a score."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from icscm.formatting import format_name
 from icscm.model.forest import Forest, Model
@@ -14,7 +13,7 @@ from icscm.report.content.errors import Errors, make_errors
 from icscm.report.content.nodes import Nodes
 from icscm.report.content.rates import count_rows
 from icscm.report.formatting import Names
-from icscm.report.importances import PermutationImportance
+from icscm.report.importances import ColumnLosses, PermutationImportance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +79,7 @@ class ColumnUse:
     n_trees: int
     share: float
     importance: float
-    losses: dict[str, Any] | None = None
+    losses: ColumnLosses | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +218,7 @@ def make_forest(learner: Learner, permuted: PermutationImportance | None) -> For
                 n_trees=n_trees,
                 share=n_trees / len(sizes),
                 importance=importance[feature],
-                losses=None if permuted is None else permuted.describe(feature),
+                losses=None if permuted is None else permuted.measure_losses(feature),
             )
             for feature, n_trees in uses
         ],
@@ -253,7 +252,7 @@ def make_discarded(learner: Learner, names: Names) -> Discarded | None:
 
 def make_shape(learner: Learner) -> Shape | None:
     """Return how the shape of a rule set was chosen, where it was."""
-    shape = getattr(learner, "shape_", None)
+    shape = learner._shape_choice
     if shape is None:
         return None
     return Shape(

@@ -1,36 +1,32 @@
-"""The model as a tree, and the search at each node: what was chosen and what was rejected."""
+"""The model as a tree, and the search at each node: what was chosen and what was rejected.
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+A scan examines all candidates at a node: rules that could be added to a rule set, or splits of a
+node of a tree. It chooses one, or ends there, and lists the best of those that it rejected.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import exp, sqrt
-from typing import Final
+from math import exp
+from typing import Any, Final
 
-import numpy as np
-
-from icscm._constants import VERDICT_CONFIDENCE
-from icscm._lazy import special
 from icscm.formatting import format_name
-from icscm.model.forest import Forest, Model
+from icscm.model.forest import Forest
 from icscm.model.saved import Learner
-from icscm.model.splits import LeafCounts, walk
-from icscm.model.tree import Tree
-from icscm.report.content.leaves import Judgement, find_outliers, make_judgement
-from icscm.report.content.rates import (
-    RateExtreme,
-    count_rows,
-    find_extreme_rows,
-    make_environment_rates,
-    make_rate_range,
-    make_rates,
+from icscm.report.content.candidates import (
+    RuleCandidate,
+    SplitCandidate,
+    make_candidate,
+    make_rule_candidate,
+    make_split_candidate,
 )
+from icscm.report.content.leaves import find_outliers
+from icscm.report.content.rates import count_rows
+from icscm.report.content.tree_nodes import Node, walk_nodes
 from icscm.report.formatting import Names
-from icscm.search.records import Candidate, RejectedColumn, Rejection
+from icscm.search.records import RejectedColumn, Rejection
 from icscm.search.trace import Scan, Step, Trace
-from icscm.stats.splits import measure_effects
 
-# Odds ratios whose logarithm has a larger standard error are not named as extremes.
-MAX_ERROR: Final = 1.0
 # Rules rejected because of a few environments that are listed.
 N_OUTLYING: Final = 3
 
@@ -41,115 +37,6 @@ class CriterionName(StrEnum):
     SETS = "sets"
     MARGIN = "margin"
     P_VALUES = "p-values"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Node:
-    """A node of the model, as `walk_nodes` lists them.
-
-    Parameters
-    ----------
-    depth, rule : int, str
-        Levels below the root, and the rule that leads to it.
-    answer, question : str or None
-        "yes" or "no" of the split above, and the rule of its own split.
-    n, n_positive, rate, rate_interval : int, int, float or None, list of two floats or None
-        As of `Rate`.
-    split, leaf : int or None
-        Its number among the splits or among the leaves, from 1.
-    is_positive, predicts : bool or None, str or None
-        Of a leaf: its prediction.
-    """
-
-    depth: int
-    rule: str
-    answer: str | None
-    question: str | None
-    n: int
-    n_positive: int
-    rate: float | None
-    rate_interval: list[float] | None
-    split: int | None
-    leaf: int | None
-    is_positive: bool | None
-    predicts: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class OddsRatio:
-    """The odds ratio of a split in one environment; None where a margin is empty.
-
-    `error` is the standard error of its logarithm.
-    """
-
-    environment: str
-    n: int
-    odds_ratio: float | None
-    odds_ratio_interval: list[float] | None
-    error: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RatioExtreme:
-    """The environment of the lowest or the highest odds ratio."""
-
-    environment: str
-    n: int
-    odds_ratio: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class RuleCandidate(Judgement):
-    """A rule that a scan of a rule set examined: utility, rows covered, test of its leaf."""
-
-    rule: str
-    feature: str
-    utility: float
-    n: int
-    n_right: int
-    n_wrong: int
-    counts: list[list[int]]
-    replication: float | None
-    n_seen: int
-    lowest: RateExtreme | None
-    highest: RateExtreme | None
-
-    @property
-    def worth(self) -> float:
-        """The utility."""
-        return self.utility
-
-
-@dataclass(frozen=True, kw_only=True)
-class SplitCandidate:
-    """A split that a scan of a tree examined: deviance, heterogeneity and odds ratios.
-
-    `n_seen` counts the environments with an odds ratio; extremes pass over imprecise ones.
-    """
-
-    rule: str
-    feature: str
-    n: int
-    n_true: int
-    deviance_explained: float
-    rate_heterogeneity: float | None
-    heterogeneity: float
-    heterogeneity_share: float
-    odds_ratio: float
-    environments: list[OddsRatio]
-    n_seen: int
-    lowest: RatioExtreme | None
-    highest: RatioExtreme | None
-
-    @property
-    def worth(self) -> float:
-        """The deviance that the split explains."""
-        return self.deviance_explained
-
-    @property
-    def variation(self) -> float:
-        """The coefficient of variation of the effect over environments."""
-        return sqrt(self.heterogeneity_share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +98,12 @@ class RejectedCandidate:
     column_share: float | None = None
     column_replication: float | None = None
     is_of_rejected_column: bool = False
+
+    @property
+    def rule_candidate(self) -> RuleCandidate:
+        """The candidate of a rule set's scan."""
+        assert isinstance(self.candidate, RuleCandidate)
+        return self.candidate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,38 +264,48 @@ class Nodes:
     importances: list[ColumnImportance]
     tried: list[TriedTreeContent]
 
+    @property
+    def added_rules(self) -> list[ChosenRule]:
+        """The steps of a rule set's search; empty for trees."""
+        return [chosen for chosen in self.splits if isinstance(chosen, ChosenRule)]
+
+    @property
+    def tree_splits(self) -> list[ChosenSplit]:
+        """The splits of a tree; empty for rule sets."""
+        return [chosen for chosen in self.splits if isinstance(chosen, ChosenSplit)]
+
 
 def make_nodes(learner: Learner, names: Names) -> Nodes:
     """Return the nodes of a fitted learner's model and of its search."""
     trace: Trace = learner.trace_
     is_chain = trace.invariance is None
-    splits = make_chosen(learner, names)
-    scans = [make_scan(number, learner, names) for number in range(1, len(list_scans(trace)) + 1)]
-    rejected = [each for scan in scans for each in scan.rejected]
-    used = [format_name(feature) for feature in learner.features_used_]
+    requirement = trace.alpha if is_chain else trace.tolerance
+    chosen = make_chosen(learner, names)
+    scans = [
+        make_scan(number, scan, learner, names)
+        for number, scan in enumerate(list_scans(trace), start=1)
+    ]
+    rejected = [candidate for scan in scans for candidate in scan.rejected]
     return Nodes(
         is_chain=is_chain,
         walk=[*walk_nodes(learner.model_, names)],
         criterion=find_criterion(learner),
-        is_tested=(trace.alpha if is_chain else trace.tolerance) is not None,
+        is_tested=requirement is not None,
         alpha=trace.alpha,
         invariance=trace.invariance,
         tolerance=trace.tolerance,
         stop_reason=trace.stop_reason,
-        splits=splits,
+        splits=chosen,
         scans=scans,
         last_scan=scans[len(trace.steps)] if is_chain and trace.last_scan else None,
-        outliers=list_outliers(splits, scans),
-        best_rejected=max(rejected, key=lambda each: each.candidate.worth, default=None),
-        rejected_features=[] if is_chain else list_rejected_features(rejected, used),
+        outliers=list_outliers(chosen, scans),
+        best_rejected=max(rejected, key=get_worth, default=None),
+        rejected_features=[] if is_chain else list_rejected_features(rejected, learner),
         rejected_columns=[
-            make_rejected_column(each, trace, names) for each in trace.rejected_columns
+            make_rejected_column(column, trace, names) for column in trace.rejected_columns
         ],
-        nearest=[make_rejected(each, "", names, learner) for each in trace.nearest],
-        screening=[
-            ScreenedRule(rule=str(each.rule), statistic=each.statistic, p_value=each.p_value)
-            for each in trace.screening
-        ],
+        nearest=[make_rejected(rejection, "", names, learner) for rejection in trace.nearest],
+        screening=make_screened_rules(trace),
         sets=make_tested_sets(trace),
         pruning=make_pruning(trace),
         importances=[] if is_chain else make_importances(trace),
@@ -422,46 +325,6 @@ def find_criterion(learner: Learner) -> str | None:
     return CriterionName.P_VALUES if settings["margin"] is None else CriterionName.MARGIN
 
 
-# --- nodes ----------------------------------------------------------------------------------------
-
-
-def walk_nodes(model: Model, names: Names) -> Iterator[Node]:
-    """Return nodes from the root down, the side of the leaf with the smaller number first.
-
-    root            `split` numbers the splits, `leaf` the leaves, both from 1; `question` is the
-    |- age > 63     rule of a split, and `answer` the one that leads to a node from above
-    '- age <= 63
-    """
-    if not isinstance(model, Tree):
-        return
-    verdicts, splits = model.leaf_verdicts.tolist(), model.splits
-    totals = {~i: np.sum(leaf, axis=1) for i, leaf in enumerate(model.leaves)}
-    smallest_leaf = {~i: i for i in range(len(model.leaves))}
-    answers: dict[int, str] = {}
-    for number in reversed(range(len(splits))):
-        if_true, if_false = splits[number].if_true, splits[number].if_false
-        totals[number] = totals[if_true] + totals[if_false]
-        smallest_leaf[number] = min(smallest_leaf[if_true], smallest_leaf[if_false])
-        answers |= {if_true: "yes", if_false: "no"}
-
-    nodes = walk(splits, (0, "all samples"), lambda path, rule: (path[0] + 1, str(rule)))
-    for node, (depth, rule) in sorted(nodes, key=lambda each: (smallest_leaf[each[0]], each[1][0])):
-        is_leaf = node < 0  # leaf i is written as ~i
-        is_positive = verdicts[~node] if is_leaf else None
-        (rate,) = make_rates([int(totals[node][1])], [int(totals[node].sum())])
-        yield Node(
-            depth=depth,
-            rule=rule,
-            answer=answers.get(node),
-            question=None if is_leaf else f"{splits[node].rule}?",
-            **vars(rate),
-            split=None if is_leaf else node + 1,
-            leaf=~node + 1 if is_leaf else None,
-            is_positive=is_positive,
-            predicts=None if is_positive is None else names.predict(is_positive),
-        )
-
-
 # --- scans ----------------------------------------------------------------------------------------
 
 
@@ -470,10 +333,8 @@ def list_scans(trace: Trace) -> list[Scan]:
     return [*trace.steps, *trace.leaves]
 
 
-def make_scan(number: int, learner: Learner, names: Names) -> ScanContent:
-    """Return the scan of this number, from 1."""
-    trace = learner.trace_
-    scan = list_scans(trace)[number - 1]
+def make_scan(number: int, scan: Scan, learner: Learner, names: Names) -> ScanContent:
+    """Return a scan, by its number from 1, with its rejected candidates."""
     node = " and ".join(map(str, scan.path)) or "all samples"
     return ScanContent(
         number=number,
@@ -481,7 +342,9 @@ def make_scan(number: int, learner: Learner, names: Names) -> ScanContent:
         node=node,
         size=make_scan_size(scan),
         end=scan.end,
-        rejected=[make_rejected(each, node, names, learner) for each in scan.best_rejected],
+        rejected=[
+            make_rejected(rejection, node, names, learner) for rejection in scan.best_rejected
+        ],
     )
 
 
@@ -493,7 +356,10 @@ def name_scan(number: int, scan: Scan, learner: Learner) -> str:
         return f"Step {number}" if is_chain else f"Split {number}, {scan.chosen.rule}"
     if isinstance(learner.model_, Forest):
         return "All samples"
-    return "Last scan" if is_chain else f"Leaf {number - len(trace.steps)}"
+    if is_chain:
+        return "Last scan"
+    leaf_number = number - len(trace.steps)
+    return f"Leaf {leaf_number}"
 
 
 def make_scan_size(scan: Scan) -> ScanSize:
@@ -528,112 +394,6 @@ def make_chosen(learner: Learner, names: Names) -> list[ChosenRule] | list[Chose
     ]
 
 
-# --- candidates -----------------------------------------------------------------------------------
-
-
-def make_candidate(
-    candidate: Candidate, names: Names, learner: Learner
-) -> RuleCandidate | SplitCandidate:
-    """Return a rule, or a split, that a scan examined."""
-    if candidate.utility is None:
-        return make_split_candidate(candidate, names)
-    return make_rule_candidate(candidate, names, learner)
-
-
-def make_rule_candidate(candidate: Candidate, names: Names, learner: Learner) -> RuleCandidate:
-    """Return a rule with its utility and the test of its leaf."""
-    assert candidate.utility is not None
-    environments = make_environment_rates(candidate.covered, names)
-    label_covered = int(learner.model_.covers_when)
-    judgement = vars(make_judgement(candidate.verdict)) | {"p_value": candidate.p_value}
-    return RuleCandidate(
-        rule=str(candidate.rule),
-        feature=format_name(candidate.rule.feature),
-        utility=float(candidate.utility),
-        n=count_rows(candidate.covered),
-        n_right=sum(candidate.covered[label_covered]),
-        n_wrong=sum(candidate.covered[1 - label_covered]),
-        counts=[list(row) for row in candidate.covered],
-        replication=candidate.replication,
-        **vars(make_rate_range(environments)),
-        **judgement,
-    )
-
-
-def measure_effect(candidate: Candidate) -> tuple[float, float, float]:
-    """Return the deviance that the common effect of a split explains, its heterogeneity and share.
-
-    From the counts of the split, for any requirement on its tree.
-    """
-    if_true = np.array(candidate.if_true, dtype=np.int64)
-    if_false = np.array(candidate.if_false, dtype=np.int64)
-    effects = measure_effects(if_false[np.newaxis], if_true + if_false, 1)
-    deviance, share = effects.deviance_explained.item(), effects.heterogeneity_share.item()
-    return deviance, effects.heterogeneity.item(), share
-
-
-def make_split_candidate(candidate: Candidate, names: Names) -> SplitCandidate:
-    """Return a split with its odds ratio in each environment."""
-    _, heterogeneity, share = measure_effect(candidate)
-    environments = make_odds_ratios(candidate.if_true, candidate.if_false, names)
-    known = [each for each in environments if each.odds_ratio is not None]
-    precise = [each for each in known if each.error is not None and each.error <= MAX_ERROR]
-    named = precise if len(precise) > 1 else known
-    ends = find_extreme_rows([each.odds_ratio for each in named], [each.n for each in named])
-    extremes: list[RatioExtreme | None] = [None, None]
-    if ends is not None:
-        extremes = [
-            RatioExtreme(
-                environment=named[i].environment,
-                n=named[i].n,
-                odds_ratio=named[i].odds_ratio or 0.0,
-            )
-            for i in ends
-        ]
-    assert candidate.deviance_explained is not None
-    return SplitCandidate(
-        rule=str(candidate.rule),
-        feature=format_name(candidate.rule.feature),
-        n=count_rows(candidate.if_true) + count_rows(candidate.if_false),
-        n_true=count_rows(candidate.if_true),
-        deviance_explained=candidate.deviance_explained,
-        rate_heterogeneity=candidate.rate_heterogeneity,
-        heterogeneity=heterogeneity,
-        heterogeneity_share=share,
-        odds_ratio=exp(candidate.log_odds_ratio or 0.0),
-        environments=environments,
-        n_seen=len(known),
-        lowest=extremes[0],
-        highest=extremes[1],
-    )
-
-
-def make_odds_ratios(if_true: LeafCounts, if_false: LeafCounts, names: Names) -> list[OddsRatio]:
-    """Return the odds ratio in each environment with its interval.
-
-    Half a row is added to each cell (Haldane and Anscombe). None where a margin is zero: an
-    environment that the split does not divide, or with one label only.
-    """
-    cells = np.array([*if_true, *if_false], dtype=np.float64)  # (true 0, true 1, false 0, false 1)
-    margins = [cells[i] + cells[j] for i, j in ((0, 1), (2, 3), (0, 2), (1, 3))]
-    is_known = np.min(margins, axis=0) > 0
-    logs = np.log(cells + 0.5)
-    log_odds = logs[1] - logs[0] - logs[3] + logs[2]
-    errors = np.sqrt((1 / (cells + 0.5)).sum(axis=0))
-    reach = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2)) * errors
-    ratios, lows, highs = np.exp([log_odds, log_odds - reach, log_odds + reach]).tolist()
-    return [
-        OddsRatio(
-            environment=name,
-            n=int(cells[:, k].sum()),
-            odds_ratio=ratios[k] if is_known[k] else None,
-            odds_ratio_interval=[lows[k], highs[k]] if is_known[k] else None,
-            error=float(errors[k]) if is_known[k] else None,
-        )
-        for k, name in enumerate(names.environments)
-    ]
-
-
 # --- what was rejected ----------------------------------------------------------------------------
 
 
@@ -642,11 +402,13 @@ def make_rejected(
 ) -> RejectedCandidate:
     """Return a rejected candidate, and the environments that stand out if those are few."""
     candidate, trace = rejection.candidate, learner.trace_
+    is_rule = candidate.utility is not None
     outliers = None
-    if candidate.utility is not None and rejection.reason == "dependent":
+    if is_rule and rejection.reason == "dependent":
         outliers = find_outliers(candidate.covered, names, trace.criterion)
-    columns = {each.rule.feature: each for each in trace.rejected_columns}
-    column = columns.get(candidate.rule.feature)
+
+    rejected_columns = {column.rule.feature: column for column in trace.rejected_columns}
+    column = rejected_columns.get(candidate.rule.feature)
     return RejectedCandidate(
         candidate=make_candidate(candidate, names, learner),
         reason=rejection.reason,
@@ -658,41 +420,45 @@ def make_rejected(
     )
 
 
+def get_worth(rejected: RejectedCandidate) -> float:
+    """Return the utility of a rejected rule, or the deviance that a rejected split explains."""
+    return rejected.candidate.worth
+
+
 def list_outliers(
     chosen: Sequence[ChosenRule | ChosenSplit], scans: Iterable[ScanContent]
 ) -> list[RejectedCandidate]:
-    """Return rules that would have been chosen but for a few environments, the best ones."""
-    utilities = {each.number: each.candidate.worth for each in chosen}
-    first: dict[str, RejectedCandidate] = {}
+    """Return rules that would have been chosen but for a few environments, the best ones.
+
+    Such a rule is worth more than what its scan chose. It may be rejected in several scans, of
+    which the first counts.
+    """
+    worth_of_chosen = {step.number: step.candidate.worth for step in chosen}
+    first_rejections: dict[str, RejectedCandidate] = {}
     for scan in scans:
-        for each in scan.rejected:
-            if each.outliers and each.candidate.worth > utilities.get(scan.number, 0):
-                first.setdefault(each.candidate.rule, each)
-    return sorted(first.values(), key=lambda each: -each.candidate.worth)[:N_OUTLYING]
+        least_worth = worth_of_chosen.get(scan.number, 0)
+        for rejected in scan.rejected:
+            if rejected.outliers and get_worth(rejected) > least_worth:
+                first_rejections.setdefault(rejected.candidate.rule, rejected)
+    best_first = sorted(first_rejections.values(), key=get_worth, reverse=True)
+    return best_first[:N_OUTLYING]
 
 
 def list_rejected_features(
-    rejected: Iterable[RejectedCandidate], used: Sequence[str]
+    rejected: Iterable[RejectedCandidate], learner: Learner
 ) -> list[RejectedCandidate]:
     """Return for each column that is not in the tree its best rejected split."""
-    best: dict[str, RejectedCandidate] = {}
-    for each in sorted(rejected, key=lambda each: -each.candidate.worth):
-        best.setdefault(each.candidate.feature, each)
-    return [each for feature, each in best.items() if feature not in used]
+    used = {format_name(column) for column in learner.features_used_}
+    best_of_columns: dict[str, RejectedCandidate] = {}
+    for candidate in sorted(rejected, key=get_worth, reverse=True):
+        best_of_columns.setdefault(candidate.candidate.feature, candidate)
+    return [best for column, best in best_of_columns.items() if column not in used]
 
 
 def make_rejected_column(
     column: RejectedColumn, trace: Trace, names: Names
 ) -> RejectedColumnContent:
-    """Return a rejected column; its extreme effects are odds ratios relative to the common one."""
-
-    def name_extreme(extreme: tuple[object, float] | None) -> EffectExtreme | None:
-        if extreme is None:
-            return None
-        environment, log_odds_ratio = extreme
-        name = names.environments[trace.environments.index(environment)]
-        return EffectExtreme(environment=name, odds_ratio=exp(log_odds_ratio))
-
+    """Return a rejected column, with the environments of its extreme effects."""
     return RejectedColumnContent(
         rule=str(column.rule),
         reason=column.reason,
@@ -700,22 +466,49 @@ def make_rejected_column(
         replication=column.replication,
         heterogeneity_share=column.heterogeneity_share,
         p_value=column.p_value,
-        lowest=name_extreme(column.lowest),
-        highest=name_extreme(column.highest),
+        lowest=make_effect_extreme(column.lowest, trace, names),
+        highest=make_effect_extreme(column.highest, trace, names),
         feature=format_name(column.rule.feature),
     )
+
+
+def make_effect_extreme(
+    extreme: tuple[Any, float] | None, trace: Trace, names: Names
+) -> EffectExtreme | None:
+    """Return the environment of an extreme effect, given as label and log odds ratio.
+
+    The odds ratio is relative to the one that is common to all environments.
+    """
+    if extreme is None:
+        return None
+    label, log_odds_ratio = extreme
+    number = trace.environments.index(label)
+    return EffectExtreme(environment=names.environments[number], odds_ratio=exp(log_odds_ratio))
+
+
+# --- sets, pruning, importances and trees tried ---------------------------------------------------
+
+
+def make_screened_rules(trace: Trace) -> list[ScreenedRule]:
+    """Return the best rule of each column, among which the exhaustive search chose its sets."""
+    return [
+        ScreenedRule(
+            rule=str(screened.rule), statistic=screened.statistic, p_value=screened.p_value
+        )
+        for screened in trace.screening
+    ]
 
 
 def make_tested_sets(trace: Trace) -> list[TestedSet]:
     """Return the sets of the exhaustive search, those of largest p-value first."""
     return [
         TestedSet(
-            features=[format_name(feature) for feature in each.features],
-            p_value=each.p_value,
-            accepted=each.accepted,
-            bic=each.bic,
+            features=[format_name(column) for column in tested.features],
+            p_value=tested.p_value,
+            accepted=tested.accepted,
+            bic=tested.bic,
         )
-        for each in sorted(trace.sets, key=lambda each: -each.p_value)
+        for tested in sorted(trace.sets, key=lambda tested: -tested.p_value)
     ]
 
 
@@ -736,18 +529,20 @@ def make_pruning(trace: Trace) -> Pruning:
 
 def make_importances(trace: Trace) -> list[ColumnImportance]:
     """Return the deviance explained by each column of the tree, the most important first."""
-    by_feature = trace.list_importances()
-    total = sum(deviance for deviance, _ in by_feature.values()) or 1.0
-    return [
+    importances = [
         ColumnImportance(
-            feature=format_name(feature),
+            feature=format_name(column),
             deviance_explained=deviance,
-            share=deviance / total,
+            share=0.0,
             rate_heterogeneity=heterogeneity,
         )
-        for feature, (deviance, heterogeneity) in sorted(
-            by_feature.items(), key=lambda item: -item[1][0]
-        )
+        for column, (deviance, heterogeneity) in trace.list_importances().items()
+    ]
+    total = sum(importance.deviance_explained for importance in importances) or 1.0
+    importances.sort(key=lambda importance: -importance.deviance_explained)
+    return [
+        replace(importance, share=importance.deviance_explained / total)
+        for importance in importances
     ]
 
 
@@ -755,12 +550,12 @@ def make_tried_trees(trace: Trace) -> list[TriedTreeContent]:
     """Return the trees that were grown in the search for invariant rates."""
     return [
         TriedTreeContent(
-            banned=[format_name(feature) for feature in each.banned],
-            used=[format_name(feature) for feature in each.used],
-            deviance_explained=each.deviance_explained,
-            rate_heterogeneity=each.rate_heterogeneity,
-            dof=each.dof,
-            score=each.score,
+            banned=[format_name(column) for column in tree.banned],
+            used=[format_name(column) for column in tree.used],
+            deviance_explained=tree.deviance_explained,
+            rate_heterogeneity=tree.rate_heterogeneity,
+            dof=tree.dof,
+            score=tree.score,
         )
-        for each in trace.tried
+        for tree in trace.tried
     ]

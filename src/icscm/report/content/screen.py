@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from sklearn.pipeline import Pipeline
 
 from icscm.formatting import as_text, format_name, make_plain
 from icscm.stats.random_effects import pool_effects
@@ -182,6 +181,7 @@ class ScreenContent:
 def make_screen_content(
     selector: Any,
     *,
+    learner_name: str,
     levels: list[ToleranceLevel],
     validation: ScreenValidationRecord | None,
     data_name: str | None,
@@ -195,7 +195,7 @@ def make_screen_content(
             target=write_name(target),
             environment=write_name(environment),
             environments=[as_text(label) for label in selector.environments_ or ()],
-            estimator=name_estimator(selector.estimator),
+            estimator=learner_name,
             tolerance=selector.tolerance,
         ),
         columns=make_columns(selector.screen_, selector.effects_),
@@ -210,22 +210,6 @@ def make_screen_content(
 def write_name(name: str | None) -> str | None:
     """Return a name made safe for one line of text, or None."""
     return None if name is None else as_text(name)
-
-
-def name_estimator(estimator: Any) -> str:
-    """Return the learner of a screen in words; None is the default one."""
-    if isinstance(estimator, Pipeline):
-        estimator = estimator[-1]
-    if estimator is None:
-        return "histogram gradient boosting"
-    names = {
-        "hgb": "histogram gradient boosting",
-        "logistic": "logistic regression",
-        "tree": "a tree of 64 leaves",
-    }
-    # our default learners say their kind; a user's estimator has any attributes
-    kind = str(getattr(estimator, "kind", None))
-    return names.get(kind, type(estimator).__name__)
 
 
 # --- columns and their effects --------------------------------------------------------------------

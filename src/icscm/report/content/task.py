@@ -95,25 +95,33 @@ def make_task(
 
 def make_settings(learner: Learner) -> list[Setting]:
     """Return the parameters of a learner in the order of its signature."""
-    kind: Any = type(learner)
-    defaults = kind().get_params()
+    learner_class: Any = type(learner)
+    defaults = learner_class().get_params()
     values = learner.get_params(deep=False)
-    return [
-        make_setting(learner, name, values[name], defaults[name])
-        for name in inspect.signature(kind).parameters
-    ]
+    automatic_values = {"alpha": learner.trace_.alpha, "tolerance": learner.trace_.tolerance}
+    settings = []
+    for name in inspect.signature(learner_class).parameters:
+        value = format_setting(values[name])
+        settings.append(
+            Setting(
+                name=name,
+                value=add_automatic_value(value, automatic_values.get(name)),
+                is_default=value == format_setting(defaults[name]),
+                meaning=get_spec(name, learner_class).help,
+            )
+        )
+    return settings
 
 
-def make_setting(learner: Learner, name: str, value: Any, default: Any) -> Setting:
-    """Return a parameter; of "auto" also the value that it stands for."""
-    shown = format_setting(value)
-    chosen = getattr(learner, f"{name}_", None)  # the value that "auto" stands for
-    is_default = shown == format_setting(default)
-    if shown == "auto" and chosen is not None:
-        shown = f"auto ({chosen:.4g})"
-    kind: Any = type(learner)
-    meaning = get_spec(name, kind).help
-    return Setting(name=name, value=shown, is_default=is_default, meaning=meaning)
+def add_automatic_value(setting: Any, automatic_value: float | None) -> Any:
+    """Return a setting; of "auto" also the number that was chosen for it, where that is known.
+
+    >>> add_automatic_value("auto", 0.01), add_automatic_value(0.05, 0.05)
+    ('auto (0.01)', 0.05)
+    """
+    if setting != "auto" or automatic_value is None:
+        return setting
+    return f"auto ({automatic_value:.4g})"
 
 
 def format_setting(value: Any) -> Any:

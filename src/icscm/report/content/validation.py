@@ -28,8 +28,23 @@ class PooledScore(Score, Protocol):
     def n_environments(self) -> int: ...
 
 
-class LeftOutEnvironment(Protocol):
-    """The scores of a model in the environment that it was learned without."""
+class CurvesRecord(Protocol):
+    """Curves of predicted probabilities; empty where the model gives none.
+
+    Calibration has pairs of a probability and the smoothed rate there. The net benefits, of the
+    model and of treating every row, are those at each threshold of the record they belong to.
+    """
+
+    @property
+    def calibration_curve(self) -> Sequence[tuple[float, float]]: ...
+    @property
+    def net_benefit(self) -> Sequence[float]: ...
+    @property
+    def treat_all(self) -> Sequence[float]: ...
+
+
+class LeftOutEnvironment(CurvesRecord, Protocol):
+    """The scores and curves of a model in the environment that it was learned without."""
 
     @property
     def environment(self) -> Any: ...
@@ -40,10 +55,22 @@ class LeftOutEnvironment(Protocol):
 
 
 class ValidationRecord(Protocol):
-    """The scores in every environment left out, and pooled."""
+    """The scores in every environment left out, and pooled.
+
+    `titles` has the title of each score, `lines` are the sentences on them, and `curves` those of
+    all rows together, None where the model gives no probabilities.
+    """
 
     @property
     def held_out(self) -> Sequence[LeftOutEnvironment]: ...
     @property
     def pooled(self) -> Mapping[str, PooledScore | None]: ...
+    @property
+    def titles(self) -> Mapping[str, str]: ...
+    @property
+    def lines(self) -> list[str]: ...
+    @property
+    def thresholds(self) -> Sequence[float]: ...
+    @property
+    def curves(self) -> CurvesRecord | None: ...
     def to_dict(self) -> Plain: ...

@@ -33,45 +33,50 @@ N_WEAK = 3
 
 
 def write_document(
-    found: Plain, *, facts: Sequence[Fact], n_strong: int, n_listed: int | None
+    checkup: Plain, *, facts: Sequence[Fact], n_strong: int, n_listed: int | None
 ) -> Document:
-    """Return a check-up; lists are cut after so many items, or whole."""
+    """Return a check-up, as `CheckUp.to_dict` has it.
+
+    Lists are cut after `n_listed` items, or whole with None; `n_strong` columns are strongly
+    associated with the environment.
+    """
     return [
         Facts(shorten_facts(facts)),
-        *write_environments(found, n_listed),
+        *write_environments(checkup, n_listed),
         *write_list(
-            found["sparse"],
+            checkup["sparse"],
             n_listed,
             title="Classes with few rows in an environment",
-            make=lambda sparse: write_sparse(sparse, found["classes"]),
+            make=lambda sparse: write_sparse(sparse, checkup["classes"]),
             more="more; --all shows them",
         ),
         *write_list(
-            list(found["dropped"].items()),
+            list(checkup["dropped"].items()),
             n_listed,
             title="Columns that fit drops",
             make=write_dropped,
             more="more columns; --all shows them",
         ),
-        *write_associations(found, n_strong, n_listed),
-        *write_power(found),
-        *write_advice(found),
+        *write_associations(checkup, n_strong, n_listed),
+        *write_power(checkup),
+        *write_advice(checkup),
     ]
 
 
-def write_environments(found: Plain, n_listed: int | None) -> Document:
+def write_environments(checkup: Plain, n_listed: int | None) -> Document:
     """Return the environments, the largest first, and whether their rates differ."""
-    environments = sorted(found["environments"], key=lambda each: -each["n_rows"])
+    environments = checkup["environments"]
+    largest_first = sorted(environments, key=lambda environment: -environment["n_rows"])
     rows = [
         [
-            shorten_name(as_text(each["label"])),
-            f"{each['n_rows']:,}",
-            format_share(each["rate"]),
-            format_interval(each["rate_interval"]),
-            format_share(each["missing"]),
-            format_detectable(each["min_detectable"]),
+            shorten_name(as_text(environment["label"])),
+            f"{environment['n_rows']:,}",
+            format_share(environment["rate"]),
+            format_interval(environment["rate_interval"]),
+            format_share(environment["missing"]),
+            format_detectable(environment["min_detectable"]),
         ]
-        for each in environments[:n_listed]
+        for environment in largest_first[:n_listed]
     ]
     titles = ["environment", ">rows", ">positive", ">95% interval", ">missing", ">detectable"]
     n_more = len(environments) - len(rows)
@@ -85,7 +90,7 @@ def write_environments(found: Plain, n_listed: int | None) -> Document:
         ),
         Paragraph(
             "Test of homogeneous rates of the label over the environments: p = "
-            f"{format_p(found['p_value'])}."
+            f"{format_p(checkup['p_value'])}."
         ),
     ]
 
@@ -110,11 +115,11 @@ def write_sparse(sparse: Sequence[Plain], classes: Sequence[object]) -> Block:
     """Return the classes with few rows, by environment."""
     rows = [
         [
-            shorten_name(as_text(each["environment"])),
-            "positive" if each["label"] == classes[1] else "negative",
-            f"{each['n_rows']:,}",
+            shorten_name(as_text(cell["environment"])),
+            "positive" if cell["label"] == classes[1] else "negative",
+            f"{cell['n_rows']:,}",
         ]
-        for each in sparse
+        for cell in sparse
     ]
     return make_table(["environment", "class", ">rows"], rows)
 
@@ -126,19 +131,21 @@ def write_dropped(dropped: Sequence[Sequence[str]]) -> Block:
     )
 
 
-def write_associations(found: Plain, n_strong: int, n_listed: int | None) -> Document:
+def write_associations(checkup: Plain, n_strong: int, n_listed: int | None) -> Document:
     """Return the columns that are associated with the environment."""
     title = "Columns associated with the environment"
     if not n_strong:
         title = "No column is strongly associated with the environment; the strongest"
-    limit = n_listed and (min(n_strong, n_listed) or N_WEAK)
+    n_shown = n_listed
+    if n_listed:
+        n_shown = min(n_strong, n_listed) or N_WEAK
     rows = [
         [
-            shorten_name(format_name(each["column"])),
-            "copy of it" if each["is_copy"] else f"{each['values']:.2f}",
-            "-" if each["missingness"] is None else f"{each['missingness']:.2f}",
+            shorten_name(format_name(association["column"])),
+            "copy of it" if association["is_copy"] else f"{association['values']:.2f}",
+            write_missingness(association["missingness"]),
         ]
-        for each in found["associations"][:limit]
+        for association in checkup["associations"][:n_shown]
     ]
     n_more = 0 if n_listed is None else n_strong - n_listed
     return [
@@ -153,26 +160,31 @@ def write_associations(found: Plain, n_strong: int, n_listed: int | None) -> Doc
     ]
 
 
-def write_power(found: Plain) -> Document:
+def write_missingness(strength: float | None) -> str:
+    """Return the association of missing values with the environment; a dash without any."""
+    return "-" if strength is None else f"{strength:.2f}"
+
+
+def write_power(checkup: Plain) -> Document:
     """Return the minimum detectable differences in leaves of several sizes."""
     facts = [
         Fact(
-            SHARES[each["share"]],
-            f"{each['n_rows']:,} rows: {format_detectable(each['difference'])}",
+            SHARES[leaf["share"]],
+            f"{leaf['n_rows']:,} rows: {format_detectable(leaf['difference'])}",
         )
-        for each in found["power"]
+        for leaf in checkup["power"]
     ]
     return [
         Heading("Minimum detectable differences"),
         Facts(facts),
         Note(
             "Between the label's rates in the two largest environments, in leaves of this size, by "
-            f"a test at alpha {found['alpha']:g} with 80% power."
+            f"a test at alpha {checkup['alpha']:g} with 80% power."
         ),
     ]
 
 
-def write_advice(found: Plain) -> Document:
+def write_advice(checkup: Plain) -> Document:
     """Return the recommendations."""
-    points = [shorten_sentence(each) for each in found["advice"]]
+    points = [shorten_sentence(advice) for advice in checkup["advice"]]
     return [Heading("Advice"), Bullets(points)] if points else []

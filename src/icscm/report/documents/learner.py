@@ -1,7 +1,9 @@
 """A report on a fitted learner as a document: the whole of it, or its short form."""
 
-from operator import itemgetter
+from collections.abc import Sequence
 
+from icscm._version import __version__
+from icscm.formatting import as_text
 from icscm.report.blocks import (
     Bullets,
     Document,
@@ -13,6 +15,12 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
+from icscm.report.content.errors import ErrorRate
+from icscm.report.content.learner import LearnerContent
+from icscm.report.content.paths import LevelModel, PathContent, TreeAtTolerance
+from icscm.report.content.stability import Frequency, Stability
+from icscm.report.content.task import Setting
+from icscm.report.content.validation import PooledScore, Score
 from icscm.report.documents.leaves import (
     write_brief_leaves,
     write_leaves,
@@ -25,143 +33,159 @@ from icscm.report.documents.shared import (
     N_BRIEF,
     N_FEW,
     choose_by_name,
-    list_rates,
+    name_environments,
     note_more,
     shorten_facts,
+    write_rates,
 )
 from icscm.report.formatting import (
-    Plain,
     format_deviance,
-    format_estimate,
     format_interval,
     format_score,
     format_share,
     format_value,
 )
 from icscm.report.selection import list_spans
-from icscm.report.wording.facts import Fact
+from icscm.report.wording.advice import list_not_shown, list_shown, list_warnings
+from icscm.report.wording.errors import name_measured_rows
+from icscm.report.wording.estimates import describe_estimate, has_prediction_interval
+from icscm.report.wording.headline import Headline, answer_error, write_headline
+from icscm.report.wording.model import describe_worst
+from icscm.report.wording.paths import CAUTION, describe_path, explain_alpha
+from icscm.report.wording.requirement import describe_requirement
+from icscm.report.wording.search import describe_own_stop
+from icscm.report.wording.stability import describe_own_frequencies
+from icscm.report.wording.suggestions import list_suggestions
 
 # Facts that the whole report repeats below its headline.
 REPEATED_FACTS = ("Shape", "Stability")
 
 
 def write_document(
-    summary: Plain, *, is_brief: bool = False, with_rejected: bool = False
+    content: LearnerContent, *, is_brief: bool = False, with_rejected: bool = False
 ) -> Document:
     """Return a report on a fitted learner.
 
-    Parameters
-    ----------
-    summary : dict
-        The value of `icscm.report.summary.make_summary`.
-    is_brief : bool
-        Whether it is the short form, as the terminal shows it.
-    with_rejected : bool
-        Whether the short form has the rejected candidates of each scan.
+    The short form is what the terminal shows; `with_rejected` adds the rejected candidates of each
+    scan to it.
     """
     if is_brief:
-        return write_brief(summary, with_rejected=with_rejected)
+        return write_brief(content, with_rejected=with_rejected)
     return [
-        *write_headline(summary),
-        *write_left_out(summary, is_brief=False),
-        *write_model(summary, is_brief=False),
-        *write_search(summary, is_brief=False, with_rejected=True),
-        *write_discarded(summary),
-        *write_pruning_tests(summary),
-        *write_advice(summary),
-        *write_stability(summary, n_listed=N_BRIEF),
-        *write_path(summary),
-        *write_leaves(summary),
-        *write_new_environments(summary, is_brief=False),
-        *write_errors(summary, is_brief=False),
-        *write_task(summary),
-        *write_interpretation(summary),
+        *write_start(content),
+        *write_left_out(content, is_brief=False),
+        *write_model(content, is_brief=False),
+        *write_search(content, is_brief=False, with_rejected=True),
+        *write_discarded(content),
+        *write_pruning_tests(content.nodes.pruning),
+        *write_advice(content),
+        *write_stability(content, n_listed=N_BRIEF),
+        *write_path(content),
+        *write_leaves(content),
+        *write_new_environments(content, is_brief=False),
+        *write_errors(content, is_brief=False),
+        *write_task(content),
+        *write_interpretation(content),
     ]
 
 
-def write_brief(summary: Plain, *, with_rejected: bool) -> Document:
+def write_brief(content: LearnerContent, *, with_rejected: bool) -> Document:
     """Return the short form of a report."""
-    model, leaves = summary["model"], summary["leaves"]
-    facts = [Fact(term, text) for term, text in summary["headline"]["facts"]]
-    document: Document = [Facts(shorten_facts(facts))]
-    document += write_left_out(summary, is_brief=True)
-    document += write_model(summary, is_brief=True)
-    document += write_search(summary, is_brief=True, with_rejected=with_rejected)
-    if model["n_rules"]:
-        if model["noun"] == "rule":
-            document.append(Paragraph(summary["nodes"]["stop_text"]))
-        document += [Paragraph(note) for note in summary["task"]["notes"]]
-    document += write_advice(summary)
-    document += write_stability(summary, n_listed=N_FEW)
-    path = summary["path"]
-    if path is not None and path["parameter"] == "tolerance":
-        document += write_path(summary)
-    has_environments = summary["task"]["has_environments"]
-    if leaves and model["n_rules"] and (has_environments or model["noun"] == "rule"):
-        document += write_brief_leaves(summary)
-    if leaves and model["n_rules"]:
-        document += write_new_environments(summary, is_brief=True)
-    if summary["errors"]["is_out_of_bag"]:
-        document += write_errors(summary, is_brief=True)
+    model = content.model
+    headline = write_headline(content)
+    document: Document = [Facts(shorten_facts(headline.facts))]
+    document += write_left_out(content, is_brief=True)
+    document += write_model(content, is_brief=True)
+    document += write_search(content, is_brief=True, with_rejected=with_rejected)
+    if model.n_rules:
+        document += write_end(content)
+    document += write_advice(content)
+    document += write_stability(content, n_listed=N_FEW)
+    if content.path is not None and content.path.parameter == "tolerance":
+        document += write_path(content)
+    if model.n_rules and content.leaves:
+        if content.task.has_environments or model.is_rule_set:
+            document += write_brief_leaves(content)
+        document += write_new_environments(content, is_brief=True)
+    if content.errors.is_out_of_bag:
+        document += write_errors(content, is_brief=True)
     return document
+
+
+def write_end(content: LearnerContent) -> Document:
+    """Return why the search of a rule set stopped, and notes on how rows were counted."""
+    stop_text = describe_own_stop(content)
+    document: Document = [] if stop_text is None else [Paragraph(stop_text)]
+    return [*document, *(Paragraph(note) for note in content.task.notes)]
 
 
 # --- headline and environments left out -----------------------------------------------------------
 
 
-def write_headline(summary: Plain) -> Document:
+def write_start(content: LearnerContent) -> Document:
     """Return the title, the model in a sentence, and the answers on each topic."""
-    task, headline, path = summary["task"], summary["headline"], summary["path"]
-    source = f"Data: {shorten_name(task['data'])}, " if task["data"] else ""
-    source += f"{task['n_rows']:,} samples"
-    if task["has_environments"]:
-        source += f", {task['n_environments']:,} environments"
-    source += f"; {task['learner']}, {summary['about']['package']} {summary['about']['version']}"
-
-    answers = [headline[topic] for topic in ("new_sites", "error", "invariance", "rejected")]
-    points = [
-        f"{shorten_name(each['topic'])}: {each['answer']}. {shorten_sentence(each['detail'])}"
-        for each in answers
-    ]
-    points += [
-        f"{term}: {shorten_sentence(text)}."
-        for term, text in headline["facts"]
-        if term in REPEATED_FACTS
-    ]
+    headline = write_headline(content)
     document: Document = [
-        Heading(headline["title"], level=1),
-        Paragraph(source),
-        Note(shorten_sentence(summary["model"]["sentence"])),
-        Bullets(points),
+        Heading(headline.title, level=1),
+        Paragraph(describe_source(content)),
+        Note(shorten_sentence(headline.model.answer)),
+        Bullets(list_answers(headline)),
     ]
-    if summary["model"]["noun"] != "rule":
-        document.append(Paragraph(shorten_sentence(headline["model"]["detail"])))
-    if path is not None and path["n_models"] > 1:
-        document.append(Paragraph(shorten_sentence(path["text"])))
+    if not content.model.is_rule_set:
+        document.append(Paragraph(shorten_sentence(headline.model.detail)))
+    if content.path is not None and content.path.n_models > 1:
+        document.append(Paragraph(shorten_sentence(describe_path(content.path))))
     return document
 
 
-def write_left_out(summary: Plain, *, is_brief: bool) -> Document:
+def describe_source(content: LearnerContent) -> str:
+    """Return the data, their size, and what learned from them."""
+    task = content.task
+    data = f"Data: {shorten_name(task.data)}, " if task.data else ""
+    size = f"{task.n_rows:,} samples"
+    if task.has_environments:
+        size += f", {task.n_environments:,} environments"
+    return f"{data}{size}; {task.learner}, icscm {__version__}"
+
+
+def list_answers(headline: Headline) -> list[str]:
+    """Return the answers of a headline, and the facts that are repeated there."""
+    answers = [headline.new_sites, headline.error, headline.invariance, headline.rejected]
+    points = [
+        f"{shorten_name(answer.topic)}: {answer.answer}. {shorten_sentence(answer.detail)}"
+        for answer in answers
+    ]
+    facts = [
+        f"{fact.term}: {shorten_sentence(fact.text)}."
+        for fact in headline.facts
+        if fact.term in REPEATED_FACTS
+    ]
+    return [*points, *facts]
+
+
+def write_left_out(content: LearnerContent, *, is_brief: bool) -> Document:
     """Return the scores in environments left out, and their random-effects means."""
-    validation = summary["validation"]
-    if not validation["pooled"]:
+    validation = content.validation
+    if validation is None:
         return []
-    names = list(validation["titles"])
-    environments = validation["environments"][: N_BRIEF if is_brief else LIMITS.environments]
+    names = list(validation.titles)
+    shown = validation.held_out[: N_BRIEF if is_brief else LIMITS.environments]
     rows = [
         [
-            shorten_name(str(each["environment"])),
-            f"{each['n_samples']:,}",
-            *(write_score(each["scores"][name], is_brief=is_brief) for name in names),
+            shorten_name(as_text(environment.environment)),
+            f"{environment.n_samples:,}",
+            *(write_score(environment.scores[name], is_brief=is_brief) for name in names),
         ]
-        for each in environments
+        for environment in shown
     ]
-    pooled = [validation["pooled"][name] for name in names]
-    rows.append(["random effects", "", *(write_score(p, is_brief=is_brief) for p in pooled)])
+    pooled = validation.pooled
+    means = [write_score(pooled[name], is_brief=is_brief) for name in names]
+    rows.append(["random effects", "", *means])
     if not is_brief:
-        rows.append(["95% prediction interval", "", *map(write_new_interval, pooled)])
+        intervals = [write_new_interval(pooled[name]) for name in names]
+        rows.append(["95% prediction interval", "", *intervals])
 
-    titles = [f">{shorten_title(title)}" for title in validation["titles"].values()]
+    titles = [f">{shorten_title(title)}" for title in validation.titles.values()]
     note = "Each model was learned without the environment."
     if not is_brief:
         note += (
@@ -170,11 +194,11 @@ def write_left_out(summary: Plain, *, is_brief: bool) -> Document:
             "training. Random effects: DerSimonian and Laird, with the interval of Hartung and "
             "Knapp."
         )
-    elif len(validation["environments"]) > N_BRIEF:
+    elif len(validation.held_out) > N_BRIEF:
         note += " The report lists all of them."
     return [
         Heading("Environments left out" if is_brief else "Performance in environments left out"),
-        make_table([shorten_name(summary["task"]["environment"]), ">samples", *titles], rows),
+        make_table([name_environments(content.names), ">samples", *titles], rows),
         Note(note),
     ]
 
@@ -185,80 +209,91 @@ def shorten_title(title: str) -> str:
     return title.replace(" score", "")
 
 
-def write_score(score: Plain | None, *, is_brief: bool) -> str:
+def write_score(score: Score | None, *, is_brief: bool) -> str:
     """Return a score, in the whole report with its interval."""
     if not is_brief:
-        return format_estimate(score)
-    return "-" if score is None else f"{score['value']:.2f}"
+        return describe_estimate(score)
+    return "-" if score is None else f"{score.value:.2f}"
 
 
-def write_new_interval(pooled: Plain | None) -> str:
+def write_new_interval(pooled: PooledScore | None) -> str:
     """Return the prediction interval of a score in a new environment."""
-    if pooled is None or isinstance(pooled["new_low"], str):
+    if pooled is None or not has_prediction_interval(pooled):
         return "-"
-    return f"{pooled['new_low']:.2f} to {pooled['new_high']:.2f}"
+    return f"{pooled.new_low:.2f} to {pooled.new_high:.2f}"
 
 
-# --- advice, stability, other levels --------------------------------------------------------------
+# --- advice and stability -------------------------------------------------------------------------
 
 
-def write_advice(summary: Plain) -> Document:
+def write_advice(content: LearnerContent) -> Document:
     """Return warnings and suggestions."""
-    document: Document = []
-    for title in ("warnings", "suggestions"):
-        points = [shorten_sentence(point) for point in summary["advice"][title]]
-        if points:
-            document += [Heading(title.capitalize()), Bullets(points)]
-    return document
+    suggestions = list_suggestions(content, content.words, content.commands)
+    return [
+        *write_points("Warnings", list_warnings(content)),
+        *write_points("Suggestions", suggestions),
+    ]
 
 
-def write_stability(summary: Plain, *, n_listed: int) -> Document:
+def write_points(title: str, points: Sequence[str]) -> Document:
+    """Return a list below its title; nothing without points."""
+    if not points:
+        return []
+    return [Heading(title), Bullets([shorten_sentence(point) for point in points])]
+
+
+def write_stability(content: LearnerContent, *, n_listed: int) -> Document:
     """Return how often columns, rules and models were found on subsamples."""
-    stability = summary["stability"]
+    stability: Stability | None = content.stability
     if stability is None:
         return []
-    document: Document = [Heading("Stability"), Paragraph(stability["text"])]
-    for title, key in (("column", "features"), ("rule", "rules"), ("model", "models")):
-        listed = stability[key]
-        if listed:
-            rows = [
-                [
-                    format_share(each["frequency"]),
-                    shorten_name(each["text"]) + (" (this model)" if each["is_own"] else ""),
-                ]
-                for each in listed[:n_listed]
-            ]
-            document.append(make_table([">of subsamples", title], rows))
-            n_more = len(listed) - n_listed
-            document += note_more(n_more, f"and {n_more:,} more")
-    return document
+    text = describe_own_frequencies(stability, is_forest=content.model.noun == "forest")
+    return [
+        Heading("Stability"),
+        Paragraph(text),
+        *write_frequencies("column", stability.features, n_listed),
+        *write_frequencies("rule", stability.rules, n_listed),
+        *write_frequencies("model", stability.models, n_listed),
+    ]
 
 
-def write_path(summary: Plain) -> Document:
+def write_frequencies(noun: str, frequencies: Sequence[Frequency], n_listed: int) -> Document:
+    """Return a table of the most frequent columns, rules or models; nothing without any."""
+    if not frequencies:
+        return []
+    rows = [
+        [
+            format_share(found.frequency),
+            shorten_name(found.text) + (" (this model)" if found.is_own else ""),
+        ]
+        for found in frequencies[:n_listed]
+    ]
+    n_more = len(frequencies) - n_listed
+    return [
+        make_table([">of subsamples", noun], rows),
+        *note_more(n_more, f"and {n_more:,} more"),
+    ]
+
+
+# --- other levels and tolerances ------------------------------------------------------------------
+
+
+def write_path(content: LearnerContent) -> Document:
     """Return the models at other levels or tolerances."""
-    path = summary["path"]
+    path = content.path
     if path is None:
         return []
-    return write_levels(path) if path["parameter"] == "alpha" else write_tolerances(path)
+    if path.parameter == "alpha":
+        return write_levels(path, meaning=explain_alpha(content.nodes.criterion))
+    return write_tolerances(path)
 
 
-def write_tolerances(path: Plain) -> Document:
+def write_tolerances(path: PathContent) -> Document:
     """Return the trees along the tolerance, from a plain one to a strict one."""
-    has_scores = path["has_scores"]
+    has_scores = path.has_scores
     scores = [">AUC left out", ">worst"] if has_scores else []
     titles = ["tolerance", ">leaves", ">deviance", ">heterogeneity", *scores, "leave", "enter"]
-    rows = []
-    for point in path["points"]:
-        row = [
-            point["name"] + (" (this report)" if point["is_own"] else ""),
-            f"{point['n_leaves']:,}",
-            format_deviance(point["deviance_explained"]),
-            format_deviance(point["varies"]),
-        ]
-        if has_scores:
-            row += [format_score(point["mean_auc"]), format_score(point["worst_auc"])]
-        changes = [shorten_sentence(", ".join(point[key])) for key in ("leave", "enter")]
-        rows.append([*row, *changes])
+    rows = [write_tolerance(tree, has_scores=has_scores) for tree in path.points]
     note = (
         "From a plain tree to a strict one. deviance: explained by the tree. heterogeneity: "
         "between environments, beyond chance."
@@ -268,49 +303,68 @@ def write_tolerances(path: Plain) -> Document:
     return [
         Heading("Other tolerances"),
         make_table(titles, rows),
-        Note(f"{note} {path['caution']}"),
+        Note(f"{note} {CAUTION}"),
     ]
 
 
-def write_levels(path: Plain) -> Document:
+def write_tolerance(tree: TreeAtTolerance, *, has_scores: bool) -> list[str]:
+    """Return the row of the tree at a tolerance."""
+    scores = [format_score(tree.mean_auc), format_score(tree.worst_auc)] if has_scores else []
+    return [
+        tree.name + (" (this report)" if tree.is_own else ""),
+        f"{tree.n_leaves:,}",
+        format_deviance(tree.deviance_explained),
+        format_deviance(tree.varies),
+        *scores,
+        shorten_sentence(", ".join(tree.leave)),
+        shorten_sentence(", ".join(tree.enter)),
+    ]
+
+
+def write_levels(path: PathContent, *, meaning: str) -> Document:
     """Return the models along alpha, with the conclusions on their leaves."""
-    rows = [
-        [
-            model["name"],
-            span.text + (" (this report)" if span.is_own else ""),
-            shorten_sentence(model["text"]),
-            format_share(model["errors"]["error"]),
-            span.conclusions,
-        ]
-        for model in path["models"]
-        for span in list_spans(model["levels"])
-    ]
-    text = f"The model was learned at {path['n_searches']} levels. {path['meaning']}"
+    rows = [row for model in path.models for row in write_level_model(model)]
+    text = f"The model was learned at {path.n_searches} levels. {meaning}"
     titles = ["model", "alpha", "rule", ">error", "leaves at these levels"]
     return [Heading("Other levels"), Paragraph(text), make_table(titles, rows)]
+
+
+def write_level_model(model: LevelModel) -> list[list[str]]:
+    """Return a row for each span of levels of a model."""
+    return [
+        [
+            model.name,
+            span.text + (" (this report)" if span.is_own else ""),
+            shorten_sentence(model.text),
+            format_share(model.errors.error),
+            span.conclusions,
+        ]
+        for span in list_spans(model.levels)
+    ]
 
 
 # --- errors and task ------------------------------------------------------------------------------
 
 
-def write_errors(summary: Plain, *, is_brief: bool) -> Document:
+def write_errors(content: LearnerContent, *, is_brief: bool) -> Document:
     """Return the errors by environment, beside those of the baseline."""
-    errors, task = summary["errors"], summary["task"]
-    document: Document = [Heading(f"Errors on {errors['on']}")]
+    errors = content.errors
+    document: Document = [Heading(f"Errors on {name_measured_rows(errors)}")]
     if not is_brief:
-        text = (
-            f"{summary['headline']['error']['answer']}. The majority-class baseline, "
-            f"{shorten_name(errors['majority_class'])}, is wrong for "
-            f"{format_share(errors['majority_error'])}."
-        )
-        if errors["worst"] is not None:
-            text += f" Worst: {shorten_sentence(errors['worst']['text'])}."
-        document.append(Paragraph(text))
+        document.append(Paragraph(describe_errors(content)))
 
-    is_out_of_bag = errors["is_out_of_bag"]
+    environments = choose_by_name(errors.environments) if content.task.has_environments else []
+    is_out_of_bag = errors.is_out_of_bag
+    rows = [
+        write_error("all", errors, is_out_of_bag=is_out_of_bag),
+        *(
+            write_error(environment.environment, environment, is_out_of_bag=is_out_of_bag)
+            for environment in environments
+        ),
+    ]
     scores = [">AUC"] if is_out_of_bag else [">sensitivity", ">specificity"]
     titles = [
-        shorten_name(task["environment"]),
+        name_environments(content.names),
         ">samples",
         ">wrong",
         ">error",
@@ -318,69 +372,87 @@ def write_errors(summary: Plain, *, is_brief: bool) -> Document:
         *scores,
         ">baseline",
     ]
-    environments = choose_by_name(errors["environments"]) if task["has_environments"] else []
-    rows = []
-    for name, each in [("all", errors), *((e["environment"], e) for e in environments)]:
-        shares = [format_share(each["sensitivity"]), format_share(each["specificity"])]
-        rows.append(
-            [
-                shorten_name(name),
-                f"{each['n']:,}",
-                f"{each['n_errors']:,}",
-                format_share(each["error"]),
-                format_interval(each["error_interval"]),
-                *([format_score(each["auc"])] if is_out_of_bag else shares),
-                format_share(each["majority_error"]),
-            ]
-        )
     return [*document, make_table(titles, rows)]
 
 
-def write_task(summary: Plain) -> Document:
-    """Return what was predicted from which data, with which settings."""
-    task = summary["task"]
-    classes = task["classes"]
+def describe_errors(content: LearnerContent) -> str:
+    """Return the error of the model and that of the baseline, and the worst environment."""
+    errors = content.errors
     text = (
-        f"Predict {shorten_name(task['target'])} ({shorten_name(classes['negative'])} or "
-        f"{shorten_name(classes['positive'])}; the latter is positive) from "
-        f"{task['n_columns']:,} columns. Requirement: "
-        f"{shorten_sentence(task['requirement']['text'])}"
+        f"{answer_error(content).answer}. The majority-class baseline, "
+        f"{shorten_name(errors.majority_class)}, is wrong for "
+        f"{format_share(errors.majority_error)}."
     )
-    environments = choose_by_name(task["environments"]) if task["has_environments"] else []
-    rate = f">rate of {shorten_name(task['positive'])}"
-    titles = [shorten_name(task["environment"]), ">samples", rate, "interval"]
-    settings = [
-        [
-            each["name"],
-            shorten_name(format_value(each["value"])) + ("" if each["is_default"] else " (chosen)"),
-            each["meaning"],
-        ]
-        for each in sorted(task["settings"], key=itemgetter("is_default"))
+    worst = describe_worst(errors, content.names)
+    return text if worst is None else f"{text} Worst: {shorten_sentence(worst)}."
+
+
+def write_error(name: str, errors: ErrorRate, *, is_out_of_bag: bool) -> list[str]:
+    """Return the row of the errors in an environment, or overall."""
+    scores = [format_share(errors.sensitivity), format_share(errors.specificity)]
+    if is_out_of_bag:
+        scores = [format_score(errors.auc)]
+    return [
+        shorten_name(name),
+        f"{errors.n:,}",
+        f"{errors.n_errors:,}",
+        format_share(errors.error),
+        format_interval(errors.error_interval),
+        *scores,
+        format_share(errors.majority_error),
     ]
+
+
+def write_task(content: LearnerContent) -> Document:
+    """Return what was predicted from which data, with which settings."""
+    task, names = content.task, content.names
+    environments = choose_by_name(task.environments) if task.has_environments else []
+    rate_title = f">rate of {shorten_name(names.positive)}"
+    settings = sorted(task.settings, key=lambda setting: setting.is_default)  # chosen ones first
     document: Document = [
         Heading("Task"),
-        Paragraph(text),
-        *list_rates(task["overall"], environments, titles),
-        make_table(["setting", "value", "meaning"], settings),
+        Paragraph(describe_task(content)),
+        write_rates(
+            task.overall,
+            environments,
+            titles=[name_environments(names), ">samples", rate_title, "interval"],
+        ),
+        make_table(["setting", "value", "meaning"], [write_setting(each) for each in settings]),
     ]
     dropped = [
-        [shorten_name(each["column"]), shorten_name(each["reason"])]
-        for each in task["dropped"][: LIMITS.environments]
+        [shorten_name(column.column), shorten_name(column.reason)]
+        for column in task.dropped[: LIMITS.environments]
     ]
     if dropped:
         document.append(make_table(["dropped column", "reason"], dropped))
-    if task["notes"]:
-        document.append(Bullets(task["notes"]))
+    if task.notes:
+        document.append(Bullets(task.notes))
     return document
 
 
-def write_interpretation(summary: Plain) -> Document:
+def describe_task(content: LearnerContent) -> str:
+    """Return what is predicted from how many columns, and what was required of the model."""
+    names = content.names
+    negative, positive = map(shorten_name, names.classes)
+    requirement = describe_requirement(content.nodes, names, content.model.kind)
+    return (
+        f"Predict {shorten_name(names.target)} ({negative} or {positive}; the latter is positive) "
+        f"from {content.task.n_columns:,} columns. Requirement: {shorten_sentence(requirement)}"
+    )
+
+
+def write_setting(setting: Setting) -> list[str]:
+    """Return the row of a parameter of the learner."""
+    value = shorten_name(format_value(setting.value))
+    return [setting.name, value if setting.is_default else f"{value} (chosen)", setting.meaning]
+
+
+def write_interpretation(content: LearnerContent) -> Document:
     """Return what the result shows and what it does not show."""
-    advice = summary["advice"]
     return [
         Heading("Interpretation"),
         Paragraph("What the result shows:"),
-        Bullets([shorten_sentence(point) for point in advice["shows"]]),
+        Bullets([shorten_sentence(point) for point in list_shown(content)]),
         Paragraph("What it does not show:"),
-        Bullets(advice["does_not_show"]),
+        Bullets(list_not_shown(content)),
     ]

@@ -1,5 +1,6 @@
 """The leaves of a report, and prediction intervals for a new environment."""
 
+from icscm._constants import VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.report.blocks import (
     Document,
     Heading,
@@ -9,14 +10,17 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
+from icscm.report.content.learner import LearnerContent
+from icscm.report.content.leaves import Leaf
+from icscm.report.content.rates import RateExtreme
 from icscm.report.documents.shared import (
     LIMITS,
     choose_by_name,
-    list_rates,
+    name_environments,
     note_more,
+    write_rates,
 )
 from icscm.report.formatting import (
-    Plain,
     format_detectable,
     format_p,
     format_points,
@@ -24,6 +28,15 @@ from icscm.report.formatting import (
     format_share,
 )
 from icscm.report.selection import choose_leaves, list_new_intervals
+from icscm.report.wording.intervals import describe_new_environments, describe_unknown_intervals
+from icscm.report.wording.leaves import explain_leaf
+from icscm.report.wording.ranges import describe_outliers
+from icscm.report.wording.requirement import (
+    describe_bounds,
+    describe_margin,
+    describe_null_hypothesis,
+)
+from icscm.search.records import STOP_REASONS
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
 # Leaves of a tree that are named by their conditions, and environments that have a column of their
@@ -37,178 +50,188 @@ SHORT_CONCLUSIONS = {
 }
 
 
-def write_leaves(summary: Plain) -> Document:
+# --- the whole report -----------------------------------------------------------------------------
+
+
+def write_leaves(content: LearnerContent) -> Document:
     """Return every leaf with its verdict and its rates by environment."""
-    if not summary["leaves"]:
+    if not content.leaves:
         return []
-    document: Document = [Heading("Leaves"), Paragraph(describe_verdicts(summary["task"]))]
-    for leaf in choose_leaves(summary["leaves"], LIMITS):
-        document += write_leaf(leaf, summary)
+    document: Document = [Heading("Leaves"), Paragraph(describe_verdicts(content))]
+    for leaf in choose_leaves(content.leaves, LIMITS):
+        document += write_leaf(leaf, content)
     return document
 
 
-def describe_verdicts(task: Plain) -> str:
+def describe_verdicts(content: LearnerContent) -> str:
     """Return what the verdicts on leaves test, and at which levels."""
-    requirement = task["requirement"]
-    if not task["has_environments"]:
+    requirement = content.task.requirement
+    difference_confidence = requirement.difference_confidence
+    if not content.task.has_environments or difference_confidence is None:
         return "The data have no environments, so rates cannot be compared."
-    afterwards = "; tested after the search" if requirement["afterwards"] else ""
-    percents = {
-        key: f"{100 * requirement[key]:.4g}%"
-        for key in ("confidence", "difference_confidence", "power")
-    }
+    null_hypothesis = shorten_sentence(describe_null_hypothesis(content.names))
+    margin = describe_margin(requirement)
+    afterwards = "; tested after the search" if requirement.afterwards else ""
     return (
-        f"Null hypothesis of every test: {shorten_sentence(requirement['null_hypothesis'])} Level "
-        f"{requirement['alpha']:g}, margin {requirement['margin_text']}{afterwards}. Intervals of "
-        f"rates: {percents['confidence']}; of differences: {percents['difference_confidence']}. "
-        f"The minimum detectable difference is detected with probability {percents['power']}."
+        f"Null hypothesis of every test: {null_hypothesis} Level {requirement.alpha:g}, margin "
+        f"{margin}{afterwards}. Intervals of rates: {write_percent(VERDICT_CONFIDENCE)}; of "
+        f"differences: {write_percent(difference_confidence)}. The minimum detectable difference "
+        f"is detected with probability {write_percent(VERDICT_POWER)}."
     )
 
 
-def write_leaf(leaf: Plain, summary: Plain) -> Document:
+def write_percent(level: float) -> str:
+    """Return a level of confidence or a power.
+
+    >>> write_percent(0.95), write_percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * level:.4g}%"
+
+
+def write_leaf(leaf: Leaf, content: LearnerContent) -> Document:
     """Return one leaf."""
-    model, task = summary["model"], summary["task"]
-    document: Document = [
-        Heading(f"Leaf {leaf['number']}: {shorten_name(leaf['condition'])}", level=3)
-    ]
-    if leaf["end_text"] and model["n_rules"]:
+    model = content.model
+    document: Document = [Heading(f"Leaf {leaf.number}: {shorten_name(leaf.condition)}", level=3)]
+    if leaf.end is not None and model.n_rules:
         document.append(
             Paragraph(
-                f"Rate {format_share(leaf['rate'])}; predicts {shorten_name(leaf['predicts'])}"
-                f"{model['at_threshold']}. It was not split because {leaf['end_text']}."
+                f"Rate {format_share(leaf.rate)}; predicts {shorten_name(leaf.predicts)}"
+                f"{model.at_threshold}. It was not split because {STOP_REASONS[leaf.end]}."
             )
         )
-    if leaf["conclusion"]:
-        conclusion = f"{SYMBOLS[leaf['conclusion']]} {leaf['conclusion']}"
-        document.append(Paragraph(f"{conclusion}. {shorten_sentence(leaf['explanation'])}"))
+    if leaf.conclusion is not None:
+        conclusion = f"{SYMBOLS[leaf.conclusion]} {leaf.conclusion}"
+        explanation = explain_leaf(leaf, content.names, content.task.requirement)
+        document.append(Paragraph(f"{conclusion}. {shorten_sentence(explanation)}"))
         document.append(Paragraph(describe_test(leaf)))
-    environments = leaf["environments"]
-    shown = choose_by_name(environments) if len(environments) > 1 else []
-    titles = [shorten_name(task["environment"]), ">samples", ">rate", "interval"]
-    document += list_rates(leaf, shown, titles)
-    if len(shown) < len(environments) and shown:
-        document.append(
-            Paragraph(
-                f"The {len(shown):,} with the most samples of {len(environments):,} are listed."
-            )
-        )
+
+    n_environments = len(leaf.environments)
+    shown = choose_by_name(leaf.environments) if n_environments > 1 else []
+    titles = [name_environments(content.names), ">samples", ">rate", "interval"]
+    document.append(write_rates(leaf, shown, titles))
+    if 0 < len(shown) < n_environments:
+        text = f"The {len(shown):,} with the most samples of {n_environments:,} are listed."
+        document.append(Paragraph(text))
     return document
 
 
-def describe_test(leaf: Plain) -> str:
+def describe_test(leaf: Leaf) -> str:
     """Return the p-value, the largest difference and the minimum detectable one."""
     difference = "undefined"
-    if leaf["difference"] is not None:
-        low, high = leaf["difference_interval"]
+    if leaf.difference is not None and leaf.difference_interval is not None:
+        low, high = leaf.difference_interval
         difference = (
-            f"{format_points(leaf['difference'])} ({format_points(low)} to {format_points(high)})"
+            f"{format_points(leaf.difference)} ({format_points(low)} to {format_points(high)})"
         )
     return (
-        f"p-value {format_p(leaf['p_value'])}; difference {difference}; minimum detectable "
-        f"difference {format_detectable(leaf['detectable'])}."
+        f"p-value {format_p(leaf.p_value)}; difference {difference}; minimum detectable "
+        f"difference {format_detectable(leaf.detectable)}."
     )
 
 
-def write_brief_leaves(summary: Plain) -> Document:
+# --- the short form -------------------------------------------------------------------------------
+
+
+def write_brief_leaves(content: LearnerContent) -> Document:
     """Return the rates of leaves in few environments, or their extremes."""
-    model, task, leaves = summary["model"], summary["task"], summary["leaves"]
-    shown = choose_leaves(leaves, LIMITS)
-    is_side_by_side = task["n_environments"] <= N_SIDE_BY_SIDE
+    has_environments = content.task.has_environments
+    shown = choose_leaves(content.leaves, LIMITS)
+    is_side_by_side = content.task.n_environments <= N_SIDE_BY_SIDE
     by_environment = [">samples", "lowest", "highest"]
     if is_side_by_side:
-        by_environment = [f">{shorten_name(each['environment'])}" for each in task["environments"]]
-    predicts = model["at_threshold"].replace("threshold ", "").strip() or "predicts"
+        environments = content.task.environments
+        by_environment = [f">{shorten_name(each.environment)}" for each in environments]
+    predicts = content.model.at_threshold.replace("threshold ", "").strip() or "predicts"
     titles = ["leaf", predicts, *by_environment]
-    titles += ["invariant?"] if task["has_environments"] else []
+    titles += ["invariant?"] if has_environments else []
     rows = []
     for leaf in shown:
         row = [
-            name_leaf(leaf["name"], summary),
-            "positive" if leaf["is_positive"] else "negative",
+            name_leaf(leaf.name, content),
+            "positive" if leaf.is_positive else "negative",
         ]
         row += list_side_by_side(leaf) if is_side_by_side else list_extremes(leaf)
-        if task["has_environments"]:
-            row.append(SHORT_CONCLUSIONS[leaf["conclusion"]])
+        if has_environments:
+            assert leaf.conclusion is not None
+            row.append(SHORT_CONCLUSIONS[leaf.conclusion])
         rows.append(row)
+
+    n_more = len(content.leaves) - len(shown)
     document: Document = [
         Heading("Rate of positive labels in each leaf, by environment"),
         make_table(titles, rows),
+        *note_more(n_more, f"The report lists {n_more:,} more leaves."),
     ]
-    n_more = len(leaves) - len(shown)
-    document += note_more(n_more, f"The report lists {n_more:,} more leaves.")
-    if task["has_environments"]:
-        document.append(Note(describe_brief_leaves(summary)))
-    return [
-        *document,
-        *(
-            Paragraph(f"Leaf {leaf['number']} is not invariant: it {leaf['outliers_text']}.")
-            for leaf in leaves
-            if leaf["outliers"]
-        ),
-    ]
+    if has_environments:
+        document.append(Note(describe_brief_leaves(content)))
+    for leaf in content.leaves:
+        if leaf.outliers:
+            where = describe_outliers(leaf.outliers, leaf.n_seen)
+            document.append(Paragraph(f"Leaf {leaf.number} is not invariant: it {where}."))
+    return document
 
 
-def name_leaf(name: str, summary: Plain) -> str:
+def name_leaf(name: str, content: LearnerContent) -> str:
     """Return the name of a leaf; of one of many of a tree the number alone."""
-    is_long = summary["model"]["noun"] == "tree" and len(summary["leaves"]) > N_NAMED_LEAVES
+    is_long = content.model.noun == "tree" and len(content.leaves) > N_NAMED_LEAVES
     return shorten_name(name.split(":")[0] if is_long else name)
 
 
-def list_side_by_side(leaf: Plain) -> list[str]:
+def list_side_by_side(leaf: Leaf) -> list[str]:
     """Return the rate in each environment."""
     return [
-        f"{format_share(each['rate'])} of {each['n']:,}" if each["n"] else "no sample"
-        for each in leaf["environments"]
+        f"{format_share(rate.rate)} of {rate.n:,}" if rate.n else "no sample"
+        for rate in leaf.environments
     ]
 
 
-def list_extremes(leaf: Plain) -> list[str]:
+def list_extremes(leaf: Leaf) -> list[str]:
     """Return the number of rows, and the environments of the lowest and the highest rate."""
-    lowest = highest = "no sample"
-    if leaf["lowest"] is not None:
-        lowest, highest = write_rate(leaf["lowest"]), "no other environment"
-    if leaf["n_seen"] > 1:
-        highest = write_rate(leaf["highest"])
-    elif not leaf["n_seen"]:
-        highest = ""
-    return [f"{leaf['n']:,}", lowest, highest]
+    n_rows = f"{leaf.n:,}"
+    if leaf.lowest is None or leaf.highest is None:
+        return [n_rows, "no sample", ""]
+    highest = write_rate(leaf.highest) if leaf.n_seen > 1 else "no other environment"
+    return [n_rows, write_rate(leaf.lowest), highest]
 
 
-def write_rate(extreme: Plain) -> str:
+def write_rate(extreme: RateExtreme) -> str:
     """Return the rate in an environment, and of how many rows."""
-    environment = shorten_name(extreme["environment"])
-    return f"{format_share(extreme['rate'])} of {extreme['n']:,} ({environment})"
+    environment = shorten_name(extreme.environment)
+    return f"{format_share(extreme.rate)} of {extreme.n:,} ({environment})"
 
 
-def describe_brief_leaves(summary: Plain) -> str:
+def describe_brief_leaves(content: LearnerContent) -> str:
     """Return what the verdicts mean, and where all environments are listed."""
-    task, nodes = summary["task"], summary["nodes"]
-    text: str = task["requirement"]["bounds_text"]
-    if nodes["invariance"] == "effect" and nodes["is_tested"]:
+    text = describe_bounds(content.leaves, describe_margin(content.task.requirement))
+    if content.nodes.invariance == "effect" and content.nodes.is_tested:
         text += " Effects must be homogeneous; rates may differ between environments."
-    if task["n_environments"] > N_SIDE_BY_SIDE:
+    if content.task.n_environments > N_SIDE_BY_SIDE:
         text += " The report, and icscm show --all for a saved model, list all environments."
     return text
 
 
-def write_new_environments(summary: Plain, *, is_brief: bool) -> Document:
+# --- a new environment ----------------------------------------------------------------------------
+
+
+def write_new_environments(content: LearnerContent, *, is_brief: bool) -> Document:
     """Return the prediction intervals for a new environment."""
-    new = summary["new_environments"]
-    text = " ".join(filter(None, [shorten_sentence(new["text"]), new["unknown_text"]]))
+    text = shorten_sentence(describe_new_environments(content.new_environments, content.names))
+    unknown_text = describe_unknown_intervals(content.new_environments)
     document: Document = [
         Heading("95% prediction interval for a new environment"),
-        Paragraph(text),
+        Paragraph(f"{text} {unknown_text}" if unknown_text else text),
     ]
     rows = [
         [
-            name_leaf(row.name, summary) if is_brief else shorten_name(row.name),
+            name_leaf(row.name, content) if is_brief else shorten_name(row.name),
             format_share(row.rate),
             row.seen,
             format_prediction_interval(row.new_interval),
             "-" if row.known_interval is None else format_prediction_interval(row.known_interval),
             f"{row.tau:.2f}",
         ]
-        for row in list_new_intervals(summary, LIMITS)
+        for row in list_new_intervals(content, LIMITS)
     ]
     if rows:
         titles = ["leaf", ">rate", "in training", "at a new site", "if rate known", ">tau"]

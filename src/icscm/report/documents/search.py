@@ -1,5 +1,7 @@
 """The search of a report: what was chosen and what was rejected."""
 
+from collections.abc import Sequence
+
 from icscm.report.blocks import (
     Bullets,
     Document,
@@ -10,7 +12,16 @@ from icscm.report.blocks import (
     shorten_name,
     shorten_sentence,
 )
-from icscm.report.documents.model import describe_stop
+from icscm.report.content.candidates import RuleCandidate, SplitCandidate
+from icscm.report.content.learner import LearnerContent
+from icscm.report.content.nodes import (
+    Nodes,
+    Pruning,
+    PruningTestContent,
+    RejectedCandidate,
+    RejectedColumnContent,
+    TriedTreeContent,
+)
 from icscm.report.documents.shared import (
     LIMITS,
     N_BRIEF,
@@ -19,7 +30,7 @@ from icscm.report.documents.shared import (
     write_rejected_count,
 )
 from icscm.report.formatting import (
-    Plain,
+    Names,
     format_deviance,
     format_p,
     format_ratio,
@@ -27,52 +38,58 @@ from icscm.report.formatting import (
     format_utility,
 )
 from icscm.report.selection import list_rejecting
+from icscm.report.wording.ranges import describe_outliers
+from icscm.report.wording.rejections import describe_pruning, explain_rejection
+from icscm.report.wording.requirement import describe_margin, describe_tests
+from icscm.report.wording.search import describe_end
 
 
-def write_search(summary: Plain, *, is_brief: bool, with_rejected: bool) -> Document:
+def write_search(content: LearnerContent, *, is_brief: bool, with_rejected: bool) -> Document:
     """Return what was chosen and what was rejected."""
-    model, nodes = summary["model"], summary["nodes"]
+    model, nodes, names = content.model, content.nodes, content.names
+    is_told_with_model = is_brief and not model.n_rules  # why no rule was found
     document: Document = []
-    has_search = model["noun"] == "rule" and not (is_brief and not model["n_rules"])
-    if has_search:
-        document += write_steps(summary, is_brief=is_brief)
-    document += write_rejected_columns(nodes, is_brief=is_brief)
-    document += write_nearest(nodes)
+    if model.is_rule_set and not is_told_with_model:
+        document += write_steps(content, is_brief=is_brief)
+    n_columns = N_BRIEF if is_brief else LIMITS.environments
+    document += write_rejected_columns(nodes.rejected_columns[:n_columns])
+    document += write_nearest(nodes.nearest, names)
     if not is_brief:
         document += write_screening(nodes)
     document += write_sets(nodes, n_listed=N_FEW if is_brief else LIMITS.sets)
-    document += write_outliers(nodes)
+    document += write_outliers(nodes.outliers)
     if is_brief:
-        document += write_rejected_features(nodes, model["noun"])
+        document += write_rejected_features(content)
     if with_rejected:
-        document += write_rejected(nodes, is_rule_set=model["noun"] == "rule")
+        document += write_rejected(content)
     if not is_brief:
-        document += write_tried_trees(nodes)
-    if nodes["pruning"]["text"]:
-        document.append(Paragraph(shorten_sentence(nodes["pruning"]["text"])))
-    return document
+        document += write_tried_trees(nodes.tried)
+    return document + write_pruning(nodes.pruning)
 
 
-def write_steps(summary: Plain, *, is_brief: bool) -> Document:
-    """Return the steps of a rule set's search."""
-    model, nodes = summary["model"], summary["nodes"]
+# --- the search of a rule set ---------------------------------------------------------------------
+
+
+def write_steps(content: LearnerContent, *, is_brief: bool) -> Document:
+    """Return the rules in the order in which they were added."""
+    nodes = content.nodes
     document: Document = [Heading("Search")]
     if not is_brief:
-        document.append(Paragraph(describe_stop(nodes)))
-    if not nodes["splits"]:
+        document.append(Paragraph(describe_end(content)))
+    if not nodes.added_rules:
         return document
     rows = [
         [
-            str(step["number"]),
-            shorten_name(step["rule"]) + ("" if step["in_model"] else " (removed by pruning)"),
-            f"{step['n_right']:,}",
-            f"{step['n_wrong']:,}",
-            format_utility(step["utility"]),
-            format_p(step["p_value"]),
-            format_p(step["p_value_uncovered"]),
-            write_rejected_count(step),
+            str(step.number),
+            shorten_name(step.candidate.rule) + ("" if step.in_model else " (removed by pruning)"),
+            f"{step.candidate.n_right:,}",
+            f"{step.candidate.n_wrong:,}",
+            format_utility(step.candidate.utility),
+            format_p(step.candidate.p_value),
+            format_p(step.p_value_uncovered),
+            write_rejected_count(step.size),
         ]
-        for step in nodes["splits"]
+        for step in nodes.added_rules
     ]
     titles = [
         ">step",
@@ -84,58 +101,38 @@ def write_steps(summary: Plain, *, is_brief: bool) -> Document:
         ">p uncovered",
         ">rejected",
     ]
-    truth = "false" if model["kind"] == "conjunction" else "true"
-    note = (
+    return [*document, make_table(titles, rows), Note(describe_steps(content))]
+
+
+def describe_steps(content: LearnerContent) -> str:
+    """Return what the columns of the table of steps mean."""
+    truth = "false" if content.model.kind == "conjunction" else "true"
+    text = (
         "right, wrong: samples that the rule covers correctly and wrongly; it covers those where "
         f"it is {truth}."
     )
-    if nodes["is_tested"]:
-        note += f" {nodes['tests_text']}"
-    return [*document, make_table(titles, rows), Note(note)]
+    if not content.nodes.is_tested:
+        return text
+    margin = describe_margin(content.task.requirement)
+    return f"{text} {describe_tests(content.nodes, margin)}"
 
 
-def write_rejected_columns(nodes: Plain, *, is_brief: bool) -> Document:
-    """Return the columns that a tree may not use."""
-    columns = nodes["rejected_columns"][: N_BRIEF if is_brief else LIMITS.environments]
-    if not columns:
+def write_nearest(nearest: Sequence[RejectedCandidate], names: Names) -> Document:
+    """Return the rejected rules with the largest p-values."""
+    if not nearest:
         return []
     rows = []
-    for each in columns:
-        share = each["heterogeneity_share"]
+    for rejected in nearest:
+        candidate = rejected.rule_candidate
         rows.append(
             [
-                shorten_name(each["feature"]),
-                "-" if share is None else format_share(share),
-                write_ratio(each["lowest"]),
-                write_ratio(each["highest"]),
-                each["reason"],
+                shorten_name(candidate.rule),
+                f"{candidate.n:,}",
+                format_utility(candidate.utility),
+                format_p(candidate.p_value),
+                shorten_sentence(explain_rejection(rejected, names)),
             ]
         )
-    return [
-        make_table(
-            ["rejected column", ">share", "lowest effect", "highest effect", "reason"], rows
-        ),
-        Note(
-            "share: heterogeneity of the effect, given all other columns, as a share of the "
-            "deviance explained. effect: odds ratio relative to the common one."
-        ),
-    ]
-
-
-def write_nearest(nodes: Plain) -> Document:
-    """Return the rejected rules with the largest p-values."""
-    if not nodes["nearest"]:
-        return []
-    rows = [
-        [
-            shorten_name(each["rule"]),
-            f"{each['n']:,}",
-            format_utility(each["utility"]),
-            format_p(each["p_value"]),
-            shorten_sentence(each["why"]),
-        ]
-        for each in nodes["nearest"]
-    ]
     titles = ["nearest candidate", ">covers", ">utility", ">p covered", "why"]
     return [
         Paragraph("Candidates with the largest p-values in the last scan:"),
@@ -143,11 +140,11 @@ def write_nearest(nodes: Plain) -> Document:
     ]
 
 
-def write_screening(nodes: Plain) -> Document:
+def write_screening(nodes: Nodes) -> Document:
     """Return the best rule of each column in the exhaustive search."""
-    if not nodes["screening"]:
+    if not nodes.screening:
         return []
-    rows = [[shorten_name(each["rule"]), format_p(each["p_value"])] for each in nodes["screening"]]
+    rows = [[shorten_name(best.rule), format_p(best.p_value)] for best in nodes.screening]
     text = (
         "The best rule of each column that is associated with the label, p corrected for all rules "
         "tried:"
@@ -155,107 +152,155 @@ def write_screening(nodes: Plain) -> Document:
     return [Paragraph(text), make_table(["rule", ">p"], rows)]
 
 
-def write_sets(nodes: Plain, *, n_listed: int) -> Document:
+def write_sets(nodes: Nodes, *, n_listed: int) -> Document:
     """Return the sets of columns that the exhaustive search tested."""
-    sets = nodes["sets"]
-    if not sets:
+    if not nodes.sets:
         return []
     rows = [
         [
-            format_p(each["p_value"]),
-            format_deviance(each["bic"]),
-            shorten_name(", ".join(each["features"])) or "(none)",
-            "yes" if each["accepted"] else "no",
+            format_p(tested.p_value),
+            format_deviance(tested.bic),
+            shorten_name(", ".join(tested.features)) or "(none)",
+            "yes" if tested.accepted else "no",
         ]
-        for each in sets[:n_listed]
+        for tested in nodes.sets[:n_listed]
     ]
     note = (
         "Sets of rules, those of largest p first; accepted where p exceeds "
-        f"{nodes['alpha']:g}. {len(sets):,} were tested."
+        f"{nodes.alpha:g}. {len(nodes.sets):,} were tested."
     )
     return [make_table([">p", ">BIC", "set of columns", "accepted"], rows), Note(note)]
 
 
-def write_outliers(nodes: Plain) -> Document:
+def write_outliers(outliers: Sequence[RejectedCandidate]) -> Document:
     """Return the rules that a few environments spoil."""
-    points = [
-        f"{shorten_name(each['rule'])} {shorten_sentence(each['outliers_text'])}."
-        for each in nodes["outliers"]
-    ]
+    points = []
+    for rejected in outliers:
+        candidate = rejected.candidate
+        where = describe_outliers(rejected.outliers, candidate.n_seen)
+        points.append(f"{shorten_name(candidate.rule)} {shorten_sentence(where)}.")
     return [Heading("Rejected because of a few environments"), Bullets(points)] if points else []
 
 
-def write_rejected_features(nodes: Plain, noun: str) -> Document:
-    """Return the best rejected split of columns that are not in the model."""
-    features = nodes["rejected_features"]
-    if not features:
+# --- rejected columns and candidates --------------------------------------------------------------
+
+
+def write_rejected_columns(columns: Sequence[RejectedColumnContent]) -> Document:
+    """Return the columns that a tree may not use."""
+    if not columns:
         return []
-    points = [
-        f"{shorten_name(each['rule'])}: {shorten_sentence(each['why'])}."
-        for each in features[:N_FEW]
+    rows = []
+    for column in columns:
+        share = column.heterogeneity_share
+        rows.append(
+            [
+                shorten_name(column.feature),
+                "-" if share is None else format_share(share),
+                write_ratio(column.lowest),
+                write_ratio(column.highest),
+                column.reason,
+            ]
+        )
+    titles = ["rejected column", ">share", "lowest effect", "highest effect", "reason"]
+    return [
+        make_table(titles, rows),
+        Note(
+            "share: heterogeneity of the effect, given all other columns, as a share of the "
+            "deviance explained. effect: odds ratio relative to the common one."
+        ),
     ]
-    note = f"Associated with the label, but not in the {noun}."
-    if len(features) > N_FEW:
-        note += f" There are {len(features) - N_FEW:,} more."
+
+
+def write_rejected_features(content: LearnerContent) -> Document:
+    """Return the best rejected split of columns that are not in the model."""
+    rejected_splits = content.nodes.rejected_features
+    if not rejected_splits:
+        return []
+    points = []
+    for rejected in rejected_splits[:N_FEW]:
+        reason = explain_rejection(rejected, content.names)
+        points.append(f"{shorten_name(rejected.candidate.rule)}: {shorten_sentence(reason)}.")
+    note = f"Associated with the label, but not in the {content.model.noun}."
+    n_more = len(rejected_splits) - N_FEW
+    if n_more > 0:
+        note += f" There are {n_more:,} more."
     return [Heading("Rejected columns"), Bullets(points), Note(note)]
 
 
-def write_rejected(nodes: Plain, *, is_rule_set: bool) -> Document:
+def write_rejected(content: LearnerContent) -> Document:
     """Return the rejected candidates of each scan."""
-    scans = list_rejecting(nodes)[: LIMITS.leaves]
+    scans = list_rejecting(content.nodes)[: LIMITS.leaves]
     if not scans:
         return []
-    numbers = [">utility", ">p"] if is_rule_set else [">deviance", ">odds ratio", ">differs"]
-    rows = []
-    for scan in scans:
-        for each in scan["rejected"]:
-            if is_rule_set:
-                values = [format_utility(each["utility"]), format_p(each["p_value"])]
-            else:
-                values = [
-                    format_deviance(each["deviance_explained"]),
-                    format_ratio(each["odds_ratio"]),
-                    f"{each['variation']:.0%}",
-                ]
-            names = [shorten_name(scan["title"]), shorten_name(each["rule"])]
-            rows.append([*names, *values, shorten_sentence(each["why"])])
-    return [Heading("Rejected candidates"), make_table(["scan", "rejected", *numbers, "why"], rows)]
+    is_rule_set = content.model.is_rule_set
+    measures = [">utility", ">p"] if is_rule_set else [">deviance", ">odds ratio", ">differs"]
+    rows = [
+        [
+            shorten_name(scan.title),
+            shorten_name(rejected.candidate.rule),
+            *write_measures(rejected.candidate),
+            shorten_sentence(explain_rejection(rejected, content.names)),
+        ]
+        for scan in scans
+        for rejected in scan.rejected
+    ]
+    titles = ["scan", "rejected", *measures, "why"]
+    return [Heading("Rejected candidates"), make_table(titles, rows)]
 
 
-def write_tried_trees(nodes: Plain) -> Document:
+def write_measures(candidate: RuleCandidate | SplitCandidate) -> list[str]:
+    """Return the worth of a rejected candidate, and what it was rejected by."""
+    if isinstance(candidate, RuleCandidate):
+        return [format_utility(candidate.utility), format_p(candidate.p_value)]
+    return [
+        format_deviance(candidate.deviance_explained),
+        format_ratio(candidate.odds_ratio),
+        f"{candidate.variation:.0%}",
+    ]
+
+
+# --- invariant rates, and pruning -----------------------------------------------------------------
+
+
+def write_tried_trees(tried: Sequence[TriedTreeContent]) -> Document:
     """Return the trees that were grown in the search for invariant rates."""
-    if not nodes["tried"]:
+    if not tried:
         return []
     rows = [
         [
-            shorten_name(", ".join(each["banned"])) or "none",
-            shorten_name(", ".join(each["used"])) or "none",
-            format_deviance(each["deviance_explained"]),
-            format_deviance(each["rate_heterogeneity"]),
-            f"{each['dof']:,}",
-            format_deviance(each["score"]),
+            shorten_name(", ".join(tree.banned)) or "none",
+            shorten_name(", ".join(tree.used)) or "none",
+            format_deviance(tree.deviance_explained),
+            format_deviance(tree.rate_heterogeneity),
+            f"{tree.dof:,}",
+            format_deviance(tree.score),
         ]
-        for each in nodes["tried"][: LIMITS.sets]
+        for tree in tried[: LIMITS.sets]
     ]
     titles = ["excluded", "used", ">deviance", ">rate heterogeneity", ">by chance", ">score"]
     return [Heading("Trees tried"), make_table(titles, rows)]
 
 
-def write_pruning_tests(summary: Plain) -> Document:
+def write_pruning(pruning: Pruning) -> Document:
+    """Return what pruning removed and had to keep."""
+    text = describe_pruning(pruning)
+    return [Paragraph(shorten_sentence(text))] if text else []
+
+
+def write_pruning_tests(pruning: Pruning) -> Document:
     """Return the tests of pruning."""
-    tests = summary["nodes"]["pruning"]["tests"]
-    if not tests:
+    if not pruning.tests:
         return []
     rows = [
         [
-            str(test["round"]),
-            shorten_name(test["feature"]),
-            f"{test['statistic']:.1f}",
-            f"{test['dof']:,}",
-            format_p(test["p_value"]),
+            str(test.round),
+            shorten_name(test.feature),
+            f"{test.statistic:.1f}",
+            f"{test.dof:,}",
+            format_p(test.p_value),
             describe_removal(test),
         ]
-        for test in tests
+        for test in pruning.tests
     ]
     text = (
         "Pruning removes a column without which the label is still independent of the environment "
@@ -265,8 +310,8 @@ def write_pruning_tests(summary: Plain) -> Document:
     return [Paragraph(text), make_table(titles, rows)]
 
 
-def describe_removal(test: Plain) -> str:
+def describe_removal(test: PruningTestContent) -> str:
     """Return whether pruning removed a column, and whether that was undone."""
-    if test["removed"]:
+    if test.removed:
         return "yes"
-    return "undone" if test["undone"] else "no"
+    return "undone" if test.undone else "no"

@@ -3,8 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from icscm.report.blocks import Block, Note, make_table, shorten_name, shorten_sentence
-from icscm.report.drawing import Limits, choose_largest
-from icscm.report.formatting import Plain, format_interval, format_ratio, format_share
+from icscm.report.content.candidates import RatioExtreme
+from icscm.report.content.leaves import Leaf
+from icscm.report.content.nodes import EffectExtreme, ScanSize
+from icscm.report.content.rates import EnvironmentRate, Rate
+from icscm.report.drawing import Environment, Limits, choose_largest
+from icscm.report.formatting import Names, format_interval, format_ratio, format_share
 from icscm.report.wording.facts import Fact
 
 # What is listed at most in files, and of long lists in the short form on the terminal.
@@ -12,28 +16,31 @@ LIMITS = Limits()
 N_BRIEF, N_FEW = 10, 5
 
 
-def list_rates(pooled: Plain, environments: Iterable[Plain], titles: Sequence[str]) -> list[Block]:
+def write_rates(
+    overall: Rate | Leaf, environments: Iterable[EnvironmentRate], titles: Sequence[str]
+) -> Block:
     """Return a table of rates: of all rows, then by environment."""
-    rows = [("all", pooled), *((row["environment"], row) for row in environments)]
-    return [
-        make_table(
-            titles,
-            [
-                [
-                    shorten_name(name),
-                    f"{row['n']:,}",
-                    format_share(row["rate"]),
-                    format_interval(row["rate_interval"]),
-                ]
-                for name, row in rows
-            ],
-        )
+    named_rates = [("all", overall), *((rate.environment, rate) for rate in environments)]
+    rows = [
+        [
+            shorten_name(name),
+            f"{rate.n:,}",
+            format_share(rate.rate),
+            format_interval(rate.rate_interval),
+        ]
+        for name, rate in named_rates
     ]
+    return make_table(titles, rows)
 
 
-def choose_by_name(environments: Sequence[Plain]) -> list[Plain]:
+def choose_by_name(environments: Sequence[Environment]) -> list[Environment]:
     """Return the environments that are listed, by name; of very many, the largest."""
-    return choose_largest(environments, LIMITS.environments, "name")
+    return choose_largest(environments, LIMITS.environments)
+
+
+def name_environments(names: Names) -> str:
+    """Return the title of a column of environments."""
+    return shorten_name(names.place)
 
 
 def note_more(n_more: int, text: str, *, is_tight: bool = False) -> list[Block]:
@@ -46,13 +53,13 @@ def shorten_facts(facts: Iterable[Fact]) -> list[Fact]:
     return [Fact(fact.term, shorten_sentence(fact.text)) for fact in facts]
 
 
-def write_ratio(extreme: Plain | None) -> str:
+def write_ratio(extreme: RatioExtreme | EffectExtreme | None) -> str:
     """Return the odds ratio in an environment."""
     if extreme is None:
         return "-"
-    return f"{format_ratio(extreme['odds_ratio'])} ({shorten_name(extreme['environment'])})"
+    return f"{format_ratio(extreme.odds_ratio)} ({shorten_name(extreme.environment)})"
 
 
-def write_rejected_count(scan: Plain) -> str:
+def write_rejected_count(size: ScanSize) -> str:
     """Return how many candidates of a scan were rejected."""
-    return f"{scan['n_rejected_all']:,} of {scan['n_candidates']:,}"
+    return f"{size.n_rejected_all:,} of {size.n_candidates:,}"

@@ -1,7 +1,6 @@
 """What a result shows, what it does not show, and warnings about it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from icscm import _constants
 from icscm.formatting import count
@@ -10,6 +9,7 @@ from icscm.report.content.learner import LearnerContent
 from icscm.report.content.leaves import Leaf, Requirement
 from icscm.report.content.model import ModelContent, Shape
 from icscm.report.content.nodes import CriterionName, Nodes
+from icscm.report.content.stability import Stability
 from icscm.report.formatting import format_score, format_share, join_words
 from icscm.report.wording.requirement import describe_margin
 from icscm.stats.verdicts import NOT_INVARIANT, TOO_LITTLE_DATA
@@ -160,19 +160,12 @@ def warn_of_deciding_leaves(content: LearnerContent) -> list[str]:
     model = content.model
     if model.noun not in ("rule", "tree"):
         return []
-    # the rows that a single rule does not cover are those where it is true
-    lone_rule = None
-    if model.kind == "conjunction" and model.n_rules == 1:
-        lone_rule = model.rules[0].text
     overall_rate = content.task.overall.rate or 0.0
     warnings = []
     for leaf in content.leaves:
-        if leaf.is_rest and lone_rule is None:
-            continue
-        is_single = " and " not in leaf.condition
+        condition = find_single_condition(leaf, model)
         is_large = leaf.n >= _constants.DECIDED_SHARE * content.errors.n
-        if is_single and is_large and decides(leaf, overall_rate):
-            condition = lone_rule if leaf.is_rest else leaf.condition
+        if condition is not None and is_large and decides(leaf, overall_rate):
             warnings.append(
                 f"{condition}: this alone determines the label ({format_share(leaf.rate)} of "
                 f"{count(leaf.n, 'sample')} are positive). Check that it is known before the "
@@ -181,8 +174,24 @@ def warn_of_deciding_leaves(content: LearnerContent) -> list[str]:
     return warnings
 
 
+def find_single_condition(leaf: Leaf, model: ModelContent) -> str | None:
+    """Return the condition of a leaf that a single rule decides, else None.
+
+    The rows that the only rule of a conjunction does not cover are those where it is true.
+    """
+    if " and " in leaf.condition:
+        return None
+    if not leaf.is_rest:
+        return leaf.condition
+    is_lone_rule = model.kind == "conjunction" and model.n_rules == 1
+    return model.rules[0].text if is_lone_rule else None
+
+
 def decides(leaf: Leaf, overall_rate: float) -> bool:
-    """Return whether a leaf has nearly none of a label of which it should have many rows."""
+    """Return whether a leaf has nearly none of a label of which it should have many rows.
+
+    As many are expected as there would be at the rate of all rows.
+    """
     n_negative = leaf.n - leaf.n_positive
     n_rarer = min(leaf.n_positive, n_negative)
     rate_of_rarer = overall_rate if leaf.n_positive <= n_negative else 1 - overall_rate
@@ -261,7 +270,7 @@ def warn_of_poor_ranking(shape: Shape | None) -> str | None:
     )
 
 
-def warn_of_instability(stability: Any) -> str | None:
+def warn_of_instability(stability: Stability | None) -> str | None:
     """Return that most subsamples give a different model."""
     if stability is None or stability.model_frequency >= 0.5:
         return None

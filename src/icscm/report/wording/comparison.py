@@ -1,6 +1,8 @@
 """A comparison of learners: who ranks best, who errs least, and by how much.
 
-A *way* is how scores were measured: in environments left out, or by cross-validation of rows.
+A *way* is how scores were measured: in environments left out, or by cross-validation of rows. A
+*kind* of learner is the baseline, other (plain ones), rules, or one that compares environments:
+invariant (rule sets), trees, scores.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +25,8 @@ class Way(StrEnum):
     ROWS = "Cross-validation by rows"
 
 
-# Kinds of learners that compare environments, and the groups whose best is named.
+# Kinds of learners that compare environments; groups whose best is named, by their kinds; and
+# families, of whose best the change of the AUC is told.
 COMPARING = ("invariant", "trees", "scores")
 GROUPS = {
     ("rules", "invariant"): "rule sets",
@@ -35,7 +38,11 @@ FAMILIES = (("other",), ("rules", "invariant"), ("trees",), ("scores",))
 
 
 class Candidate(Protocol):
-    """A learner and its mean scores; `gain` is its advantage over the baseline by rows."""
+    """A learner and its mean scores, in environments left out and by rows.
+
+    `intervals` are those of the scores in environments. `gain` is by how much its error by rows is
+    below the baseline's, with the ends of its interval.
+    """
 
     @property
     def name(self) -> str: ...
@@ -61,6 +68,10 @@ class Ranked:
     @property
     def name(self) -> str:
         return as_text(self.candidate.name)
+
+    @property
+    def kind(self) -> str:
+        return self.candidate.kind
 
 
 def describe_comparison(
@@ -92,7 +103,7 @@ def rank(
         score = find_scores(candidate, way)[measure]
         if score is not None:
             ranked.append(Ranked(candidate, score))
-    return sorted(ranked, key=lambda each: each.score, reverse=largest_first)
+    return sorted(ranked, key=lambda learner: learner.score, reverse=largest_first)
 
 
 def find_scores(candidate: Candidate, way: Way) -> Mapping[str, float | None]:
@@ -131,7 +142,10 @@ def describe_best_auc(by_auc: Sequence[Ranked], way: Way) -> str:
 
 def find_best(ranked: Sequence[Ranked], kinds: Sequence[str]) -> Ranked | None:
     """Return the first candidate of these kinds."""
-    return next((each for each in ranked if each.candidate.kind in kinds), None)
+    for learner in ranked:
+        if learner.kind in kinds:
+            return learner
+    return None
 
 
 def describe_scores(candidate: Candidate, way: Way) -> str:
@@ -171,13 +185,13 @@ def describe_slopes(candidates: Sequence[Candidate]) -> list[str]:
 
 def describe_changes(by_rows: Sequence[Ranked], by_environments: Sequence[Ranked]) -> list[str]:
     """Return by how much the AUC falls from rows to environments, for the best of each family."""
-    left_out = {each.candidate.name: each.score for each in by_environments}
-    measured = [each for each in by_rows if each.candidate.name in left_out]
+    auc_left_out = {learner.candidate.name: learner.score for learner in by_environments}
+    measured_twice = [learner for learner in by_rows if learner.candidate.name in auc_left_out]
     changes = []
     for kinds in FAMILIES:
-        best = find_best(measured, kinds)
+        best = find_best(measured_twice, kinds)
         if best is not None:
-            change = left_out[best.candidate.name] - best.score
+            change = auc_left_out[best.candidate.name] - best.score
             changes.append(f"{best.name} {change:+.3f}")
     if len(changes) < 2:
         return []
@@ -190,15 +204,16 @@ def describe_changes(by_rows: Sequence[Ranked], by_environments: Sequence[Ranked
 def describe_errors(ranked: Sequence[Ranked], way: Way) -> list[str]:
     """Return the smallest error, the best of each group, and who is worse than the baseline."""
     best = ranked[0]
-    baseline = next(each for each in ranked if each.candidate.kind == "baseline")
+    baseline = find_best(ranked, ("baseline",))
+    assert baseline is not None  # every comparison has one
     sentences = [describe_smallest_error(best, baseline, way)]
 
-    named = [best, baseline]
+    already_named = [best, baseline]
     for kinds, group in GROUPS.items():
         leader = find_best(ranked, kinds)
-        if leader is None or leader in named:
+        if leader is None or leader in already_named:
             continue
-        named.append(leader)
+        already_named.append(leader)
         excess = leader.score - best.score
         sentence = f"Best of the {group} at 0.5: {leader.name}, {leader.score:.1%}"
         if best is not baseline and excess >= NEGLIGIBLE:
@@ -220,26 +235,30 @@ def describe_smallest_error(best: Ranked, baseline: Ranked, way: Way) -> str:
     )
 
 
-def compare_errors(ranked: Ranked, baseline: Ranked, way: Way) -> str:
-    """Return by how much an error differs from the baseline's; by rows its interval decides."""
-    gain = baseline.score - ranked.score
-    low = high = gain
-    if way is Way.ROWS and ranked.candidate.gain:
-        _, low, high = ranked.candidate.gain
+def compare_errors(learner: Ranked, baseline: Ranked, way: Way) -> str:
+    """Return by how much an error differs from the baseline's, if significantly.
+
+    By rows the interval of the difference decides; over environments there is none.
+    """
+    gain = baseline.score - learner.score
     if abs(gain) < NEGLIGIBLE:
         return f"the same as the baseline ({baseline.score:.1%})"
-    if low <= 0 <= high:
-        return f"not significantly different from the baseline ({baseline.score:.1%})"
-    return f"{100 * abs(gain):.1f} points {'less' if gain > 0 else 'more'} than the baseline"
+    if way is Way.ROWS and learner.candidate.gain:
+        _, low, high = learner.candidate.gain
+        if low <= 0 <= high:
+            return f"not significantly different from the baseline ({baseline.score:.1%})"
+    direction = "less" if gain > 0 else "more"
+    return f"{100 * abs(gain):.1f} points {direction} than the baseline"
 
 
 def describe_worse(ranked: Sequence[Ranked], baseline: Ranked, way: Way) -> list[str]:
     """Return which of our learners have a larger error than the baseline."""
     worse = []
-    for each in ranked:
-        excess = each.score - baseline.score
-        if each.candidate.kind not in ("baseline", "other") and excess >= NEGLIGIBLE:
-            worse.append(f"{each.name} (by {100 * excess:.1f} points)")
+    for learner in ranked:
+        is_ours = learner.kind not in ("baseline", "other")
+        excess = learner.score - baseline.score
+        if is_ours and excess >= NEGLIGIBLE:
+            worse.append(f"{learner.name} (by {100 * excess:.1f} points)")
     if not worse:
         return []
     return [f"{way}: a larger error at 0.5 than the majority-class baseline: {', '.join(worse)}."]

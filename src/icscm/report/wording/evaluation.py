@@ -15,8 +15,6 @@ from icscm.report.formatting import format_p, format_score, format_share
 
 NOT_SHOWN = "not shown to be better"
 UNDEFINED = "No value: one class only, or no probabilities."
-
-
 # Measures that are shares; the others are numbers.
 SHARES = ("error", "balanced_accuracy", "sensitivity", "specificity", "ppv", "npv")
 
@@ -54,35 +52,41 @@ def describe_evaluation(
 ) -> str:
     """Return discrimination, calibration, and the comparison with the baseline.
 
-    `at` says how rows were predicted, such as `at threshold 0.5`.
+    The verdict, such as `better`, compares Brier scores or, where the model has no probabilities,
+    errors. `at` says how rows were predicted, such as `at threshold 0.5`.
     """
-    sentences = []
-    if (auc := rows.scores["auc"]) is not None:
-        sentences.append(describe_auc(auc, rows.n_samples))
-    if rows.scores["observed_expected"] is not None:
-        sentences.append(describe_calibration(rows.scores))
-
-    test = f", p = {format_p(p_value)}" if verdict == NOT_SHOWN else ""
-    error, baseline_error = rows.scores["error"], rows.baseline["error"]
-    brier, baseline_brier = rows.scores["brier"], rows.baseline["brier"]
+    scores = rows.scores
+    auc = scores["auc"]
+    error = scores["error"]
+    brier = scores["brier"]
+    baseline_error = rows.baseline["error"]
+    baseline_brier = rows.baseline["brier"]
     assert error is not None
     assert baseline_error is not None
-    start = f"Error {at}: {format_share(error.value)}"
-    end = f"majority-class baseline (always {baseline_class})"
+
+    sentences = []
+    if auc is not None:
+        sentences.append(describe_auc(auc, rows.n_samples))
+    if scores["observed_expected"] is not None:
+        sentences.append(describe_calibration(scores))
+
+    test = f", p = {format_p(p_value)}" if verdict == NOT_SHOWN else ""
+    model_error = f"Error {at}: {format_share(error.value)}"
+    baseline = f"majority-class baseline (always {baseline_class})"
+    error_of_baseline = format_share(baseline_error.value)
     if brier is None or baseline_brier is None:
         interval = f"95% interval {format_share(error.low)} to {format_share(error.high)}"
         sentences.append(
-            f"{start} ({interval}), {verdict} than that of the {end}, "
-            f"{format_share(baseline_error.value)}{test}."
+            f"{model_error} ({interval}), {verdict} than that of the {baseline}, "
+            f"{error_of_baseline}{test}."
         )
-        return " ".join(sentences)
-
-    origin = "of training" if baseline_is_of_training else "of these data"
-    sentences.append(
-        f"Brier score {format_score(brier.value)}, {verdict} than that of the constant rate "
-        f"{origin}, {format_score(baseline_brier.value)}{test}."
-    )
-    sentences.append(f"{start}, {end} {format_share(baseline_error.value)}.")
+    else:
+        origin = "of training" if baseline_is_of_training else "of these data"
+        sentences.append(
+            f"Brier score {format_score(brier.value)}, {verdict} than that of the constant rate "
+            f"{origin}, {format_score(baseline_brier.value)}{test}."
+        )
+        sentences.append(f"{model_error}, {baseline} {error_of_baseline}.")
     return " ".join(sentences)
 
 
@@ -126,50 +130,58 @@ def note_single_classes(
     rows: EvaluatedRows, environments: Sequence[EvaluatedRows], classes: Sequence[object]
 ) -> list[str]:
     """Return where only one class occurs, so that scores are undefined."""
-    if rows.n_positive in (0, rows.n_samples):
+    if has_single_class(rows):
         label = as_text(classes[1 if rows.n_positive else 0])
         return [
             f"All samples are {label}: balanced accuracy and AUC, which need both classes, are "
             "undefined."
         ]
-    single = [each for each in environments if each.n_positive in (0, each.n_samples)]
-    if not single:
+    undefined = [environment for environment in environments if has_single_class(environment)]
+    if not undefined:
         return []
-    return [f"One class only, so AUC and balanced accuracy are undefined: {list_names(single)}."]
+    return [f"One class only, so AUC and balanced accuracy are undefined: {list_names(undefined)}."]
+
+
+def has_single_class(rows: EvaluatedRows) -> bool:
+    """Return whether all rows are of the same class."""
+    return rows.n_positive in (0, rows.n_samples)
 
 
 def note_no_better(environments: Sequence[EvaluatedRows], *, has_probabilities: bool) -> list[str]:
     """Return in which environments the model is no better than the baseline."""
-    measure = "brier" if has_probabilities else "error"
-    worse = [each for each in environments if is_no_better(each, measure)]
-    if not worse or len(environments) < 2:
+    if has_probabilities:
+        measure, title, baseline = "brier", "Brier score", "constant rate"
+    else:
+        measure, title, baseline = "error", "error", "majority-class baseline"
+    no_better = [environment for environment in environments if is_no_better(environment, measure)]
+    if not no_better or len(environments) < 2:
         return []
-    name = "Brier score" if has_probabilities else "error"
-    baseline = "constant rate" if has_probabilities else "majority-class baseline"
     return [
-        f"In {len(worse)} of {len(environments)} environments the {name} is not below that of the "
-        f"{baseline}: {list_names(worse)}."
+        f"In {len(no_better)} of {len(environments)} environments the {title} is not below that of "
+        f"the {baseline}: {list_names(no_better)}."
     ]
 
 
 def is_no_better(rows: EvaluatedRows, measure: str) -> bool:
     """Return whether a loss is known to be no smaller than that of the baseline."""
-    score, baseline = rows.scores[measure], rows.baseline[measure]
+    score = rows.scores[measure]
+    baseline = rows.baseline[measure]
     return score is not None and baseline is not None and score.value >= baseline.value
 
 
 def note_new_environments(environments: Sequence[EvaluatedRows]) -> list[str]:
     """Return which environments did not occur in training."""
-    new = [each for each in environments if each.is_new]
-    if not new:
+    new_environments = [environment for environment in environments if environment.is_new]
+    if not new_environments:
         return []
-    rows = count(sum(each.n_samples for each in new), "sample")
-    return [f"Not in the training data, {rows}: {list_names(new)}."]
+    n_rows = sum(environment.n_samples for environment in new_environments)
+    rows = count(n_rows, "sample")
+    return [f"Not in the training data, {rows}: {list_names(new_environments)}."]
 
 
 def list_names(environments: Sequence[EvaluatedRows]) -> str:
     """Return the names of environments, the first few of many."""
-    return shorten_list([as_text(each.environment) for each in environments])
+    return shorten_list([as_text(environment.environment) for environment in environments])
 
 
 # --- leaves ---------------------------------------------------------------------------------------
@@ -217,12 +229,16 @@ def describe_interval_check(checks: Sequence[RateCheck]) -> str:
     """Return the environments in which the rate of a leaf is outside the interval, or `within`."""
     if not checks:
         return ""
-    outside = []
-    for check in checks:
-        if not check.is_inside:
-            name = "" if check.environment is None else f"{as_text(check.environment)} "
-            outside.append(f"{name}({format_share(check.n_positive / check.n_samples)})")
+    outside = [describe_check(check) for check in checks if not check.is_inside]
     return f"outside: {shorten_list(outside)}" if outside else "within"
+
+
+def describe_check(check: RateCheck) -> str:
+    """Return `hospital 3 (12.3%)`: the environment, if there are any, and the rate."""
+    rate = format_share(check.n_positive / check.n_samples)
+    if check.environment is None:
+        return f"({rate})"
+    return f"{as_text(check.environment)} ({rate})"
 
 
 def describe_interval_checks(
@@ -247,7 +263,10 @@ def describe_interval_checks(
 def describe_decisions(
     thresholds: Sequence[float], net_benefit: Sequence[float], treat_all: Sequence[float]
 ) -> str:
-    """Return at which thresholds the model is of more use than treating all or none."""
+    """Return at which thresholds the model is of more use than treating all or none.
+
+    The net benefit of treating none is 0 at every threshold.
+    """
     useful = [
         threshold
         for threshold, of_model, of_all in zip(thresholds, net_benefit, treat_all, strict=True)

@@ -19,7 +19,7 @@ from icscm.report.wording.errors import (
 from icscm.report.wording.estimates import describe_estimate, has_interval
 from icscm.report.wording.facts import Answer, Fact
 from icscm.report.wording.invariance import answer_invariance
-from icscm.report.wording.learner_facts import list_facts, list_validation_lines
+from icscm.report.wording.learner_facts import list_facts
 from icscm.report.wording.model import (
     describe_model,
     describe_worst,
@@ -72,7 +72,10 @@ def write_headline(content: LearnerContent) -> Headline:
 
 
 def write_title(content: LearnerContent) -> str:
-    """Return what was found, or why nothing was."""
+    """Return what was found, or why nothing was.
+
+    Of several titles that are true, the first says what a reader must know before all else.
+    """
     model = content.model
     nodes = content.nodes
     noun = model.noun
@@ -87,8 +90,8 @@ def write_title(content: LearnerContent) -> str:
     if not nodes.is_tested:
         return f"A {noun} learned without a requirement on environments"
     if model.is_rule_set:
-        what = "A rule tested for invariance" if model.n_rules else "No rule is invariant"
-        return f"{what} in {every}"
+        finding = "A rule tested for invariance" if model.n_rules else "No rule is invariant"
+        return f"{finding} in {every}"
     if content.trace.describe_excess():
         return f"No {noun} has the same rates in {every}: the nearest one"
     if nodes.invariance == "rate":
@@ -136,7 +139,7 @@ def answer_new_sites(content: LearnerContent) -> Answer:
         detail = f"Performance in environments left out is not known: {reason}."
         return Answer(topic, "Not validated", detail)
     auc = validation.pooled.get("auc")
-    lines = list_validation_lines(validation)
+    lines = validation.lines
     place = describe_place(len(validation.held_out))
     if auc is None:
         return Answer(topic, f"No AUC {place}", " ".join(f"{line}." for line in lines))

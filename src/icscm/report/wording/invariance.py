@@ -7,9 +7,10 @@ of the columns of a forest or a score.
 from collections.abc import Sequence
 
 from icscm.formatting import count
+from icscm.report.content.candidates import SplitCandidate
 from icscm.report.content.learner import LearnerContent
 from icscm.report.content.leaves import Leaf
-from icscm.report.content.nodes import ChosenSplit, SplitCandidate
+from icscm.report.content.nodes import ChosenSplit
 from icscm.report.formatting import Names
 from icscm.report.wording.facts import Answer, Judgement
 from icscm.report.wording.learner_facts import count_verdicts
@@ -109,7 +110,7 @@ def judge_column_effects(content: LearnerContent) -> Judgement:
 def judge_split_effects(content: LearnerContent) -> Judgement:
     """Return how many splits of a tree have the same effect in all environments."""
     nodes = content.nodes
-    splits = [split for split in nodes.splits if isinstance(split, ChosenSplit)]
+    splits = nodes.tree_splits
     if not splits:
         return Judgement("No split to test", "All samples are in one leaf.")
 

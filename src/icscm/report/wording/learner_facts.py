@@ -8,7 +8,6 @@ from icscm.report.content.learner import LearnerContent
 from icscm.report.content.leaves import Leaf
 from icscm.report.content.model import ModelSize, Shape
 from icscm.report.content.nodes import RejectedCandidate
-from icscm.report.content.validation import ValidationRecord
 from icscm.report.formatting import (
     count_conclusions,
     format_conclusions,
@@ -108,13 +107,7 @@ def list_validation_facts(content: LearnerContent) -> list[Fact]:
     if content.validation is None:
         reason = content.unvalidated
         return [Fact("New sites", f"not validated by leave-one-environment-out: {reason}")]
-    return [Fact(*line.split(": ", 1)) for line in list_validation_lines(content.validation)]
-
-
-def list_validation_lines(validation: ValidationRecord) -> list[str]:
-    """Return the lines on performance in environments left out."""
-    lines: list[str] = validation.to_dict()["lines"]
-    return lines
+    return [Fact(*line.split(": ", 1)) for line in content.validation.lines]
 
 
 def describe_error_fact(model: ModelSize, errors: Errors) -> Fact:

@@ -6,7 +6,6 @@ from icscm.formatting import count
 from icscm.report.content.leaves import Leaf, Requirement
 from icscm.report.formatting import (
     Names,
-    Plain,
     format_detectable,
     format_p,
     format_points,
@@ -70,19 +69,16 @@ def find_largest_possible(leaf: Leaf) -> float:
     return leaf.difference_interval[1] if leaf.difference_interval else 1.0
 
 
-def describe_figure(sentence: str, leaves: Sequence[Plain]) -> str:
-    """Return a model and its leaves in words, for those who cannot see its drawing.
-
-    Leaves are those of a summary.
-    """
+def describe_figure(sentence: str, leaves: Sequence[Leaf]) -> str:
+    """Return a model and its leaves in words, for those who cannot see its drawing."""
     texts = [describe_drawn_leaf(leaf) for leaf in leaves]
     return f"{sentence} {'; '.join(texts)}." if texts else sentence
 
 
-def describe_drawn_leaf(leaf: Plain) -> str:
+def describe_drawn_leaf(leaf: Leaf) -> str:
     """Return number, condition, prediction, rate and verdict of a leaf."""
     text = (
-        f"leaf {leaf['number']}, {leaf['condition']}: predicts {leaf['predicts']} for "
-        f"{count(leaf['n'], 'sample')}, rate {format_share(leaf['rate'])}"
+        f"leaf {leaf.number}, {leaf.condition}: predicts {leaf.predicts} for "
+        f"{count(leaf.n, 'sample')}, rate {format_share(leaf.rate)}"
     )
-    return text if leaf["conclusion"] is None else f"{text}, {leaf['conclusion']}"
+    return text if leaf.conclusion is None else f"{text}, {leaf.conclusion}"

@@ -64,13 +64,12 @@ def describe_constant(model: Tree | Score, names: Names, *, is_discarded: bool) 
     always = names.predict(bool(model.leaf_verdicts[0]))
     if model.threshold:
         share = format_share(float(model.leaf_probabilities()[0]))
-        at = f"{always} for every sample{model.at_threshold}"
-        return f"Predict {at}: the probability is {share}."
+        return f"Predict {always} for every sample{model.at_threshold}: the probability is {share}."
     if is_discarded:
         return f"Always predict {always}: the rules that were found do no better."
-    empty = {"tree": "split was made", "score": "column got points"}
-    why = empty.get(model.kind, "rule was found that does better")
-    return f"Always predict {always}: no {why}."
+    missing_parts = {"tree": "split was made", "score": "column got points"}
+    missing = missing_parts.get(model.kind, "rule was found that does better")
+    return f"Always predict {always}: no {missing}."
 
 
 def describe_score(*, columns: Sequence[str], max_total: int, cut: int, positive: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from icscm.report.content.nodes import RatioExtreme
+from icscm.report.content.candidates import RatioExtreme
 from icscm.report.content.rates import RateExtreme
 from icscm.report.formatting import Names, format_ratio, format_share, format_variation, join_words
 

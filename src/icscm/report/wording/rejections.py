@@ -3,14 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from icscm.report.content.nodes import (
-    Pruning,
-    PruningTestContent,
-    RejectedCandidate,
-    RuleCandidate,
-    ScanSize,
-    SplitCandidate,
-)
+from icscm.report.content.candidates import RuleCandidate, SplitCandidate
+from icscm.report.content.nodes import Pruning, PruningTestContent, RejectedCandidate, ScanSize
 from icscm.report.formatting import Names, format_p, format_share
 from icscm.report.wording.ranges import describe_outliers, describe_range
 from icscm.stats.verdicts import TOO_LITTLE_DATA
@@ -47,7 +41,8 @@ PRUNING_OUTCOMES: Final = {
 
 def explain_rejection(rejected: RejectedCandidate, names: Names) -> str:
     """Return why a candidate was rejected, with its numbers."""
-    candidate, reason = rejected.candidate, rejected.reason
+    candidate = rejected.candidate
+    reason = rejected.reason
     if isinstance(candidate, SplitCandidate):
         return explain_rejected_split(rejected, candidate, names)
     if reason == "unhelpful":
@@ -110,9 +105,11 @@ def describe_pruning(pruning: Pruning) -> str:
     sentences = []
     if pruning.outcome is not None:
         sentences.append(PRUNING_OUTCOMES[pruning.outcome])
-    if removed := [test for test in pruning.tests if test.removed]:
+    removed = [test for test in pruning.tests if test.removed]
+    if removed:
         sentences.append(f"Removed: {list_tests(removed)}.")
-    if undone := [test for test in pruning.tests if test.undone]:
+    undone = [test for test in pruning.tests if test.undone]
+    if undone:
         sentences.append(
             "Kept, because the rate of a leaf would differ between environments: "
             f"{list_tests(undone)}."

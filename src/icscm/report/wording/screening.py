@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import NamedTuple
 
 from icscm.formatting import count
 from icscm.report.content.screen import RoundCost
 from icscm.report.formatting import format_heterogeneity, format_score, format_value
 
-# Shares of the model's information that a column may carry.
+# Shares of the model's information that a column may carry, and how they are called.
 INFORMATION = {1.0: "it carries all of it", 0.1: "a tenth", 0.01: "1 percent"}
 
 LIMITS = (
@@ -102,20 +103,29 @@ def describe_costs(estimator: str) -> str:
     )
 
 
-def judge_costs(costs: Sequence[RoundCost]) -> tuple[str, str]:
-    """Return the AUC at the training environments with and without the screen, and its meaning."""
+class CostJudgement(NamedTuple):
+    """What the screen costs at the training environments, and what that means."""
+
+    answer: str
+    detail: str
+
+
+def judge_costs(costs: Sequence[RoundCost]) -> CostJudgement:
+    """Return the AUC at the training environments before and after the rounds of the screen."""
     if not costs:
-        return "Unknown", "Cross-validated."
-    first, last = costs[0], costs[-1]
-    auc = f"AUC {format_score(first.auc)}"
+        return CostJudgement("Unknown", "Cross-validated.")
+    first_round = costs[0]
+    last_round = costs[-1]
+    first_auc = f"AUC {format_score(first_round.auc)}"
+    without = f"without {first_round.without}" if first_round.without else ""
     if len(costs) == 1:
-        text = f" without {first.without}" if first.without else "; nothing was rejected"
-        return auc, f"Cross-validated{text}."
-    columns = f"without {first.without}" if first.without else "with all columns"
-    screened = format_score(last.auc) if last.auc else "no model"
-    return (
-        f"{auc} {columns}, {screened} screened",
-        "Cross-validated. Shortcuts help here, so rejecting them lowers the AUC.",
+        rejected = f" {without}" if without else "; nothing was rejected"
+        return CostJudgement(first_auc, f"Cross-validated{rejected}.")
+
+    last_auc = format_score(last_round.auc) if last_round.auc else "no model"
+    return CostJudgement(
+        answer=f"{first_auc} {without or 'with all columns'}, {last_auc} screened",
+        detail="Cross-validated. Shortcuts help here, so rejecting them lowers the AUC.",
     )
 
 

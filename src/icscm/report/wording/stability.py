@@ -1,6 +1,18 @@
 """Models learned again from random halves of the rows."""
 
 from icscm.formatting import count
+from icscm.report.content.stability import Stability
+
+
+def describe_own_frequencies(stability: Stability, *, is_forest: bool) -> str:
+    """Return in how many subsamples the model of all rows, or its columns, were found again."""
+    n = stability.n_resamples
+    return describe_stability(
+        n_subsamples=n,
+        n_same_model=round(stability.model_frequency * n),
+        n_same_columns=round(stability.columns_frequency * n),
+        is_forest=is_forest,
+    )
 
 
 def describe_stability(

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import count
+from icscm.report.content.candidates import RuleCandidate
 from icscm.report.content.learner import LearnerContent
-from icscm.report.content.nodes import CriterionName, Nodes, RuleCandidate
+from icscm.report.content.nodes import CriterionName, Nodes
 from icscm.report.formatting import format_p, format_score
 from icscm.report.wording.advice import has_useless_predictions
 
@@ -224,8 +225,8 @@ def describe_nearest_miss(p_value: float, *, alpha: float, are_sets: bool, alpha
     >>> describe_nearest_miss(1e-9, alpha=0.05, are_sets=False, alpha_name="alpha")
     'The nearest miss has p = 1e-09; rules are rejected up to 0.05: a smaller alpha would not help.'
     """
-    what = "sets" if are_sets else "rules"
-    text = f"The nearest miss has p = {format_p(p_value)}; {what} are rejected up to {alpha:.3g}"
+    kind = "sets" if are_sets else "rules"
+    text = f"The nearest miss has p = {format_p(p_value)}; {kind} are rejected up to {alpha:.3g}"
     if p_value < HOPELESS:
         return f"{text}: a smaller {alpha_name} would not help."
     return (
@@ -239,7 +240,8 @@ def suggest_for_rejected(content: LearnerContent, name_option: NameOption) -> li
     scan, settings = content.nodes.last_scan, content.settings
     n_rejected = {} if scan is None else scan.size.n_rejected
     suggestions = []
-    if n_unreplicated := n_rejected.get("unreplicated", 0):
+    n_unreplicated = n_rejected.get("unreplicated", 0)
+    if n_unreplicated:
         verb = "was" if n_unreplicated == 1 else "were"
         suggestions.append(
             f"{count(n_unreplicated, 'candidate')} {verb} informative in too few of the "
@@ -247,7 +249,8 @@ def suggest_for_rejected(content: LearnerContent, name_option: NameOption) -> li
             f"{name_option('min_replication', 0)} accepts them, but such a rule may be a marker "
             "of one environment."
         )
-    if n_unhelpful := n_rejected.get("unhelpful", 0):
+    n_unhelpful = n_rejected.get("unhelpful", 0)
+    if n_unhelpful:
         text = (
             f"{count(n_unhelpful, 'candidate')} passed the test but would cover too many samples "
             f"wrongly, or no more correctly than chance would: a smaller {name_option('p')} (here "

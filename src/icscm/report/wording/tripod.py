@@ -14,12 +14,13 @@ from icscm.report.formatting import format_share, format_value
 from icscm.report.wording.advice import list_not_shown, list_warnings
 from icscm.report.wording.errors import describe_threshold
 from icscm.report.wording.estimates import describe_estimate
-from icscm.report.wording.learner_facts import list_validation_lines
 from icscm.report.wording.model import MISSING, name_model
 from icscm.report.wording.requirement import describe_requirement
 
 TODO = "to be filled by the authors"
-N_COLUMNS, N_ENVIRONMENTS = 20, 30  # listed in one item
+# How many are listed in one item.
+N_COLUMNS = 20
+N_ENVIRONMENTS = 30
 # The points of a missing value are those of the level that this begins.
 MISSING_LEVEL = "missing"
 
@@ -64,12 +65,9 @@ def fill_introduction(content: LearnerContent) -> list[Item]:
 
 def fill_methods_of_data(content: LearnerContent) -> list[Item]:
     """Return the items on data, outcome, predictors, sample size and missing data."""
-    task, positive = content.task, content.names.positive
-    centres = count(task.n_environments, "environment")
-    if task.has_environments:
-        centres += f" ({content.names.column or 'environment'})"
-    in_model = ", ".join(content.model.features) or "none"
-    size = f"{count(task.overall.n, 'sample')}, {format_share(task.overall.rate)} with the outcome"
+    task = content.task
+    positive = content.names.positive
+    model_columns = ", ".join(content.model.features) or "none"
     return [
         Item(
             "5a",
@@ -77,7 +75,11 @@ def fill_methods_of_data(content: LearnerContent) -> list[Item]:
             f"{task.data or TODO}; design: {TODO}",
         ),
         Item("5b", "Dates of the data", TODO),
-        Item("6a", "Setting, number and place of centres", f"{centres}; setting: {TODO}"),
+        Item(
+            "6a",
+            "Setting, number and place of centres",
+            f"{count_centres(content)}; setting: {TODO}",
+        ),
         Item("6b", "Eligibility of participants", TODO),
         Item("6c", "Treatments received", TODO),
         Item("7", "Preparation of data", describe_preparation(content)),
@@ -95,16 +97,31 @@ def fill_methods_of_data(content: LearnerContent) -> list[Item]:
         Item(
             "9b, 9c",
             "Definition and measurement of the predictors",
-            f"in the model: {in_model}; measurement: {TODO}",
+            f"in the model: {model_columns}; measurement: {TODO}",
         ),
-        Item("10", "Sample size", f"{size}; justification: {TODO}"),
+        Item("10", "Sample size", f"{describe_size(content)}; justification: {TODO}"),
         Item("11", "Missing data", describe_missing_data(content)),
     ]
 
 
+def count_centres(content: LearnerContent) -> str:
+    """Return the number of environments, with the column that they come from."""
+    centres = count(content.task.n_environments, "environment")
+    if not content.task.has_environments:
+        return centres
+    return f"{centres} ({content.names.column or 'environment'})"
+
+
+def describe_size(content: LearnerContent) -> str:
+    """Return the number of rows, and how many of them have the outcome."""
+    overall = content.task.overall
+    return f"{count(overall.n, 'sample')}, {format_share(overall.rate)} with the outcome"
+
+
 def describe_preparation(content: LearnerContent) -> str:
     """Return which columns were dropped, and how numbers were cut."""
-    dropped = [f"{each.column} ({each.reason})" for each in content.task.dropped[:N_COLUMNS]]
+    listed = content.task.dropped[:N_COLUMNS]
+    dropped = [f"{dropped_column.column} ({dropped_column.reason})" for dropped_column in listed]
     columns = f"dropped columns: {', '.join(dropped)}" if dropped else "no column was dropped"
     return f"{columns}; numbers were cut at observed values"
 
@@ -112,9 +129,9 @@ def describe_preparation(content: LearnerContent) -> str:
 def list_missing_points(content: LearnerContent) -> list[str]:
     """Return the points of a missing value, by column."""
     return [
-        f"{each.column} {each.points}{each.value.removeprefix(MISSING_LEVEL)}"
-        for each in list_points(content)
-        if each.value.startswith(MISSING_LEVEL)
+        f"{row.column} {row.points}{row.value.removeprefix(MISSING_LEVEL)}"
+        for row in list_points(content)
+        if row.value.startswith(MISSING_LEVEL)
     ]
 
 
@@ -125,9 +142,9 @@ def list_points(content: LearnerContent) -> list[ScorePoints]:
 
 def describe_missing_data(content: LearnerContent) -> str:
     """Return what missing values mean to the model, and how they were treated."""
-    points = list_missing_points(content)
-    if points:
-        meaning = f"points of a missing value: {', '.join(points)}"
+    missing_points = list_missing_points(content)
+    if missing_points:
+        meaning = f"points of a missing value: {', '.join(missing_points)}"
     elif content.model.noun == "score":
         meaning = "no missing value gets points"
     elif content.model.has_missing:
@@ -135,9 +152,9 @@ def describe_missing_data(content: LearnerContent) -> str:
     else:
         meaning = "no rule of the model applies to missing values"
     settings = [
-        f"{describe_setting(each)} ({each.meaning})"
-        for each in content.task.settings
-        if each.name == "missing"
+        f"{describe_setting(setting)} ({setting.meaning})"
+        for setting in content.task.settings
+        if setting.name == "missing"
     ]
     return f"{meaning}; setting: {''.join(settings)}; numbers of missing values: {TODO}"
 
@@ -149,33 +166,21 @@ def describe_setting(setting: Setting) -> str:
 
 def fill_methods_of_analysis(content: LearnerContent) -> list[Item]:
     """Return the items on the analysis: model, validation, measures, classes, ethics, openness."""
-    model = content.model
-    learned = "all samples to learn the model"
-    measures, evaluation_data = "AUC and error in training only", "no evaluation data"
-    if content.validation is not None:
-        learned += (
-            f", and {len(content.validation.held_out)} further models, each without one "
-            "environment, to measure performance"
-        )
-        measures = "AUC, calibration slope and intercept, Brier score and its skill"
-        evaluation_data = "the left-out environment"
-    predictors = "rules on numbers, cut at thresholds, and on groups of categories"
-    if model.noun == "score":
-        predictors = (
-            "numbers, cut at thresholds, and levels of categories, in groups: each has whole points"
-        )
-    positive, version = content.names.positive, f"icscm {__version__}"
-    threshold = describe_threshold(model) or " by the rules"
+    threshold = describe_threshold(content.model) or " by the rules"
     return [
-        Item("12a", "How data were used", learned),
-        Item("12b", "Handling of predictors", predictors),
+        Item("12a", "How data were used", describe_use_of_data(content)),
+        Item("12b", "Handling of predictors", describe_predictors(content)),
         Item(
             "12c",
             "Type of model, building steps, tuning, internal validation",
             describe_building(content),
         ),
         Item("12d", "Heterogeneity between clusters", describe_clusters(content)),
-        Item("12e", "Performance measures", f"{measures}; clinical utility: {TODO}"),
+        Item(
+            "12e",
+            "Performance measures",
+            f"{describe_measures(content)}; clinical utility: {TODO}",
+        ),
         Item("12f", "Model updating or recalibration", TODO),
         Item(
             "12g",
@@ -187,26 +192,59 @@ def fill_methods_of_analysis(content: LearnerContent) -> list[Item]:
         Item(
             "15",
             "Output of the model, thresholds",
-            f"class and probability of {positive}; the class{threshold}; clinical thresholds: "
-            f"{TODO}",
+            f"class and probability of {content.names.positive}; the class{threshold}; clinical "
+            f"thresholds: {TODO}",
         ),
-        Item("16", "Differences between training and evaluation data", evaluation_data),
+        Item(
+            "16",
+            "Differences between training and evaluation data",
+            "no evaluation data" if content.validation is None else "the left-out environment",
+        ),
         Item("17", "Ethical approval", TODO),
         Item("18a-18e", "Funding, conflicts of interest, protocol, registration, data", TODO),
-        Item("18f", "Code", f"{version}; code of the analysis: {TODO}"),
+        Item("18f", "Code", f"icscm {__version__}; code of the analysis: {TODO}"),
         Item("19", "Patient and public involvement", TODO),
     ]
 
 
+def describe_use_of_data(content: LearnerContent) -> str:
+    """Return which rows were used to learn the model, and which to measure its performance."""
+    use = "all samples to learn the model"
+    if content.validation is None:
+        return use
+    return (
+        f"{use}, and {len(content.validation.held_out)} further models, each without one "
+        "environment, to measure performance"
+    )
+
+
+def describe_predictors(content: LearnerContent) -> str:
+    """Return what the model makes of numbers and categories."""
+    if content.model.noun == "score":
+        return (
+            "numbers, cut at thresholds, and levels of categories, in groups: each has whole points"
+        )
+    return "rules on numbers, cut at thresholds, and on groups of categories"
+
+
+def describe_measures(content: LearnerContent) -> str:
+    """Return which measures of performance the report has."""
+    if content.validation is None:
+        return "AUC and error in training only"
+    return "AUC, calibration slope and intercept, Brier score and its skill"
+
+
 def describe_building(content: LearnerContent) -> str:
     """Return the learner, the settings that differ from the defaults, and the requirement."""
-    chosen = [
-        f"{describe_setting(each)}, " for each in content.task.settings if not each.is_default
+    chosen_settings = [
+        f"{describe_setting(setting)}, "
+        for setting in content.task.settings
+        if not setting.is_default
     ]
     requirement = describe_requirement(content.nodes, content.names, content.model.kind)
     return (
-        f"{content.task.learner}, icscm {__version__}; {''.join(chosen)}other settings at their "
-        f"defaults; {requirement}"
+        f"{content.task.learner}, icscm {__version__}; {''.join(chosen_settings)}other settings at "
+        f"their defaults; {requirement}"
     )
 
 
@@ -226,9 +264,9 @@ def describe_clusters(content: LearnerContent) -> str:
 def describe_class_balance(content: LearnerContent) -> str:
     """Return the costs of errors, where the learner has them."""
     costs = [
-        f"misclassification cost ratio p = {format_value(each.value)}; "
-        for each in content.task.settings
-        if each.name == "p"
+        f"misclassification cost ratio p = {format_value(setting.value)}; "
+        for setting in content.task.settings
+        if setting.name == "p"
     ]
     return f"{''.join(costs)}no resampling of classes"
 
@@ -254,22 +292,23 @@ def fill_results(content: LearnerContent) -> list[Item]:
 def describe_centres(content: LearnerContent) -> str:
     """Return the size and the rate of each environment, the first of many."""
     centres = [
-        f"{each.environment}: {count(each.n, 'sample')}, {format_share(each.rate)}"
-        for each in content.task.environments[:N_ENVIRONMENTS]
+        f"{environment.environment}: {count(environment.n, 'sample')}, "
+        f"{format_share(environment.rate)}"
+        for environment in content.task.environments[:N_ENVIRONMENTS]
     ]
     return f"{'; '.join(centres)}; characteristics: {TODO}"
 
 
 def describe_analyses(content: LearnerContent) -> str:
     """Return the rows of the whole data, and without each environment."""
-    overall = content.task.overall
-    parts = [f"{count(overall.n, 'sample')}, {format_share(overall.rate)} with the outcome"]
+    analyses = [describe_size(content)]
     if content.validation is not None:
-        parts += [
-            f"without {as_text(each.environment)}: {count(overall.n - each.n_samples, 'sample')}"
-            for each in content.validation.held_out
-        ]
-    return "; ".join(parts)
+        for held_out in content.validation.held_out:
+            n_learned = content.task.overall.n - held_out.n_samples
+            analyses.append(
+                f"without {as_text(held_out.environment)}: {count(n_learned, 'sample')}"
+            )
+    return "; ".join(analyses)
 
 
 def fill_model(content: LearnerContent) -> list[Item]:
@@ -279,7 +318,7 @@ def fill_model(content: LearnerContent) -> list[Item]:
         name = name_model(content.learned, content.model.features)
         text = f"{name}; leaves and probabilities are in the report and in the saved model"
         return [Item("22", "Full model", text)]
-    points = "; ".join(f"{each.column} {each.value}: {each.points}" for each in score.points)
+    points = "; ".join(f"{row.column} {row.value}: {row.points}" for row in score.points)
     risks = "; ".join(f"{total}: {format_share(risk)}" for total, risk in enumerate(score.risks))
     return [
         Item("22", "Full model: points of each column", points),
@@ -292,7 +331,7 @@ def describe_performance(content: LearnerContent) -> str:
     if content.validation is None:
         text = f"not known in environments left out: {content.unvalidated}"
     else:
-        text = ". ".join(list_validation_lines(content.validation))
+        text = ". ".join(content.validation.lines)
     return f"{text}; key subgroups: {TODO}"
 
 
@@ -301,9 +340,9 @@ def describe_performance_by_environment(content: LearnerContent) -> str:
     if content.validation is None:
         return "not known"
     scores = [
-        f"{as_text(each.environment)}: AUC {describe_estimate(each.scores['auc'])}"
-        for each in content.validation.held_out
-        if each.scores.get("auc") is not None
+        f"{as_text(held_out.environment)}: AUC {describe_estimate(held_out.scores['auc'])}"
+        for held_out in content.validation.held_out
+        if held_out.scores.get("auc") is not None
     ]
     return "; ".join(scores) or "not known"
 

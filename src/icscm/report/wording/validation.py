@@ -17,7 +17,7 @@ from icscm.report.wording.estimates import (
 
 # Scores with a line of their own.
 DESCRIBED = ("auc", "slope", "intercept", "brier", "skill")
-# Beyond these log odds the ratio of odds is given as a bound.
+# Beyond these log odds the ratio of odds is given as a bound: exp(4.6) is about 100.
 MAX_SHIFT = 4.6
 # From this shift of the log odds on (a factor of two), risks are misleading without recalibration.
 LARGE_SHIFT = 0.7
@@ -27,9 +27,13 @@ def describe_validation(
     pooled: Mapping[str, PooledScore | None], titles: Mapping[str, str], n_environments: int
 ) -> list[str]:
     """Return the lines on each score, and a caution where there are few environments."""
+    auc = pooled.get("auc")
+    slope = pooled.get("slope")
+    intercept = pooled.get("intercept")
+    brier = pooled.get("brier")
+    skill = pooled.get("skill")
+
     lines = []
-    auc, slope, intercept = pooled.get("auc"), pooled.get("slope"), pooled.get("intercept")
-    brier, skill = pooled.get("brier"), pooled.get("skill")
     if auc is not None:
         lines.append(describe_discrimination(auc, n_environments))
     if intercept is not None:

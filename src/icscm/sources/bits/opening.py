@@ -1,12 +1,17 @@
-"""Learning from packed stores: genomes in a `.bits` file, their labels in a table.
+"""Learning from packed stores: genomes in a `.bits` file, their outcomes in a table.
 
-Bits are sorted by label and environment, then counted in tiles of 64 samples.
+A store has *words* of 64 bits: bit i of a *pattern* says whether sample i has it. A row to learn
+from is a sample that the table gives an outcome; the other samples of the store are not used.
 
-samples, sorted     0 1 2 ... 63 | 64 65 ... 127 | 128 ...      tiles: a word of each pattern
-segments            a a a ...  a |  a  b ...   b |   b ...
-masks               a            |  a  b         |   b          words to count, by segment
+Rows are counted by *segment*, which is an outcome in an environment. So they are sorted by segment,
+and so are the bits of a pattern when it is read:
 
-Samples without a label are in no tile; the masks mark the samples in play.
+    sorted rows    0 1 2 ... 63 | 64 65 ... 127 | 128 ...    a word for each 64 of them
+    segments       a a a ...  a |  a  b ...   b |   b ...
+    masks          a            |  a  b         |   b        of each word, the bits of a segment
+
+To count a pattern in segment a is to count the ones among the bits of its words that the masks of a
+select. Words lie in *tiles*: the same word of 64 patterns, next to each other.
 """
 
 from collections import Counter
@@ -42,7 +47,7 @@ from icscm.sources.bits.packing import open_packed
 from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.gpu.card import choose_card
-from icscm.sources.gpu.sending import Unsorted
+from icscm.sources.gpu.sending import UnsortedBits
 from icscm.sources.gpu.stores import put_bits
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import list_names, open_frame
@@ -53,13 +58,23 @@ from icscm.tables.labels import check_labels
 _MAX_UNSORTED = 8
 # Cells that are read into memory: 2 GB as the floats that learners make of them.
 _MAX_READ_CELLS = 250_000_000
+_WORD_BYTES = WORD_BITS // 8
 
 
 @dataclass(frozen=True)
 class Masks:
-    """Which bits of a pattern's words to count: segment s has those from `bounds[s]` on.
+    """Which bits of a pattern's words to count in each segment.
 
-    `words` are the numbers of words, `masks` the bits of them, `n_rows` the bits of each segment.
+    Attributes
+    ----------
+    words : array of shape (n_masks,)
+        The number of the word that each mask is for.
+    masks : array of shape (n_masks,)
+        The bits of that word to be counted.
+    bounds : array of shape (n_segments + 1,)
+        Segment s has the masks from `bounds[s]` up to `bounds[s + 1]`.
+    n_rows : array of shape (n_segments,)
+        How many rows of each segment are counted.
     """
 
     words: Array
@@ -68,12 +83,69 @@ class Masks:
     n_rows: IntArray
 
 
-class PackedStore(Store):
-    """The patterns of a packed store, of which `order` are the samples that count, sorted.
+class MaskMaker:
+    """Makes the masks that select any of the rows from the words of a pattern.
 
-    A block of patterns is sorted when it is first read. Sorted blocks are kept unless they are too
-    large together; then they are recomputed for each scan, and left unsorted if segments are few.
-    No pages of the file stay in memory.
+    A mask is for neighbouring rows of one word and one segment:
+
+        bit of each row    0 1 2 3 | 64 65 | 66
+        its word           0 0 0 0 |  1  1 |  1
+        its segment        a a a a |  a  a |  b
+        first of a mask    ^         ^       ^
+
+    Parameters
+    ----------
+    bits : array of shape (n_rows,)
+        The position of each row's bit in the words of a pattern. Rows are sorted by segment.
+    segments : array of shape (n_rows,)
+        The segment of each row.
+    """
+
+    def __init__(self, bits: IntArray, segments: IntArray) -> None:
+        word_of_row = bits // WORD_BITS
+        bit_in_word = (bits % WORD_BITS).astype(WORD_DTYPE)
+        #: of each row, a word in which only its bit is set
+        self._bit_of_row = np.uint64(1) << bit_in_word
+
+        is_new_word = np.diff(word_of_row, prepend=-1) != 0
+        is_new_segment = np.diff(segments, prepend=-1) != 0
+        self._first_rows = np.flatnonzero(is_new_word | is_new_segment)
+        self._words = word_of_row[self._first_rows]
+        self._segments = segments[self._first_rows]
+
+    def make(self, rows: Rows) -> Masks:
+        """Make the masks that select these rows; words without any of them have none."""
+        is_counted = rows.mark(len(self._bit_of_row))
+        counted_bits = np.where(is_counted, self._bit_of_row, 0)
+        masks = np.bitwise_or.reduceat(counted_bits, self._first_rows)
+
+        used = np.flatnonzero(masks)
+        n_segments = len(rows.sizes)
+        return Masks(
+            words=self._words[used].astype(np.uint32),
+            masks=masks[used],
+            bounds=np.searchsorted(self._segments[used], np.arange(n_segments + 1)),
+            n_rows=rows.sizes.astype(COUNT_DTYPE),
+        )
+
+
+class PackedStore(Store):
+    """The patterns of a packed store, counted over any of the rows.
+
+    A block of patterns is sorted when it is first read, and its tiles are kept. Where the tiles of
+    all patterns would take too much memory, none are kept: they are made again for each scan, and
+    not even sorted if there are few segments. No pages of the file stay in memory.
+
+    Parameters
+    ----------
+    bits : BitFile
+        The store.
+    order : array of shape (n_rows,)
+        The sample of each of the sorted rows.
+    rows : Rows
+        All sorted rows.
+    n_threads : int
+        How many threads count.
     """
 
     n_bins = 2
@@ -84,117 +156,151 @@ class PackedStore(Store):
         self.order = order
         self.n_threads = n_threads
         self.columns = bits.copies.list_first()
+
+        n_rows = len(order)
         n_segments = len(rows.sizes)
-
-        n_sorted_words = -(-len(order) // WORD_BITS)
-        is_kept = 8 * bits.n_patterns * n_sorted_words <= MAX_MAPPED_BYTES
+        n_sorted_words = -(-n_rows // WORD_BITS)
+        bytes_of_tiles = _WORD_BYTES * bits.n_patterns * n_sorted_words
+        is_kept = bytes_of_tiles <= MAX_MAPPED_BYTES
         is_sorted = is_kept or n_segments > _MAX_UNSORTED
-        # the tiles of blocks that were sorted; None where they are not kept
-        self._kept: dict[int, Array] | None = {} if is_kept else None
-        # for each bit of a sorted pattern, its bit in the file; None where patterns stay unsorted
-        self._source: Array | None = None
-        self._n_words = bits.n_words
-        bit_of_sample = order
-        if is_sorted:
-            self._source = np.pad(order.astype(ROW_DTYPE), (0, -len(order) % WORD_BITS))
-            self._n_words = n_sorted_words
-            bit_of_sample = np.arange(len(order))
 
-        # of each sample: its word, and the word in which only its bit is set
-        self._word = bit_of_sample // WORD_BITS
-        self._bit = np.uint64(1) << (bit_of_sample % WORD_BITS).astype(WORD_DTYPE)
-        # A mask begins where the samples, in their order, go on to another word or segment.
-        segments = np.repeat(np.arange(n_segments), rows.sizes)
-        is_new_word = np.diff(self._word, prepend=-1) != 0
-        is_new_segment = np.diff(segments, prepend=-1) != 0
-        self._starts = np.flatnonzero(is_new_word | is_new_segment)
-        self._segments = segments[self._starts]
+        #: tiles by the first pattern of their block; None where they are not kept
+        self._kept_tiles: dict[int, Array] | None = {} if is_kept else None
+        #: the sample of each bit of sorted words; None where words stay as they are in the file
+        self._sample_of_bit: Array | None = None
+        if is_sorted:
+            n_unused_bits = n_sorted_words * WORD_BITS - n_rows
+            self._sample_of_bit = np.pad(order.astype(ROW_DTYPE), (0, n_unused_bits))
+            self._n_words = n_sorted_words
+            bit_of_row = np.arange(n_rows)
+        else:
+            self._n_words = bits.n_words
+            bit_of_row = order
+        self._masks = MaskMaker(bit_of_row, segments=np.repeat(np.arange(n_segments), rows.sizes))
 
     @property
     def n_bytes(self) -> int:
-        return 8 * self._bits.n_patterns * self._bits.n_words
+        return _WORD_BYTES * self._bits.n_patterns * self._bits.n_words
 
     def find_codes(self, column: int) -> Array:
         words = self._bits.read_feature(column)
-        return unpack(words, len(self._bits.samples)).view(np.uint8)[self.order]
+        bit_of_sample = unpack(words, len(self._bits.samples)).view(np.uint8)
+        return bit_of_sample[self.order]
 
     def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
+        is_large = self.n_bytes >= _WORD_BYTES * MIN_THREADED_CELLS
+        n_threads = self.n_threads if is_large else 1
+
         n_patterns = self._bits.n_patterns
-        n_threads = self.n_threads if self.n_bytes >= 8 * MIN_THREADED_CELLS else 1
+        n_cells_of_pattern = self.n_bins * len(rows.sizes)
+        max_patterns = max(1, PACKED_BLOCK_CELLS // n_cells_of_pattern)
         # whole tiles; some blocks of the patterns that share a checksum, or a part of one
-        size = max(1, PACKED_BLOCK_CELLS // (2 * len(rows.sizes)))
-        multiple = max(BLOCK_PATTERNS, WORD_BITS) if size >= BLOCK_PATTERNS else WORD_BITS
-        blocks = split_evenly(n_patterns, -(-n_patterns // size), multiple)
-        count_block = partial(self._count_block, self._make_masks(rows))
+        multiple = WORD_BITS
+        if max_patterns >= BLOCK_PATTERNS:
+            multiple = max(BLOCK_PATTERNS, WORD_BITS)
+        blocks = split_evenly(n_patterns, -(-n_patterns // max_patterns), multiple)
+
+        count_block = partial(self._count_block, self._masks.make(rows))
         return run_ahead(count_block, blocks, n_threads)
 
-    def _make_masks(self, rows: Rows) -> "Masks":
-        """Make the masks that select some of the samples from the words of a pattern."""
-        is_counted = rows.mark(len(self.order))
-        masks = np.bitwise_or.reduceat(np.where(is_counted, self._bit, 0), self._starts)
-        used = np.flatnonzero(masks)
-        return Masks(
-            words=self._word[self._starts[used]].astype(np.uint32),
-            masks=masks[used],
-            bounds=np.searchsorted(self._segments[used], np.arange(len(rows.bounds))),
-            n_rows=rows.sizes.astype(COUNT_DTYPE),
-        )
+    def _count_block(self, masks: Masks, patterns: slice) -> CountCube:
+        """Count a block of patterns by (pattern, bin, segment)."""
+        n_patterns = patterns.stop - patterns.start
+        counts = np.empty((n_patterns, self.n_bins, len(masks.n_rows)), dtype=COUNT_DTYPE)
+        tiles = self._read_tiles(patterns)
+        _kernels.count_tiles(tiles, masks.words, masks.masks, masks.bounds, masks.n_rows, counts)
 
-    def _count_block(self, masks: "Masks", block: slice) -> CountCube:
-        n_patterns = block.stop - block.start
-        counts = np.empty((n_patterns, 2, len(masks.n_rows)), dtype=COUNT_DTYPE)
-        _kernels.count_tiles(
-            self._read_tiles(block), masks.words, masks.masks, masks.bounds, masks.n_rows, counts
-        )
-        columns = self._bits.copies.list_first(block)
-        return CountCube(columns, counts.reshape(n_patterns, 2, 2, -1))
+        columns = self._bits.copies.list_first(patterns)
+        # a segment is an outcome and an environment
+        return CountCube(columns, counts.reshape(n_patterns, self.n_bins, 2, -1))
 
-    def _read_tiles(self, block: slice) -> Array:
-        """Tiles (group, word, pattern) of a block of patterns, of which each has always the same.
+    def _read_tiles(self, patterns: slice) -> Array:
+        """Read the tiles (group, word, pattern of the group) of a block of patterns.
 
-        Two threads may make the same one; they make it alike.
+        Two threads may make the same tiles at a time: they are equal, and the first are kept.
         """
-        kept = {} if self._kept is None else self._kept
-        if block.start in kept:
-            return kept[block.start]
-        n_groups = -(-(block.stop - block.start) // WORD_BITS)
+        if self._kept_tiles is None:
+            return self._make_tiles(patterns)
+        if patterns.start not in self._kept_tiles:
+            self._kept_tiles.setdefault(patterns.start, self._make_tiles(patterns))
+        return self._kept_tiles[patterns.start]
+
+    def _make_tiles(self, patterns: slice) -> Array:
+        """Make the tiles of a block of patterns from the words in the file."""
+        n_patterns = patterns.stop - patterns.start
+        n_groups = -(-n_patterns // WORD_BITS)
         tiles = np.empty((n_groups, self._n_words, WORD_BITS), dtype=WORD_DTYPE)
-        words = self._bits.read_words(block)
-        if self._source is None:
+
+        words = self._bits.read_words(patterns)
+        if self._sample_of_bit is None:
             _kernels.lay_bits(words, tiles)
         else:
-            _kernels.sort_bits(words, self._source, tiles)
-        self._bits.release(block)
-        return kept.setdefault(block.start, tiles)
+            _kernels.sort_bits(words, self._sample_of_bit, tiles)
+        self._bits.release(patterns)
+        return tiles
+
+
+@dataclass(frozen=True, eq=False)
+class StoreRows:
+    """The samples of a store that are rows to learn from, with what is known of each.
+
+    Attributes
+    ----------
+    samples : array of shape (n_rows,)
+        The positions of the samples in the store, ascending.
+    outcomes : array of shape (n_rows,)
+        0 or 1.
+    environments : array of shape (n_rows,)
+        The number of each row's environment.
+    groups : array of shape (n_rows,), optional
+        The number of each row's group; None if all rows are independent.
+    """
+
+    samples: IntArray
+    outcomes: IntArray
+    environments: IntArray
+    groups: IntArray | None = None
+
+    def sort(self) -> "StoreRows":
+        """Sort the rows by their position in the store."""
+        order = np.argsort(self.samples)
+        return StoreRows(
+            samples=self.samples[order],
+            outcomes=self.outcomes[order],
+            environments=self.environments[order],
+            groups=None if self.groups is None else self.groups[order],
+        )
 
 
 def make_packed_source(
-    bits: BitFile,
-    info: SourceInfo,
-    samples: Sequence[Array],
-    config: BinningConfig,
-    groups: Array | None = None,
+    bits: BitFile, info: SourceInfo, rows: StoreRows, config: BinningConfig
 ) -> StoredSource:
-    """Make a packed store countable, on the card where `config` says so.
+    """Make a packed store countable, on the card where `config` says so."""
+    n_environments = len(info.environments)
+    # where each row goes when they are sorted, and the sample of each of the sorted rows
+    position, sorted_rows = sort_rows(rows.outcomes, rows.environments, n_environments)
+    order = rows.samples[np.argsort(position)]
 
-    Of the samples that count, `samples` are the positions in the store, ascending; 0 or 1, the
-    label; and positions in `info.environments`. `groups` is the number of the group of each.
-    """
-    counted, labels, environments = samples
-    position, rows = sort_rows(labels, environments, len(info.environments))
-    order = counted[np.argsort(position)]
-    unsorted = Unsorted(bits.n_patterns, 2 * bits.n_words, bits.read_words, order, BLOCK_PATTERNS)
+    unsorted = UnsortedBits(
+        n_columns=bits.n_patterns,
+        n_words=2 * bits.n_words,  # of 32 bits, where the file has 64
+        read=bits.read_words,
+        bit_of_row=order,
+        block_columns=BLOCK_PATTERNS,
+    )
     card = choose_card(config.device, unsorted.n_bytes)
     if card is None:
-        store: Store = PackedStore(bits, order, rows, count_threads(config.n_jobs))
+        n_threads = count_threads(config.n_jobs)
+        store: Store = PackedStore(bits, order, sorted_rows, n_threads)
     else:
         columns = bits.copies.list_first()
         n_copies = info.columns.count_copies(columns)
-        store = put_bits(card, columns, unsorted, rows, ORDERED, n_copies)
+        store = put_bits(card, columns, unsorted, sorted_rows, ORDERED, n_copies)
+
     clusters = None
-    if groups is not None:
-        clusters = number_clusters(groups, environments, len(info.environments), position)
-    return StoredSource(info, [store], rows, position, clusters)
+    if rows.groups is not None:
+        clusters = number_clusters(rows.groups, rows.environments, n_environments, position)
+    return StoredSource(info, [store], sorted_rows, position, clusters)
 
 
 @data_by_name
@@ -208,7 +314,7 @@ def open_bits(
     sample_column: str | None = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[StoredSource]:
-    """Open a packed store, of whose samples a table has labels and environments.
+    """Open a packed store of genomes, whose outcomes and environments are in a table.
 
     Rules read `gene present` and `gene absent`. Genomes of the store that the labels do not name
     are not used.
@@ -218,9 +324,9 @@ def open_bits(
     bits : str, Path or BitFile
         What `icscm pack` or `pack_matrix` wrote.
     labels : frame
-        A row for each genome.
+        A row for each genome, with its name and its outcome.
     target : str
-        The column of classes.
+        The column of outcomes.
     environments : str, optional
         The column of environments.
     groups : str, optional
@@ -233,7 +339,7 @@ def open_bits(
     Returns
     -------
     Countable
-        The samples, for `fit_counts` of a learner.
+        The rows, for `fit_counts` of a learner.
 
     Raises
     ------
@@ -267,36 +373,29 @@ def open_bits(
     wanted = [target, environments, groups, sample_column]
     check_columns([name for name in wanted if name is not None], names, "the table of labels")
 
-    positions = np.array(_find_genomes(store, frame[sample_column].to_list()), dtype=np.int64)
-    n_rows = len(positions)
+    # The rows, in the order of the table of labels.
+    samples = np.array(_find_samples(store, frame[sample_column].to_list()), dtype=np.int64)
+    n_rows = len(samples)
     outcomes, classes = check_labels(frame[target].to_native(), n_rows)
-    column = None if environments is None else frame[environments].to_native()
-    environment_of_row, environment_names = number_environments(column, n_rows)
+    environment_column = None if environments is None else frame[environments].to_native()
+    environment_of_row, environment_names = number_environments(environment_column, n_rows)
     group_of_row = None
     if groups is not None:
         group_of_row = encode_environments(frame[groups].to_native(), n_rows, what="groups")[0]
+    rows = StoreRows(samples, outcomes, environment_of_row, group_of_row)
 
     notes = []
     n_unlabelled = len(store.samples) - n_rows
     if n_unlabelled:
         notes.append(f"{n_unlabelled:,} genomes of the store have no label and are not used.")
-    columns = CollapsedMap(PresenceMap(store.names), store.copies)
-    info = SourceInfo(columns, classes.tolist(), environment_names, notes)
-
-    in_order_of_store = np.argsort(positions)
-    source = make_packed_source(
-        store,
-        info,
-        samples=(
-            positions[in_order_of_store],
-            outcomes[in_order_of_store],
-            environment_of_row[in_order_of_store],
-        ),
-        config=config,
-        groups=None if group_of_row is None else group_of_row[in_order_of_store],
+    info = SourceInfo(
+        columns=CollapsedMap(PresenceMap(store.names), store.copies),
+        classes=classes.tolist(),
+        environments=environment_names,
+        notes=notes,
     )
     return Countable(
-        source,
+        make_packed_source(store, info, rows.sort(), config),
         table=None,  # millions of names stay in the store
         names=None,
         classes=classes,
@@ -307,48 +406,58 @@ def open_bits(
     )
 
 
-def _find_genomes(store: BitFile, names: Sequence[Any]) -> list[int]:
-    """Positions of the genomes that the labels name."""
-    place = {name: i for i, name in enumerate(store.samples)}
-    genomes = Counter([str(name) for name in names])
-    what = f"{store.path} has genomes such as {store.samples[0]!r}, and not those of the labels: "
-    advice = "; drop these rows, or name the column of genomes (--sample-column, sample_column)"
-    reject_unknown(genomes, place, what, after=advice)
-    for name, n_times in genomes.most_common(1):
+def _find_samples(store: BitFile, genomes: Sequence[Any]) -> list[int]:
+    """Find the positions of genomes in a store; raise if one is not there, or named twice."""
+    position_of_name = {name: position for position, name in enumerate(store.samples)}
+    n_times_of_name = Counter([str(genome) for genome in genomes])
+    reject_unknown(
+        n_times_of_name,
+        position_of_name,
+        f"{store.path} has genomes such as {store.samples[0]!r}, and not those of the labels: ",
+        after="; drop these rows, or name the column of genomes (--sample-column, sample_column)",
+    )
+    for name, n_times in n_times_of_name.most_common(1):
         if n_times > 1:
             raise IcscmError(f"the labels name {name!r} {n_times} times; give one row per genome")
-    return [place[name] for name in genomes]
+    return [position_of_name[name] for name in n_times_of_name]
 
 
 def read_patterns(store: BitFile, genomes: Sequence[Any]) -> pyarrow.Table:
-    """All features of a packed store in some genomes, 0 or 1.
+    """Read all columns of a packed store, 0 or 1, for some of its genomes.
 
-    Features that are present in the same genomes of the store are one column, with the name of
-    the first.
+    Columns that are present in the same genomes of the store are one column, with the name of the
+    first.
     """
-    rows, names = _find_genomes(store, genomes), store.names
-    if len(rows) * store.n_patterns > _MAX_READ_CELLS:
-        why = f"{store.path} has {store.n_patterns:,} patterns of {len(rows):,} genomes, too many"
-        advice = f"(at most {_MAX_READ_CELLS:,} cells); pack fewer features"
-        raise IcscmError(f"{why} to read into memory {advice}")
-    words = store.read_words(slice(0, store.n_patterns)).view(np.uint8)
-    present = np.unpackbits(words, axis=1, bitorder="little")[:, rows]
-    first = store.copies.list_first().tolist()
-    columns = [str(j if names is None else names[j]) for j in first]
-    return pyarrow.table(dict(zip(columns, present, strict=True)))
+    samples = _find_samples(store, genomes)
+    if len(samples) * store.n_patterns > _MAX_READ_CELLS:
+        raise IcscmError(
+            f"{store.path} has {store.n_patterns:,} patterns of {len(samples):,} genomes, too many "
+            f"to read into memory (at most {_MAX_READ_CELLS:,} cells); pack fewer features"
+        )
+
+    words = store.read_words(slice(0, store.n_patterns))
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    is_present = bits[:, samples]  # by (pattern, genome)
+
+    first_columns = store.copies.list_first().tolist()
+    if store.names is None:
+        names = [str(column) for column in first_columns]
+    else:
+        names = [store.names[column] for column in first_columns]
+    return pyarrow.table(dict(zip(names, is_present, strict=True)))
 
 
 def read_genomes(
     path: str | Path, genes: Sequence[str], delimiter: str | None = None
 ) -> pyarrow.Table:
-    """Some genes of a presence/absence table or of a packed store.
+    """Read some genes of a presence/absence table or of a packed store, for all of its genomes.
 
     Parameters
     ----------
     path : str or Path
         The table, or a store if it ends in `.bits`.
     genes : sequence of str
-        The features that are wanted.
+        The columns that are wanted.
     delimiter : str, optional
         Of a table, as for `pack_table`.
 
@@ -365,9 +474,15 @@ def read_genomes(
     with open_packed(Path(path), delimiter) as store:
         if store.names is None:
             raise IcscmError(f"{path} has no feature names, which the model needs")
-        numbers = {gene: store.names.find(gene) for gene in genes}
-        known = {gene: n for gene, n in numbers.items() if n is not None}
-        reject_unknown(genes, known, f"{path} has no ", after=", which the model needs")
-        words = {gene: store.read_feature(n) for gene, n in known.items()}
-        found = {gene: unpack(own, len(store.samples)) for gene, own in words.items()}
-        return pyarrow.table({"genome": store.samples, **found})
+        column_of_gene = {}
+        for gene in genes:
+            column = store.names.find(gene)
+            if column is not None:
+                column_of_gene[gene] = column
+        reject_unknown(genes, column_of_gene, f"{path} has no ", after=", which the model needs")
+
+        n_samples = len(store.samples)
+        columns: dict[str, Any] = {"genome": store.samples}
+        for gene, column in column_of_gene.items():
+            columns[gene] = unpack(store.read_feature(column), n_samples)
+        return pyarrow.table(columns)

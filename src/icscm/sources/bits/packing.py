@@ -1,8 +1,14 @@
-"""From presence/absence tables, genes or k-mers in lines, genomes in columns, to a packed store.
+"""From presence/absence tables, or matrices of 0 and 1, to a packed store.
 
-Gene    g1  g2  g3
-blaTEM  0   1   1
-mecA    1   0   0
+A presence/absence table has a line for each gene or k-mer, and a column for each genome:
+
+    Gene    g1  g2  g3
+    blaTEM  0   1   1
+    mecA    1   0   0
+
+So its lines are the columns that rules are about, called features here, and its genomes the
+samples. A table is read in chunks of whole lines and never held in memory; `BitWriter` takes the
+features of each chunk, and writes patterns, which are features without their copies, one by one.
 """
 
 import gzip
@@ -38,13 +44,15 @@ from icscm.writing import check_free, write_whole
 
 # Bytes of text parsed at a time.
 CHUNK_BYTES = 2**24
-# Names of features that are added at a time.
+# Features of a matrix that are added at a time.
 _BATCH = 2**16
 # Bytes of names copied at a time.
 _COPIED = 2**24
-# Of features without names.
+# The names, and where they end, of features without names.
 _NO_NAMES = np.empty(0, dtype=np.uint8)
 _NO_ENDS = np.empty(0, dtype=np.int64)
+# The column of the first genome in messages: they are numbered from 1, after that of the names.
+_FIRST_COLUMN = 2
 
 
 def pack_table(
@@ -101,17 +109,18 @@ def pack_table(
             file = stack.enter_context(gzip.open(raw))
         header = _read_header(path, file, delimiter)
 
-        def fill(writer: "BitWriter") -> None:
+        def add_lines(writer: "BitWriter") -> None:
             parser = LineParser(path, header.samples, writer)
             while chunk := file.read(CHUNK_BYTES):
-                chunk += file.readline()
-                whole_lines = chunk if chunk.endswith(b"\n") else chunk + b"\n"
+                whole_lines = chunk + file.readline()
+                if not whole_lines.endswith(b"\n"):
+                    whole_lines += b"\n"
                 parser.add(header.put_tabs(whole_lines))
                 on_chunk(raw.tell() if raw.seekable() else 0)
             if not parser.has_features:
                 raise IcscmError(f"{path} has a header and no other line; there is nothing to pack")
 
-        write_bits(out, header.samples, fill)
+        write_bits(out, header.samples, add_lines)
 
 
 def pack_matrix(
@@ -164,40 +173,46 @@ def pack_matrix(
 
     words = _pack_words(X)
 
-    def fill(writer: "BitWriter") -> None:
+    def add_columns(writer: "BitWriter") -> None:
         for start in range(0, n_features, _BATCH):
             part = slice(start, start + _BATCH)
-            encoded = [name.encode() for name in names[part]] if names is not None else []
-            name_bytes = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-            name_ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
-            writer.add(words[part], name_bytes, name_ends)
+            if names is None:
+                writer.add(words[part])
+                continue
+            encoded_names = [name.encode() for name in names[part]]
+            writer.add(
+                words[part],
+                names=np.frombuffer(b"".join(encoded_names), dtype=np.uint8),
+                ends=np.cumsum([len(name) for name in encoded_names], dtype=np.int64),
+            )
 
     with _clear_errors(out):
-        write_bits(out, [str(sample) for sample in samples], fill)
+        write_bits(out, [str(sample) for sample in samples], add_columns)
 
 
 def _check_length(names: Sequence[object] | None, n: int, *, what: str) -> None:
-    """Raise if names are given, and not as many as the matrix has."""
+    """Raise if names are given, but not one for each row or column of the matrix."""
     if names is not None and len(names) != n:
         raise IcscmError(f"{what} must be {n:,}, as in the matrix; got {len(names):,}")
 
 
 def _pack_words(X: Any) -> Array:
-    """Pack the columns of a matrix into words, a bit for each row."""
+    """Pack the columns of a matrix into words (feature, word), a bit for each row."""
     n_samples, n_features = X.shape
-    if is_sparse(X):
-        matrix = X if X.format in ("csr", "csc") else X.tocsr()
-    else:
-        matrix = np.asarray(X)
-        if matrix.dtype == np.bool_:
-            matrix = matrix.view(np.uint8)
-
     words = np.zeros((n_features, count_words(n_samples)), dtype=WORD_DTYPE)
     bit_of_sample = np.arange(n_samples, dtype=ROW_DTYPE)
-    is_binary = set_bits(matrix, bit_of_sample, words, count_threads(-1))
+    is_binary = set_bits(_as_numbers(X), bit_of_sample, words, count_threads(-1))
     if not is_binary:
         raise IcscmError("the matrix holds values other than 0 and 1; binarize it")
     return words
+
+
+def _as_numbers(X: Any) -> Any:
+    """Return a matrix in one of the forms that bits are set from."""
+    if is_sparse(X):
+        return X if X.format in ("csr", "csc") else X.tocsr()
+    matrix = np.asarray(X)
+    return matrix.view(np.uint8) if matrix.dtype == np.bool_ else matrix
 
 
 @contextmanager
@@ -228,12 +243,10 @@ def _clear_errors(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Header:
-    """What the first line of a table shows: its genomes, and how the lines below are cut.
-
-    `put_tabs` puts tabs between the cells of whole lines, and removes quotes.
-    """
+    """What the first line of a table shows: its genomes, and how the lines below are cut."""
 
     samples: list[str]
+    #: puts tabs between the cells of whole lines, and removes quotes
     put_tabs: Callable[[bytes], bytes]
 
 
@@ -241,8 +254,10 @@ def _read_header(path: Path, file: IO[bytes], delimiter: str | None) -> Header:
     """Read the first line of a table, and find the delimiter, if it is not given."""
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise IcscmError(f"the delimiter must be one ASCII character; got {delimiter!r}")
+
     line = file.readline()
-    put_tabs = _choose_cutting(delimiter.encode() if delimiter else _find_delimiter(line))
+    used_delimiter = delimiter.encode() if delimiter else _find_delimiter(line)
+    put_tabs = _choose_cutting(used_delimiter)
     try:
         text = put_tabs(line).decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -255,7 +270,7 @@ def _read_header(path: Path, file: IO[bytes], delimiter: str | None) -> Header:
             "give a presence/absence table, or its --delimiter"
         )
     if "" in samples:
-        column = samples.index("") + 2  # numbered from 1, after that of the features' names
+        column = _FIRST_COLUMN + samples.index("")
         raise IcscmError(f"{path}: column {column} of the header has no name")
     return Header(samples, put_tabs)
 
@@ -269,7 +284,10 @@ def _find_delimiter(line: bytes) -> bytes:
 
 
 def _choose_cutting(delimiter: bytes) -> Callable[[bytes], bytes]:
-    """Choose the function that puts tabs between the cells of whole lines, and removes quotes."""
+    """Choose the function that puts tabs between the cells of whole lines, and removes quotes.
+
+    Then there is one delimiter to parse, whatever that of the table is.
+    """
     if delimiter == b"\t":
         return lambda text: text
     if delimiter == b" ":
@@ -281,7 +299,7 @@ def _choose_cutting(delimiter: bytes) -> Callable[[bytes], bytes]:
 
 
 class LineParser:
-    """Parses the lines of a table below its header, and writes a feature for each."""
+    """Parses the lines of a table below its header, and adds a feature to the store for each."""
 
     def __init__(self, path: Path, samples: Sequence[str], writer: "BitWriter") -> None:
         self.has_features = False
@@ -295,6 +313,8 @@ class LineParser:
         """Parse some whole lines, with tabs between cells; empty ones are skipped."""
         n_samples = len(self._samples)
         text = np.frombuffer(lines, dtype=np.uint8)
+
+        # Room for what the parser fills in: a feature takes at least a tab and a digit a sample.
         max_features = len(text) // (2 * n_samples) + 1
         words = np.zeros((max_features, count_words(n_samples)), dtype=WORD_DTYPE)
         names = np.empty_like(text)
@@ -302,17 +322,22 @@ class LineParser:
         n_features, stop = _kernels.parse_lines(text, n_samples, words, names, name_ends)
         if stop < len(text):
             self._reject_line(lines, stop)
+
         if n_features:
-            names = names[: name_ends[n_features - 1]]
-            self._check_names(names, lines)
-            self._writer.add(words[:n_features], names, name_ends[:n_features])
+            end_of_names = name_ends[n_features - 1]
+            self._check_names(names[:end_of_names], lines)
+            self._writer.add(words[:n_features], names[:end_of_names], name_ends[:n_features])
             self.has_features = True
         self._n_lines_read += lines.count(b"\n")
 
     def _reject_line(self, lines: bytes, start: int) -> NoReturn:
-        """Raise for the line that starts here, which could not be parsed; the message says why."""
+        """Raise for the line that starts here, which could not be parsed; the message says why.
+
+        It has too many cells or too few, or one that is neither 0 nor 1.
+        """
         number = self._n_lines_read + lines.count(b"\n", 0, start) + 1
         place = f"{self._path}, line {number}"
+
         line = lines[start : lines.index(b"\n", start)].rstrip(b"\r")
         values = [cell.decode(errors="replace") for cell in line.split(b"\t")[1:]]
         n_samples = len(self._samples)
@@ -320,10 +345,13 @@ class LineParser:
             raise IcscmError(
                 f"{place} has {len(values)} values, but the header names {n_samples} genomes"
             )
+
         is_wrong = [value not in ("0", "1") for value in values]
-        column = is_wrong.index(True)
+        first_wrong = is_wrong.index(True)
+        column = _FIRST_COLUMN + first_wrong
+        sample = self._samples[first_wrong]
         raise IcscmError(
-            f"{place}, column {column + 2} ({self._samples[column]!r}) holds {values[column]!r}; "
+            f"{place}, column {column} ({sample!r}) holds {values[first_wrong]!r}; "
             "a presence/absence table holds 0 and 1 only"
         )
 
@@ -339,9 +367,20 @@ class LineParser:
 
 
 class BitWriter:
-    """Writes a store feature by feature; identical patterns are written once.
+    """Writes a store a batch of features at a time; patterns that are known are not written again.
 
-    Keeps some 20 bytes of memory for each pattern and 16 for each feature. See `write_bits`.
+    The words of new patterns are written as they come, everything else at the end, when all of it
+    is known: `add` as often as you like, then `finish`. Names wait in a file of their own. It keeps
+    some 20 bytes of memory for each pattern and 16 for each feature. See `write_bits`.
+
+    Parameters
+    ----------
+    file : file
+        The store, empty.
+    samples : sequence of str
+        The names of the samples.
+    names : file
+        An empty file for the names of features until they are copied to the store.
     """
 
     def __init__(self, file: IO[bytes], samples: Sequence[str], names: IO[bytes]) -> None:
@@ -350,17 +389,21 @@ class BitWriter:
         self._names = names
         self._n_words = count_words(len(samples))
         self._patterns = PatternNumbers()
-        # by batch of features, but the checksums, which are by block of patterns
+        # by batch of features: their patterns, hashes of their names, and where the names end
         self._numbers: list[NDArray[np.uint32]] = []
         self._name_hashes: list[NDArray[np.uint64]] = []
         self._name_ends: list[IntArray] = []
+        #: checksums of the words, by block of patterns
         self._sums_of_blocks: list[NDArray[np.uint64]] = []
         #: checksums of the sections that are written after the words
         self._section_sums: dict[str, list[int]] = {}
         self._file.write(bitfile.HEADER)
 
     def add(self, words: Array, names: Array = _NO_NAMES, ends: Array = _NO_ENDS) -> None:
-        """Add features: their words, and their names, if any, as `parse_lines` returns them."""
+        """Add features: their words (feature, word), and their names, if they have any.
+
+        Names are bytes, one name after the other, that of feature i up to ends[i].
+        """
         n_patterns_before = self._patterns.n_patterns
         numbers, new_rows = self._patterns.add(words, self._map_written())
         self._numbers.append(numbers)
@@ -377,7 +420,7 @@ class BitWriter:
         self._names.write(names.data)
 
     def finish(self) -> None:
-        """Write what follows the words."""
+        """Write what follows the words: the other sections, the footer and the trailer."""
         if not self._numbers:
             raise IcscmError("there is no feature to pack")
         n_patterns = self._patterns.n_patterns
@@ -387,14 +430,18 @@ class BitWriter:
         if len(name_ends):
             self._check_distinct(name_ends)
 
-        self._file.seek(bitfile.ALIGNMENT + n_patterns * self._n_words * 8)
+        # Sections are written in the order in which `place_sections` places them.
+        n_bytes_of_words = np.dtype(WORD_DTYPE).itemsize * n_patterns * self._n_words
+        self._file.seek(len(bitfile.HEADER) + n_bytes_of_words)
         self._write_array("sums", np.concatenate(self._sums_of_blocks))
         self._write_array("numbers", numbers)
         self._write_array("offsets", copies.offsets)
         self._write_array("members", copies.members)
         self._write_array("name_ends", name_ends)
         self._names.seek(0)
-        self._write("names", iter(lambda: self._names.read(_COPIED), b""))
+        parts_of_names = iter(lambda: self._names.read(_COPIED), b"")
+        self._write("names", parts_of_names)
+
         footer = bitfile.Footer(
             samples=list(self._samples),
             n_features=len(numbers),
@@ -408,20 +455,27 @@ class BitWriter:
     def _map_written(self) -> Array:
         """Map the words of the patterns that are written so far."""
         n_patterns = self._patterns.n_patterns
-        if n_patterns == 0:  # nothing cannot be mapped
-            return np.empty((0, self._n_words), dtype=WORD_DTYPE)
         shape = n_patterns, self._n_words
-        words = np.memmap(self._file, "<u8", mode="r", offset=bitfile.ALIGNMENT, shape=shape)
+        if n_patterns == 0:  # an empty array cannot be mapped
+            return np.empty(shape, dtype=WORD_DTYPE)
+        offset = len(bitfile.HEADER)
+        words = np.memmap(self._file, "<u8", mode="r", offset=offset, shape=shape)
         return np.asarray(words)
 
     def _add_sums(self, new_words: Array, n_patterns_before: int) -> None:
-        """Add new patterns to the checksums of their blocks, the first of which may be begun."""
+        """Add the words of new patterns to the checksums of their blocks.
+
+        The first of them go to the last block, unless that is full.
+        """
         n_in_last_block = n_patterns_before % BLOCK_PATTERNS
-        for start in range(-n_in_last_block, len(new_words), BLOCK_PATTERNS):
-            if start >= 0:  # else the last block is continued
-                self._sums_of_blocks.append(np.zeros(2, dtype=np.uint64))
-            words_of_block = new_words[max(0, start) : start + BLOCK_PATTERNS]
-            _kernels.sum_words(words_of_block.ravel(), self._sums_of_blocks[-1])
+        n_missing = BLOCK_PATTERNS - n_in_last_block if n_in_last_block else 0
+        if n_missing:
+            _kernels.sum_words(new_words[:n_missing].ravel(), self._sums_of_blocks[-1])
+
+        for start in range(n_missing, len(new_words), BLOCK_PATTERNS):
+            sums = np.zeros(2, dtype=np.uint64)
+            _kernels.sum_words(new_words[start : start + BLOCK_PATTERNS].ravel(), sums)
+            self._sums_of_blocks.append(sums)
 
     def _write_array(self, name: str, array: Array) -> None:
         """Write a section that is an array."""
@@ -429,7 +483,7 @@ class BitWriter:
         self._write(name, [content])
 
     def _write(self, name: str, parts: Iterable[Any]) -> None:
-        """Write a section with padding, and note its checksums."""
+        """Write a section, zeros up to where the next one begins, and note its checksums."""
         sums = np.zeros(2, dtype=np.uint64)
         n_bytes = 0
         for part in parts:
@@ -447,14 +501,18 @@ class BitWriter:
         self._file.write(text + trailer)
 
     def _check_distinct(self, ends: IntArray) -> None:
-        """Raise if two features share a name, by which rules refer to them."""
+        """Raise if two features share a name, by which rules refer to them.
+
+        Only names of equal hash are read and compared.
+        """
         hashes = np.concatenate(self._name_hashes)
         order = np.argsort(hashes, kind="stable")
         ordered_hashes = hashes[order]
-        repeated = np.flatnonzero(ordered_hashes[1:] == ordered_hashes[:-1])
-        for first, second in zip(
-            order[repeated].tolist(), order[repeated + 1].tolist(), strict=True
-        ):
+        has_hash_of_next = ordered_hashes[1:] == ordered_hashes[:-1]
+
+        for place in np.flatnonzero(has_hash_of_next).tolist():
+            first = int(order[place])
+            second = int(order[place + 1])
             name = self._read_name(first, ends)
             if name == self._read_name(second, ends):
                 raise IcscmError(
@@ -470,7 +528,7 @@ class BitWriter:
 
 
 def write_bits(out: Path, samples: Sequence[str], fill: Callable[[BitWriter], None]) -> None:
-    """Let `fill` add features to a new store, which is written completely or not at all.
+    """Write a store completely or not at all: `fill` adds the features to a writer.
 
     The names of the samples must differ.
     """

@@ -35,7 +35,9 @@ from icscm.engine import _kernels
 from icscm.engine.bits import Copies
 from icscm.exceptions import IcscmError
 
+# Sections begin at multiples of so many bytes, the size of a cache line.
 ALIGNMENT = 64
+# The version of the format.
 SCHEMA = 1
 # The first bytes of every store.
 HEADER = b"icscm bits: samples by pattern, a bit each\n".ljust(ALIGNMENT, b"\0")
@@ -46,8 +48,9 @@ MAX_FEATURES = 2**32 - 1
 # Position, length and checksum of the footer, then a mark of the trailer.
 TRAILER = struct.Struct("<QQQ8s")
 MAGIC = b"icscmbit"
-# Names searched at a time.
+# Names searched at a time: few enough that their positions stay in the cache.
 _SEARCHED = 2**16
+_WORD_BYTES = WORD_BITS // 8
 
 
 def round_up(n: int, multiple: int) -> int:
@@ -61,16 +64,23 @@ def count_words(n_samples: int) -> int:
 
 
 def add_to_sums(content: Any, sums: Array) -> None:
-    """Add some bytes into checksums; only the last ones may end within a word."""
+    """Add some bytes into the two checksums of a section, a word at a time.
+
+    A section may come in parts; only the last one may end within a word, which zeros then fill.
+    """
     raw = np.frombuffer(content, np.uint8)
-    n_whole_bytes = len(raw) // 8 * 8
-    rest = raw[n_whole_bytes:]
-    _kernels.sum_words(raw[:n_whole_bytes].view("<u8"), sums)
-    _kernels.sum_words(np.pad(rest, (0, -len(rest) % 8)).view("<u8"), sums)
+    n_bytes_in_words = len(raw) // _WORD_BYTES * _WORD_BYTES
+    words = raw[:n_bytes_in_words].view("<u8")
+    _kernels.sum_words(words, sums)
+
+    rest = raw[n_bytes_in_words:]
+    n_zeros = -len(rest) % _WORD_BYTES
+    last_word = np.pad(rest, (0, n_zeros)).view("<u8")
+    _kernels.sum_words(last_word, sums)
 
 
 def unpack(words: Array, n_samples: int) -> BoolArray:
-    """Return the bit of each sample."""
+    """Return the bit of each sample, from the words of a pattern."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return bits[:n_samples].astype(np.bool_)
 
@@ -86,18 +96,20 @@ def check_samples(samples: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Footer:
-    """What a store's footer says, from which the position of every section follows.
+    """What a store's footer says: sizes, from which the place of every section follows, and sums.
 
     Attributes
     ----------
     samples : list of str
         The names of the samples.
-    n_features, n_patterns : int
-        The sizes of the table.
+    n_features : int
+        The number of columns.
+    n_patterns : int
+        The number of columns that differ from each other.
     n_name_bytes : int, optional
-        How long all names of features are together; None where features have no names.
+        How long all names of columns are together; None where columns have no names.
     sums : dict of str to list of int
-        The checksums of all sections but the words, which have a section of their own for them.
+        The two checksums of each section but the words, whose checksums are a section themselves.
     """
 
     samples: list[str]
@@ -108,11 +120,11 @@ class Footer:
 
 
 def place_sections(footer: Footer) -> dict[str, range]:
-    """Return the bytes of each section, and where the footer begins."""
+    """Return the range of bytes of each section; that of the footer is empty, at its beginning."""
     n_names = 0 if footer.n_name_bytes is None else footer.n_features
     n_blocks = -(-footer.n_patterns // BLOCK_PATTERNS)
     lengths = {
-        "words": 8 * footer.n_patterns * count_words(len(footer.samples)),
+        "words": _WORD_BYTES * footer.n_patterns * count_words(len(footer.samples)),
         "sums": 16 * n_blocks,
         "numbers": 4 * footer.n_features,
         "offsets": 8 * (footer.n_patterns + 1),
@@ -122,10 +134,11 @@ def place_sections(footer: Footer) -> dict[str, range]:
         "footer": 0,
     }
     places = {}
-    start = ALIGNMENT
+    start = len(HEADER)
     for name, length in lengths.items():
         places[name] = range(start, start + length)
-        start += length if name == "words" else round_up(length, ALIGNMENT)
+        padded_length = length if name == "words" else round_up(length, ALIGNMENT)
+        start += padded_length
     return places
 
 
@@ -152,8 +165,9 @@ def format_footer(footer: Footer) -> bytes:
 def parse_footer(text: bytes, offset: int) -> Footer | None:
     """Parse the footer at this offset; None if it has another schema, ValueError if it is damaged.
 
-    It may hold anything, also values that were crafted to do harm. So these are checked before
-    anything is computed from them, and then the text must be what would be written for them.
+    It may hold anything, also values that were crafted to do harm: names of samples that are
+    numbers, or sizes for which there is no memory. So these are checked before anything is computed
+    from them, and then the text must be what would be written for them.
     """
     try:
         content = json.loads(text)
@@ -194,7 +208,13 @@ def _is_sound(footer: Footer, offset: int) -> bool:
 
 
 class FeatureNames(Sequence[str]):
-    """Names of features, read on demand; `reject` is called for damaged ones."""
+    """The names of the columns of a store, of which there may be millions, read on demand.
+
+        names    blaTEMmecA     bytes of UTF-8, one name after the other
+        ends     6 10           where each name ends
+
+    `reject` is called for damaged ones, with the reason.
+    """
 
     def __init__(self, names: Array, ends: Array, reject: Callable[[str], NoReturn]) -> None:
         self._names = names
@@ -207,44 +227,50 @@ class FeatureNames(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ends)
 
-    def __getitem__(self, feature: Any) -> Any:
-        start = self._ends[feature - 1] if feature else 0
-        encoded = self._names[start : self._ends[feature]].tobytes()
+    def __getitem__(self, column: Any) -> Any:
+        start = self._find_start(column)
+        encoded_name = self._names[start : self._ends[column]].tobytes()
         try:
-            return encoded.decode()
+            return encoded_name.decode()
         except UnicodeDecodeError:
-            self._reject(f"the name of feature {feature:,} is not UTF-8")
+            self._reject(f"the name of feature {column:,} is not UTF-8")
 
     def find(self, name: str) -> int | None:
-        """Find the number of the feature with this name; None if there is none."""
-        encoded = np.frombuffer(name.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-        features: list[int] = []
+        """Find the number of the column with this name; None if there is none."""
+        encoded_name = np.frombuffer(name.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+        columns: list[int] = []
         for first in range(0, len(self), _SEARCHED):
-            features += self._find_in_part(encoded, first)
-        if len(features) > 1:
-            self._reject(f"{name!r} names {len(features):,} features")
-        return features[0] if features else None
+            columns += self._find_in_part(encoded_name, first)
+        if len(columns) > 1:
+            self._reject(f"{name!r} names {len(columns):,} features")
+        return columns[0] if columns else None
 
-    def _find_in_part(self, encoded: Array, first: int) -> list[int]:
-        """Find the features of an encoded name among `_SEARCHED` ones from the first on."""
+    def _find_in_part(self, encoded_name: Array, first: int) -> list[int]:
+        """Find the columns of this name among `_SEARCHED` columns from the first one on.
+
+        Those whose names have its length are compared with it byte by byte, all at once.
+        """
         ends = self._ends[first : first + _SEARCHED]
-        start_of_first = self._ends[first - 1] if first else 0
-        starts = np.append(start_of_first, ends[:-1])
+        starts = np.append(self._find_start(first), ends[:-1])
 
-        candidates = np.flatnonzero(ends - starts == len(encoded))
-        for letter in reversed(
-            range(len(encoded))
-        ):  # names differ more often in their last letters
-            letters = self._names[starts[candidates] + letter]
-            candidates = candidates[letters == encoded[letter]]
-        matches: list[int] = (first + candidates).tolist()
-        return matches
+        candidates = np.flatnonzero(ends - starts == len(encoded_name))
+        # backwards, since names differ more often in their last letters
+        for place in reversed(range(len(encoded_name))):
+            letters = self._names[starts[candidates] + place]
+            candidates = candidates[letters == encoded_name[place]]
+        columns: list[int] = (first + candidates).tolist()
+        return columns
+
+    def _find_start(self, column: int) -> Any:
+        """Find where the name of a column begins: where that of the column before it ends."""
+        return self._ends[column - 1] if column else 0
 
 
 class BitFile:
     """A packed store, mapped into memory; open it with `open_store`.
 
-    All content is validated, since a file with matching checksums may still be malicious.
+    All content is validated, since a file with matching checksums may still be malicious: words,
+    which may be many gigabytes, when a block of patterns is first read, and all else at once.
     """
 
     def __init__(self, path: Path, content: mmap.mmap) -> None:
@@ -319,7 +345,10 @@ class BitFile:
             self._reject(f"{what} changed")
 
     def read_words(self, patterns: slice) -> Array:
-        """Return the words of some patterns, verified; all reading goes through this function."""
+        """Return the words (pattern, word) of some patterns, verified.
+
+        All reading of words goes through this function, so that none is used unverified.
+        """
         first_block = patterns.start // BLOCK_PATTERNS
         end_of_blocks = -(-patterns.stop // BLOCK_PATTERNS)
         for block in range(first_block, end_of_blocks):
@@ -333,26 +362,31 @@ class BitFile:
         words = self._words[block * BLOCK_PATTERNS : (block + 1) * BLOCK_PATTERNS]
         self._check_sums(words, self._sums_of_blocks[block].tolist(), what="its words have")
 
-        # The samples end within this word; if it is not the last one, the last must be empty.
-        n_full_words, n_bits = divmod(len(self.samples), WORD_BITS)
-        last_words = words[:, n_full_words:]
-        used_bits = np.array([n_bits, 0], dtype=WORD_DTYPE)[: self.n_words - n_full_words]
-        if (last_words >> used_bits).any():
+        # After the words that samples fill comes one that they fill in part, or not at all, and
+        # maybe an empty one, since words are even in number.
+        n_full_words, n_bits_of_next = divmod(len(self.samples), WORD_BITS)
+        n_last_words = self.n_words - n_full_words
+        n_used_bits = np.array([n_bits_of_next, 0], dtype=WORD_DTYPE)[:n_last_words]
+        unused_bits = words[:, n_full_words:] >> n_used_bits
+        if unused_bits.any():
             self._reject("its words have more bits than samples")
 
     def read_feature(self, feature: int) -> Array:
-        """Return the words of one feature, verified."""
-        number = int(self.copies.numbers[feature])
-        return np.asarray(self.read_words(slice(number, number + 1))[0])
+        """Return the words of one column, verified."""
+        pattern = int(self.copies.numbers[feature])
+        return np.asarray(self.read_words(slice(pattern, pattern + 1))[0])
 
     def release(self, patterns: slice) -> None:
         """Release the memory of some patterns; they are read again when needed."""
         if not hasattr(mmap, "MADV_DONTNEED"):
             return
-        pattern_bytes = self.n_words * 8
+        pattern_bytes = self.n_words * _WORD_BYTES
+        first_byte = len(HEADER) + patterns.start * pattern_bytes
+        end_byte = len(HEADER) + patterns.stop * pattern_bytes
+
         # Only whole pages can be released: those that hold no other pattern.
-        start = round_up(ALIGNMENT + patterns.start * pattern_bytes, mmap.PAGESIZE)
-        stop = (ALIGNMENT + patterns.stop * pattern_bytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        start = round_up(first_byte, mmap.PAGESIZE)
+        stop = end_byte // mmap.PAGESIZE * mmap.PAGESIZE
         if stop > start:
             self._content.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
@@ -374,7 +408,7 @@ def open_store(path: str | Path) -> BitFile:
     Returns
     -------
     BitFile
-        Its words, samples and names of features.
+        Its words, samples and names of columns.
 
     Raises
     ------

@@ -52,34 +52,36 @@ FAN_IN = 8
 
 
 def map_tasks(name: str, function: Function, *columns: Sequence[Any]) -> list[Delayed]:
-    """Make one task for each line of the columns, which calls `function` with its values.
+    """Make tasks that call `function`, as `map` would: task i with item i of each of the columns.
 
-    The dashboard groups tasks by their name. Arguments that all tasks share are part of the
+    The dashboard groups tasks by their name. Arguments that all tasks share must be part of the
     function: as a task of their own they would attract all others, and their rows, to the worker
     that holds them.
     """
     group = f"icscm-{name}-{uuid4().hex}"
     call = delayed(function, pure=False)
-    lines = zip(*columns, strict=True)
+    arguments_of_tasks = zip(*columns, strict=True)
     return [
-        call(*arguments, dask_key_name=(group, number)) for number, arguments in enumerate(lines)
+        call(*arguments, dask_key_name=(group, number))
+        for number, arguments in enumerate(arguments_of_tasks)
     ]
 
 
 def merge_tasks(
     name: str, merge: Function, parts: list[Delayed], workers: list[str] | None = None
 ) -> Delayed:
-    """Merge the results of many tasks into one, `FAN_IN` at a time, so that no task holds more.
+    """Merge the results of many tasks into one, in a tree of tasks.
 
-    Neighbours on the same worker are merged first, so that one result leaves it instead of many.
+    Each merges `FAN_IN` results, so that none holds more at once. `workers` are those that hold the
+    parts: neighbours on the same one are merged first, so that one result leaves it, not many.
     """
-    level = parts
+    results = parts
     if workers is not None:
-        level = [merge_tasks(name, merge, local) for local in group_by_worker(parts, workers)]
-    while len(level) > 1:
-        batches = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
-        level = map_tasks(name, merge, batches)
-    return level[0]
+        results = [merge_tasks(name, merge, local) for local in group_by_worker(parts, workers)]
+    while len(results) > 1:
+        batches = [results[start : start + FAN_IN] for start in range(0, len(results), FAN_IN)]
+        results = map_tasks(name, merge, batches)
+    return results[0]
 
 
 def group_by_worker(parts: list[Delayed], workers: list[str]) -> list[list[Delayed]]:
@@ -149,7 +151,7 @@ def check_cluster() -> None:
     if client.status != "running":
         raise IcscmError(f"the Dask client is {client.status}; connect to a running scheduler")
 
-    # resolve_name is part of Python: it also runs where this package is not installed
+    # Ask all for their version. resolve_name is part of Python, so it runs without this package.
     name_of_version = "icscm:__version__"
     with explain_failures():
         versions = {"scheduler": client.run_on_scheduler(resolve_name, name_of_version)}
@@ -211,7 +213,7 @@ class DaskSource:
     """Counts rows in pieces that live on workers.
 
     Every question is a function of a piece, which runs where the piece is, and a way to merge the
-    answers; see `_merge_answers`.
+    answers of all pieces; see `_merge_answers`. Counts are added up, for example.
 
     Parameters
     ----------
@@ -282,33 +284,36 @@ class DaskSource:
         return np.asarray(compute([merged])[0])
 
     def _split(self, rows: list[Delayed], rule: BinnedRule) -> tuple[list[Delayed], list[Delayed]]:
-        """Split rows on the workers: those of which a rule is true, and the others.
+        """Split the rows of each piece: those of which a rule is true, and the others.
 
         Dask keeps the graph of how rows came about for as long as it may need it.
         """
         splits = map_tasks("split", partial(Piece.split, rule=rule), self._pieces, rows)
         true_rows = map_tasks("true", itemgetter(0), splits)
         false_rows = map_tasks("false", itemgetter(1), splits)
-        persisted = persist([*true_rows, *false_rows])
-        return persisted[: len(rows)], persisted[len(rows) :]
+
+        persisted = persist([*true_rows, *false_rows])  # in one go, or pieces would be split twice
+        n_pieces = len(rows)
+        return persisted[:n_pieces], persisted[n_pieces:]
 
     def _count_blocks(self, rows: list[Delayed]) -> Iterator[CountArray]:
         """Count the cube of each block over all pieces: all blocks at once if they are small."""
-        numbers = range(len(self._blocks))
-        batches = [numbers] if self._is_cube_small() else [[number] for number in numbers]
-        for batch in batches:
-            yield from compute(
-                [
-                    self._merge_answers(
-                        "count",
-                        partial(Piece.count_block, block=number),
-                        rows,
-                        merge=ADD_COUNTS,
-                        merge_name="sum",
-                    )
-                    for number in batch
-                ]
-            )
+        blocks = range(len(self._blocks))
+        if self._is_cube_small():
+            yield from compute([self._make_cube_task(block, rows) for block in blocks])
+            return
+        for block in blocks:
+            yield from compute([self._make_cube_task(block, rows)])
+
+    def _make_cube_task(self, block: int, rows: list[Delayed]) -> Delayed:
+        """Make a task that counts the cube of a block over all pieces."""
+        return self._merge_answers(
+            "count",
+            partial(Piece.count_block, block=block),
+            rows,
+            merge=ADD_COUNTS,
+            merge_name="sum",
+        )
 
     def _is_cube_small(self) -> bool:
         """Return whether the counts of all blocks together may be held at once."""
@@ -358,8 +363,8 @@ class LocatedPieces:
 def sort_by_worker(pieces: list[Delayed]) -> LocatedPieces:
     """Sort pieces by the worker that holds them, so that those of a worker are neighbours.
 
-    Each step then moves one cube per worker, not per piece. The order of the pieces does not affect
-    results.
+    Then `merge_tasks` moves one cube per worker, not per piece. The order of the pieces does not
+    affect results.
     """
     client = find_client()
     if client is None:
@@ -367,9 +372,10 @@ def sort_by_worker(pieces: list[Delayed]) -> LocatedPieces:
 
     futures = [future for piece in pieces for future in client.futures_of(piece)]
     holders = client.who_has(futures)
-    workers = [min(holders.get(piece.key, ()), default="") for piece in pieces]
-    order = sorted(range(len(pieces)), key=workers.__getitem__)
+    # a piece may be on several workers, of which any will do, or on none any more
+    worker_of_piece = [min(holders.get(piece.key, ()), default="") for piece in pieces]
+    order = sorted(range(len(pieces)), key=lambda number: worker_of_piece[number])
     return LocatedPieces(
         pieces=[pieces[number] for number in order],
-        workers=[workers[number] for number in order],
+        workers=[worker_of_piece[number] for number in order],
     )

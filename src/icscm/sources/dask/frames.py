@@ -43,7 +43,7 @@ _ROW = "\0row"
 def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
     """Open a Parquet or text file, or a folder of either, anywhere Dask reads, as a Dask DataFrame.
 
-    Its columns are typed as the same files would be in memory.
+    Its columns have the types that they would have in memory, which for text depend on all rows.
     """
     import dask.dataframe
     import pandas
@@ -60,10 +60,12 @@ def read_folder(path: str | Path, text: TextFormat | None = None) -> Any:
             raise
         raise IcscmError(f"cannot read {path} as Parquet or CSV: {error}") from error
 
+    # The partitions: a part of a file each.
     files = TextFiles(sources, form, {})
     parts_of_files = compute(map_tasks("cut", cut_lines, files.files))
     parts = list(chain.from_iterable(parts_of_files))
 
+    # The type of each column, by what all parts of it can be.
     find_kinds = partial(Lines.find_kinds, names=files.names)
     kinds_of_parts = compute(map_tasks("kinds", find_kinds, parts))
     schema = files.make_schema(files.names, kinds_of_parts)
@@ -88,7 +90,10 @@ def _find_texts(path: str) -> list[Source]:
 
 
 def cut_lines(lines: Lines) -> list[Lines]:
-    """Cut a file at ends of lines about every `_PARTITION_BYTES`, unless it must stay whole."""
+    """Cut a file at ends of lines about every `_PARTITION_BYTES`, unless it must stay whole.
+
+    The first part has the header; the others have lines only.
+    """
     source = lines.source
     if _must_stay_whole(lines):
         return [lines]
@@ -97,11 +102,15 @@ def cut_lines(lines: Lines) -> list[Lines]:
         if content.find(b'"') >= 0:  # quotes may hold ends of lines
             return [lines]
         n_bytes = len(content)
-        starts = {0, n_bytes}
-        for position in range(_PARTITION_BYTES, n_bytes, _PARTITION_BYTES):
-            starts.add(content.find(b"\n", position) + 1)
+        # the first line that begins at or after each multiple of the size; 0 if there is none
+        starts_of_parts = [
+            content.find(b"\n", position) + 1
+            for position in range(_PARTITION_BYTES, n_bytes, _PARTITION_BYTES)
+        ]
 
-    first_span, *later_spans = pairwise(sorted(starts))
+    # A line may be longer than a part: then several parts would begin at the same place.
+    bounds = sorted({0, *starts_of_parts, n_bytes})
+    first_span, *later_spans = pairwise(bounds)
     parts = [replace(lines, source=replace(source, span=first_span))]
     for span in later_spans:
         later_source = replace(source, span=span, member=f"from byte {span[0]:,}")
@@ -113,8 +122,8 @@ def _must_stay_whole(lines: Lines) -> bool:
     """Return whether a file is too small to be cut, or of a kind whose bytes show no lines."""
     source = lines.source
     is_packed = source.path.suffix.lower() in locating.PACKED_ENDINGS
-    is_wide = "\n".encode(lines.form.encoding) != b"\n"
-    if source.member or source.remote or is_packed or is_wide:
+    has_wide_characters = "\n".encode(lines.form.encoding) != b"\n"
+    if source.member or source.remote or is_packed or has_wide_characters:
         return True
     return source.path.stat().st_size <= _PARTITION_BYTES
 
@@ -129,13 +138,31 @@ def read_part(schema: pyarrow.Schema, part: Lines, columns: Sequence[str] | None
     return pyarrow.concat_tables(tables).to_pandas(types_mapper=pandas.ArrowDtype)
 
 
-def take_apart(
-    frame: Any, roles: Roles, columns: Sequence[str]
-) -> tuple[tuple[Any, Any, Any], Roles]:
-    """Take columns, labels and environments from a frame, and find what the labels mean."""
+@dataclass(frozen=True)
+class LabelledFrame:
+    """The columns of a Dask DataFrame by their roles, for `open_dask`.
+
+    `labelling` are the roles, with what the outcomes mean where that depends on all rows.
+    """
+
+    X: Any
+    y: Any
+    environments: Any
+    labelling: Roles
+
+
+def take_apart(frame: Any, roles: Roles, columns: Sequence[str]) -> LabelledFrame:
+    """Take columns, outcomes and environments from a frame, and find what the outcomes mean.
+
+    Unless outcome and environment are columns used without change, all rows are read for that.
+    """
     if roles.is_plain:
-        environments = None if roles.environment is None else frame[roles.environment]
-        return (frame[list(columns)], frame[roles.target], environments), roles
+        return LabelledFrame(
+            X=frame[list(columns)],
+            y=frame[roles.target],
+            environments=None if roles.environment is None else frame[roles.environment],
+            labelling=roles,
+        )
 
     role_columns = frame[roles.columns]
     tally = partial(tally_partition, roles=roles)
@@ -146,13 +173,17 @@ def take_apart(
         relabel_part = partial(relabel, labelling=labelling, names=list(names))
         return part.map_partitions(relabel_part, meta=relabel_part(part._meta))
 
+    # Which rows are kept is seen in the columns with roles, so they are read with the others.
     all_columns = list(dict.fromkeys((*columns, *roles.columns)))
-    X = take(frame[all_columns], columns)
-    y = take(role_columns, [roles.target])[roles.target]
     environments = None
     if roles.environment is not None:
         environments = take(role_columns, [roles.environment])[roles.environment]
-    return (X, y, environments), labelling
+    return LabelledFrame(
+        X=take(frame[all_columns], columns),
+        y=take(role_columns, [roles.target])[roles.target],
+        environments=environments,
+        labelling=labelling,
+    )
 
 
 def tally_partition(frame: Any, roles: Roles) -> Counter[RowKey]:
@@ -163,23 +194,23 @@ def tally_partition(frame: Any, roles: Roles) -> Counter[RowKey]:
 def relabel(frame: Any, labelling: Roles, names: Sequence[str]) -> Any:
     """Return some columns of the rows that are kept of one partition.
 
-    Outcome and environment are relabelled, other columns stay as they are. Rows are numbered, so
-    that these other columns lose the same ones.
+    These are outcome and environment, which are relabelled, or other columns, which stay as they
+    are. Rows are numbered while they are chosen, so that the other columns lose the same ones.
     """
     import pandas
 
     roles = pyarrow.Table.from_pandas(frame[labelling.columns], preserve_index=False)
     row_numbers = pyarrow.array(range(len(frame)), pyarrow.int64())
-    table = labelling.apply(roles.append_column(_ROW, row_numbers))
-    if not {*names} <= {labelling.target, labelling.environment}:
-        kept_rows = table.column(_ROW).to_numpy()
-        return frame[list(names)].iloc[kept_rows]
-    return table.select(list(names)).to_pandas(types_mapper=pandas.ArrowDtype)
+    kept_rows = labelling.apply(roles.append_column(_ROW, row_numbers))
+
+    if {*names} <= {labelling.target, labelling.environment}:
+        return kept_rows.select(list(names)).to_pandas(types_mapper=pandas.ArrowDtype)
+    return frame[list(names)].iloc[kept_rows.column(_ROW).to_numpy()]
 
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions of a table: a task, or None where nothing is given, for each of them."""
+    """The partitions of a table: for each a task that yields it, or None where nothing is given."""
 
     X: Sequence[Any]
     y: Sequence[Any]
@@ -230,7 +261,9 @@ def _align_with(X: Any, values: Any, *, what: str, n_partitions: int) -> list[De
         )
     cuts = _find_cuts(values)
     cuts_of_X = _find_cuts(X)
-    if type(cuts) is type(cuts_of_X) and cuts != cuts_of_X:
+    # sizes of chunks cannot be compared with divisions, nor either with what is unknown
+    are_comparable = type(cuts) is type(cuts_of_X)
+    if are_comparable and cuts != cuts_of_X:
         raise IcscmError(f"{what} and X are partitioned at different rows: {advice}")
     return list_pieces(values)
 
@@ -263,7 +296,7 @@ def _find_cuts(collection: Any) -> Any:
 def predict_lazily(method: Callable[[Any], Array], X: Any, like: Array) -> Any:
     """Make a Dask array of the results of a learner's `method` for each partition of X.
 
-    `like` is its result for a table without rows.
+    Nothing is computed yet. `like` is the result for a table without rows: it shows the type.
     """
     import dask.array
 

@@ -9,10 +9,17 @@
 The collections are never repartitioned. The client receives a survey, thresholds and cubes. A
 collection that is not persisted is read again in each pass.
 
-The sample places the quantiles. Rows of equal content are told apart by their number, as
-`sampling.choose_sample` does, so only the number of rows of each content must be known. Up to
-`MAX_HASHES` different contents the sample is that of a table in memory; of more, only those count
-whose hash begins with enough zero bits, however the rows are cut into partitions.
+Thresholds of columns with many values are quantiles of a sample of rows: those of lowest hash, as
+`sampling.choose_sample` takes them. To choose it one must know how many rows have each hash, which
+workers count and merge:
+
+    hashes of partitions    3 5 5 8 | 5 9          3 and 5 are hashes of some rows' content
+    merged                  3 5 8 9
+    rows of each            1 3 1 1
+
+Of more than `MAX_HASHES` different hashes, those are left out that begin with a one, then those
+that begin with 01, and so on: adaptive sampling (Wegman; Flajolet, 1990). So the sample does not
+depend on how rows are cut into partitions, and up to `MAX_HASHES` it is that of a table in memory.
 """
 
 from collections.abc import Sequence
@@ -61,14 +68,14 @@ def open_dask(
     sample_weight: Any = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[DaskSource]:
-    """Check Dask collections and make them countable where they lie.
+    """Check Dask collections and make their rows countable where they lie.
 
     Parameters
     ----------
     X : Dask DataFrame or array of shape (n_samples, n_features)
         The columns.
     y : Dask series or array
-        Labels of two classes, partitioned at the same rows as X.
+        Outcomes of two classes, partitioned at the same rows as X.
     environments : Dask series or array, optional
         The environment of each row, partitioned in the same way.
     groups : None
@@ -81,7 +88,7 @@ def open_dask(
     Returns
     -------
     Countable
-        The samples, for `fit_counts` of a learner.
+        The rows, for `fit_counts` of a learner.
 
     Raises
     ------
@@ -114,22 +121,27 @@ def open_dask(
         names=names,
         max_thresholds=config.max_thresholds,
     )
+
+    # Pass one: what the columns hold, and which outcomes and environments there are.
     surveyed = survey_partitions(reader, partitions)
     survey = surveyed.survey
     classes = find_classes(survey, y)
     environment_names = encode_environments([*survey.environments], len(survey.environments))[1]
     table = describe_columns(survey, names, config, has_types=has_types)
-    binning = choose_binning(surveyed, table, reader=reader, partitions=partitions)
 
-    is_kept = [column not in table.dropped for column in range(table.n_columns)]
-    kept_columns = np.flatnonzero(is_kept).astype(np.int64)
-    blocks = plan_blocks(binning, kept_columns, len(environment_names))
+    # Pass two, if some thresholds are quantiles of the sampled rows.
+    binning = choose_binning(surveyed, table, reader=reader, partitions=partitions)
     info = SourceInfo(
         columns=binning,
         classes=classes.tolist(),
         environments=environment_names,
         notes=list_notes(binning, surveyed.sample),
     )
+
+    # Pass three: every value becomes the number of its bin.
+    is_kept = [column not in table.dropped for column in range(table.n_columns)]
+    kept_columns = np.flatnonzero(is_kept).astype(np.int64)
+    blocks = plan_blocks(binning, kept_columns, len(environment_names))
     pieces = map_tasks(
         "bin",
         partial(reader.code, blocks, info),
@@ -166,14 +178,18 @@ def reject_unsupported(sample_weight: Any, *, groups: Any, config: BinningConfig
 
 
 def find_classes(survey: Survey, y: Any) -> Array:
-    """Find the two classes among the labels of all partitions, in the type that y has."""
+    """Find the two classes among the outcomes of all partitions, in the type that y has.
+
+    The survey holds them as objects of Python, which have lost a type such as int8.
+    """
     import pandas
 
-    labels = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
+    distinct_outcomes = np.asarray(pandas.Index([*survey.labels], tupleize_cols=False))
     dtype = find_plain_dtype(y)
     if dtype is not None and dtype.kind in "biuf":
-        labels = labels.astype(dtype)
-    return check_labels(labels, len(labels))[1]
+        distinct_outcomes = distinct_outcomes.astype(dtype)
+    _, classes = check_labels(distinct_outcomes, len(distinct_outcomes))
+    return classes
 
 
 @dataclass(frozen=True)
@@ -185,7 +201,10 @@ class SurveyedPartitions:
 
 
 def survey_partitions(reader: "PartitionReader", partitions: Partitions) -> SurveyedPartitions:
-    """Survey all partitions: pass one. The client receives the survey and the sample only."""
+    """Survey all partitions, and choose the sample: pass one. Raise if anything is missing.
+
+    The client receives the survey and the sample only, not the hashes of all rows.
+    """
     scans = map_tasks(
         "survey",
         reader.scan,
@@ -197,8 +216,8 @@ def survey_partitions(reader: "PartitionReader", partitions: Partitions) -> Surv
     merged = merge_tasks("merge", partial(merge_scans, names=reader.names), scans)
     scan: SampledScan = compute(map_tasks("choose", keep_sampled, [merged]))[0]
 
-    if scan.n_without_label:
-        raise make_missing_error("y", f"{scan.n_without_label:,} rows", is_label=True)
+    if scan.n_without_outcome:
+        raise make_missing_error("y", f"{scan.n_without_outcome:,} rows", is_label=True)
     if scan.n_without_environment:
         n_rows = f"{scan.n_without_environment:,} rows"
         raise make_missing_error("environments", n_rows, is_label=False)
@@ -237,7 +256,7 @@ def choose_binning(
 
 
 def list_notes(binning: Binning, sample: Sample) -> list[str]:
-    """List the remarks on how the rows were sampled that place the quantiles."""
+    """List the remarks on the sample of rows that place the quantiles, if any do."""
     if not binning.sampled:
         return []
     if not sample.n_zero_bits:
@@ -246,9 +265,10 @@ def list_notes(binning: Binning, sample: Sample) -> list[str]:
 
 
 class HashCounts(NamedTuple):
-    """How many rows have each hash, ascending; only hashes that begin with so many zero bits.
+    """How many rows have each hash, in ascending order of hashes.
 
-    Like everything that workers send, it is a tuple, whose bytes Dask weighs before moving it.
+    Only hashes that begin with at least `n_zero_bits` zero bits are in it: all, if that is 0. Like
+    everything that workers send, it is a tuple, whose bytes Dask weighs before moving it.
     """
 
     hashes: Hashes
@@ -270,10 +290,11 @@ def tally_hashes(hashes: Hashes, max_hashes: int = MAX_HASHES) -> HashCounts:
 
 
 def merge_hash_counts(parts: Sequence[HashCounts], max_hashes: int = MAX_HASHES) -> HashCounts:
-    """Count how often each hash occurs in several partitions, with as few zero bits as will do.
+    """Count how often each hash occurs in several partitions, for at most `max_hashes` hashes.
 
-    That number of bits is the same however the rows are cut: it depends on the different hashes
-    of the whole. Partitions are added one at a time, so that few hashes are sorted.
+    As long as there are more, those that begin with the fewest zero bits are left out: about half.
+    How many bits that takes depends on the different hashes of the whole only, not on how the rows
+    are cut. Partitions are added one at a time, so that few hashes are sorted at once.
     """
     merged = HashCounts(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
     for part in parts:
@@ -285,46 +306,54 @@ def merge_hash_counts(parts: Sequence[HashCounts], max_hashes: int = MAX_HASHES)
 
 
 def add_hash_counts(a: HashCounts, b: HashCounts) -> HashCounts:
-    """Add up the rows of each hash; both have the same number of zero bits."""
+    """Add up the rows of each hash; both have the same number of zero bits.
+
+    Equal hashes are neighbours once all are sorted, and their rows are added up from the first on:
+
+        sorted hashes of both    3 5 5 8
+        rows of each             1 2 1 1
+        first of equal ones      ^ ^   ^        so 5 has 3 rows
+    """
     hashes = np.concatenate((a.hashes, b.hashes))
     n_rows = np.concatenate((a.n_rows, b.n_rows))
-
     order = np.argsort(hashes, kind="stable")  # quick with runs that are sorted already
-    hashes = hashes[order]
-    # What precedes the first hash is made to differ from it.
-    starts = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
+    sorted_hashes = hashes[order]
+
+    is_first = np.ones(len(sorted_hashes), dtype=np.bool_)
+    is_first[1:] = sorted_hashes[1:] != sorted_hashes[:-1]
+    firsts = np.flatnonzero(is_first)
     return HashCounts(
-        hashes=hashes[starts],
-        n_rows=np.add.reduceat(n_rows[order], starts),
+        hashes=sorted_hashes[firsts],
+        n_rows=np.add.reduceat(n_rows[order], firsts),
         n_zero_bits=a.n_zero_bits,
     )
 
 
 def choose_rows(counts: HashCounts) -> Sample:
-    """Choose the rows of the sample, by the hashes of all rows."""
+    """Choose the rows of the sample, by how many rows have each hash."""
     hash_of_row = np.repeat(counts.hashes, counts.n_rows)
-    sampled = sampling.choose_sample(hash_of_row)
-    return Sample.make(hash_of_row[sampled], counts.n_zero_bits)
+    sampled_rows = sampling.choose_sample(hash_of_row)
+    return Sample.make(hash_of_row[sampled_rows], counts.n_zero_bits)
 
 
-# Different labels, or environments, that one partition may hold: far more than can be compared.
+# Different outcomes, or environments, that one partition may hold: far more than can be compared.
 MAX_GROUPS = 2**12
 
 
 class Scan(NamedTuple):
-    """Pass one over some partitions; there is no survey of rows that lack a label."""
+    """What pass one finds in some partitions; no survey if rows lack outcome or environment."""
 
     survey: Survey | None
-    n_without_label: int
+    n_without_outcome: int
     n_without_environment: int
     hashes: HashCounts
 
 
 class SampledScan(NamedTuple):
-    """Pass one over all partitions, with the sampled rows instead of the hashes of all."""
+    """What pass one finds in all partitions, with the sample instead of the hashes of all rows."""
 
     survey: Survey | None
-    n_without_label: int
+    n_without_outcome: int
     n_without_environment: int
     sample: Sample
 
@@ -337,7 +366,7 @@ class ReadRows(NamedTuple):
 
 
 class ReadGroups(NamedTuple):
-    """The label, or the environment, of each row of one partition."""
+    """The outcome, or the environment, of each row of one partition."""
 
     groups: Groups
     n_missing: int
@@ -345,9 +374,10 @@ class ReadGroups(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionReader:
-    """Reads partitions: `columns` are those of a frame, `names` their names in rules.
+    """Reads a partition in each of the three passes; it is sent to the workers as their function.
 
-    Both are None for an array. Partitions are numbered for the messages.
+    `columns` are those of a frame, `names` their names in rules; both are None for an array. The
+    arguments of its methods are one partition of each collection, and its number for messages.
     """
 
     columns: tuple[Any, ...] | None
@@ -355,31 +385,33 @@ class PartitionReader:
     max_thresholds: int | None
 
     def scan(self, X: Any, y: Any, environments: Any, number: int) -> Scan:
-        """Survey one partition: pass one."""
+        """Survey one partition, and hash its rows: pass one."""
         rows = self.read(X, number)
-        labels = read_groups(y, rows.n_rows, what="y", number=number)
+        outcomes = read_groups(y, rows.n_rows, what="y", number=number)
         environment_of_row = read_groups(
             environments, rows.n_rows, what="environments", number=number
         )
+
+        # Where something is missing, `survey_partitions` raises once all partitions are scanned.
         survey = None
-        if labels.n_missing == environment_of_row.n_missing == 0:
+        if outcomes.n_missing == 0 and environment_of_row.n_missing == 0:
             survey = survey_piece(
                 rows.columns,
                 rows.n_rows,
-                labels.groups,
+                outcomes.groups,
                 environment_of_row.groups,
                 max_thresholds=self.max_thresholds,
                 names=self.names,
             )
         return Scan(
             survey=survey,
-            n_without_label=labels.n_missing,
+            n_without_outcome=outcomes.n_missing,
             n_without_environment=environment_of_row.n_missing,
             hashes=tally_hashes(hash_piece(rows.columns, rows.n_rows)),
         )
 
     def read(self, X: Any, number: int) -> ReadRows:
-        """Read the columns of one partition."""
+        """Read the columns of one partition; raise if a frame has others than expected."""
         if self.columns is None:
             array = np.asfortranarray(X)
             columns = [read_array(array[:, j], f"column {j}") for j in range(X.shape[1])]
@@ -399,7 +431,10 @@ class PartitionReader:
     def take(
         self, sample: Sample, sampled_columns: Sequence[int], X: Any, number: int
     ) -> SampledRows:
-        """Take the sampled rows' values of some columns from one partition: pass two."""
+        """Take the sampled rows' values of some columns from one partition: pass two.
+
+        A row is in the sample if its hash is; so rows are hashed once more.
+        """
         rows = self.read(X, number)
         hashes = hash_piece(rows.columns, rows.n_rows)
         sampled_rows = sample.find_rows(hashes)
@@ -414,15 +449,15 @@ class PartitionReader:
         environments: Any,
         number: int,
     ) -> Piece:
-        """Code one partition: pass three."""
+        """Code one partition, and sort its rows by outcome and environment: pass three."""
         rows = self.read(X, number)
-        labels = read_groups(y, rows.n_rows, what="y", number=number)
+        outcomes = read_groups(y, rows.n_rows, what="y", number=number)
         environment_of_row = read_groups(
             environments, rows.n_rows, what="environments", number=number
         )
         return make_piece(
             code_columns(rows, blocks, info),
-            _number_rows(labels.groups, info.classes),
+            _number_rows(outcomes.groups, info.classes),
             _number_rows(environment_of_row.groups, info.environments),
             len(info.environments),
             blocks,
@@ -440,15 +475,23 @@ def code_columns(rows: ReadRows, blocks: Sequence[Block], info: SourceInfo) -> d
 
 
 def read_groups(values: Any, n_rows: int, *, what: str, number: int) -> ReadGroups:
-    """Read the labels, or the environments, of one partition's rows."""
+    """Read the outcomes, or the environments, of one partition's rows.
+
+    Without environments (None) all rows are in the same one.
+    """
     import pandas
 
     if values is None:
-        return ReadGroups(Groups(np.zeros(n_rows, dtype=np.int64), [ALL_SAMPLES]), n_missing=0)
+        codes_of_rows = np.zeros(n_rows, dtype=np.int64)
+        return ReadGroups(Groups(codes_of_rows, [ALL_SAMPLES]), n_missing=0)
 
-    is_extension = isinstance(getattr(values, "dtype", None), pandas.api.extensions.ExtensionDtype)
-    # else missing values would turn whole numbers into others
-    array = np.asarray(values, dtype=object) if is_extension else np.asarray(values)
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, pandas.api.extensions.ExtensionDtype):
+        # as floats, which hold missing values, large whole numbers would become others
+        array = np.asarray(values, dtype=object)
+    else:
+        array = np.asarray(values)
+
     if len(array) != n_rows:
         raise IcscmError(
             f"{what} has {len(array):,} rows in partition {number}, but X has {n_rows:,}; "
@@ -465,31 +508,34 @@ def read_groups(values: Any, n_rows: int, *, what: str, number: int) -> ReadGrou
 
 
 def merge_scans(scans: Sequence[Scan], names: Sequence[str] | None) -> Scan:
-    """Merge the scans of several partitions."""
+    """Merge the scans of several partitions; there is no survey if one of them has none."""
     surveys = [scan.survey for scan in scans if scan.survey is not None]
     survey = None
     if len(surveys) == len(scans):
         survey = reduce(partial(merge_surveys, names=names), surveys)
     return Scan(
         survey=survey,
-        n_without_label=sum(scan.n_without_label for scan in scans),
+        n_without_outcome=sum(scan.n_without_outcome for scan in scans),
         n_without_environment=sum(scan.n_without_environment for scan in scans),
         hashes=merge_hash_counts([scan.hashes for scan in scans]),
     )
 
 
 def keep_sampled(scan: Scan) -> SampledScan:
-    """Replace the hashes of all rows by those of the sample, which the client needs."""
+    """Replace the hashes of all rows by the sample, which is all that the client needs."""
     return SampledScan(
         survey=scan.survey,
-        n_without_label=scan.n_without_label,
+        n_without_outcome=scan.n_without_outcome,
         n_without_environment=scan.n_without_environment,
         sample=choose_rows(scan.hashes),
     )
 
 
 def _number_rows(groups: Groups, values: Sequence[Any]) -> IntArray:
-    """Number each row's group by its position among the groups of all partitions."""
-    positions = {value: position for position, value in enumerate(values)}
-    position_of_group = np.array([positions[value] for value in groups.values], dtype=np.int64)
-    return position_of_group.take(groups.codes)
+    """Number each row's group by its position among the groups of all partitions.
+
+    The partition numbers those that it has itself: its group 0 may be group 3 of all.
+    """
+    position_of_value = {value: position for position, value in enumerate(values)}
+    position_of_group = [position_of_value[value] for value in groups.values]
+    return np.array(position_of_group, dtype=np.int64).take(groups.codes)

@@ -1,12 +1,15 @@
 """Learning from files larger than memory, which are read two or three times in batches.
 
     of text        a pass before all others finds the types of the columns
-    pass one       types, levels, distinct values; labels, environments and row hashes
+    pass one       types, levels, distinct values; outcomes, environments and row hashes
     sampled rows   the values of some rows, where thresholds are quantiles, if rows have copies
-    pass two       one byte for each cell, in a temporary file, sorted by label and environment
+    pass two       one byte for each cell, in a temporary file, sorted by outcome and environment
 
 The search then counts in the temporary file. Its model and trace equal those of the same table in
 memory: thresholds depend on the rows only, not on how they are stored.
+
+The rows of one outcome and one environment are a *segment*. Segments are numbered
+outcome * n_environments + environment, the order in which they lie in the temporary file.
 """
 
 from collections import Counter
@@ -55,9 +58,12 @@ _MAX_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
 
 
 class GroupReader:
-    """Numbers the values of the column of labels, of environments, or of groups.
+    """Numbers the values of a column with a role: of outcomes, of environments, or of groups.
 
-    They are numbered as they turn up: a value has the same number in every batch.
+    They are numbered as they turn up, so a value has the same number in every batch:
+
+        batches of cells    north north west | west east
+        numbers             0     0     1    | 1    2
     """
 
     def __init__(self, name: str, role: str) -> None:
@@ -73,19 +79,22 @@ class GroupReader:
         cells = read_arrow_groups(cells, self._describe())
         self._reject_missing(cells)
 
-        values = cells.slice(0, 0) if self.values is None else self.values
+        no_values = cells.slice(0, 0)
+        values = no_values if self.values is None else self.values
         numbers = pyarrow.compute.index_in(cells, value_set=values)
-        if numbers.null_count:
+        has_new_values = numbers.null_count > 0
+        if has_new_values:
             new_values = pyarrow.compute.unique(cells.filter(numbers.is_null()))
             values = pyarrow.concat_arrays([values, new_values])
             numbers = pyarrow.compute.index_in(cells, value_set=values)
         self.values = values
         self._reject_too_many(values)
 
-        numbers_of_rows = numbers.to_numpy(zero_copy_only=False)
-        numbers_of_rows = numbers_of_rows.astype(np.min_scalar_type(len(values)))
-        self._numbers_of_batches.append(numbers_of_rows)
-        return Groups(numbers_of_rows, values.to_pylist())
+        # The numbers of all rows stay in memory, in as few bytes as they need.
+        narrow_dtype = np.min_scalar_type(len(values))
+        number_of_row = numbers.to_numpy(zero_copy_only=False).astype(narrow_dtype)
+        self._numbers_of_batches.append(number_of_row)
+        return Groups(number_of_row, values.to_pylist())
 
     def list_numbers(self) -> Array:
         """List the number of each row's value."""
@@ -118,7 +127,7 @@ class GroupReader:
 
 @dataclass(frozen=True)
 class SegmentedRows:
-    """The segment of each row in the order of the files, numbered outcome * n + environment."""
+    """The segment of each row, in the order of the files: its outcome and its environment."""
 
     segments: Array
     environments: Sequence[Any]
@@ -142,47 +151,52 @@ class SegmentedRows:
 def number_segments(
     outcome_of_label: IntArray, readers: Mapping[str, GroupReader]
 ) -> SegmentedRows:
-    """Number each row's segment, with the environments numbered as `fit` numbers them.
+    """Number the segment of each row, as outcome * n_environments + environment.
 
-    A row takes a byte or two, also on the way.
+    The readers number environments as they turn up, and here they get the numbers that `fit` gives
+    them in memory. A row takes a byte or two, also on the way.
     """
     environment_reader = readers.get("environments")
-    values = None
-    n_values = 1
-    if environment_reader is not None:
+    if environment_reader is None:
+        environment_of_value, environments = number_environments(None, 1)
+    else:
         values = pyarrow.chunked_array([environment_reader.values])
-        n_values = len(values)
-    number_of_value, environments = number_environments(values, n_values)
+        environment_of_value, environments = number_environments(values, len(values))
 
-    dtype = np.min_scalar_type(2 * len(environments))
-    first_segment_of_label = (outcome_of_label * len(environments)).astype(dtype)
+    n_environments = len(environments)
+    narrow_dtype = np.min_scalar_type(2 * n_environments)
+    first_segment_of_label = (outcome_of_label * n_environments).astype(narrow_dtype)
     segments = first_segment_of_label[readers["target"].list_numbers()]
     if environment_reader is not None:
-        segments += number_of_value.astype(dtype)[environment_reader.list_numbers()]
+        segments += environment_of_value.astype(narrow_dtype)[environment_reader.list_numbers()]
     return SegmentedRows(segments, environments)
 
 
 @dataclass(frozen=True)
 class RankedLabels:
-    """The outcome, 0 or 1, of each label as the reader numbers it, and the two classes in order."""
+    """Which of the two values of the target is outcome 0, and which is outcome 1.
+
+    `outcome_of_label` has the outcome of each value, as the reader numbers them; `classes` are the
+    values in the order of their outcomes.
+    """
 
     outcome_of_label: IntArray
     classes: Array
 
 
 def rank_labels(reader: GroupReader, positive: Any) -> RankedLabels:
-    """Find out which of the two labels is the positive one: `positive`, or the second in order."""
-    assert reader.values is not None
+    """Find out which of the two labels is outcome 1: `positive`, or else the second in order."""
+    assert reader.values is not None, "there are rows"
     labels = reader.values.to_pylist()
     if len(labels) == 1:
         raise IcscmError(f"the target holds one class only, {labels[0]!r}; learning needs two")
-    outcome_of_label, classes = check_labels(
-        reader.values.to_numpy(zero_copy_only=False), len(labels)
-    )
+
+    label_array = reader.values.to_numpy(zero_copy_only=False)
+    outcome_of_label, classes = check_labels(label_array, len(labels))
     if positive is None or positive == classes[1]:
         return RankedLabels(outcome_of_label, classes)
     if positive == classes[0]:
-        return RankedLabels(1 - outcome_of_label, classes[::-1])
+        return RankedLabels(outcome_of_label=1 - outcome_of_label, classes=classes[::-1])
     listed = " and ".join(map(repr, labels))
     raise IcscmError(f"positive={positive!r} is not one of the classes, {listed}")
 
@@ -208,7 +222,7 @@ def open_files(
     data : str, Path, pyarrow.dataset.Dataset or TableReader
         A Parquet or CSV file, or a folder of such files.
     target : str
-        The column of labels.
+        The column of outcomes.
     environments : str, optional
         The column of environments.
     groups : str, optional
@@ -229,7 +243,7 @@ def open_files(
     Returns
     -------
     Countable
-        The samples, for `fit_counts` of a learner.
+        The rows, for `fit_counts` of a learner.
 
     Raises
     ------
@@ -253,26 +267,33 @@ def open_files(
     """
     config = preparation or BinningConfig()
     max_thresholds = _check_max_thresholds(config)
-    reader = open_table(data, text)
     n_threads = count_threads(config.n_jobs)
+
+    # What is read, and in how much memory.
+    reader = open_table(data, text)
     roles = {"target": target, "environments": environments, "groups": groups}
     names = _choose_columns(reader.schema.names, roles, columns)
     budget = Budget.make(max_memory, reader, len(names))
     file = TableFile(reader, names, budget, n_threads)
     mapped.map_file(0, temp_dir).close()  # so that an unusable folder is found before pass one
 
+    # Pass one: what the columns hold, and the outcome and environment of each row.
     surveyed = _survey(file, roles, max_thresholds)
     survey = surveyed.survey
     readers = surveyed.readers
     labels = rank_labels(readers["target"], positive)
     rows = number_segments(labels.outcome_of_label, readers)
+
+    # Only now is known how many rows there are, for which memory is set aside.
     budget = budget.divide(survey.n_rows, has_groups=groups is not None)
     file = replace(file, budget=budget)
 
+    # The thresholds; some rows are read again if they are quantiles of sampled rows.
     table = countable.describe_columns(survey, names, config)
     binning = _plan_binning(file, surveyed, table)
     del surveyed  # 8 bytes a row for its hash, which pass two needs
 
+    # Pass two: every value becomes the number of its bin, in a temporary file of sorted rows.
     stored_columns = _choose_stored(binning, table)
     position, sorted_rows = sort_rows(
         rows.list_outcomes(), rows.list_environments(), rows.n_environments
@@ -323,7 +344,7 @@ def _check_max_thresholds(config: BinningConfig) -> int:
 def _choose_columns(
     names: Sequence[str], roles: Mapping[str, str | None], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Choose the columns to make rules of among those of the files, by name."""
+    """Choose the columns to make rules of: those that the user named, or all without a role."""
     names_of_roles = [name for name in roles.values() if name is not None]
     if columns is None:
         chosen = [name for name in names if name not in names_of_roles and not is_index(name)]
@@ -365,10 +386,19 @@ class TableFile:
 
 @dataclass(frozen=True, eq=False)
 class SurveyedFile:
-    """All rows after pass one.
+    """What pass one finds in all rows.
 
-    `hashes` are those of the rows, by batch. `lowest` are the rows of lowest hash with their
-    values, which are the sample unless rows have copies; None where they take too much memory.
+    Attributes
+    ----------
+    readers : mapping of str to GroupReader
+        The columns with a role, by role, with the number of each row's value.
+    survey : Survey
+        What the other columns hold.
+    hashes : list of array
+        The hash of each row, by batch.
+    lowest : SampledRows, optional
+        The rows of lowest hash with their values, which are the sample unless rows have copies;
+        None where they would take too much memory.
     """
 
     readers: Mapping[str, GroupReader]
@@ -378,21 +408,20 @@ class SurveyedFile:
 
 
 def _survey(file: TableFile, roles: Mapping[str, str | None], max_thresholds: int) -> SurveyedFile:
-    """Survey the columns, number labels, environments and groups, and hash the rows: pass one."""
+    """Survey the columns, number outcomes, environments and groups, and hash the rows: pass one."""
     readers = {role: GroupReader(name, role) for role, name in roles.items() if name is not None}
     names_of_roles = [reader.name for reader in readers.values()]
     survey: Survey | None = None
     hashes: list[Hashes] = []
     lowest: SampledRows | None = None
-    # the sample so far, rows of a batch, and what merging the two takes
-    bytes_of_lowest = 4 * QUANTILE_SAMPLE * len(file.names) * 8
-    keeps_lowest = bytes_of_lowest <= file.budget.share
+    keeps_lowest = _can_keep_lowest(file)
 
     for batch in file.read([*file.names, *names_of_roles]):
         if not len(batch):
             continue
         columns = file.read_columns(batch, file.names)
         groups = {role: reader.read(batch.column(reader.name)) for role, reader in readers.items()}
+
         survey_of_batch = survey_piece(
             columns,
             len(batch),
@@ -419,6 +448,17 @@ def _survey(file: TableFile, roles: Mapping[str, str | None], max_thresholds: in
     return SurveyedFile(readers=readers, survey=survey, hashes=hashes, lowest=lowest)
 
 
+# Tables of as many rows as the sample that are held at a time while it is collected: the sample so
+# far, the rows of a batch, and twice as many where the two are merged.
+_SAMPLES_HELD = 4
+
+
+def _can_keep_lowest(file: TableFile) -> bool:
+    """Return whether there is memory for the values of the rows of lowest hash."""
+    bytes_of_row = 8 * len(file.names)
+    return _SAMPLES_HELD * QUANTILE_SAMPLE * bytes_of_row <= file.budget.share
+
+
 def _add_lowest(
     lowest: SampledRows | None, columns: Sequence[Column], hashes: Hashes
 ) -> SampledRows:
@@ -427,18 +467,19 @@ def _add_lowest(
     They are the sample, unless rows have copies: which copies are in it depends on their number,
     known only at the end.
     """
+    all_columns = range(len(columns))
+    if lowest is None:
+        all_rows = np.arange(len(hashes))
+        return merge_sampled([take_rows(columns, all_columns, hashes, all_rows)])
+
     candidates = np.arange(len(hashes))
-    is_full = lowest is not None and is_sampled(len(lowest.hashes) + 1)
-    if lowest is not None and is_full:
+    is_full = is_sampled(len(lowest.hashes) + 1)
+    if is_full:
         highest_kept = lowest.hashes[-1]
         candidates = np.flatnonzero(hashes < highest_kept)
         if len(candidates) == 0:
             return lowest
-
-    rows_of_batch = take_rows(columns, range(len(columns)), hashes, candidates)
-    if lowest is None:
-        return merge_sampled([rows_of_batch])
-    return merge_sampled([lowest, rows_of_batch])
+    return merge_sampled([lowest, take_rows(columns, all_columns, hashes, candidates)])
 
 
 def _plan_binning(file: TableFile, surveyed: SurveyedFile, table: CodedTable) -> Binning:
@@ -454,30 +495,37 @@ def _plan_binning(file: TableFile, surveyed: SurveyedFile, table: CodedTable) ->
 def _read_sample(
     file: TableFile, columns: Sequence[int], surveyed: SurveyedFile
 ) -> dict[int, Array]:
-    """Read the sampled rows' values of some columns, unless pass one kept them."""
+    """Read the sampled rows' values of some columns, unless pass one kept them.
+
+    The sample is in the order of hashes, and the files are read in the order of rows:
+
+        hashes of the sample    3  7  9
+        their rows              40 5  12
+        as they are read        5  12 40      of hashes 7, 9 and 3
+    """
     sample = mapped.choose_rows(surveyed.hashes, file.budget.share)
     lowest = surveyed.lowest
     if lowest is not None and np.array_equal(lowest.hashes, sample.hashes):
         return sample.repeat(lowest)
 
-    names = [file.names[column] for column in columns]
-    sampled_rows = mapped.find_rows(surveyed.hashes, sample)
-    # The sample is in the order of hashes, and the files are read in the order of rows.
-    order = np.argsort(sampled_rows)
-    rows_in_order = sampled_rows[order]
+    row_of_hash = mapped.find_rows(surveyed.hashes, sample)
+    order = np.argsort(row_of_hash)
+    sampled_rows = row_of_hash[order]
+    hash_of_row = sample.hashes[order]
 
+    names = [file.names[column] for column in columns]
     parts: list[SampledRows] = []
     start = 0
     for batch in file.read(names):
         stop = start + len(batch)
-        first, last = np.searchsorted(rows_in_order, (start, stop))
-        rows_of_batch = pyarrow.array(rows_in_order[first:last] - start)
-        columns_read = file.read_columns(batch.take(rows_of_batch), names)
+        first, end = np.searchsorted(sampled_rows, (start, stop))
+        rows_of_batch = pyarrow.array(sampled_rows[first:end] - start)
+        values_of_columns = file.read_columns(batch.take(rows_of_batch), names)
         part = take_rows(
-            dict(zip(columns, columns_read, strict=True)),
-            columns,
-            sample.hashes[order[first:last]],
-            np.arange(len(rows_of_batch)),
+            columns=dict(zip(columns, values_of_columns, strict=True)),
+            wanted_columns=columns,
+            hashes=hash_of_row[first:end],
+            rows=np.arange(len(rows_of_batch)),
         )
         parts.append(part)
         start = stop
@@ -512,7 +560,7 @@ def _number_clusters(
     return number_clusters(groups, rows.list_environments(), rows.n_environments, position)
 
 
-# Memory of a row in the buffer of codes besides its codes: what sorting it takes.
+# Memory of a row in the buffer besides its codes: what sorting it takes.
 _BYTES_TO_SORT = 16
 
 
@@ -520,8 +568,18 @@ class _CodeBuffer:
     """Collects the codes of several batches before they are written to the code file.
 
     The file is sorted by segment: the more rows are written together, the longer are the runs of
-    each segment, and the quicker is the disk. Rows come in the order of `segments`, which holds
-    the segment of each row of the table.
+    each segment, and the quicker is the disk.
+
+    Parameters
+    ----------
+    file : CodeFile
+        Where the codes go.
+    segments : array of shape (n_rows,)
+        The segment of each row of the table, in the order in which rows are added.
+    n_columns : int
+        How many codes a row has.
+    max_rows : int
+        How many rows are collected.
     """
 
     def __init__(self, file: CodeFile, segments: Array, *, n_columns: int, max_rows: int) -> None:
@@ -560,7 +618,7 @@ class _CodeBuffer:
 
 
 def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: Array) -> None:
-    """Bin every value and write its code: pass two.
+    """Bin every value and write its code, the number of its bin: pass two.
 
     The files are read a second time, so this is where it shows if they have changed since.
     """
@@ -570,17 +628,18 @@ def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: 
         return
 
     row_bytes = len(columns) + _BYTES_TO_SORT
+    rows_in_share = table.budget.share // row_bytes
     buffer = _CodeBuffer(
         file,
         segments,
         n_columns=len(columns),
-        max_rows=max(table.budget.batch_rows, table.budget.share // row_bytes),
+        max_rows=max(table.budget.batch_rows, rows_in_share),
     )
     names = [table.names[column] for column in columns]
     for batch in table.read(names):
         n_rows = len(batch)
         if n_rows > buffer.n_rows_to_come:
-            break  # there are more rows than before
+            break  # there are more rows than in pass one, which is reported below
         values = table.read_columns(batch, names)
         values_of_columns = dict(zip(columns, values, strict=True))
         coder.code(values_of_columns, out=buffer.add_rows(n_rows), n_threads=table.n_threads)

@@ -8,7 +8,7 @@ sample of `sampling.choose_sample` is taken from the hashes of all rows, though 
 in memory:
 
     all rows -> hashes -> choose_rows --------> Sample: the hashes of the sampled rows
-    all rows, while they are read ------------> of least hash: the sample, if no row has a copy
+    all rows, while they are read ------------> of lowest hash: the sample, if no row has a copy
     all rows once more -> find_rows ----------> their values, otherwise
 
 Counting is as in memory, but pages are released after use: mapped pages that were read count as
@@ -52,6 +52,11 @@ _BYTES_PER_GROUPED = 36
 _USUAL_RESIDENT = 2**28
 # Memory for counts and for arithmetic on a block of candidates.
 _SEARCH_BYTES = 2**26
+# Bytes of a value as it is read, or as a number.
+_VALUE_BYTES = 8
+# Times that a value is held at the same time in pass one: as read, as a number, once more while it
+# is surveyed, and in the next batch, as read.
+_COPIES_OF_VALUE = 4
 # Rows read at a time: enough to keep threads busy, few enough to stay near the cache.
 _MAX_BATCH_ROWS = 2**16
 _MIN_BATCH_ROWS = 2**8
@@ -112,8 +117,7 @@ class Budget:
         fixed = used + reader.estimate_bytes() + _SEARCH_BYTES
         share = (limit - fixed) // _N_BUFFERS
 
-        # as read, as numbers, once more while they are surveyed, and the next batch as read
-        row_bytes = 4 * 8 * n_columns
+        row_bytes = _COPIES_OF_VALUE * _VALUE_BYTES * n_columns
         if share < _MIN_BATCH_ROWS * row_bytes:
             advised = fixed + _ADVISED_BATCH_ROWS * row_bytes
             why = (
@@ -208,10 +212,12 @@ _BYTES_PER_HASH = 64
 def read_ranges(hashes: Sequence[Hashes], max_bytes: int) -> Iterator[Hashes]:
     """Yield all hashes in ascending order, in ranges for which there is room.
 
-    Equal ones are in the same range, so each range can be processed alone.
+    Hashes are spread evenly over all numbers of 64 bits, so ranges of equal width hold about
+    equally many. Equal ones are in the same range, so each range can be processed alone.
     """
     n_hashes = sum(map(len, hashes))
-    n_ranges = -(-n_hashes * _BYTES_PER_HASH // max(1, max_bytes))
+    n_bytes = n_hashes * _BYTES_PER_HASH
+    n_ranges = -(-n_bytes // max(1, max_bytes))
     for number in range(n_ranges):
         lowest = np.uint64(number * 2**64 // n_ranges)
         highest = np.uint64((number + 1) * 2**64 // n_ranges - 1)
@@ -220,46 +226,61 @@ def read_ranges(hashes: Sequence[Hashes], max_bytes: int) -> Iterator[Hashes]:
 
 
 def choose_rows(hashes: Sequence[Hashes], max_bytes: int) -> Sample:
-    """Choose the sample from the hashes of all rows, which are taken by ranges of their values.
+    """Choose the sample from the hashes of all rows, in little memory: a range of them at a time.
 
     Without copies it is the rows of lowest hash. Copies of a row have one hash, so where there are
     any, each is mixed with the number of its copy, and the lowest of the mixed hashes are taken.
+    This is the sample that `sampling.choose_sample` chooses from all hashes at once.
     """
     n_rows = sum(map(len, hashes))
     has_any_copies = False
     lowest: Hashes = np.empty(0, dtype=np.uint64)
     for ordered in read_ranges(hashes, max_bytes):
         has_any_copies |= has_copies(ordered)
-        lowest = np.append(lowest, ordered[: sampling.QUANTILE_SAMPLE])[: sampling.QUANTILE_SAMPLE]
-    if not has_any_copies or not is_sampled(n_rows):
-        return Sample.make(lowest)
+        candidates = np.append(lowest, ordered[: sampling.QUANTILE_SAMPLE])
+        lowest = candidates[: sampling.QUANTILE_SAMPLE]
+    if has_any_copies and is_sampled(n_rows):
+        return _choose_among_copies(hashes, max_bytes)
+    return Sample.make(lowest)
 
-    mixed: Hashes = np.empty(0, dtype=np.uint64)
-    hash_of_mixed: Hashes = np.empty(0, dtype=np.uint64)
+
+def _choose_among_copies(hashes: Sequence[Hashes], max_bytes: int) -> Sample:
+    """Choose the rows of lowest mixed hash, in which copies of a row differ."""
+    lowest_mixed: Hashes = np.empty(0, dtype=np.uint64)
+    hash_of_lowest: Hashes = np.empty(0, dtype=np.uint64)
     for ordered in read_ranges(hashes, max_bytes):
-        mixed = np.append(mixed, mix_copies(ordered))
-        hash_of_mixed = np.append(hash_of_mixed, ordered)
+        mixed = np.append(lowest_mixed, mix_copies(ordered))
+        hash_of_mixed = np.append(hash_of_lowest, ordered)
         n_kept = min(sampling.QUANTILE_SAMPLE, len(mixed))
         kept = np.argpartition(mixed, n_kept - 1)[:n_kept]
-        mixed = mixed[kept]
-        hash_of_mixed = hash_of_mixed[kept]
-    return Sample.make(hash_of_mixed)
+        lowest_mixed = mixed[kept]
+        hash_of_lowest = hash_of_mixed[kept]
+        del mixed, hash_of_mixed  # they are as large as a range
+    return Sample.make(hash_of_lowest)
 
 
 def find_rows(hashes: Sequence[Hashes], sample: Sample) -> IntArray:
-    """Find a row for each content of the sample, in the order of the sample's hashes."""
-    row_of_content = np.full(len(sample.hashes), -1, dtype=np.int64)
+    """Find a row for each hash of the sample, in their order; of copies the last one."""
+    row_of_hash = np.full(len(sample.hashes), -1, dtype=np.int64)
     n_rows_before = 0
     for batch in hashes:
         sampled_rows = sample.find_rows(batch)
-        contents = np.searchsorted(sample.hashes, batch[sampled_rows])
-        row_of_content[contents] = n_rows_before + sampled_rows
+        places_in_sample = np.searchsorted(sample.hashes, batch[sampled_rows])
+        row_of_hash[places_in_sample] = n_rows_before + sampled_rows
         n_rows_before += len(batch)
-    return row_of_content
+    return row_of_hash
 
 
 class CodeFile:
-    """Codes (column, row) in a temporary file, filled a batch of rows at a time, then read."""
+    """Codes (column, row) in a temporary file, filled a batch of rows at a time, then read.
+
+    Rows are sorted by segment. A batch may have rows of every segment, which go to as many places:
+
+        segments of a batch     b a b a a
+        sorted                  a a a b b
+        file                    a a a a . . | b b b . .      . is where rows are to come
+                                        ^           ^        where the next rows go
+    """
 
     def __init__(
         self, n_columns: int, rows: Rows, folder: str | Path | None = None, n_threads: int = 1
@@ -274,9 +295,9 @@ class CodeFile:
         self.codes: Array = codes.reshape(n_columns, len(rows))
 
     def write(self, codes: Array, segments: Array) -> None:
-        """Write some rows: their codes (column, row), and the segment of each row.
+        """Write the codes (column, row) of some rows, which are sorted by segment first.
 
-        The rows are sorted, so that a segment's are written together.
+        So all rows of a segment are written together.
         """
         order = np.argsort(segments, kind="stable")
         n_rows_of_segment = np.bincount(segments, minlength=len(self._next_of_segment))
@@ -290,18 +311,16 @@ class CodeFile:
         self._next_of_segment += n_rows_of_segment
 
     def _find_runs(self, n_rows_of_segment: IntArray) -> "list[_Run]":
-        """Find where the sorted rows of each segment are, and where they go."""
-        present = np.flatnonzero(n_rows_of_segment)
-        starts = np.cumsum(n_rows_of_segment) - n_rows_of_segment
-        return [
-            _Run(in_batch=slice(start, start + n_rows), in_file=slice(first, first + n_rows))
-            for start, first, n_rows in zip(
-                starts[present].tolist(),
-                self._next_of_segment[present].tolist(),
-                n_rows_of_segment[present].tolist(),
-                strict=True,
-            )
-        ]
+        """Find where the sorted rows of each segment of a batch are, and where they go."""
+        stops_in_batch = np.cumsum(n_rows_of_segment)
+        runs = []
+        for segment in np.flatnonzero(n_rows_of_segment).tolist():
+            n_rows = int(n_rows_of_segment[segment])
+            stop = int(stops_in_batch[segment])
+            first = int(self._next_of_segment[segment])
+            run = _Run(in_batch=slice(stop - n_rows, stop), in_file=slice(first, first + n_rows))
+            runs.append(run)
+        return runs
 
     def release(self) -> None:
         """Release all pages."""
@@ -353,13 +372,22 @@ def make_mapped_source(
     device: str = "cpu",
     clusters: Clusters | None = None,
 ) -> StoredSource:
-    """Make a filled file countable: `columns` are those in it, neighbours of one layout.
+    """Make a filled file countable: a store for each layout of its columns.
 
-    A row takes a few bytes of memory: its number, while in play, and where it went, `position`.
+    Parameters
+    ----------
+    columns : sequence of int
+        The columns in the file, in which those of one layout are next to each other.
+    position : array of shape (n_rows,)
+        Where each row of the table is among the sorted rows.
+    block_bytes : int
+        Bytes of the file that may be resident at a time.
     """
     layouts = [info.columns.find_layout(column) for column in columns]
     file_columns = np.array(columns, dtype=np.int64)
     rows = file.rows
+    bytes_of_column = max(1, len(rows))
+
     stores = []
     for layout in dict.fromkeys(layouts):
         first = layouts.index(layout)
@@ -371,7 +399,7 @@ def make_mapped_source(
             n_threads=file.n_threads,
             layout=layout,
             file=file,
-            block_columns=max(1, block_bytes // max(1, len(rows))),
+            block_columns=max(1, block_bytes // bytes_of_column),
         )
         stores.append(store)
     placed = place(stores, rows, info.columns, device=device)

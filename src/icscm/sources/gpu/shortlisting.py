@@ -2,10 +2,14 @@
 
 A column of zeros and ones has two rules: one covers the rows of the zeros, one those of the ones.
 A scan of all columns gives each rule a *code*: it is no candidate, allowed, rejected for one of the
-reasons, or *open*, if rounding could decide. The codes stay on the card. What comes back are the
-counts of the columns on the shortlist, and a tally of the codes of all others.
+reasons, or *open*, if rounding could decide:
 
-Other columns are examined as if each of their cuts were a column of zeros and ones.
+    columns on the card  --examine_all-->  two codes for each column  --.---> shortlist: its counts
+                                                                         `--> others: a tally
+
+The codes stay on the card. What comes back are the counts of the columns on the shortlist, and how
+many of the other rules have each code. Other columns are examined as if each of their cuts were a
+column of zeros and ones.
 """
 
 from collections.abc import Iterator
@@ -81,7 +85,8 @@ class ExaminedColumns(Protocol):
 class Verdicts:
     """What became of the rules on some columns, on the card.
 
-    `totals` are the ones by (column, outcome); a byte of `codes` has those of a column's two rules.
+    `totals` are the ones by (column, outcome), `codes` the two codes of each column, in a byte: see
+    `launching.unpack_codes`.
     """
 
     totals: Any
@@ -100,12 +105,52 @@ class Verdicts:
     def count_ties(self, n_copies: Any, best: Key) -> int:
         """Count the allowed rules of the best utility and margin, identical ones included."""
         n_ties = 0
-        for sign in (0, 1):
-            utility, margin = launching.compute_keys(self.totals, self.query, sign)
-            is_allowed = (self.codes >> (4 * sign)) & 15 == launching.ALLOWED
+        for covered_bit in (0, 1):
+            utility, margin = launching.compute_keys(self.totals, self.query, covered_bit)
+            is_allowed = launching.unpack_codes(self.codes, covered_bit) == launching.ALLOWED
             is_tied = is_allowed & (utility == best.utility) & (margin == best.margin)
             n_ties += int((is_tied if n_copies is None else is_tied * n_copies).sum())
         return n_ties
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Numbers of rules, identical ones included.
+
+    `n_by_code` is how many have each code, `n_ties` how many tie with the best allowed one.
+    """
+
+    n_by_code: IntArray
+    n_ties: int
+
+    def __sub__(self, other: "Tally") -> "Tally":
+        """Return the numbers of the rules that are in this tally only."""
+        return Tally(
+            n_by_code=self.n_by_code - other.n_by_code,
+            n_ties=self.n_ties - other.n_ties,
+        )
+
+    @property
+    def n_candidates(self) -> int:
+        """How many are candidates at all."""
+        return int(self.n_by_code.sum() - self.n_by_code[launching.NONE])
+
+    @property
+    def n_rejected(self) -> dict[str, int]:
+        """How many are rejected, by reason."""
+        return {launching.CODES[code]: int(self.n_by_code[code]) for code in launching.REJECTED}
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnPValues:
+    """What the test says of some columns, on the card.
+
+    `largest` is the larger p-value of the rules on a column that the test rejects, -1 where it
+    rejects none; `has_open` says whether rounding could decide on one of them.
+    """
+
+    largest: Any
+    has_open: Any
 
 
 class CardShortlister:
@@ -141,24 +186,31 @@ class CardShortlister:
         )
         listed = self._columns.widen(np.unique(listed_columns))
 
-        # The search counts the candidates on the list itself: the tally is of all others.
-        on_card = self._card.send(listed)
-        n_copies = self._columns.n_copies
-        n_copies_listed = None if n_copies is None else n_copies[on_card]
-        verdicts_listed = verdicts.take(on_card)
-        tally = kernels.tally_codes(verdicts.codes, n_copies)
-        tally = tally - kernels.tally_codes(verdicts_listed.codes, n_copies_listed)
-        n_ties = 0
-        if best is not None:
-            n_ties = verdicts.count_ties(n_copies, best)
-            n_ties -= verdicts_listed.count_ties(n_copies_listed, best)
-
+        # the search counts the candidates on the list itself
+        others = self._tally_others(verdicts, best, listed=listed)
         return Shortlist(
             cubes=self._columns.make_cubes(listed),
-            n_candidates=int(tally.sum() - tally[launching.NONE]),
-            n_rejected={launching.CODES[code]: int(tally[code]) for code in launching.REJECTED},
-            n_ties=n_ties,
+            n_candidates=others.n_candidates,
+            n_rejected=others.n_rejected,
+            n_ties=others.n_ties,
             best=None if best is None else (best.utility, best.margin),
+        )
+
+    def _tally_others(self, verdicts: Verdicts, best: Key | None, *, listed: IntArray) -> Tally:
+        """Count the rules on all columns that are not listed."""
+        listed_on_card = self._card.send(listed)
+        n_copies = self._columns.n_copies
+        n_copies_of_listed = None if n_copies is None else n_copies[listed_on_card]
+
+        all_rules = self._tally(verdicts, n_copies, best)
+        listed_rules = self._tally(verdicts.take(listed_on_card), n_copies_of_listed, best)
+        return all_rules - listed_rules
+
+    def _tally(self, verdicts: Verdicts, n_copies: Any, best: Key | None) -> Tally:
+        """Count the rules of some verdicts, whose columns stand for `n_copies` identical ones."""
+        return Tally(
+            n_by_code=self._card.kernels.tally_codes(verdicts.codes, n_copies),
+            n_ties=0 if best is None else verdicts.count_ties(n_copies, best),
         )
 
     def examine_all(self, criteria: CandidateCriteria) -> Verdicts:
@@ -206,47 +258,54 @@ class CardShortlister:
         if best is None:
             return np.empty(0, dtype=np.int64)
         tied = self._card.kernels.list_columns(*verdicts.arguments, (launching.ALLOWED,), best)
+        # a leaf is the rows that a rule covers, by segment
         n_rows = self._columns.segments.n_rows
         (ones_of_best,) = self._columns.count_ones(tied[:1])
         leaf = ones_of_best if best.covers_ones else n_rows - ones_of_best
 
-        found = [np.empty(0, dtype=np.int64)]
+        columns_of_parts = [np.empty(0, dtype=np.int64)]
         n_found = 0
         for start in range(0, len(tied), COMPARED_COLUMNS):
             part = tied[start : start + COMPARED_COLUMNS]
             ones = self._columns.count_ones(part)
-            has_leaf = (ones == leaf).all(axis=1) | (n_rows - ones == leaf).all(axis=1)
-            found.append(self._card.bring(part[has_leaf]))
-            n_found += len(found[-1])
+            is_leaf_of_ones = (ones == leaf).all(axis=1)
+            is_leaf_of_zeros = (n_rows - ones == leaf).all(axis=1)
+            columns = self._card.bring(part[is_leaf_of_ones | is_leaf_of_zeros])
+            columns_of_parts.append(columns)
+            n_found += len(columns)
             if n_found >= limit:
                 break
-        return np.concatenate(found)[:limit]
+        return np.concatenate(columns_of_parts)[:limit]
 
     def _find_largest_p_values(self, criteria: CandidateCriteria, *, n_wanted: int) -> IntArray:
-        """Find the columns of the rules that the test rejects, or may, with largest p-values."""
-        query = self.send_criteria(criteria)
-        near: list[IntArray] = []
-        p_values: list[Array] = []
-        undecided = [np.empty(0, dtype=np.int64)]
-        for part, content in self._columns.read_parts(TESTED_COLUMNS):
-            largest, is_open = self._compute_p_values(content, query)
-            is_near = self._find_near(largest, n_wanted)
-            near.append(part.start + self._card.bring(is_near))
-            p_values.append(self._card.bring(largest[is_near]))
-            undecided.append(part.start + self._card.bring(self._card.xp.flatnonzero(is_open)))
+        """Find the columns of the rejected rules with the largest p-values, and all open columns.
 
-        near_columns = np.concatenate(near)
-        of_all_parts = np.concatenate(p_values)
-        if len(near_columns) > n_wanted:
-            bound = np.partition(of_all_parts, -n_wanted)[-n_wanted] * (1 - P_VALUE_SLACK)
-            near_columns = near_columns[of_all_parts >= bound]
-        return np.union1d(near_columns, np.concatenate(undecided))
-
-    def _compute_p_values(self, content: Any, query: DeviceQuery) -> tuple[Any, Any]:
-        """Compute the larger p-value of each column's rejected rules, and which have open ones.
-
-        It is -1 where the test rejects none of the two.
+        A column belongs to the `n_wanted` of largest p-value in all parts only if it does in its
+        own part, so each part sends its own ones, of which then few remain. Those that rounding
+        could put among them are listed, too.
         """
+        query = self.send_criteria(criteria)
+        columns_of_parts: list[IntArray] = []
+        p_values_of_parts: list[Array] = []
+        open_columns = [np.empty(0, dtype=np.int64)]
+        for part, content in self._columns.read_parts(TESTED_COLUMNS):
+            p_values = self._compute_p_values(content, query)
+            near = self._find_near(p_values.largest, n_wanted)
+            columns_of_parts.append(part.start + self._card.bring(near))
+            p_values_of_parts.append(self._card.bring(p_values.largest[near]))
+
+            open_in_part = self._card.xp.flatnonzero(p_values.has_open)
+            open_columns.append(part.start + self._card.bring(open_in_part))
+
+        columns = np.concatenate(columns_of_parts)
+        largest = np.concatenate(p_values_of_parts)
+        if len(columns) > n_wanted:
+            smallest_wanted = np.partition(largest, -n_wanted)[-n_wanted]
+            columns = columns[largest >= smallest_wanted * (1 - P_VALUE_SLACK)]
+        return np.union1d(columns, np.concatenate(open_columns))
+
+    def _compute_p_values(self, content: Any, query: DeviceQuery) -> ColumnPValues:
+        """Compute the p-values of the rules on some columns."""
         xp = self._card.xp
         n_columns = len(content)
         totals = xp.empty((n_columns, 2), dtype=np.int32)
@@ -255,12 +314,16 @@ class CardShortlister:
         dofs = xp.empty((n_columns, 2), dtype=np.int32)
         self._columns.examine(content, query, totals, codes, statistics, dofs)
 
+        # by (column, rule), as the statistics
         p_values = self._card.special.chdtrc(xp.maximum(dofs, 1), statistics)
-        codes_of_rules = xp.stack((codes & 15, codes >> 4), axis=1)
+        codes_of_rules = xp.stack(
+            (launching.unpack_codes(codes, 0), launching.unpack_codes(codes, 1)), axis=1
+        )
         is_dependent = codes_of_rules == launching.DEPENDENT
-        largest = xp.where(is_dependent, p_values, -1.0).max(axis=1)
-        is_open = (codes_of_rules == launching.OPEN).any(axis=1)
-        return largest, is_open
+        return ColumnPValues(
+            largest=xp.where(is_dependent, p_values, -1.0).max(axis=1),
+            has_open=(codes_of_rules == launching.OPEN).any(axis=1),
+        )
 
     def _find_near(self, p_values: Any, n_wanted: int) -> Any:
         """Find the columns whose p-values are among the largest, or as large but for rounding."""

@@ -1,7 +1,12 @@
 """Stores on the card: columns of bits or of bin numbers, which are counted where they are.
 
 A store never changes. `CountedBits` and `CountedCodes` are a store's columns over some rows, which
-can be counted and examined.
+can be counted and examined: see `ExaminedColumns`.
+
+    store in memory    store on the card    over some rows
+    BitStore       ->  CardBits         ->  CountedBits
+                       StreamedBits     ->  CountedBits       where the columns do not fit
+    CodeStore      ->  CardCodes        ->  CountedCodes
 """
 
 from collections.abc import Iterator
@@ -20,7 +25,7 @@ from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu import card as cards
 from icscm.sources.gpu.card import Card, translate_card_errors
 from icscm.sources.gpu.launching import DeviceQuery, Segments, count_padded, find_tiles
-from icscm.sources.gpu.sending import Sender, Unsorted
+from icscm.sources.gpu.sending import Sender, UnsortedBits
 from icscm.sources.gpu.shortlisting import CardShortlister, ExaminedColumns
 
 # Counts of a scan of binned columns up to which the card examines them; more come in blocks.
@@ -93,7 +98,7 @@ class StreamedBits(CardBits):
 
     @property
     def n_read_at_once(self) -> int:
-        return self.words.size
+        return self.words.n_at_a_time
 
 
 class CountedBits(ExaminedColumns):
@@ -102,16 +107,16 @@ class CountedBits(ExaminedColumns):
     def __init__(self, store: CardBits, rows: Rows) -> None:
         self.card = store.card
         self._store = store
+        #: the counted rows of each segment, in this memory
         self._n_rows = rows.sizes
-        all_rows = store.rows
 
-        bits = np.zeros(count_padded(len(all_rows)), dtype=np.uint8)
-        bits[: len(all_rows)] = rows.mark(len(all_rows))
+        all_rows = store.rows
+        mask = _make_mask(rows, n_rows_in_all=len(all_rows))
         self.segments = Segments(
             n_rows=self.card.send(rows.sizes.astype(np.int32)),
             n_environments=len(rows.sizes) // 2,
             n_by_outcome=count_by_outcome(rows),
-            mask=self.card.send(np.packbits(bits, bitorder="little").view(np.uint32)),
+            mask=self.card.send(mask),
             bounds=self.card.send(all_rows.bounds.astype(np.int32)),
             tiles=self.card.send(find_tiles(all_rows)),
         )
@@ -140,6 +145,7 @@ class CountedBits(ExaminedColumns):
         return self._count_ones_of(self._store.read_words(columns))
 
     def _count_ones_of(self, words: Any) -> Any:
+        """Count the ones of some columns, given by their words, by (column, segment)."""
         ones = self.card.xp.empty((len(words), len(self._n_rows)), dtype=np.int32)
         self.card.kernels.count_bits(words, self.segments, ones)
         return ones
@@ -160,10 +166,20 @@ class CountedBits(ExaminedColumns):
                 yield self._make_cube(columns[block], self._store.read_words(columns[block]))
 
     def _make_cube(self, columns: Any, words: Any) -> CountCube:
+        """Make the counts of some columns, given by their numbers and their words."""
         ones = self.card.bring(self._count_ones_of(words)).astype(COUNT_DTYPE)
-        counts = np.stack((self._n_rows - ones, ones), axis=1)
-        by_outcome = counts.reshape(len(counts), 2, 2, -1)
+        zeros = self._n_rows - ones
+        # the first bin is that of the zeros; segments are (outcome, environment)
+        by_segment = np.stack((zeros, ones), axis=1)
+        by_outcome = by_segment.reshape(len(by_segment), 2, 2, -1)
         return CountCube(self._store.columns[columns], by_outcome, self._store.layout)
+
+
+def _make_mask(rows: Rows, *, n_rows_in_all: int) -> Array:
+    """Make words with a bit for each of all rows, set for some of them, in whole chunks."""
+    bits = np.zeros(count_padded(n_rows_in_all), dtype=np.uint8)
+    bits[:n_rows_in_all] = rows.mark(n_rows_in_all)
+    return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
 # --- columns of bin numbers -------------------------------------------------------
@@ -199,8 +215,12 @@ class CardCodes(Store):
 class CountedCodes(ExaminedColumns):
     """Columns of bin numbers, counted over some rows.
 
-    They are examined as columns of zeros and ones, one for each cut: the ones lie above it. The
-    cuts of a column follow each other.
+    They are examined as columns of zeros and ones, one for each cut: the ones lie above it. With
+    bins 0, 1 and 2, for example:
+
+        column of the store      0                   1
+        cut                      0 | 1, 0 1 | 2      0 | 1, 0 1 | 2
+        examined column          0      1            2      3
     """
 
     n_copies = None
@@ -238,8 +258,10 @@ class CountedCodes(ExaminedColumns):
         return self.card.xp.diff(self.card.take(self._ones_before, columns), axis=1)
 
     def widen(self, columns: IntArray) -> IntArray:
-        with_cuts = np.unique(columns // self._n_cuts)
-        return (with_cuts[:, np.newaxis] * self._n_cuts + np.arange(self._n_cuts)).ravel()
+        # the search sees all cuts of a column together
+        columns_of_store = np.unique(columns // self._n_cuts)
+        first_cuts = columns_of_store[:, np.newaxis] * self._n_cuts
+        return (first_cuts + np.arange(self._n_cuts)).ravel()
 
     def make_all_cubes(self) -> Iterator[CountCube]:
         n_columns = len(self._store.columns)
@@ -250,9 +272,10 @@ class CountedCodes(ExaminedColumns):
 
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
         with translate_card_errors():
-            with_cuts = np.unique(columns // self._n_cuts)
-            if len(with_cuts):
-                yield self._make_cube(with_cuts, self._counts[self.card.send(with_cuts)])
+            columns_of_store = np.unique(columns // self._n_cuts)
+            if len(columns_of_store):
+                counts = self._counts[self.card.send(columns_of_store)]
+                yield self._make_cube(columns_of_store, counts)
 
     @cached_property
     def _counts(self) -> Any:
@@ -261,14 +284,25 @@ class CountedCodes(ExaminedColumns):
 
     @cached_property
     def _ones_before(self) -> Any:
-        """The ones of each cut before the start of each segment, and of all, on the card."""
+        """The ones of each cut before the start of each segment, and of all, on the card.
+
+        counts of a column            rows above each cut         ones before each segment
+                 segment 0   1                  0   1                       0   1   end
+        bin 0            5   1        0 | 1     6   3              0 | 1    0   6   9
+        bin 1            4   2        0 1 | 2   2   1              0 1 | 2  0   2   3
+        bin 2            2   1
+        """
         xp = self.card.xp
-        above = xp.cumsum(self._counts[:, :0:-1], axis=1, dtype=np.int32)[:, ::-1]
+        # sums over the bins from the highest down to the second
+        n_above = xp.cumsum(self._counts[:, :0:-1], axis=1, dtype=np.int32)[:, ::-1]
+        by_cut = n_above.reshape(len(self), -1)
+
         ones_before = xp.zeros((len(self), self._n_segments + 1), dtype=np.int32)
-        ones_before[:, 1:] = xp.cumsum(above.reshape(len(self), -1), axis=1, dtype=np.int32)
+        ones_before[:, 1:] = xp.cumsum(by_cut, axis=1, dtype=np.int32)
         return ones_before
 
     def _count(self, block: slice) -> Any:
+        """Count some columns by (column, bin, segment), on the card."""
         shape = (block.stop - block.start, self._store.n_bins, self._n_segments)
         counts = self.card.xp.empty(shape, dtype=np.int32)
         codes = self._store.codes[block]
@@ -276,6 +310,7 @@ class CountedCodes(ExaminedColumns):
         return counts
 
     def _make_cube(self, columns: Any, counts_on_card: Any) -> CountCube:
+        """Make a cube of the counts of some columns, given by their numbers."""
         counts: CountArray = self.card.bring(counts_on_card).astype(COUNT_DTYPE)
         by_outcome = counts.reshape(*counts.shape[:2], 2, -1)
         return CountCube(self._store.columns[columns], by_outcome, self._store.layout)
@@ -306,11 +341,11 @@ def put_on_card(card: Card, store: Store, rows: Rows, columns: BinnedColumns) ->
 def _put_bit_store(card: Card, store: BitStore, rows: Rows, *, n_copies: IntArray) -> CardBits:
     """Put columns of bits, which are words of 64 bits in memory and of 32 on the card."""
     n_columns, n_long_words = store.words.shape
-    unsorted = Unsorted(
+    unsorted = UnsortedBits(
         n_columns=n_columns,
         n_words=2 * n_long_words,
         read=store.words.__getitem__,
-        source=store.bits,
+        bit_of_row=store.bits,
     )
     return put_bits(card, store.columns, unsorted, rows, store.layout, n_copies)
 
@@ -333,7 +368,7 @@ def _put_code_store(card: Card, store: CodeStore, rows: Rows) -> CardCodes:
 def put_bits(
     card: Card,
     columns: IntArray,
-    unsorted: Unsorted,
+    unsorted: UnsortedBits,
     rows: Rows,
     layout: Layout = ORDERED,
     n_copies: IntArray | None = None,

@@ -1,4 +1,10 @@
-"""Plain tables of numbers on the card: binned there as the engine bins them."""
+"""Plain tables of numbers on the card: binned there as the engine bins them.
+
+    sampled values --to this memory--> thresholds --to the card--> bin numbers of all values
+
+The thresholds are chosen here, by the engine's own functions, so that they are the same. What takes
+time in a large table, to hash its rows and to compare its values, is done on the card.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -99,8 +105,8 @@ class CardValues:
         values = self.values
         if is_sampled(self.n_rows):
             values = values[:, self._choose_sample()]
-
         ordered = card.xp.sort(values, axis=1)  # missing ones last
+
         n_parts = -(-ordered.size // _PLANNED_CELLS)
         chosen = [
             binning.choose_edges(card.bring(ordered[part]), max_thresholds)
@@ -121,7 +127,7 @@ class CardValues:
         hashes = card.kernels.hash_rows(self.values, salt)
         ordered = card.xp.sort(hashes)
         has_copies = bool((ordered[1:] == ordered[:-1]).any())
-        if has_copies:  # mixed by the engine
+        if has_copies:  # only some of the copies of a row may be chosen, which the engine decides
             return card.send(choose_sample(card.bring(hashes)))
         return card.xp.flatnonzero(hashes <= ordered[QUANTILE_SAMPLE - 1])
 
