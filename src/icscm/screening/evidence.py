@@ -101,10 +101,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Standard:
-    """What a column is held to: the worth that is needed, and the columns compared in the round."""
+    """What a column is held to: the worth that is needed, and how many are compared in the round."""
 
     tolerance: float
     n_columns: int
+    n_environments: int
 
     @property
     def needed(self) -> float:
@@ -129,7 +130,7 @@ class Standard:
 def find_reason(evidence: Evidence, standard: Standard) -> Reason | None:
     """Find the evidence that rejects a column; None if it is not rejected."""
     separate, joint, own = evidence.separate, evidence.joint, evidence.own
-    if separate.dof + 1 < MIN_ENVIRONMENTS:
+    if standard.n_environments < MIN_ENVIRONMENTS:
         return None
 
     may_fail = separate.low < standard.needed

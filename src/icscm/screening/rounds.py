@@ -8,7 +8,7 @@ all other columns is measured beside it. If none fails, groups of columns are ju
 (`icscm.screening.copies`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -209,7 +209,9 @@ def run_round(
     number = len(screen.rounds) + 1
     fitted = cross_fit(outcome, table, columns, fold_numbers, n_jobs=n_jobs)
     model = measure_model(outcome, table, fitted, null)
-    standard = Standard(tolerance=tolerance, n_columns=len(columns))
+    standard = Standard(
+        tolerance=tolerance, n_columns=len(columns), n_environments=table.places.count
+    )
     judged = judge_columns(
         screen, outcome, table, fitted, model=model, standard=standard, number=number, n_jobs=n_jobs
     )
