@@ -5,8 +5,10 @@ how much of its worth it may lose there: it must be worth more than
 
     needed = 1 - tolerance
 
-in 19 of 20 new environments. At the default, 1/2, using a column that is worth less does more harm
-than good (squared loss). There are three reasons to reject a column:
+in 19 of 20 new environments, as a part of its mean worth if that is above 1. At the default, 1/2,
+using a column that is worth less does more harm than good (squared loss). Of several classes half
+of that is enough: one worth for all classes is a coarse description, which differs between
+environments a little if it differs between classes. There are three reasons to reject a column:
 
     separately   its worth differs between environments, all other columns held fixed, and may be
                  below what is needed; and so it is by itself, or the differences are no trifle
@@ -32,6 +34,8 @@ from icscm.screening.worth import PooledWorth
 MIN_SHARE: Final = 0.01
 # Heterogeneity beyond chance of a joint worth that is no trifle, in units of deviance.
 MIN_JOINT_EXCESS: Final = 3.0
+# Of several classes, the part of the worth needed that is enough.
+NEEDED_OF_SEVERAL_CLASSES: Final = 0.5
 # A column may be reversed if its own worth in a new environment is so much below what is needed.
 REVERSED_BELOW: Final = 0.5
 # A column matters if this part of what the model explains would change with it.
@@ -93,10 +97,10 @@ class Evidence:
 
     @property
     def worst_low(self) -> float:
-        """The smaller of the separate and the joint worth in a new environment."""
+        """The smaller part of its separate and its joint worth that a new environment keeps."""
         if self.joint is None:
-            return self.separate.low
-        return min(self.separate.low, self.joint.low)
+            return self.separate.low_share
+        return min(self.separate.low_share, self.joint.low_share)
 
 
 @dataclass(frozen=True)
@@ -106,11 +110,15 @@ class Standard:
     tolerance: float
     n_columns: int
     n_environments: int
+    has_several_classes: bool = False
 
     @property
     def needed(self) -> float:
         """The worth that a column must have in 19 of 20 new environments."""
-        return 1.0 - self.tolerance
+        needed = 1.0 - self.tolerance
+        if self.has_several_classes and needed > 0:
+            return NEEDED_OF_SEVERAL_CLASSES * needed
+        return needed
 
     @property
     def test_level(self) -> float:
@@ -124,7 +132,7 @@ class Standard:
     def is_own_below(self, own: OwnEffect, bound: float) -> bool:
         """Return whether the own worth differs, and may be below a bound in a new environment."""
         own_level = CHANCE_LEVEL / max(self.n_columns, 1)
-        return own.worth.p_value < own_level and own.worth.low < bound
+        return own.worth.p_value < own_level and own.worth.low_share < bound
 
 
 def find_reason(evidence: Evidence, standard: Standard) -> Reason | None:
@@ -133,7 +141,7 @@ def find_reason(evidence: Evidence, standard: Standard) -> Reason | None:
     if standard.n_environments < MIN_ENVIRONMENTS:
         return None
 
-    may_fail = separate.low < standard.needed
+    may_fail = separate.low_share < standard.needed
     is_weak_alone = standard.is_own_below(own, standard.needed)
     if standard.differs(separate) and may_fail and (is_weak_alone or evidence.share > MIN_SHARE):
         return Reason.SEPARATELY
@@ -141,7 +149,7 @@ def find_reason(evidence: Evidence, standard: Standard) -> Reason | None:
     if (
         joint is not None
         and standard.differs(joint)
-        and joint.low < standard.needed
+        and joint.low_share < standard.needed
         and joint.excess > MIN_JOINT_EXCESS
     ):
         return Reason.JOINTLY

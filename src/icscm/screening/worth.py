@@ -105,6 +105,15 @@ class PooledWorth:
     dof: int = 0
     detectable_tau: float = np.inf
 
+    @property
+    def low_share(self) -> float:
+        """The part of its mean worth that a new environment exceeds with probability .95.
+
+        A mean above 1 says that the model has learned too little of the column; a learner that
+        learns all of it would use it by so much more. Below 1 it would not use it by less.
+        """
+        return self.low / max(self.mean, 1.0)
+
 
 def pool_worth(worth: Worth) -> PooledWorth:
     """Pool the worth of a column over environments (DerSimonian and Laird 1986)."""
