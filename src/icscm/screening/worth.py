@@ -17,7 +17,8 @@ Each s_e comes from one common slope s and one step of Newton's method from ther
 
 with U_e the derivative of the log-likelihood of environment e by the slope, and J_e its
 information. Slopes that are fitted in each environment by themselves would hide large differences
-where predictions are nearly certain, since their errors then grow with them (Hauck and Donner 1977).
+where predictions are nearly certain, since their errors then grow with them (Hauck and Donner
+1977).
 
 With random effects (`icscm.stats.random_effects`) a *new* environment has a worth above
 
@@ -49,7 +50,7 @@ MAX_WORTH: Final = 20.0
 # A worth with a larger error is not known.
 MAX_ERROR: Final = 50.0
 MIN_INFORMATION: Final = 1e-9
-# A ridge for slopes that are fitted jointly: columns that contribute the same have none of their own.
+# A ridge for slopes that are fitted jointly: columns that contribute the same have no own slopes.
 JOINT_RIDGE: Final = 1e-3
 MAX_JOINT_COLUMNS: Final = 30
 # Of the one-sided interval of the worth in a new environment.
