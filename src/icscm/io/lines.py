@@ -8,6 +8,7 @@ load_lines         all cells as text, from a file that is opened once
 
 import csv
 import io
+import math
 import mmap
 import re
 from collections.abc import Iterator, Sequence
@@ -214,11 +215,13 @@ class Lines:
     def stream(
         self, columns: Sequence[str], opened: ByteStream | None = None
     ) -> Iterator[pyarrow.Table]:
-        """Yield cells as text, a block of rows at a time.
+        """Yield the cells of some columns as text, a block of rows at a time.
 
-        They are read from a file that is open already, if given. The size of blocks is estimated
-        from the first lines. At a row that is longer than a block, reading begins again with larger
-        blocks, and passes over the rows that were read.
+        pyarrow cannot read a row that is longer than a block. The size of blocks is estimated from
+        the first lines of the file; at a longer row, the file is read anew with larger blocks, and
+        the rows that were yielded before are skipped.
+
+        `opened` is a stream to read from the first time, if the file is open already.
         """
         if self.is_empty:
             return
@@ -227,7 +230,7 @@ class Lines:
         n_bytes = self.source.find_size()
         with translate_errors(self.source, self.form.encoding):
             while True:
-                n_blocks = None if n_bytes is None else -(-n_bytes // block)
+                n_blocks = None if n_bytes is None else math.ceil(n_bytes / block)
                 batches = self._parse(columns, block, n_skipped=n_rows_read, opened=opened)
                 try:
                     for batch in track(batches, n_blocks):

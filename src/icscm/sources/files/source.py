@@ -36,7 +36,7 @@ from icscm.engine import sampling
 from icscm.engine.counts import Clusters, SourceInfo
 from icscm.engine.sampling import Sample, has_copies, is_sampled, mix_copies
 from icscm.engine.stores import CodeStore, Rows
-from icscm.engine.threads import run_ahead, split_evenly
+from icscm.engine.threads import divide_up, run_ahead, split_evenly
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.streams import TableReader
 from icscm.sources.stored import StoredSource, place
@@ -217,7 +217,7 @@ def read_ranges(hashes: Sequence[Hashes], max_bytes: int) -> Iterator[Hashes]:
     """
     n_hashes = sum(map(len, hashes))
     n_bytes = n_hashes * _BYTES_PER_HASH
-    n_ranges = -(-n_bytes // max(1, max_bytes))
+    n_ranges = divide_up(n_bytes, max(1, max_bytes))
     for number in range(n_ranges):
         lowest = np.uint64(number * 2**64 // n_ranges)
         highest = np.uint64((number + 1) * 2**64 // n_ranges - 1)
@@ -355,7 +355,7 @@ class MappedStore(CodeStore):
 
     def _count_into(self, counts: CountArray, block: slice, rows: Rows) -> None:
         """Count a block of columns in parts, and release the pages of each when it is counted."""
-        n_parts = -(-len(counts) // self.block_columns)
+        n_parts = divide_up(len(counts), self.block_columns)
         for part in split_evenly(len(counts), n_parts):
             columns = slice(block.start + part.start, block.start + part.stop)
             super()._count_into(counts[part], columns, rows)
