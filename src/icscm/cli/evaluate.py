@@ -90,7 +90,8 @@ def _evaluate_rows(saved: SavedModel, rows: LabelledRows, threshold: str | None)
     )
     if roles.class_names is None:
         return evaluation
-    # True and False stand for several values of the target
+
+    # The model predicts True or False, each of which stands for several values of the target.
     negative, positive = roles.class_names
     classes = (negative or "anything else", positive)
     baseline = classes[saved.classes.index(evaluation.baseline)]

@@ -106,7 +106,11 @@ class RereadableStream(io.RawIOBase):
 
 
 def _read_header(stream: ByteStream, source: Source, form: TextFormat) -> "Lines":
-    """Parse the first lines: the header, and some that tell the delimiter."""
+    """Parse the first lines of a file: the header, and some below it that tell the delimiter.
+
+    Of these lines is also learned what reading the rest needs: how long lines are, and whether
+    numbers may have decimal commas.
+    """
     # a byte-order mark is not part of a name
     is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
     encoding = "utf-8-sig" if is_utf8 else form.encoding
@@ -255,7 +259,10 @@ class Lines:
         opened: ByteStream | None = None,
         use_threads: bool = True,
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Yield cells as text, as pyarrow splits lines into them, without the first rows."""
+        """Yield cells as text, as pyarrow splits lines into them, without the first rows.
+
+        All columns are read as text, since pyarrow would choose types by the first block only.
+        """
         read_options = pyarrow.csv.ReadOptions(
             skip_rows_after_names=self.n_header,
             column_names=self.names,
@@ -281,10 +288,11 @@ class Lines:
             self.source.open() if opened is None else nullcontext(opened) as stream,
             pyarrow.csv.open_csv(stream, read_options, parse_options, convert_options) as reader,
         ):
+            n_still_skipped = n_skipped
             for batch in reader:
-                if n_skipped < len(batch):
-                    yield batch[n_skipped:]
-                n_skipped = max(0, n_skipped - len(batch))
+                if n_still_skipped < len(batch):
+                    yield batch[n_still_skipped:]
+                n_still_skipped = max(0, n_still_skipped - len(batch))
 
     def _reject_row(self, columns: Sequence[str], block: int) -> None:
         """Read again with one thread, which knows the number of a row, and raise for the row."""

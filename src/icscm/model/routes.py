@@ -249,12 +249,13 @@ def name_missing(feature: str | int, averaged: Container[str | int] = ()) -> str
 def name_unseen(unseen: Unseen, rows: RowNumbers, averaged: Container[str | int] = ()) -> Array:
     """Name what is missing in each of some rows: `age missing, bmi missing: `.
 
-    Many rows lack the same columns, so there is one text for each pattern of missing columns.
+    `unseen` says of each column in which of all rows it is missing. Many rows lack the same
+    columns, so a text is made for each pattern of missing columns, not for each row.
     """
     names = [name_missing(column, averaged) for column in unseen]
-    is_missing = np.array([missing[rows] for missing in unseen.values()])
-    patterns, pattern_of_row = np.unique(
-        is_missing.reshape(len(names), -1).T, axis=0, return_inverse=True
-    )
+    is_missing_by_column = np.array([missing[rows] for missing in unseen.values()])
+    is_missing_by_row = is_missing_by_column.reshape(len(names), -1).T
+
+    patterns, pattern_of_row = np.unique(is_missing_by_row, axis=0, return_inverse=True)
     texts = [f"{', '.join(compress(names, pattern))}: " for pattern in patterns.tolist()]
     return np.array(texts, dtype=object)[pattern_of_row.ravel()]

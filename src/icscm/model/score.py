@@ -104,6 +104,7 @@ class Score(CalibratedModel):
     count_contrary: ClassVar[Any] = Tree.count_contrary
 
     def __post_init__(self) -> None:
+        """Raise unless there is a risk for each total, and counts for each class of totals."""
         super().__post_init__()
         if not max(self.bounds, default=0) <= self.max_total <= MAX_TOTAL:
             raise IcscmError(
@@ -137,11 +138,10 @@ class Score(CalibratedModel):
         """
         columns, _ = read_columns(X, self.rules)
         totals = self._add(columns, count_rows(X))
-        text_of_total = np.array(
-            [f"total of {total}" for total in range(self.max_total + 1)], dtype=object
-        )
-        texts = text_of_total[totals]
+        texts_of_totals = [f"total of {total}" for total in range(self.max_total + 1)]
+        texts = np.array(texts_of_totals, dtype=object)[totals]
 
+        # Rows that lack a value have points for that, and their text says what is missing.
         is_missing = {
             rule.feature: rule.judge(columns[rule.feature]) for rule in self.missing_rules
         }

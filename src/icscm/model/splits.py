@@ -140,7 +140,14 @@ def find_leaves(
 
 
 def make_chain_splits(kind: str, rules: Sequence[Rule]) -> tuple[Split, ...]:
-    """Make the splits of a chain of rules: each rule has a leaf, and the last one two."""
+    """Make the splits of a chain of rules: each rule has a leaf, and the last one two.
+
+    A row goes down the chain until a rule decides it, or *covers* it; after the last rule, the rows
+    that none covers are in a leaf of their own. A conjunction covers where a rule is false:
+
+        split 0, age > 63         false: leaf 0      true: split 1
+        split 1, smoker == yes    false: leaf 1      true: leaf 2
+    """
     splits = []
     for number, rule in enumerate(rules):
         covered = encode_leaf(number)

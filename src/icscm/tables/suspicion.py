@@ -220,14 +220,18 @@ def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
 
 
 def _gather_facts(table: CodedTable, position: int, copied: str | None) -> ColumnFacts:
-    """Gather the facts of a column of numbers or of a category."""
+    """Gather the facts of a column of numbers or of a category.
+
+    `copied` says why it is a copy of outcome or environment, if it is one; then nothing else
+    matters. A missing value is NaN, which is not equal to itself.
+    """
     column = table.values[:, position]
     n_rows = len(column)
     if copied is not None:
         return ColumnFacts(n_rows, n_present=n_rows, n_distinct=1, copied=copied)
 
+    # The last row tells of most columns that they are not constant, so that few are compared whole.
     first = column[0]
-    # the last row tells of most columns that they are not constant
     is_constant = _are_equal(column[-1], first) and _are_equal(column, first).all()
     if is_constant:
         is_present = bool(first == first)

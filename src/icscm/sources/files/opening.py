@@ -75,7 +75,11 @@ class GroupReader:
         self.values: pyarrow.Array | None = None
 
     def read(self, cells: pyarrow.Array) -> Groups:
-        """Number the values of the next rows."""
+        """Number the values of the next rows by their first appearance in the column.
+
+        first rows     b a b     numbers 0 1 0     values b a
+        next rows      c b       numbers 2 0       values b a c
+        """
         cells = read_arrow_groups(cells, self._describe())
         self._reject_missing(cells)
 
@@ -151,10 +155,11 @@ class SegmentedRows:
 def number_segments(
     outcome_of_label: IntArray, readers: Mapping[str, GroupReader]
 ) -> SegmentedRows:
-    """Number the segment of each row, as outcome * n_environments + environment.
+    """Number the segment of each row: outcome * n_environments + environment.
 
-    The readers number environments as they turn up, and here they get the numbers that `fit` gives
-    them in memory. A row takes a byte or two, also on the way.
+    `readers` have the columns of outcomes ("target") and environments, whose values they numbered
+    as they turned up. Here environments get the numbers that `fit` gives them in memory, in the
+    order of their names. Segments are computed in as few bytes a row as they need.
     """
     environment_reader = readers.get("environments")
     if environment_reader is None:
@@ -185,7 +190,10 @@ class RankedLabels:
 
 
 def rank_labels(reader: GroupReader, positive: Any) -> RankedLabels:
-    """Find out which of the two labels is outcome 1: `positive`, or else the second in order."""
+    """Find out which of the two labels is outcome 1: `positive`, or else the second in order.
+
+    `reader` numbered the labels as they turned up; the result has the outcome by that number.
+    """
     assert reader.values is not None, "there are rows"
     labels = reader.values.to_pylist()
     if len(labels) == 1:

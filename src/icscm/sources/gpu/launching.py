@@ -240,9 +240,9 @@ class CompiledKernels:
     def judge_counts(
         self, ones, segments, query, totals, codes, statistics=None, dofs=None
     ) -> None:
-        """Do as `judge_bits` for columns whose ones before each segment are counted already.
+        """Do as `judge_bits` for columns whose ones are counted already.
 
-        `ones` is (column, segment), with those of the whole column last.
+        `ones` has the ones before each segment by (column, segment), and last all of the column.
         """
         columns_per_block = _GROUP * _THREADS // _LANES
         n_blocks = _limit(divide_up(len(ones), columns_per_block), self._n_blocks)
@@ -285,7 +285,8 @@ class CompiledKernels:
     def list_columns(self, totals, codes, query, wanted, key=None):
         """List the columns that have a candidate of a wanted code, ascending.
 
-        With a key, only candidates of its utility and margin count.
+        With a key, only candidates of its utility and margin count. The kernel writes as many
+        columns as there is room for, and counts all of them.
         """
         ranking = _list_ranking(totals, codes, query, wanted)
         utility, margin = (0, 0) if key is None else (key.utility, key.margin)
@@ -293,7 +294,7 @@ class CompiledKernels:
 
         capacity = 0
         n_columns = _LISTED
-        while n_columns > capacity:  # once more, if there were more than there was room for
+        while n_columns > capacity:  # at first, and again if there was not room for all
             capacity = n_columns
             counter = self._cupy.zeros(1, dtype=np.uint64)
             columns = self._cupy.empty(capacity, dtype=np.int64)
@@ -323,7 +324,12 @@ class CompiledKernels:
     # --- columns of bin numbers -----------------------------------------------------------------
 
     def count_codes(self, codes, rows, bounds, out) -> None:
-        """Count rows by (column, bin, segment): those listed in `rows`, or all if it is None."""
+        """Count rows by (column, bin, segment): those listed in `rows`, or all if it is None.
+
+        `codes` are the bins by (column, row), `bounds` says where each segment of the rows begins.
+        A block of threads counts some rows of one column, each of its warps in a histogram of its
+        own in shared memory, and adds them to `out`.
+        """
         n_columns, n_bins, n_segments = out.shape
         n_rows = int(codes.shape[1] if rows is None else len(rows))
         out[:] = 0
@@ -355,9 +361,11 @@ class CompiledKernels:
         return hashes
 
     def code_values(self, values, row_of_sorted, columns, edges, n_edges, known, highest, codes):
-        """Write the bin numbers of some columns, and return which were surprising.
+        """Write the bin of each value of some columns, and return which columns were surprising.
 
-        A column that is `known` should hold just its edges and its highest value.
+        A column that is `known` should hold just its edges and its highest value; it is surprising
+        if it holds another one. `values` is (column, row) in the order of the table, `codes` in the
+        order of the sorted rows, of which `row_of_sorted` has the numbers in the table.
         """
         n_rows = values.shape[1]
         surprised = self._cupy.zeros(len(columns), dtype=np.uint8)
