@@ -92,7 +92,10 @@ def open_output() -> IO[str]:
 def list_data_facts(
     data: Path, labels: Roles, *, n_rows: int, n_positive: int, n_columns: int, n_environments: int
 ) -> list[Fact]:
-    """The first lines of a command: its data, as terms and texts."""
+    """The first lines that a command prints: its data, as terms and texts.
+
+    `n_rows` are those that are used: rows of excluded environments are counted by `labels`.
+    """
     from icscm.report.wording import data as wording
 
     # The old names of environments by the new one, where it is another; None means excluded.
