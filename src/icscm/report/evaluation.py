@@ -83,12 +83,27 @@ def render_evaluation_page(content: EvaluationContent) -> str:
 
 
 def lay_out_evaluation(content: EvaluationContent, limits: Limits) -> Plain:
-    """Return what the page shows: its plots and sentences, the worst environment first."""
-    ranked = content.rank_environments()
+    """Return what the page shows: its plots and sentences, the worst environment first.
+
+    Beside the fields of `content`, which its template may use as they are.
+    """
     overall = content.overall
+    worst_first = content.rank_environments()
     measure = content.plotted
-    write = format_share if measure in SHARES else format_score
-    leaves = content.leaves[: limits.leaves]
+    place_plot = make_plot(
+        [make_environment_row(rows, measure) for rows in worst_first],
+        make_environment_row(overall, measure),
+        limits,
+        write=format_share if measure in SHARES else format_score,
+    )
+
+    shown_leaves = content.leaves[: limits.leaves]
+    leaf_plot = make_plot(
+        [make_leaf_row(leaf) for leaf in shown_leaves],
+        make_all_leaves_row(content),
+        limits,
+        has_mean=False,  # the rates of leaves are meant to differ
+    )
     return {
         **vars(content),
         "limits": limits,
@@ -100,21 +115,11 @@ def lay_out_evaluation(content: EvaluationContent, limits: Limits) -> Plain:
         "baseline_place": describe_baseline_place(content.baseline_from),
         "score_tables": make_score_tables(content, limits),
         "n_more_leaves": max(len(content.leaves) - limits.leaves, 0),
-        "place_plot": make_plot(
-            [make_environment_row(rows, measure) for rows in ranked],
-            make_environment_row(overall, measure),
-            limits,
-            write=write,
-        ),
+        "place_plot": place_plot,
         "decisions": draw_curves(content, limits),
-        "leaf_plot": make_plot(
-            [make_leaf_row(leaf) for leaf in leaves],
-            make_all_leaves_row(content),
-            limits,
-            has_mean=False,  # the rates of leaves are meant to differ
-        ),
-        "shown_leaves": [lay_out_leaf(leaf) for leaf in leaves],
-        "shown_environments": [list_scores(rows) for rows in ranked[: limits.environments]],
+        "leaf_plot": leaf_plot,
+        "shown_leaves": [lay_out_leaf(leaf) for leaf in shown_leaves],
+        "shown_environments": [list_scores(rows) for rows in worst_first[: limits.environments]],
         "moved_text": describe_leaves(content.leaves),
         "checks_text": describe_checks(content),
         "value": write_measure,
@@ -260,20 +265,21 @@ def draw_evaluation(content: EvaluationContent) -> Figure:
 def make_environments_panel(content: EvaluationContent) -> IntervalPanel:
     """Make the scores of all rows and of each environment; of many, the worst and the best."""
     measure = content.plotted
+    is_auc = measure == "auc"
     shown: Sequence[EvaluatedRows] = content.rank_environments()
     if len(shown) > N_DRAWN:
-        shown = [*shown[: N_DRAWN // 2], *shown[-N_DRAWN // 2 :]]
-    rows = [make_environment_row(each, measure) for each in shown]
+        n_worst = n_best = N_DRAWN // 2
+        shown = [*shown[:n_worst], *shown[-n_best:]]
+
     overall = replace(make_environment_row(content.overall, measure), name="all")
-    is_auc = measure == "auc"
+    environment_rows = [make_environment_row(environment, measure) for environment in shown]
+    panel_rows = [make_panel_row(overall, measure, RowKind.POOLED)]
+    panel_rows += [make_panel_row(row, measure, RowKind.GROUP) for row in environment_rows]
     return IntervalPanel(
         title="AUC by environment" if is_auc else f"error {content.at}, by environment",
-        axis=make_axis([overall, *rows], is_percent=measure in SHARES),
+        axis=make_axis([overall, *environment_rows], is_percent=measure in SHARES),
         axis_title="95% intervals",
-        rows=[
-            make_panel_row(overall, measure, RowKind.POOLED),
-            *(make_panel_row(row, measure, RowKind.GROUP) for row in rows),
-        ],
+        rows=panel_rows,
         background=Background(mean=overall.share),
         compared_title="" if is_auc else "baseline",
     )

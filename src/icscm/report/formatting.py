@@ -235,8 +235,12 @@ def format_variation(share: float) -> str:
 
 def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:
     """Number of leaves by conclusion, the best first."""
-    found = list(conclusions)
-    return {each: found.count(each) for each in CONCLUSIONS if each in found}
+    of_leaves = list(conclusions)
+    return {
+        conclusion: of_leaves.count(conclusion)
+        for conclusion in CONCLUSIONS
+        if conclusion in of_leaves
+    }
 
 
 def format_conclusions(counts: Mapping[str, int]) -> str:
@@ -260,9 +264,9 @@ def make_names(
     environment: str | None = None,
 ) -> Names:
     """The names of the label, its classes and the environments."""
-    texts = tuple(as_text(each) for each in environments)
+    texts = tuple(as_text(label) for label in environments)
     if len(set(texts)) < len(texts):  # 1 and "1" are two environments
-        texts = tuple(as_text(repr(each)) for each in environments)
+        texts = tuple(as_text(repr(label)) for label in environments)
     negative, positive = map(as_text, classes)
     column = as_text(environment) if environment else None
     return Names(as_text(target or "label"), column, (negative, positive), texts)

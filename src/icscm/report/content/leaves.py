@@ -165,35 +165,45 @@ def make_leaves(
     verdicts: Sequence[Verdict] = (),
     criterion: Criterion | None = None,
 ) -> list[Leaf]:
-    """Return every leaf; without verdicts nothing was tested."""
-    judged: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
+    """Return every leaf with its rates, its verdict, and what is expected in a new environment.
+
+    `model.leaves` are counts by (leaf, outcome, environment). Without verdicts nothing was tested;
+    the criterion is that of the test, and finds the environments that a leaf fails it for.
+    """
+    # of each of these there is one for each leaf
+    verdicts_or_none: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
     conditions = list_conditions(model)
-    is_positive = model.leaf_verdicts.tolist()
-    expected = make_expectations(deflate_alike(np.array(model.leaves), verdicts))
+    is_positive_leaf = model.leaf_verdicts.tolist()
+    expectations = make_expectations(deflate_alike(np.array(model.leaves), verdicts))
+
     leaves = []
-    for i, (counts, verdict) in enumerate(zip(model.leaves, judged, strict=True)):
+    for index, counts in enumerate(model.leaves):
+        number = index + 1
+        condition = conditions[index]
+        is_positive = is_positive_leaf[index]
         environments = make_environment_rates(counts, names)
-        rates = make_rate_range(environments)
+        # the rows that no rule covers
+        is_rest = not model.rules or (model.is_chain and index == len(model.rules))
+
+        verdict = verdicts_or_none[index]
         outliers = None
         if verdict is not None and verdict.conclusion == NOT_INVARIANT:
             outliers = find_outliers(counts, names, criterion, verdict.design_effect)
-        is_rest = not model.rules or (model.is_chain and i == len(model.rules))
-        leaves.append(
-            Leaf(
-                number=i + 1,
-                condition=conditions[i],
-                name=name_leaf(i + 1, conditions[i], model, is_rest=is_rest),
-                is_rest=is_rest,
-                predicts=names.predict(is_positive[i]),
-                is_positive=is_positive[i],
-                environments=environments,
-                outliers=outliers,
-                **vars(make_overall_rate(counts)),
-                **vars(rates),
-                **vars(make_judgement(verdict)),
-                **vars(make_new_environment(expected[i])),
-            )
+        leaf = Leaf(
+            number=number,
+            condition=condition,
+            name=name_leaf(number, condition, model, is_rest=is_rest),
+            is_rest=is_rest,
+            predicts=names.predict(is_positive),
+            is_positive=is_positive,
+            environments=environments,
+            outliers=outliers,
+            **vars(make_overall_rate(counts)),
+            **vars(make_rate_range(environments)),
+            **vars(make_judgement(verdict)),
+            **vars(make_new_environment(expectations[index])),
         )
+        leaves.append(leaf)
     return leaves
 
 

@@ -141,12 +141,15 @@ class ModelContent(ModelSize):
 def make_model(
     learner: Learner, names: Names, nodes: Nodes, permuted: PermutationImportance | None
 ) -> ModelContent:
-    """Return the model of a fitted learner."""
+    """Return the model of a fitted learner: what all kinds have, and what is of its kind only."""
     model: Model = learner.model_
     noun = find_noun(model)
     features = [format_name(feature) for feature in learner.features_used_]
-    if noun == "tree":
-        features = [each.feature for each in nodes.importances]
+    if noun == "tree":  # by importance, not in the order of its splits
+        features = [importance.feature for importance in nodes.importances]
+    simple_rules: list[str] = []
+    if isinstance(model, Tree) and model.is_chain:
+        simple_rules = [str(rule) for rule in model.simple_rules]
     return ModelContent(
         kind=model.kind,
         noun=noun,
@@ -160,9 +163,7 @@ def make_model(
         n_leaves=0 if isinstance(model, Forest) else len(model.leaves),
         depth=max((node.depth for node in nodes.walk), default=0),
         features=features,
-        simple_rules=[*map(str, model.simple_rules)]
-        if isinstance(model, Tree) and model.is_chain
-        else [],
+        simple_rules=simple_rules,
         rules=make_rules(learner) if noun == "rule" else [],
         forest=make_forest(learner, permuted) if isinstance(model, Forest) else None,
         score=make_score(model) if isinstance(model, Score) else None,
@@ -183,45 +184,46 @@ def decides_on_missing(rule: Rule) -> bool:
 def make_rules(learner: Learner) -> list[RuleContent]:
     """Return the rules of a rule set: rows covered, importance, and equivalent rules."""
     model = learner.model_
+    # a rule, its importance, its equivalent rules and its leaf are at the same position
     importances = learner.rule_importances_.tolist()
+    equivalent_rules = learner.equivalent_rules_
     return [
         RuleContent(
-            number=i + 1,
+            number=position + 1,
             text=str(rule),
             feature=format_name(rule.feature),
-            importance=importances[i],
-            n_covered=count_rows(model.leaves[i]),
-            equivalent=[*map(str, equivalent)],
+            importance=importances[position],
+            n_covered=count_rows(model.leaves[position]),
+            equivalent=[str(equivalent) for equivalent in equivalent_rules[position]],
         )
-        for i, (rule, equivalent) in enumerate(
-            zip(model.rules, learner.equivalent_rules_, strict=True)
-        )
+        for position, rule in enumerate(model.rules)
     ]
 
 
 def make_forest(learner: Learner, permuted: PermutationImportance | None) -> ForestContent:
     """Return the sizes of the trees, and how many use each column, the most important first."""
     model = learner.model_
+    n_trees = len(model.trees)
     sizes = [len(tree.leaves) for tree in model.trees]
-    column_of = {rule.feature: rule.column for rule in model.rules}
-    importance = {
-        feature: float(learner.feature_importances_[column])
-        for feature, column in column_of.items()
-    }
-    uses = sorted(model.count_uses().items(), key=lambda use: -importance[use[0]])
+    importance_of_position = learner.feature_importances_
+    importances = {rule.feature: float(importance_of_position[rule.column]) for rule in model.rules}
+    n_trees_by_column = model.count_uses()
+    most_important_first = sorted(n_trees_by_column, key=lambda column: -importances[column])
+
+    uses = []
+    for column in most_important_first:
+        use = ColumnUse(
+            feature=format_name(column),
+            n_trees=n_trees_by_column[column],
+            share=n_trees_by_column[column] / n_trees,
+            importance=importances[column],
+            losses=None if permuted is None else permuted.measure_losses(column),
+        )
+        uses.append(use)
     return ForestContent(
-        n_trees=len(sizes),
+        n_trees=n_trees,
         n_leaves=[min(sizes), max(sizes)],
-        uses=[
-            ColumnUse(
-                feature=format_name(feature),
-                n_trees=n_trees,
-                share=n_trees / len(sizes),
-                importance=importance[feature],
-                losses=None if permuted is None else permuted.measure_losses(feature),
-            )
-            for feature, n_trees in uses
-        ],
+        uses=uses,
         n_permuted=None if permuted is None else permuted.n_rows,
     )
 

@@ -64,8 +64,13 @@ def make_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Rate]:
     """Return the rate of each group of rows."""
     intervals = compute_intervals(positives, sizes)
     return [
-        Rate(n=n, n_positive=k, rate=k / n if n else None, rate_interval=interval)
-        for k, n, interval in zip(positives, sizes, intervals, strict=True)
+        Rate(
+            n=n,
+            n_positive=n_positive,
+            rate=n_positive / n if n else None,
+            rate_interval=interval,
+        )
+        for n_positive, n, interval in zip(positives, sizes, intervals, strict=True)
     ]
 
 
@@ -91,26 +96,39 @@ def make_rate_range(rates: Sequence[EnvironmentRate]) -> RateRange:
     A rate of a few rows is extreme by chance; such an environment is named only where fewer than
     two others have rows.
     """
-    n_seen = sum(each.rate is not None for each in rates)
-    ends = find_extreme_rows([each.rate for each in rates], [each.n for each in rates])
+    n_seen = sum(rate.rate is not None for rate in rates)
+    ends = find_extreme_rows([rate.rate for rate in rates], [rate.n for rate in rates])
     if ends is None:
         return RateRange(n_seen=n_seen, lowest=None, highest=None)
-    lowest, highest = (
-        RateExtreme(environment=each.environment, n=each.n, rate=each.rate or 0.0)
-        for each in (rates[i] for i in ends)
+    lowest, highest = ends
+    return RateRange(
+        n_seen=n_seen,
+        lowest=make_rate_extreme(rates[lowest]),
+        highest=make_rate_extreme(rates[highest]),
     )
-    return RateRange(n_seen=n_seen, lowest=lowest, highest=highest)
+
+
+def make_rate_extreme(rate: EnvironmentRate) -> RateExtreme:
+    """Return an environment with its known rate."""
+    return RateExtreme(environment=rate.environment, n=rate.n, rate=rate.rate or 0.0)
 
 
 def find_extreme_rows(
     values: Sequence[float | None], sizes: Sequence[int]
 ) -> tuple[int, int] | None:
-    """Return where the lowest and the highest value are, sparse environments passed over."""
-    known = [i for i, value in enumerate(values) if value is not None]
-    clear = [i for i in known if sizes[i] >= SPARSE_ENVIRONMENT]
-    named = clear if len(clear) > 1 else known
-    ends = find_extreme_environments([values[i] for i in named])
-    return None if ends is None else (named[ends[0]], named[ends[1]])
+    """Return the positions of the lowest and the highest of the known values; None without any.
+
+    Environments of few rows are passed over where two others have enough: their values are extreme
+    by chance.
+    """
+    known = [position for position, value in enumerate(values) if value is not None]
+    clear = [position for position in known if sizes[position] >= SPARSE_ENVIRONMENT]
+    compared = clear if len(clear) > 1 else known
+    ends = find_extreme_environments([values[position] for position in compared])
+    if ends is None:
+        return None
+    lowest, highest = ends  # among those compared
+    return compared[lowest], compared[highest]
 
 
 def count_rows(counts: LeafCounts) -> int:

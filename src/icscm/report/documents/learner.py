@@ -164,43 +164,48 @@ def list_answers(headline: Headline) -> list[str]:
 
 
 def write_left_out(content: LearnerContent, *, is_brief: bool) -> Document:
-    """Return the scores in environments left out, and their random-effects means."""
+    """Return the scores in environments left out, and their random-effects means.
+
+    The brief form has the first environments, without intervals and explanations.
+    """
     validation = content.validation
     if validation is None:
         return []
-    names = list(validation.titles)
     shown = validation.held_out[: N_BRIEF if is_brief else LIMITS.environments]
-    rows = [
-        [
-            shorten_name(as_text(environment.environment)),
-            f"{environment.n_samples:,}",
-            *(write_score(environment.scores[name], is_brief=is_brief) for name in names),
-        ]
-        for environment in shown
-    ]
+    score_names = list(validation.titles)
+    score_titles = [f">{shorten_title(title)}" for title in validation.titles.values()]
+
+    rows = []
+    for environment in shown:
+        scores = [write_score(environment.scores[name], is_brief=is_brief) for name in score_names]
+        name = shorten_name(as_text(environment.environment))
+        rows.append([name, f"{environment.n_samples:,}", *scores])
+
     pooled = validation.pooled
-    means = [write_score(pooled[name], is_brief=is_brief) for name in names]
+    means = [write_score(pooled[name], is_brief=is_brief) for name in score_names]
     rows.append(["random effects", "", *means])
     if not is_brief:
-        intervals = [write_new_interval(pooled[name]) for name in names]
+        intervals = [write_new_interval(pooled[name]) for name in score_names]
         rows.append(["95% prediction interval", "", *intervals])
 
-    titles = [f">{shorten_title(title)}" for title in validation.titles.values()]
-    note = "Each model was learned without the environment."
-    if not is_brief:
-        note += (
-            " slope, intercept: of a logistic regression of the label on the predicted log odds; "
-            "1 and 0 at best. skill: relative reduction of the Brier score of the rate in "
-            "training. Random effects: DerSimonian and Laird, with the interval of Hartung and "
-            "Knapp."
-        )
-    elif len(validation.held_out) > N_BRIEF:
-        note += " The report lists all of them."
+    has_more = len(validation.held_out) > N_BRIEF
     return [
         Heading("Environments left out" if is_brief else "Performance in environments left out"),
-        make_table([name_environments(content.names), ">samples", *titles], rows),
-        Note(note),
+        make_table([name_environments(content.names), ">samples", *score_titles], rows),
+        Note(explain_left_out(is_brief=is_brief, has_more=has_more)),
     ]
+
+
+def explain_left_out(*, is_brief: bool, has_more: bool) -> str:
+    """Return what the scores are; in the brief form only where all environments are listed."""
+    text = "Each model was learned without the environment."
+    if is_brief:
+        return f"{text} The report lists all of them." if has_more else text
+    return (
+        f"{text} slope, intercept: of a logistic regression of the label on the predicted log "
+        "odds; 1 and 0 at best. skill: relative reduction of the Brier score of the rate in "
+        "training. Random effects: DerSimonian and Laird, with the interval of Hartung and Knapp."
+    )
 
 
 def shorten_title(title: str) -> str:
@@ -355,23 +360,14 @@ def write_errors(content: LearnerContent, *, is_brief: bool) -> Document:
 
     environments = choose_by_name(errors.environments) if content.task.has_environments else []
     is_out_of_bag = errors.is_out_of_bag
-    rows = [
-        write_error("all", errors, is_out_of_bag=is_out_of_bag),
-        *(
-            write_error(environment.environment, environment, is_out_of_bag=is_out_of_bag)
-            for environment in environments
-        ),
-    ]
-    scores = [">AUC"] if is_out_of_bag else [">sensitivity", ">specificity"]
-    titles = [
-        name_environments(content.names),
-        ">samples",
-        ">wrong",
-        ">error",
-        "interval",
-        *scores,
-        ">baseline",
-    ]
+    rows = [write_error("all", errors, is_out_of_bag=is_out_of_bag)]
+    for environment in environments:
+        name = environment.environment
+        rows.append(write_error(name, environment, is_out_of_bag=is_out_of_bag))
+
+    titles = [name_environments(content.names), ">samples", ">wrong", ">error", "interval"]
+    titles += [">AUC"] if is_out_of_bag else [">sensitivity", ">specificity"]
+    titles.append(">baseline")
     return [*document, make_table(titles, rows)]
 
 
@@ -405,26 +401,27 @@ def write_error(name: str, errors: ErrorRate, *, is_out_of_bag: bool) -> list[st
 
 def write_task(content: LearnerContent) -> Document:
     """Return what was predicted from which data, with which settings."""
-    task, names = content.task, content.names
+    task = content.task
+    names = content.names
     environments = choose_by_name(task.environments) if task.has_environments else []
     rate_title = f">rate of {shorten_name(names.positive)}"
-    settings = sorted(task.settings, key=lambda setting: setting.is_default)  # chosen ones first
+    rate_titles = [name_environments(names), ">samples", rate_title, "interval"]
+
+    chosen_first = sorted(task.settings, key=lambda setting: setting.is_default)
+    setting_rows = [write_setting(setting) for setting in chosen_first]
     document: Document = [
         Heading("Task"),
         Paragraph(describe_task(content)),
-        write_rates(
-            task.overall,
-            environments,
-            titles=[name_environments(names), ">samples", rate_title, "interval"],
-        ),
-        make_table(["setting", "value", "meaning"], [write_setting(each) for each in settings]),
+        write_rates(task.overall, environments, titles=rate_titles),
+        make_table(["setting", "value", "meaning"], setting_rows),
     ]
-    dropped = [
+
+    dropped_rows = [
         [shorten_name(column.column), shorten_name(column.reason)]
         for column in task.dropped[: LIMITS.environments]
     ]
-    if dropped:
-        document.append(make_table(["dropped column", "reason"], dropped))
+    if dropped_rows:
+        document.append(make_table(["dropped column", "reason"], dropped_rows))
     if task.notes:
         document.append(Bullets(task.notes))
     return document

@@ -1,5 +1,7 @@
 """The leaves of a report, and prediction intervals for a new environment."""
 
+from collections.abc import Sequence
+
 from icscm._constants import VERDICT_CONFIDENCE, VERDICT_POWER
 from icscm.report.blocks import (
     Document,
@@ -134,19 +136,27 @@ def describe_test(leaf: Leaf) -> str:
 
 
 def write_brief_leaves(content: LearnerContent) -> Document:
-    """Return the rates of leaves in few environments, or their extremes."""
+    """Return a table of the rates of leaves: in each of a few environments, or the extreme ones.
+
+    The columns of many environments would not fit beside each other.
+    """
     has_environments = content.task.has_environments
-    shown = choose_leaves(content.leaves, LIMITS)
     is_side_by_side = content.task.n_environments <= N_SIDE_BY_SIDE
-    by_environment = [">samples", "lowest", "highest"]
+    shown_leaves = choose_leaves(content.leaves, LIMITS)
+
+    # "at 0.3" where a threshold of the probability decides
+    prediction_title = content.model.at_threshold.replace("threshold ", "").strip() or "predicts"
+    titles = ["leaf", prediction_title]
     if is_side_by_side:
         environments = content.task.environments
-        by_environment = [f">{shorten_name(each.environment)}" for each in environments]
-    predicts = content.model.at_threshold.replace("threshold ", "").strip() or "predicts"
-    titles = ["leaf", predicts, *by_environment]
-    titles += ["invariant?"] if has_environments else []
+        titles += [f">{shorten_name(environment.environment)}" for environment in environments]
+    else:
+        titles += [">samples", "lowest", "highest"]
+    if has_environments:
+        titles.append("invariant?")
+
     rows = []
-    for leaf in shown:
+    for leaf in shown_leaves:
         row = [
             name_leaf(leaf.name, content),
             "positive" if leaf.is_positive else "negative",
@@ -157,7 +167,7 @@ def write_brief_leaves(content: LearnerContent) -> Document:
             row.append(SHORT_CONCLUSIONS[leaf.conclusion])
         rows.append(row)
 
-    n_more = len(content.leaves) - len(shown)
+    n_more = len(content.leaves) - len(shown_leaves)
     document: Document = [
         Heading("Rate of positive labels in each leaf, by environment"),
         make_table(titles, rows),
@@ -165,7 +175,13 @@ def write_brief_leaves(content: LearnerContent) -> Document:
     ]
     if has_environments:
         document.append(Note(describe_brief_leaves(content)))
-    for leaf in content.leaves:
+    return document + write_leaves_with_outliers(content.leaves)
+
+
+def write_leaves_with_outliers(leaves: Sequence[Leaf]) -> Document:
+    """Return which environments stand out in leaves that would be invariant without them."""
+    document: Document = []
+    for leaf in leaves:
         if leaf.outliers:
             where = describe_outliers(leaf.outliers, leaf.n_seen)
             document.append(Paragraph(f"Leaf {leaf.number} is not invariant: it {where}."))

@@ -49,7 +49,11 @@ class SavedContent:
 
 
 def make_saved_content(saved: SavedModel, *, n_listed: int | None) -> SavedContent:
-    """Return what is shown of a saved model, with the errors on its training data."""
+    """Return what is shown of a saved model, with the errors on its training data.
+
+    The leaves of a model have the counts of training, from which errors are computed. Those of the
+    trees of a forest do not tell its errors, so a forest has neither facts nor leaves here.
+    """
     model = saved.model
     names = make_names(saved.environments or ("all",), saved.classes)
     size = describe_size(model)
@@ -97,13 +101,15 @@ def write_document(content: SavedContent) -> Document:
 
 def list_facts(content: SavedContent) -> list[Fact]:
     """Return size, target, classes, columns, environments and how it predicts."""
-    saved, model = content.saved, content.saved.model
-    table = get_table_settings(saved)
+    saved = content.saved
+    model = saved.model
+    table = get_table_settings(saved)  # with which `icscm fit` read its file; empty of other models
     facts = [Fact("Model", content.size)]
     if table.get("target"):
-        positive = as_text(" or ".join(table.get("positive", ())))
-        where = f", positive where it is {positive}" if positive else ""
+        positive_values = as_text(" or ".join(table.get("positive", ())))
+        where = f", positive where it is {positive_values}" if positive_values else ""
         facts.append(Fact("Target", f"{as_text(table['target'])}{where}"))
+
     negative, positive = map(as_text, saved.classes)
     facts.append(Fact("Classes", f"{positive} (positive) and {negative}"))
     facts.append(Fact("Columns", describe_columns(saved)))
@@ -148,27 +154,30 @@ def write_trees(content: SavedContent) -> Document:
 
 
 def write_leaf(leaf: Leaf, probability: float, content: SavedContent) -> Document:
-    """Return the prediction of a leaf, and its largest environments."""
-    at_threshold, classes = content.saved.model.at_threshold, content.names.classes
+    """Return the prediction of a leaf, and its rates in the largest environments."""
+    at_threshold = content.saved.model.at_threshold
+    negative, positive = content.names.classes
+    predicted = positive if leaf.is_positive else negative
     lines = [
-        f"the probability of {classes[1]} is {probability:.3f}; predicts "
-        f"{classes[leaf.is_positive]}{at_threshold}"
+        f"the probability of {positive} is {probability:.3f}; predicts {predicted}{at_threshold}"
     ]
     if leaf.new_interval is not None:
         lines.append(describe_new_interval(leaf))
     elif content.saved.environments is not None:
         lines.append(f"no prediction interval for a new environment: {leaf.new_reason}")
-    largest = sorted(leaf.environments, key=lambda each: -each.n)[: content.n_listed]
+
+    largest_first = sorted(leaf.environments, key=lambda environment: -environment.n)
+    listed = largest_first[: content.n_listed]
     rows = [
         [
-            each.environment,
-            f"{each.n:,}",
-            f"{each.n_positive:,}",
-            "-" if each.rate is None else f"{each.rate:.1%}",
+            environment.environment,
+            f"{environment.n:,}",
+            f"{environment.n_positive:,}",
+            "-" if environment.rate is None else f"{environment.rate:.1%}",
         ]
-        for each in largest
+        for environment in listed
     ]
-    n_more = len(leaf.environments) - len(largest)
+    n_more = len(leaf.environments) - len(listed)
     condition = leaf.name if content.is_chain else leaf.condition
     return [
         Heading(f"Leaf {leaf.number}: {condition}"),
