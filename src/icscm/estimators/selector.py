@@ -495,7 +495,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         tags.estimator_type = own.estimator_type
         tags.classifier_tags = own.classifier_tags
         tags.regressor_tags = own.regressor_tags
-        tags.input_tags.allow_nan = True
+        # the screen takes missing values, and hands them on to the learner
+        tags.input_tags.allow_nan = own.input_tags.allow_nan
         tags.target_tags.required = True
         return tags
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from icscm._lazy import multiclass
 from icscm._types import Array, FloatArray, IntArray
 from icscm.exceptions import IcscmError
 from icscm.tables.columns import bring
-from icscm.tables.labels import number_groups
+from icscm.tables.labels import as_one_dimensional, number_groups
 
 # An outcome of numbers with at most so many distinct values is taken for classes.
 MAX_CLASSES_OF_NUMBERS: Final = 10
@@ -56,16 +57,6 @@ def read_outcome(y: Any, n_rows: int, *, is_number: bool) -> OutcomeValues:
     return OutcomeValues(values=codes, classes=classes)
 
 
-def as_one_dimensional(y: Any) -> Any:
-    """Return an outcome with one dimension; a table of one column is taken as that column."""
-    shape = np.shape(y)
-    if len(shape) == 2 and shape[1] == 1:
-        return np.asarray(y).ravel()
-    if len(shape) != 1:
-        raise IcscmError(f"y must have one dimension; got shape {shape}")
-    return y
-
-
 def read_numbers(values: Any, n_rows: int) -> FloatArray:
     """Return the numbers of an outcome; raises unless all are finite and they differ."""
     if len(values) != n_rows:
@@ -74,6 +65,8 @@ def read_numbers(values: Any, n_rows: int) -> FloatArray:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise IcscmError("y holds text; a learner of numbers needs numbers") from None
+    if n_rows == 1:
+        raise IcscmError("X has one row (n_samples = 1); learning needs more")
     is_wrong = ~np.isfinite(numbers)
     if is_wrong.any():
         first = int(is_wrong.argmax())
@@ -93,6 +86,7 @@ def number_classes(values: Any, n_rows: int) -> tuple[IntArray, Array]:
     if array.dtype.kind == "f" and np.isinf(array).any():
         raise IcscmError("y contains infinity; labels must be finite")
     codes, distinct = number_groups(values, n_rows, None, "y")
+    multiclass.check_classification_targets(array)
     labels = np.asarray(distinct)
     if len(labels) < 2:
         raise IcscmError(f"y holds one class only, {labels.tolist()[0]!r}; learning needs two")
