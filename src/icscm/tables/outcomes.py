@@ -57,6 +57,21 @@ def read_outcome(y: Any, n_rows: int, *, is_number: bool) -> OutcomeValues:
     return OutcomeValues(values=codes, classes=classes)
 
 
+def check_weighted(outcome: OutcomeValues, weights: FloatArray) -> None:
+    """Raise unless each class, or two distinct numbers, have rows of a positive weight."""
+    weighted = np.unique(outcome.values[weights > 0])
+    if outcome.classes is None:
+        if len(weighted) < 2:
+            raise IcscmError("y is the same in every row of a positive sample_weight")
+        return
+    absent = np.setdiff1d(np.arange(len(outcome.classes)), weighted)
+    if len(absent):
+        label = outcome.classes.tolist()[absent[0]]
+        raise IcscmError(
+            f"sample_weight is 0 in every row of class {label!r}; drop these rows, or weight them"
+        )
+
+
 def read_numbers(values: Any, n_rows: int) -> FloatArray:
     """Return the numbers of an outcome; raises unless all are finite and they differ."""
     if len(values) != n_rows:
@@ -75,7 +90,7 @@ def read_numbers(values: Any, n_rows: int) -> FloatArray:
             f"y contains {what} in {is_wrong.sum()} rows, the first of them row {first}; "
             "drop these rows"
         )
-    if np.ptp(numbers) == 0:
+    if numbers.min() == numbers.max():
         raise IcscmError(f"y is {numbers[0]:g} in every row; there is nothing to predict")
     return numbers
 
@@ -86,10 +101,12 @@ def number_classes(values: Any, n_rows: int) -> tuple[IntArray, Array]:
     if array.dtype.kind == "f" and np.isinf(array).any():
         raise IcscmError("y contains infinity; labels must be finite")
     codes, distinct = number_groups(values, n_rows, None, "y")
-    multiclass.check_classification_targets(array)
+    if array.dtype.kind == "f":  # of which some may be no labels
+        multiclass.check_classification_targets(array)
     labels = np.asarray(distinct)
     if len(labels) < 2:
-        raise IcscmError(f"y holds one class only, {labels.tolist()[0]!r}; learning needs two")
+        what = f"one class only, {labels.tolist()[0]!r}" if len(labels) else "no class"
+        raise IcscmError(f"y holds {what}; learning needs two")
     if len(labels) > MAX_CLASSES:
         raise IcscmError(
             f"y holds {len(labels):,} classes; at most {MAX_CLASSES} are screened. If it is a "
