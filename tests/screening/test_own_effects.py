@@ -54,7 +54,7 @@ def test_a_stable_effect_has_the_worth_one_and_a_reversed_one_may_be_negative():
     outcome, table = make_classes([1.5] * 6)
     null = fit_null_model(outcome, table)
     stable = measure_own_effect(outcome, table, 0, null)
-    assert stable.worth.mean == pytest.approx(1.0, abs=0.1)
+    assert stable.worth.mean == pytest.approx(1.0, abs=0.25)
     assert stable.worth.low > 0.7
     assert stable.part == 0
     assert stable.strength > 100

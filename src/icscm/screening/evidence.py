@@ -9,12 +9,17 @@ in 19 of 20 new environments. At the default, 1/2, using a column that is worth 
 than good (squared loss). There are three reasons to reject a column:
 
     separately   its worth differs between environments, all other columns held fixed, and may be
-                 below what is needed; and so it is by itself, or the differences are no trifle
+                 below what is needed; and so it is by itself, or the differences are no trifle and
+                 what the model learned of it is no chance
     jointly      the same of its worth in a regression on the contributions of all columns
     supported    by itself it may be reversed in a new environment, and the model, in which other
                  columns may stand in for it, points the same way
 
-To *differ* is to be significant by Cochran's Q, corrected for all columns and both tests.
+To *differ* is to be significant by Cochran's Q, corrected for all columns and both tests. That
+holds for effects that the model has learned. Where there is nothing to learn, models of folds learn
+from each other's rows by chance, the worth of a column is about 0, and Q is too large too often: so
+what the model learned must be worth more than 0 on average, unless the column clearly differs by
+itself.
 
 A column that no reason rejects is kept, unless the data cannot tell: it matters to the model, its
 worth in a new environment may be below what is needed, but its differences may be chance.
@@ -134,12 +139,16 @@ def find_reason(evidence: Evidence, standard: Standard) -> Reason | None:
 
     may_fail = separate.low < standard.needed
     is_weak_alone = standard.is_own_below(own, standard.needed)
-    if standard.differs(separate) and may_fail and (is_weak_alone or evidence.share > MIN_SHARE):
+    is_clear_alone = is_weak_alone and own.part > MIN_SHARE
+    is_no_trifle = is_weak_alone or evidence.share > MIN_SHARE
+    is_no_chance = is_clear_alone or separate.ratio > MIN_RATIO
+    if standard.differs(separate) and may_fail and is_no_trifle and is_no_chance:
         return Reason.SEPARATELY
 
     if (
         joint is not None
         and standard.differs(joint)
+        and (is_clear_alone or joint.ratio > MIN_RATIO)
         and joint.low < standard.needed
         and joint.excess > MIN_JOINT_EXCESS
     ):

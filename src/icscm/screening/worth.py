@@ -91,6 +91,8 @@ class PooledWorth:
         Of Cochran's Q: the chance of such differences if the worth is the same everywhere.
     dof : int
         Environments with a known worth, less one.
+    ratio : float
+        The mean if the worth is the same everywhere, in its standard errors.
     detectable_tau : float
         The standard deviation between environments from which on differences are significant at
         5 %, as a rule.
@@ -103,6 +105,7 @@ class PooledWorth:
     excess: float = 0.0
     p_value: float = 1.0
     dof: int = 0
+    ratio: float = 0.0
     detectable_tau: float = np.inf
 
 
@@ -131,6 +134,7 @@ def pool_worth(worth: Worth) -> PooledWorth:
         excess=max(Q - dof - 3.0 * (2.0 * dof) ** 0.5, 0.0),
         p_value=float(special.chdtrc(dof, Q)),
         dof=dof,
+        ratio=float((w * s).sum() / w.sum() ** 0.5),
         detectable_tau=float(estimate_tau_squared(critical_value - dof, dof, w)) ** 0.5,
     )
 
