@@ -16,7 +16,8 @@ environments a little if it differs between classes. There are three reasons to 
     supported    by itself it may be reversed in a new environment, and the model, in which other
                  columns may stand in for it, points the same way
 
-To *differ* is to be significant by Cochran's Q, corrected for all columns and both tests.
+To *differ* is to be significant by Cochran's Q, corrected for all columns and both tests. That
+holds for effects that the model has learned; of others the first two reasons say nothing.
 
 A column that no reason rejects is kept, unless the data cannot tell: it matters to the model, its
 worth in a new environment may be below what is needed, but its differences may be chance.
@@ -156,16 +157,30 @@ def fails_separately(evidence: Evidence, standard: Standard) -> bool:
     significantly.
     """
     worth = evidence.separate
-    is_large = evidence.share > MIN_SHARE
-    return is_large and standard.differs(worth) and worth.low_share < standard.needed
+    if evidence.share <= MIN_SHARE or not is_learned(worth, evidence.own, standard):
+        return False
+    return standard.differs(worth) and worth.low_share < standard.needed
 
 
 def fails_jointly(evidence: Evidence, standard: Standard) -> bool:
     """Return whether a column fails in one regression with the columns that contribute most."""
     worth = evidence.joint
-    if worth is None:
+    if worth is None or not is_learned(worth, evidence.own, standard):
         return False
     return standard.differs(worth) and worth.low_share < standard.needed
+
+
+def is_learned(worth: PooledWorth, own: OwnEffect, standard: Standard) -> bool:
+    """Return whether the model has learned something of a column, or the column says it by itself.
+
+    Where there is nothing to learn, the models of different folds learn from each other's rows by
+    chance, so that the worth of a column is about 0 and Cochran's Q is too large too often. A
+    shortcut that is reversed in half of the environments is worth about 0, too, but differs clearly
+    by itself.
+    """
+    if worth.ratio > MIN_RATIO:
+        return True
+    return own.part > MIN_SHARE and standard.is_own_below(own, standard.needed)
 
 
 def fails_with_support(evidence: Evidence, standard: Standard) -> bool:

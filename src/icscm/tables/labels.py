@@ -19,7 +19,7 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
     Classes are in the order of the labels, whichever comes first in y. `rows` are those that count,
     as often as they are named; None means each once.
     """
-    values = _as_one_dimensional(y)
+    values = as_one_dimensional(y)
     codes, distinct = number_groups(values, n_rows, rows, "y")
     if len(distinct) != 2 or _has_infinity(distinct):
         _reject_labels(values if rows is None else values[rows], distinct)
@@ -37,7 +37,7 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
     return is_second[codes], classes if dtype is None else classes.astype(dtype)
 
 
-def _as_one_dimensional(y: Any) -> Array:
+def as_one_dimensional(y: Any) -> Array:
     """Return labels as an array that `pandas.factorize` takes."""
     import pandas
 
