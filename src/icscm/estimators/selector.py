@@ -38,7 +38,7 @@ from icscm.screening.screened_table import ScreenedTable, read_table
 from icscm.sources.columns import OpenColumns, open_columns
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.environments import check_several, take_environments
-from icscm.tables.outcomes import OutcomeValues, is_numeric_outcome, read_outcome
+from icscm.tables.outcomes import OutcomeKind, OutcomeValues, is_numeric_outcome, read_outcome
 from icscm.tables.weights import read_weights
 
 # Columns are cut at up to so many quantiles.
@@ -89,7 +89,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         standard deviation between environments, `p_value`, `share` of heterogeneity in what the
         model explains, `stake`, how much of that depends on the column, `detectable`, the smallest
         `tau` that would have been significant, and the `rule` with its lowest and highest effect
-        (log odds ratio or, of a number, standardised difference; other columns held fixed).
+        (log odds ratio or, of a number, standardised difference; other columns held fixed). Of
+        several classes, `output` is the class that the effect is about.
     effects_ : DataFrame
         The worth and the effect by environment, with standard errors: a row for each column and
         environment.
@@ -100,6 +101,10 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         Levels of categories, by column, that give one environment away: the screen pooled them.
     environments_ : tuple or None
         The environments' labels; None if none were given.
+    outcome_kind_ : str
+        What the outcome is: two classes, several classes, or number.
+    is_complete_ : bool
+        False if the screen was interrupted (Ctrl-C): more columns may be shortcuts.
     classes_ : array
         The classes; absent if the outcome is a number.
     n_features_in_, feature_names_in_
@@ -189,6 +194,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
 
         values = read_outcome(y, count_rows(X), is_number=self._takes_numbers(y))
         self._is_number = values.is_number
+        self.outcome_kind_ = values.kind
         if values.classes is not None:
             self.classes_ = values.classes
         weights = None
@@ -318,6 +324,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             names=self._names,
             environments=self.environments_,
             rejects_undecided=self.on_undecided == "reject",
+            classes=self._name_outputs(),
         )
         self.screen_ = tables.screen
         self.effects_ = tables.effects
@@ -329,6 +336,13 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             self._names[column]: name_levels(opened, column, bins)
             for column, bins in screen.giveaways.pooled_levels.items()
         }
+
+    def _name_outputs(self) -> list[Any] | None:
+        """The classes, of which each effect is about one; None unless there are several."""
+        if self.outcome_kind_ is not OutcomeKind.SEVERAL_CLASSES:
+            return None
+        classes: list[Any] = self.classes_.tolist()
+        return classes
 
     def _warn(self, screen: FinishedScreen) -> None:
         """Warn of what limits the screen."""

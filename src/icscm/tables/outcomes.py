@@ -5,6 +5,7 @@ scikit-learn's classifiers and regressors take.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,25 @@ MAX_CLASSES_OF_NUMBERS: Final = 10
 MAX_CLASSES: Final = 50
 
 
+class OutcomeKind(StrEnum):
+    """What an outcome is: it decides how models are scored, and in which words."""
+
+    TWO_CLASSES = "two classes"
+    SEVERAL_CLASSES = "several classes"
+    NUMBER = "number"
+
+
+def find_kind(classes: Array | None) -> OutcomeKind:
+    """Find the kind of an outcome of these classes; None means a number.
+
+    >>> find_kind(np.array(["no", "yes"])), find_kind(None)
+    (<OutcomeKind.TWO_CLASSES: 'two classes'>, <OutcomeKind.NUMBER: 'number'>)
+    """
+    if classes is None:
+        return OutcomeKind.NUMBER
+    return OutcomeKind.TWO_CLASSES if len(classes) == 2 else OutcomeKind.SEVERAL_CLASSES
+
+
 @dataclass(frozen=True, eq=False)
 class OutcomeValues:
     """The outcome of each row: a number, or the number of its class.
@@ -33,6 +53,10 @@ class OutcomeValues:
     @property
     def is_number(self) -> bool:
         return self.classes is None
+
+    @property
+    def kind(self) -> OutcomeKind:
+        return find_kind(self.classes)
 
 
 def is_numeric_outcome(y: Any) -> bool:
