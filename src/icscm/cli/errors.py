@@ -23,6 +23,7 @@ _OPTION_NAMES = {
     "a categorical column": "named in --categories",
     "SCMClassifier": "--model scm",
     "InvariantTreeClassifier": "--model tree",
+    "InvariantFeatureSelector": "icscm screen",
     "folds": "--cv-folds",
     "icscm.validation.checkup.check_environments": "icscm check",
     "icscm.validation.tuning.grid_search": "--cv p=0.1,1,balanced",

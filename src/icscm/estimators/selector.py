@@ -192,7 +192,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         self._names = list(range(self.n_features_in_)) if names is None else list(names)
         self._is_named = names is not None
 
-        values = read_outcome(y, count_rows(X), is_number=self._takes_numbers(y))
+        values = read_outcome(y, count_rows(X), is_number=self.takes_numbers(y))
         self._is_number = values.is_number
         self.outcome_kind_ = values.kind
         if values.classes is not None:
@@ -236,8 +236,19 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             return make("hgb", random_state=0)
         return clone(self.estimator)
 
-    def _takes_numbers(self, y: Any) -> bool:
-        """Whether the outcome is a number: as the estimator has it, or by its values."""
+    def takes_numbers(self, y: Any) -> bool:
+        """Whether an outcome is a number: as the estimator has it, or by its values.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            The outcome.
+
+        Returns
+        -------
+        bool
+            Without an estimator, numbers of more than ten distinct values are taken for numbers.
+        """
         if self.estimator is None or not (
             is_regressor(self.estimator) or is_classifier(self.estimator)
         ):

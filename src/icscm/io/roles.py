@@ -489,5 +489,8 @@ def _reject_levels(levels: Sequence[Any], target: str) -> NoReturn:
     listed = shorten_list([format_level(level) for level in levels])
     if len(levels) == 1:
         raise IcscmError(f"the target {target!r} has one value only ({listed}); learning needs two")
-    advice = "name those that count as positive with --positive; the others are negative"
+    advice = (
+        "name those that count as positive with --positive; the others are negative. icscm screen "
+        "takes several classes and numbers"
+    )
     raise IcscmError(f"the target {target!r} has {len(levels):,} values ({listed}); {advice}")

@@ -137,7 +137,7 @@ class ScreenPath(ScoredPath):
             Columns kept and rejected, the cross-validated score and loss at the training
             environments, and the score in environments left out where it is known.
         """
-        frame = self._make_level_frame().drop(columns=["name", "is_own"])
+        frame = self._make_level_frame().drop(columns=["name", "is_own", "leave"])
         frame["rejected"] = frame["rejected"].map(", ".join)
         return frame
 
