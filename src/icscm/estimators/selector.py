@@ -22,7 +22,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from icscm import exceptions
+from icscm import exceptions, progress
 from icscm._changes import data_by_name, reject_removed_options
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.estimators.fitted import is_set
@@ -32,6 +32,7 @@ from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError, warn
 from icscm.formatting import format_name, shorten_list
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
+from icscm.report.wording.screening import describe_round
 from icscm.screening.outcomes import Outcome, make_outcome
 from icscm.screening.rounds import MAX_ROWS, FinishedScreen, deal_rows, run_screen
 from icscm.screening.screened_table import ScreenedTable, read_table
@@ -283,9 +284,17 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
                 tolerance=self.tolerance,
                 seed=seed,
                 n_jobs=self.n_jobs,
+                announce=self._announce,
             )
         self._keep(screen, table, outcome, opened)
         self._warn(screen)
+
+    def _announce(self, screen: FinishedScreen) -> None:
+        """Tell who watches the progress what the last round has rejected."""
+        last_round = screen.rounds[-1]
+        names = [format_name(self._names[column]) for column in last_round.rejected]
+        text = describe_round(names, n_rejected=len(screen.rejected), number=last_round.number)
+        progress.announce(text)
 
     def _deal_rows(
         self,

@@ -8,6 +8,7 @@ all other columns is measured beside it. If none fails, groups of columns are ju
 (`icscm.screening.copies`).
 """
 
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -123,7 +124,10 @@ def run_screen(
     n_jobs: int | None,
     announce: Callable[[FinishedScreen], None] = lambda _: None,
 ) -> FinishedScreen:
-    """Screen the columns of a table; `announce` is told of the rounds that are done."""
+    """Screen the columns of a table; `announce` is told of the rounds that are done.
+
+    Ctrl-C after the first round ends the screen with the rounds that are done.
+    """
     giveaways = find_giveaways(table)
     table = pool_lone_levels(table, giveaways.pooled_levels)
     null = fit_null_model(outcome, table)
@@ -150,13 +154,21 @@ def run_screen(
                 seed=seed,
                 n_jobs=n_jobs,
             )
-        except KeyboardInterrupt:
-            if not screen.rounds:
+            announce(screen)
+        except KeyboardInterrupt as stopped:
+            if not screen.rounds or not may_be_forgiven(stopped):
                 raise
             return replace(screen, is_complete=False)
-        announce(screen)
         if not screen.rounds[-1].rejected:
             return screen
+
+
+def may_be_forgiven(stopped: KeyboardInterrupt) -> bool:
+    """Return whether the program may go on after it was stopped: by Ctrl-C, not by a SIGTERM.
+
+    The program puts the number of the signal into the exception; Python by itself puts nothing.
+    """
+    return stopped.args in ((), (signal.SIGINT,))
 
 
 def measure_own_effects(
