@@ -67,7 +67,6 @@ def screen_columns(
         raise KeyboardInterrupt
     tables = make_tables(
         screen,
-        table,
         outcome,
         source.columns,
         names=list(names),

@@ -286,7 +286,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
                 n_jobs=self.n_jobs,
                 announce=self._announce,
             )
-        self._keep(screen, table, outcome, opened)
+        self._keep(screen, outcome, opened)
         self._warn(screen)
 
     def _announce(self, screen: FinishedScreen) -> None:
@@ -330,7 +330,6 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
     def _keep(
         self,
         screen: FinishedScreen,
-        table: ScreenedTable,
         outcome: Outcome,
         opened: OpenColumns,
     ) -> None:
@@ -338,7 +337,6 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         columns = opened.source.columns
         tables = make_tables(
             screen,
-            table,
             outcome,
             columns,
             names=self._names,

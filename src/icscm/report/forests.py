@@ -192,14 +192,14 @@ def draw_forest_figure(selector: Any, column: Any = None) -> Figure:
     rows = screen.sort_values("share", ascending=False, kind="stable").to_dict("records")
     outcome = selector.outcome_kind_
     columns = [make_column(row, selector.effects_, outcome) for row in rows]
-    known = [record for record in columns if record.lowest is not None][:N_DRAWN]
-    if not known:
+    drawn = [screened for screened in columns if screened.lowest is not None][:N_DRAWN]
+    if not drawn:
         raise IcscmError("no effect is known that could be drawn; see the reasons in screen_")
     panels = [
-        draw_interval_panel(make_forest_panel(record, outcome, needed=1.0 - selector.tolerance))
-        for record in known
+        draw_interval_panel(make_forest_panel(screened, outcome, needed=1.0 - selector.tolerance))
+        for screened in drawn
     ]
-    names = ", ".join(record.column for record in known)
+    names = ", ".join(screened.column for screened in drawn)
     return Figure(place_below(panels, gap=12.0), f"Worth by environment: {names}.")
 
 
