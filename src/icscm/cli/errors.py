@@ -20,6 +20,7 @@ _OPTION_NAMES = {
     "y": "the target",
     "n_causes": "--n-parents",
     "n_hospitals": "--n-environments",
+    "a regressor": "--outcome number",
     "a categorical column": "named in --categories",
     "SCMClassifier": "--model scm",
     "InvariantTreeClassifier": "--model tree",

@@ -532,6 +532,12 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         return tags
 
 
+class VerdictsOnly(InvariantFeatureSelector):
+    """A screen that does not fit its learner on the columns kept: it has verdicts, and no model."""
+
+    _fits_learner = False
+
+
 def choose_rows(n_rows: int, seed: int) -> Array:
     """Choose the rows that are screened: all, or `MAX_ROWS` of them at random."""
     if n_rows <= MAX_ROWS:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from icscm._types import Array, FloatArray, IntArray
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.columns import bring
 from icscm.tables.labels import number_groups
 
@@ -97,7 +97,9 @@ def read_numbers(values: Any, n_rows: int) -> FloatArray:
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise IcscmError("y holds text; a learner of numbers needs numbers") from None
+        raise IcscmError(
+            Parameter("y"), " holds text; a learner of numbers needs numbers"
+        ) from None
     is_wrong = ~np.isfinite(numbers)
     if is_wrong.any():
         first = int(is_wrong.argmax())
@@ -122,8 +124,10 @@ def number_classes(values: Any, n_rows: int) -> tuple[IntArray, Array]:
         raise IcscmError(f"y holds one class only, {labels.tolist()[0]!r}; learning needs two")
     if len(labels) > MAX_CLASSES:
         raise IcscmError(
-            f"y holds {len(labels):,} classes; at most {MAX_CLASSES} are screened. If it is a "
-            "number, use a regressor"
+            Parameter("y"),
+            f" holds {len(labels):,} classes; at most {MAX_CLASSES} are screened. If it is a "
+            "number, use ",
+            Parameter("a regressor"),
         )
     try:
         order = np.argsort(labels, kind="stable")

@@ -1,4 +1,4 @@
-"""The screen of columns in words: its result, each verdict, the tolerance, costs, validation, limits.
+"""The screen of columns in words: its result, verdicts, tolerance, costs, validation and limits.
 
 A worth in a new environment is told as "above 0.89 in 19 of 20 new environments". With few
 environments it is 10 of 11 or 13 of 14 (`icscm.screening.worth`).
