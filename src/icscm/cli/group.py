@@ -1,6 +1,7 @@
 """The command `icscm`: a group of commands, with flags that all of them have."""
 
 import io
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -35,6 +36,8 @@ _ORDER = (
 # A command with more options than this has them in groups in its help.
 _MANY_OPTIONS = 20
 _OTHER_GROUP = "Other options"
+# What shells say of a program that Ctrl-C ended: 128 and the number of the signal.
+_STOPPED_BY_CTRL_C = 128 + signal.SIGINT
 # What an option can do where memory is short.
 _ADVICE_ON_MEMORY = {
     "--max-memory": "set a smaller --max-memory, with which files are read in passes",
@@ -145,6 +148,8 @@ class _Group(click.Group):
                 if ctx.meta.get("json"):
                     _print_json(ctx, result)
                 sys.stdout.flush()
+                if is_interrupted(ctx):
+                    return _STOPPED_BY_CTRL_C
             except (BrokenPipeError, SystemExit):
                 # The reader, such as `head`, has closed the pipe; rich makes it a SystemExit.
                 discard_output()
@@ -182,6 +187,16 @@ class _Group(click.Group):
         except Exception as error:
             end_with(error, is_debug="--debug" in words)
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def mark_interrupted() -> None:
+    """Let the program exit as after Ctrl-C, once the command has shown what it has."""
+    click.get_current_context().meta["is_interrupted"] = True
+
+
+def is_interrupted(ctx: click.Context) -> bool:
+    """Whether Ctrl-C ended the work of a command, which showed what it had."""
+    return bool(ctx.meta.get("is_interrupted"))
 
 
 def _print_json(ctx: click.Context, result: Any) -> None:

@@ -17,6 +17,16 @@ from icscm.formatting import format_name, shorten_list
 from icscm.screening.evidence import MIN_ENVIRONMENTS, Reason, Verdict
 from icscm.screening.outcomes import Outcome
 from icscm.screening.performance import measure_performance
+from icscm.screening.reasons import (
+    DETERMINES,
+    DIFFERS,
+    DIFFERS_JOINTLY,
+    INTERRUPTED,
+    MAY_BE_REVERSED,
+    NO_ENVIRONMENTS,
+    ONE_DIFFERENCE,
+    TOO_LITTLE_DATA,
+)
 from icscm.screening.rounds import FinishedScreen, JudgedColumn
 
 if TYPE_CHECKING:
@@ -24,19 +34,12 @@ if TYPE_CHECKING:
 
 # What a column is rejected for, in words.
 REASONS = {
-    Reason.SEPARATELY: "its effect differs",
-    Reason.JOINTLY: "its effect differs, jointly with other columns",
-    Reason.SUPPORTED: "its effect may be reversed",
+    Reason.SEPARATELY: DIFFERS,
+    Reason.JOINTLY: DIFFERS_JOINTLY,
+    Reason.SUPPORTED: MAY_BE_REVERSED,
 }
-DETERMINES = "determines the environment"
-NEARLY_DETERMINES = "nearly determines the environment"
-ONE_DIFFERENCE = "two environments show one difference"
-TOO_LITTLE_DATA = "its effect may differ: too little data"
-NO_ENVIRONMENTS = "no environments"
 NO_VALUE = "has no value"
 IS_DATE = "dates are not screened"
-NOT_MODELLED = "says little by itself: not in the model"
-INTERRUPTED = "the screen was interrupted"
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,12 @@ def make_tables(
     rejects_undecided: bool,
     empty_columns: Sequence[int] = (),
     date_columns: Sequence[int] = (),
+    classes: Sequence[Any] | None = None,
 ) -> ScreenTables:
-    """Make the tables of a screen, with columns by name and environments by label."""
+    """Make the tables of a screen, with columns by name and environments by label.
+
+    `classes` are those of an outcome of several classes: effects are about one of them.
+    """
     import pandas  # slow to import
 
     labels = tuple(environments or ())
@@ -141,7 +148,12 @@ def make_tables(
         effects: list[dict[str, Any]] = []
         if judged is not None:
             effects = list_effects(judged, name=name, environments=labels)
-        column_rows.append(row | describe_worth(judged, columns) | describe_extremes(effects))
+        column_rows.append(
+            row
+            | describe_worth(judged, columns)
+            | {"output": find_output(judged, classes)}
+            | describe_extremes(effects)
+        )
         effect_rows += effects
 
     return ScreenTables(
@@ -174,6 +186,13 @@ def describe_worth(judged: JudgedColumn | None, columns: BinnedColumns) -> dict[
         "detectable": separate.detectable_tau,
         "rule": str(columns.make_rule(judged.contrast.cut)),
     }
+
+
+def find_output(judged: JudgedColumn | None, classes: Sequence[Any] | None) -> Any:
+    """Return the class that the effects of a column are about, of several; else None."""
+    if judged is None or classes is None:
+        return None
+    return classes[judged.contrast.output]
 
 
 EFFECT_COLUMNS = (

@@ -134,7 +134,7 @@ def pool_worth(worth: Worth) -> PooledWorth:
     u = 1.0 / (v + tau_squared)
     mean = float(np.average(s, weights=u))
     error_squared = float(1.0 / u.sum())
-    t = min(float(special.stdtrit(dof, NEW_QUANTILE)), MAX_T)
+    t = choose_t(dof)
     critical_value = find_quantile(0.05, dof)
     return PooledWorth(
         mean=mean,
@@ -147,6 +147,20 @@ def pool_worth(worth: Worth) -> PooledWorth:
         ratio=float((w * s).sum() / w.sum() ** 0.5),
         detectable_tau=float(estimate_tau_squared(critical_value - dof, dof, w)) ** 0.5,
     )
+
+
+def choose_t(dof: int) -> float:
+    """Return the quantile of Student's t for a new environment, at most `MAX_T`."""
+    return min(float(special.stdtrit(dof, NEW_QUANTILE)), MAX_T)
+
+
+def compute_coverage(dof: int) -> float:
+    """Return the probability that a new environment exceeds `PooledWorth.low`.
+
+    >>> [round(compute_coverage(dof), 2) for dof in (2, 3, 20)]
+    [0.91, 0.93, 0.95]
+    """
+    return float(special.stdtr(dof, choose_t(dof)))
 
 
 # --- one column -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 
 from icscm._lazy import multiclass, validation
 from icscm._types import Array, IntArray
-from icscm.exceptions import IcscmError, reject_unknown
+from icscm.exceptions import IcscmError, Parameter, reject_unknown
 from icscm.formatting import shorten_list
 from icscm.tables.errors import make_missing_error
 
@@ -65,7 +65,9 @@ def _reject_labels(y: Array, distinct: Array) -> NoReturn:
     raise IcscmError(
         "Only binary classification is supported. The type of the target is "
         f"{multiclass.type_of_target(y)} with {len(labels)} classes ({listed}); merge them into "
-        f"two, such as y == {labels[0]!r}, or fit one model per class"
+        f"two, such as y == {labels[0]!r}, or fit one model per class; for a screen of columns, "
+        "which takes several classes and numbers, use ",
+        Parameter("InvariantFeatureSelector"),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from icscm import _constants as limits
-from icscm._types import Array, BoolArray, IntArray
+from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
 from icscm.tables.coded import CodedTable
 from icscm.tables.errors import name_columns
@@ -38,6 +38,8 @@ _KEEP_IDENTIFIER: Final = (
 
 # Columns checked at a time: their first rows stay near the cache.
 _CHECKED_TOGETHER: Final = 2**10
+# Errors of a linear function that are rounding, relative to its values.
+_ROUNDING: Final = 1e-9
 # One row in so many is looked at before all are.
 _ROWS_PER_SAMPLED: Final = 50
 
@@ -274,6 +276,27 @@ def _find_copies(values: Array, groups: IntArray) -> list[int]:
         groups_differ = len(np.unique(value_of_group[occurring])) == len(occurring)
         if groups_differ and _are_equal(values[:, column], value_of_group[groups]).all():
             copies.append(column)
+    return copies
+
+
+def find_copies_of_numbers(table: CodedTable, numbers: FloatArray) -> list[int]:
+    """Return the columns of numbers that are the outcome itself, also in other units.
+
+    Such a column is a linear function of the outcome, up to rounding.
+    """
+    if not isinstance(table.values, np.ndarray) or len(numbers) < limits.COPY_ROWS:
+        return []
+    y = numbers - numbers.mean()
+    copies = []
+    for position in range(table.n_columns):
+        if position in table.levels or position in table.dropped:
+            continue
+        column = np.asarray(table.values[:, position], dtype=np.float64)
+        deviations = column - column.mean()  # NaN where any value is missing
+        slope = deviations @ y / (y @ y)
+        largest_error = np.abs(deviations - slope * y).max()
+        if largest_error <= _ROUNDING * np.abs(deviations).max() and slope != 0:
+            copies.append(position)
     return copies
 
 
