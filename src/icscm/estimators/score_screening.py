@@ -65,7 +65,6 @@ def screen_columns(
     )
     tables = make_tables(
         screen,
-        table,
         outcome,
         source.columns,
         names=list(names),

@@ -267,7 +267,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
                 seed=seed,
                 n_jobs=self.n_jobs,
             )
-        self._keep(screen, table, outcome, opened)
+        self._keep(screen, outcome, opened)
         self._warn(screen)
 
     def _deal_rows(
@@ -304,7 +304,6 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
     def _keep(
         self,
         screen: FinishedScreen,
-        table: ScreenedTable,
         outcome: Outcome,
         opened: OpenColumns,
     ) -> None:
@@ -312,7 +311,6 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         columns = opened.source.columns
         tables = make_tables(
             screen,
-            table,
             outcome,
             columns,
             names=self._names,

@@ -136,11 +136,11 @@ def draw_forest_figure(selector: Any, column: Any = None) -> Figure:
             raise IcscmError(f"there is no column {column!r} in the screen")
     rows = screen.sort_values("share", ascending=False, kind="stable").to_dict("records")
     columns = [make_column(row, selector.effects_) for row in rows]
-    known = [each for each in columns if each.lowest is not None][:N_DRAWN]
-    if not known:
+    drawn = [screened for screened in columns if screened.lowest is not None][:N_DRAWN]
+    if not drawn:
         raise IcscmError("no effect is known that could be drawn; see the reasons in screen_")
-    panels = [draw_interval_panel(make_forest_panel(each)) for each in known]
-    names = ", ".join(each.column for each in known)
+    panels = [draw_interval_panel(make_forest_panel(screened)) for screened in drawn]
+    names = ", ".join(screened.column for screened in drawn)
     return Figure(place_below(panels, gap=12.0), f"Odds ratios by environment: {names}.")
 
 

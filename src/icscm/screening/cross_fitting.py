@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class FoldModel:
-    """A model with the rows that it did not see; `arranged` are their bins as its trees read them."""
+    """A model with the rows that it did not see; `arranged` are their bins as trees read them."""
 
     rows: IntArray
     model: BoostedTrees

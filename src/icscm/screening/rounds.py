@@ -8,7 +8,7 @@ all other columns is measured beside it. If none fails, groups of columns are ju
 (`icscm.screening.copies`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -209,7 +209,12 @@ def run_round(
     number = len(screen.rounds) + 1
     fitted = cross_fit(outcome, table, columns, fold_numbers, n_jobs=n_jobs)
     model = measure_model(outcome, table, fitted, null)
-    standard = Standard(tolerance=tolerance, n_columns=len(columns))
+    standard = Standard(
+        tolerance=tolerance,
+        n_columns=len(columns),
+        n_environments=table.places.count,
+        has_several_classes=outcome.n_outputs > 1,
+    )
     judged = judge_columns(
         screen, outcome, table, fitted, model=model, standard=standard, number=number, n_jobs=n_jobs
     )
@@ -349,7 +354,10 @@ def find_failing_group(
         )
         worth = fit_worth(outcome, table, fitted.scores, contribution, variances=model.variances)
         pooled = pool_worth(worth)
-        if pooled.p_value < CHANCE_LEVEL / standard.n_columns and pooled.low < standard.needed:
+        if (
+            pooled.p_value < CHANCE_LEVEL / standard.n_columns
+            and pooled.low_share < standard.needed
+        ):
             failing[tuple(group)] = pooled.excess
     if not failing:
         return []

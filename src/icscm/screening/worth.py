@@ -17,7 +17,8 @@ Each s_e comes from one common slope s and one step of Newton's method from ther
 
 with U_e the derivative of the log-likelihood of environment e by the slope, and J_e its
 information. Slopes that are fitted in each environment by themselves would hide large differences
-where predictions are nearly certain, since their errors then grow with them (Hauck and Donner 1977).
+where predictions are nearly certain, since their errors then grow with them (Hauck and Donner
+1977).
 
 With random effects (`icscm.stats.random_effects`) a *new* environment has a worth above
 
@@ -49,7 +50,7 @@ MAX_WORTH: Final = 20.0
 # A worth with a larger error is not known.
 MAX_ERROR: Final = 50.0
 MIN_INFORMATION: Final = 1e-9
-# A ridge for slopes that are fitted jointly: columns that contribute the same have none of their own.
+# A ridge for slopes that are fitted jointly: columns that contribute the same have no own slopes.
 JOINT_RIDGE: Final = 1e-3
 MAX_JOINT_COLUMNS: Final = 30
 # Of the one-sided interval of the worth in a new environment.
@@ -104,6 +105,15 @@ class PooledWorth:
     p_value: float = 1.0
     dof: int = 0
     detectable_tau: float = np.inf
+
+    @property
+    def low_share(self) -> float:
+        """The part of its mean worth that a new environment exceeds with probability .95.
+
+        A mean above 1 says that the model has learned too little of the column; a learner that
+        learns all of it would use it by so much more. Below 1 it would not use it by less.
+        """
+        return self.low / max(self.mean, 1.0)
 
 
 def pool_worth(worth: Worth) -> PooledWorth:

@@ -87,7 +87,7 @@ def write_environments(
     """Return the scores by environment, the worst first."""
     titles = ["environment", ">samples", ">AUC", ">95% interval", ">slope", ">Brier"]
     titles += [">baseline", ">error"]
-    rows = [write_environment(each, len(titles)) for each in environments]
+    rows = [write_environment(evaluated, len(titles)) for evaluated in environments]
     document: Document = [
         Heading(f"By {content.environment or 'environment'}, the worst first"),
         make_table(titles, rows),
