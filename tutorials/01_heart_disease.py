@@ -97,8 +97,8 @@ leave_one_environment_out(score, X, disease, environments=hospital)
 # %%
 # The AUC is 0.7 or more at each hospital left out. The risks cannot be used at a new hospital
 # without recalibration: the intercept differs so much between these four that the interval for a
-# fifth excludes little. This holds for any model of these data. The tree ranks less well, but is easier
-# to read:
+# fifth excludes little. This holds for any model of these data. The tree ranks less well, but is
+# easier to read:
 
 tree = InvariantTreeClassifier().fit(X, disease, environments=hospital)
 print(tree.model_)
