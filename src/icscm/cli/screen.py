@@ -44,8 +44,8 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     1 if it says there what the model has learned, 0 nothing, below 0 the reverse. Of the columns
     whose worth differs and may fall too low in a new environment (--tolerance) the worst is
     rejected. This is repeated without it until no column is rejected; Ctrl-C shows the rounds so
-    far. The verdicts are printed; --out writes the names of the columns kept, --report a page with the
-    worth and the effect of every column in each environment.
+    far. The verdicts are printed; --out writes the names of the columns kept, --report a page with
+    the worth and the effect of every column in each environment.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, a
     folder of such files, or - for CSV from standard input; it is read into memory. Genomes
