@@ -404,6 +404,7 @@ def _find_strongest(source: RowSource) -> list[Association]:
 
     associations = []
     for table in strongest:
+        # the rule that the column is present, which knows its name
         is_present = source.columns.make_rule(Cut(table.column, 0, negated=False))
         associations.append(compute_association(is_present.feature, table.counts))
     return associations

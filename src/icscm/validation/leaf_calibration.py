@@ -220,6 +220,7 @@ def _compute_leaf_design_effects(
         position=np.arange(len(rows.leaves)),
     )
     squares = square_sums(residuals, clusters.codes, clusters.starts)
+    # the sum of r (1 - r) over the rows of a leaf, which are the hessians of a logistic regression
     variances_if_independent = (n_rows * rates * (1 - rates)).sum(axis=1)
     return compute_design_effects(
         squares, hessians=variances_if_independent, sizes=n_rows.sum(axis=1)

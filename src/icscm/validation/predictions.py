@@ -339,14 +339,18 @@ def _predict_with_ours(
         warnings.simplefilter("always", IcscmWarning)
         checked_rows = opened.fitted._check_rows(rows.cohort.X)
         decisions = model.decide(checked_rows)
+        # each tree of a forest has leaves of its own
         leaves = None if isinstance(model, Forest) else model.find_leaves(checked_rows)
 
+    # a model file may hold anything
     levels = opened.table_settings.get("levels")
     training_levels = levels if isinstance(levels, dict) else {}
     notes = [
         *_take_notes(caught),
         *_note_levels(model.rules, checked_rows, training_levels),
     ]
+    # both the decisions and the leaves may warn of the same
+    distinct_notes = list(dict.fromkeys(notes))
     return Predicted(
         model=model,
         name=as_text(model) if model.kind in CHAINS else describe_size(model),
@@ -358,7 +362,7 @@ def _predict_with_ours(
         leaves=leaves,
         threshold=model.decision_threshold,
         baseline=_find_training_baseline(model),
-        notes=rows.notes + list(dict.fromkeys(notes)),
+        notes=rows.notes + distinct_notes,
     )
 
 

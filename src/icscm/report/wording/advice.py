@@ -25,7 +25,9 @@ POOR_AUC = 0.55
 
 def list_shown(content: LearnerContent) -> list[str]:
     """Return what the result shows about invariance."""
-    nodes, names, noun = content.nodes, content.names, content.model.noun
+    nodes = content.nodes
+    names = content.names
+    noun = content.model.noun
     if not nodes.is_tested:
         return [
             f"The {noun} was chosen to fit these data. Environments were not used, so it may "
@@ -37,13 +39,12 @@ def list_shown(content: LearnerContent) -> list[str]:
             "The rate in the leaf of a rejected rule differs between environments, or may differ.",
         ]
     if nodes.invariance == "rate":
-        excess = content.trace.describe_excess()
-        within = (
+        within_tolerance = (
             f"Over all leaves, the dependence of {names.target} on the {names.environment} is "
             "within the tolerance. Columns that would exceed it were excluded."
         )
         return [
-            excess or within,
+            content.trace.describe_excess() or within_tolerance,
             "This is how parents are found: if the environments do not act on the label itself, "
             "its rate given its causes is the same in all of them.",
         ]

@@ -71,17 +71,26 @@ def describe_tests(nodes: Nodes, margin: str) -> str:
 
 
 def describe_bounds(leaves: Sequence[Leaf], margin: str) -> str:
-    """Return how large a difference within leaves is still possible, and which is detectable."""
+    """Return how large a difference within leaves is still possible, and which is detectable.
+
+    Both are those of the worst leaf. Empty where leaves were not tested.
+    """
     if not leaves or leaves[0].conclusion is None:
         return ""
     sentences = [f"Invariant: shown to differ by at most {margin} between environments."]
-    possible = [leaf.difference_interval[1] for leaf in leaves if leaf.difference_interval]
-    if possible and max(possible) < VACUOUS:
+
+    upper_ends = [leaf.difference_interval[1] for leaf in leaves if leaf.difference_interval]
+    largest_possible = max(upper_ends, default=VACUOUS)
+    if largest_possible < VACUOUS:
         where = "In the least certain leaf" if len(leaves) > 1 else "Here"
         sentences.append(
-            f"{where} a difference of {format_points(max(possible))} is still possible."
+            f"{where} a difference of {format_points(largest_possible)} is still possible."
         )
+
+    # None where no difference at all is detectable in some leaf
     detectable = [leaf.detectable for leaf in leaves if leaf.detectable is not None]
-    largest = max(detectable) if len(detectable) == len(leaves) else None
-    sentences.append(f"Largest minimum detectable difference: {format_detectable(largest)}.")
+    largest_detectable = max(detectable) if len(detectable) == len(leaves) else None
+    sentences.append(
+        f"Largest minimum detectable difference: {format_detectable(largest_detectable)}."
+    )
     return " ".join(sentences)
