@@ -67,16 +67,18 @@ class Copies:
         if n_groups < 1 or len(self.numbers) == 0 or self.numbers.max() >= n_groups:
             return False
 
+        # The offsets and members follow from the numbers.
         expected = make_copies(self.numbers, n_groups)
         if not np.array_equal(self.offsets, expected.offsets):
             return False
         if not np.array_equal(self.members, expected.members):
             return False
 
-        sizes = np.diff(expected.offsets)
-        if (sizes == 0).any():
+        # No group is empty, and groups are in the order of their first members.
+        group_sizes = np.diff(self.offsets)
+        if (group_sizes == 0).any():
             return False
-        first_members = expected.members[expected.offsets[:-1]]
+        first_members = self.members[self.offsets[:-1]]
         return bool((first_members[1:] > first_members[:-1]).all())
 
     def find_first(self, column: int) -> int:

@@ -153,7 +153,10 @@ class BinnedColumns(Protocol):
 
 
 class SourceInfo(NamedTuple):
-    """What a source's counts are counts of; see the properties of `RowSource`."""
+    """What a source's counts are counts of: its columns, the outcome's values, the environments.
+
+    See the properties of `RowSource` of the same names.
+    """
 
     columns: BinnedColumns
     classes: Sequence[Any]
@@ -166,7 +169,12 @@ RulePath = tuple[BinnedRule, ...]
 
 
 class BinnedSplit(NamedTuple):
-    """A split as the sources understand it; a child below 0 is leaf `~child`."""
+    """A split of a tree as the sources understand it: a rule, and where its two sides lead to.
+
+    A side leads to another split, given by its number from 0 on, or to a leaf. Leaves are numbered
+    by themselves, and leaf 0 is written as -1, leaf 1 as -2, and so on
+    (`icscm.model.splits.encode_leaf`).
+    """
 
     rule: BinnedRule
     if_true: int
@@ -181,8 +189,11 @@ class CandidateCriteria:
     """The criteria of one step of a search in plain numbers, which a device can apply.
 
     A rule covers the rows where it is false: its leaf. With A negatives and B positives in the
-    leaf, its utility is `p_denominator` A - `p_numerator` B. Where a number may be rounded, two
-    bounds enclose what rounding could decide; between them the device must not decide.
+    leaf, its utility is `p_denominator` A - `p_numerator` B.
+
+    A device may round numbers in another way than the search. So a criterion has two bounds, one
+    below its critical value and one above, which are farther apart than rounding goes. Of a rule
+    between the two the device does not decide, but sends its counts to the search, which does.
 
     Attributes
     ----------
@@ -193,12 +204,14 @@ class CandidateCriteria:
     statistic : {"pearson", "yates", "g", "none"}
         The statistic of the test of dependence; `"none"` for no test.
     passes_below, fails_from : array of float, (degrees of freedom)
-        A leaf of a smaller statistic passes the test, one from the second on fails.
+        Bounds of the test's critical value: a leaf whose statistic is below the first passes the
+        test, one whose statistic is at least the second fails.
     replication_factors : array of float, (environment)
         For the weights of environments, n_1 n_0 times the factor, of the effective number of
         environments: n_1 and n_0 are the rows of the environment where the rule is true and false.
     unreplicated_below, replicated_from : float
-        Bounds of the effective number of environments.
+        Bounds of the least effective number of environments: a rule with fewer than the first is
+        rejected, one with at least the second is replicated.
     min_utility : int
         The least utility.
     positive_rates : array of float, (environment)
@@ -324,31 +337,35 @@ class ClusterPatterns:
     starts: IntArray
 
     def count_moments(self, parts: IntArray, n_parts: int) -> ClusterMoments:
-        """Count the moments (part, environment), given the part of each pattern; -1 for none.
+        """Count the moments of clusters in some parts of the rows, by (part, environment).
 
-        What a part has of a cluster are n rows, p of them positive. The moments are the sums of
-        1 if n > 0,  n n,  n p  and  p p  over the clusters of an environment.
+        A part, such as a leaf, is a set of patterns: `parts` has the number of each pattern's part,
+        or -1 for none. What a part has of a cluster is a *share* of n rows, p of them positive. Its
+        moments are the sums of 1, n n, n p and p p over the shares of an environment's clusters.
         """
         n_clusters = int(self.starts[-1])
         n_environments = len(self.starts) - 1
+
+        # The pairs of a pattern and a cluster whose pattern is in a part.
         part_of_pair = parts[self.patterns]
         is_inside = part_of_pair >= 0
-
-        # a part may have several patterns: add up what it has of each cluster
-        shares_of_pairs = part_of_pair[is_inside] * n_clusters + self.clusters[is_inside]
-        shares, number_of_share = np.unique(shares_of_pairs, return_inverse=True)
-        part_of_share = shares // n_clusters
-        cluster_of_share = shares % n_clusters
         negatives, positives = self.counts[is_inside].T
-        p = np.bincount(number_of_share, positives, len(shares))
-        n = np.bincount(number_of_share, negatives, len(shares)) + p
 
-        environments = np.searchsorted(self.starts, cluster_of_share, side="right") - 1
-        cells = part_of_share * n_environments + environments
+        # A share is numbered by its part and cluster. All pairs with this number belong to it,
+        # since a part may have several patterns.
+        number_of_pair = part_of_pair[is_inside] * n_clusters + self.clusters[is_inside]
+        numbers, share_of_pair = np.unique(number_of_pair, return_inverse=True)
+        part_of_share = numbers // n_clusters
+        cluster_of_share = numbers % n_clusters
+        p = np.bincount(share_of_pair, positives, len(numbers))
+        n = np.bincount(share_of_pair, negatives, len(numbers)) + p
+
+        environment_of_share = np.searchsorted(self.starts, cluster_of_share, side="right") - 1
+        cell_of_share = part_of_share * n_environments + environment_of_share
 
         def add_up(values: Array) -> CountArray:
             """Add up values of the shares by (part, environment)."""
-            sums = np.bincount(cells, values, n_parts * n_environments)
+            sums = np.bincount(cell_of_share, values, n_parts * n_environments)
             return sums.astype(COUNT_DTYPE).reshape(n_parts, n_environments)
 
         return ClusterMoments(

@@ -1,9 +1,12 @@
-"""What a finished search has to be told with: p-values and verdicts of the leaves in its trace.
+"""The p-values and verdicts in the trace of a greedy search, which are added after the search.
 
-A greedy search compares statistics with a critical value. p-values, intervals and verdicts take
-longer than a small fit, and most fits never need them. So the trace of a fit has *deferred* parts,
-which are made by the functions of this page when they are first read. They work on counts that the
-trace has already, and need no rows.
+The search only compares statistics with a critical value. p-values, intervals and verdicts take
+longer than a small fit, and most fits never need them. So they are made when the trace is first
+read, from counts that it has already.
+
+The trace has a *node* for each scan of the candidates: a `Step` if a candidate was chosen, else a
+`Scan`. Each candidate has a *leaf*, the rows that its rule covers, and a step has one more, the
+rows that it leaves uncovered. Each of these leaves gets a verdict.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,16 +54,16 @@ def assess_nodes(
     """Add p-values, verdicts and replication to the nodes of a trace.
 
     `counts` are those of all rows, by (outcome, environment). The candidates of a node are compared
-    with the rows that are still uncovered there: first all, then those that the step before left.
+    with its rows: those that the steps before it left uncovered, which are all rows at first.
     """
     verdicts = make_verdicts(nodes, settings)
-    uncovered = counts
+    rows_of_node = counts
     assessed: list[Scan] = []
     for node in nodes:
-        assessed_node = assess_rejections(node, verdicts, uncovered=uncovered)
+        assessed_node = assess_rejections(node, verdicts, rows_of_node=rows_of_node)
         if isinstance(assessed_node, Step):
-            assessed_node = assess_step(assessed_node, verdicts, uncovered=uncovered)
-            uncovered = np.array(assessed_node.uncovered)
+            assessed_node = assess_step(assessed_node, verdicts, rows_of_node=rows_of_node)
+            rows_of_node = np.array(assessed_node.uncovered)
         assessed.append(assessed_node)
     return tuple(assessed)
 
@@ -84,55 +87,54 @@ def list_leaves(node: Scan) -> Iterator[TestedLeaf]:
         yield get_leaf(rejection.candidate)
     if isinstance(node, Step):
         yield get_leaf(node.chosen)
-        yield get_uncovered(node)
+        yield get_uncovered_leaf(node)
 
 
 def get_leaf(candidate: Candidate) -> TestedLeaf:
-    """Return what was tested of a candidate."""
+    """Return the leaf of a candidate: the rows that its rule covers."""
     return TestedLeaf(counts=candidate.covered, design_effect=candidate.design_effect)
 
 
-def get_uncovered(step: Step) -> TestedLeaf:
-    """Return what was tested of the rows that a step leaves uncovered."""
+def get_uncovered_leaf(step: Step) -> TestedLeaf:
+    """Return the rows that a step leaves uncovered, which are tested as a leaf."""
     return TestedLeaf(counts=step.uncovered, design_effect=step.effect_uncovered)
 
 
 def assess_rejections(
-    node: Scan, verdicts: dict[TestedLeaf, Verdict], *, uncovered: CountArray
+    node: Scan, verdicts: dict[TestedLeaf, Verdict], *, rows_of_node: CountArray
 ) -> Scan:
     """Add verdicts to the rejected candidates of a node."""
 
-    def assess_all(rejections: Sequence[Rejection]) -> tuple[Rejection, ...]:
-        return tuple(
-            replace(
-                rejection,
-                candidate=assess_candidate(rejection.candidate, verdicts, uncovered=uncovered),
-            )
-            for rejection in rejections
-        )
+    def assess(rejection: Rejection) -> Rejection:
+        candidate = assess_candidate(rejection.candidate, verdicts, rows_of_node=rows_of_node)
+        return replace(rejection, candidate=candidate)
 
     return replace(
-        node, best_rejected=assess_all(node.best_rejected), nearest=assess_all(node.nearest)
+        node,
+        best_rejected=tuple(assess(rejection) for rejection in node.best_rejected),
+        nearest=tuple(assess(rejection) for rejection in node.nearest),
     )
 
 
-def assess_step(step: Step, verdicts: dict[TestedLeaf, Verdict], *, uncovered: CountArray) -> Step:
+def assess_step(
+    step: Step, verdicts: dict[TestedLeaf, Verdict], *, rows_of_node: CountArray
+) -> Step:
     """Add verdicts to the chosen candidate of a step, and to the rows that it leaves uncovered."""
-    verdict_uncovered = verdicts[get_uncovered(step)]
+    verdict_uncovered = verdicts[get_uncovered_leaf(step)]
     return replace(
         step,
-        chosen=assess_candidate(step.chosen, verdicts, uncovered=uncovered),
+        chosen=assess_candidate(step.chosen, verdicts, rows_of_node=rows_of_node),
         p_value_uncovered=verdict_uncovered.p_value,
         verdict_uncovered=verdict_uncovered,
     )
 
 
 def assess_candidate(
-    candidate: Candidate, verdicts: dict[TestedLeaf, Verdict], *, uncovered: CountArray
+    candidate: Candidate, verdicts: dict[TestedLeaf, Verdict], *, rows_of_node: CountArray
 ) -> Candidate:
     """Add the verdict on its leaf to a candidate, and its replication where that is defined."""
-    leaf = np.array(candidate.covered)
-    replication = float(measure_replication(leaf[np.newaxis], uncovered)[0])
+    leaves = np.array([candidate.covered])  # of a single candidate
+    [replication] = measure_replication(leaves, rows_of_node).tolist()
     return replace(
         candidate,
         verdict=verdicts[get_leaf(candidate)],

@@ -166,14 +166,21 @@ class ColumnScreen:
     def _describe_differing(
         self, column: DifferingColumn, round_number: int
     ) -> list[RejectedColumn]:
-        """Make what the trace has of a column whose effect differs, and of its copies."""
+        """Make what the trace has of a column whose effect differs, and of its copies.
+
+        `lowest` and `highest` are the environments of the extreme effects, with these.
+        """
         effects = column.effects.tolist()
         known_effects = [None if np.isnan(effect) else effect for effect in effects]
         extremes = find_extreme_environments(known_effects)
-        lowest = highest = None
+        lowest = None
+        highest = None
         if extremes is not None:
             names = self._source.environments
-            lowest, highest = ((names[number], effects[number]) for number in extremes)
+            number_of_lowest, number_of_highest = extremes
+            lowest = names[number_of_lowest], effects[number_of_lowest]
+            highest = names[number_of_highest], effects[number_of_highest]
+
         return [
             RejectedColumn(
                 rule,
@@ -201,14 +208,16 @@ class ColumnScreen:
         replication = self._measure_replication(best_splits.columns)
         unreplicated = {}
         for number, column in enumerate(best_splits.columns.tolist()):
-            if replication[column] < self._settings.min_replication:
-                rules = self._list_copied_rules(best_splits.kept.make_cut(number))
-                unreplicated[column] = [
-                    RejectedColumn(
-                        rule, reason="unreplicated", round=0, replication=replication[column]
-                    )
-                    for rule in rules
-                ]
+            replication_of_column = replication[column]
+            if not replication_of_column < self._settings.min_replication:  # NaN is not rejected
+                continue
+            best_cut = best_splits.kept.make_cut(number)
+            unreplicated[column] = [
+                RejectedColumn(
+                    rule, reason="unreplicated", round=0, replication=replication_of_column
+                )
+                for rule in self._list_copied_rules(best_cut)
+            ]
         return unreplicated
 
     def _measure_replication(self, columns: IntArray) -> dict[int, float]:
@@ -245,24 +254,31 @@ class ColumnScreen:
         return self._tests_by_rejected[key]
 
     def _test_given_tree(self, tree: Subtree, rejected: Sequence[int]) -> list[DifferingColumn]:
-        """Find the columns that differ beyond chance given a tree, the worst first.
+        """Find the columns whose effects differ beyond chance, given a tree; the worst first.
 
-        The p-value of the worst cut is corrected for all cuts (Bonferroni).
+        The tree gives each row a probability, by its leaf and environment. What this leaves
+        unexplained is summed over the leaves by column, bin and environment, in blocks of columns.
+        Of each column the worst cut is taken. How much its effect differs is relative to the
+        deviance that the tree explains, and its p-value is corrected for all cuts (Bonferroni).
         """
         leaves = [leaf.node for leaf in list_leaves(tree)]
         if len(leaves) < 2:  # nothing is explained that differences could be relative to
             return []
 
+        # The predictions: counts (leaf, outcome, environment), probabilities (leaf, environment).
         counts: Array = np.stack([leaf.counts for leaf in leaves])
         probabilities = predict_leaves(counts)
+
+        # Rows that come in clusters count as fewer independent ones.
         splits = make_binned_splits(self._source.columns, tree)
         design_effects = measure_design_effects(self._source, splits, counts, probabilities)
-        if design_effects is not None:  # the effective number of independent rows
+        if design_effects is not None:
             counts = counts / design_effects
 
         explained = max(compute_explained_deviance(counts, probabilities), MIN_EXPLAINED)
-        variances = probabilities * (1.0 - probabilities)
-        total_hessians = (counts.sum(axis=1) * variances).sum(axis=0)
+        n_rows = counts.sum(axis=1)
+        hessians = n_rows * (probabilities * (1.0 - probabilities))
+        total_hessians = hessians.sum(axis=0)
 
         columns: list[DifferingColumn] = []
         n_tests = 0

@@ -35,6 +35,7 @@ from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._lazy import isotonic, special
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import MISSINGNESS, BinnedRule, Cut, Layout, PatternTable, RowSource
+from icscm.engine.pieces import make_key
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.model.score import Score, Term, find_max_total
 from icscm.model.splits import freeze_counts
@@ -223,27 +224,28 @@ def _find_best_term(
     source: RowSource, settings: ScoreSettings, terms: Sequence[BinnedRule]
 ) -> BestTerm | None:
     """Find the term that explains most given the others, the first of ties; None if none does."""
+    used_keys = {make_key(term) for term in terms}
     residuals_by_column = _sum_residuals(source, settings, terms)
-    used = {(term.column, term.satisfied.tobytes()) for term in terms}
     best: BestTerm | None = None
-    for column in sorted(residuals_by_column):
-        residuals = residuals_by_column[column]
-        sets = list_sets(
+    for column, residuals in sorted(residuals_by_column.items()):
+        sets_of_bins = list_sets(
             residuals.layout,
             g=residuals.gradients.sum(axis=1),
             h=residuals.hessians.sum(axis=1),
         )
-        if not len(sets):
+        candidates = [BinnedRule(column, bins) for bins in sets_of_bins]
+        if not candidates:
             continue
 
-        gains = _compute_gains(sets, residuals, min_information=settings.min_information)
-        is_used = [(column, bins.tobytes()) in used for bins in sets]
+        gains = _compute_gains(sets_of_bins, residuals, min_information=settings.min_information)
+        is_used = [make_key(candidate) in used_keys for candidate in candidates]
         gains[is_used] = 0.0
 
-        number = int(gains.argmax())
+        best_of_column = int(gains.argmax())
+        gain = float(gains[best_of_column])
         gain_to_beat = 0.0 if best is None else best.gain
-        if gains[number] > gain_to_beat:
-            best = BestTerm(BinnedRule(column, sets[number]), gain=float(gains[number]))
+        if gain > gain_to_beat:
+            best = BestTerm(candidates[best_of_column], gain=gain)
     return best
 
 

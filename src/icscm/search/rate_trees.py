@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
+from icscm._types import CountArray
 from icscm.engine.counts import RowSource
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.model.tree import Tree
@@ -121,6 +122,15 @@ class MeasuredTree:
     record: TriedTree
 
 
+@dataclass(frozen=True)
+class _RateHeterogeneity:
+    """G of outcome against environment in the leaves of a tree, and what chance leaves of it."""
+
+    statistic: float
+    dof: int
+    beyond_chance: float
+
+
 class RateTreeSearch:
     """Trees by the set of columns that they may not use, each grown once.
 
@@ -173,40 +183,56 @@ class RateTreeSearch:
         return tuple(self.find(banned).record for banned in in_order)
 
     def _measure(self, tree: Subtree, banned: Banned) -> MeasuredTree:
-        """Measure what a tree is compared by."""
+        """Measure what a tree is compared by.
+
+        Its score is the deviance of the outcome that it explains, less the heterogeneity of its
+        leaves' rates. The tolerance is the exchange rate of the two.
+        """
         splits = list_splits(tree)
         for split in splits:
             rule = self._source.columns.make_rule(split.cut)
             self._names[split.cut.column] = rule.feature
         columns = tuple(sorted({split.cut.column for split in splits}))
-        leaves = np.stack([leaf.node.counts for leaf in list_leaves(tree)])
         explained = round(sum(split.deviance_explained for split in splits), DEVIANCE_DECIMALS)
 
-        # G of the whole tree is the sum over its leaves, and so are its degrees of freedom.
-        statistics_of_leaves, dof_of_leaves = compute_rate_heterogeneity(leaves)
-        statistic = float(statistics_of_leaves.sum())
-        dof = int(dof_of_leaves.sum())
-        chance = find_quantile(_CHANCE, dof)
-        design_effects = measure_leaf_design_effects(self._source, tree, leaves)
-        if design_effects is not None:
-            weights = np.maximum(dof_of_leaves, _MIN_WEIGHT)
-            chance *= float(np.average(design_effects, weights=weights))
-        heterogeneity = round(max(0.0, statistic - chance), DEVIANCE_DECIMALS)
-
+        leaves = np.stack([leaf.node.counts for leaf in list_leaves(tree)])
+        rates = self._measure_rates(tree, leaves)
         record = TriedTree(
             banned=tuple(self._names[column] for column in sorted(banned)),
             used=tuple(self._names[column] for column in columns),
             deviance_explained=explained,
-            rate_heterogeneity=statistic,
-            dof=dof,
-            score=explained - heterogeneity / self._tolerance,
+            rate_heterogeneity=rates.statistic,
+            dof=rates.dof,
+            score=explained - rates.beyond_chance / self._tolerance,
         )
         return MeasuredTree(
             columns=columns,
             leaves=tuple(freeze_counts(leaf) for leaf in leaves),
             explained=explained,
-            heterogeneity=heterogeneity,
+            heterogeneity=rates.beyond_chance,
             record=record,
+        )
+
+    def _measure_rates(self, tree: Subtree, leaves: CountArray) -> "_RateHeterogeneity":
+        """Measure how much the rates of a tree's leaves differ between environments.
+
+        `leaves` are the counts (leaf, outcome, environment). G and its degrees of freedom are those
+        of the leaves, added up. Clusters of rows inflate what is expected by chance by the mean of
+        the leaves' design effects, weighted by degrees of freedom.
+        """
+        statistics_of_leaves, dof_of_leaves = compute_rate_heterogeneity(leaves)
+        statistic = float(statistics_of_leaves.sum())
+        dof = int(dof_of_leaves.sum())
+
+        chance = find_quantile(_CHANCE, dof)
+        design_effects = measure_leaf_design_effects(self._source, tree, leaves)
+        if design_effects is not None:
+            weights = np.maximum(dof_of_leaves, _MIN_WEIGHT)
+            chance *= float(np.average(design_effects, weights=weights))
+        return _RateHeterogeneity(
+            statistic=statistic,
+            dof=dof,
+            beyond_chance=round(max(0.0, statistic - chance), DEVIANCE_DECIMALS),
         )
 
     # --- sets of banned columns ---------------------------------------------------

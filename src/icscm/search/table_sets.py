@@ -30,7 +30,7 @@ from icscm.stats.independence import (
     compute_upper_tail,
 )
 
-# Columns whose sets may all be tested, and the most sets in any case: a minute or two of work.
+# The most sets that are tested, a minute or two of work: as many as all sets of so many columns.
 MAX_COLUMNS: Final = 20
 MAX_SETS: Final = 2**MAX_COLUMNS
 # Cells of the largest table counted: 128 MiB. The walk down holds up to twice as much besides.
@@ -85,27 +85,34 @@ class TableTester:
         Their tables are counted again: as a rule few sets are accepted, and the tables of all sets
         would take much memory.
         """
-        bics: dict[CandidateSet, float] = {}
-        for columns in sets:
-            cells = self.counts.count(columns)
-            # (outcome and environment, levels..) to (stratum, outcome, environment)
-            strata = cells.reshape(2, self.counts.n_environments, -1).transpose(2, 0, 1)
-            bics[columns] = float(compute_bic([strata])[0])
-        return bics
+        return {columns: self._compute_bic(columns) for columns in sets}
+
+    def _compute_bic(self, columns: CandidateSet) -> float:
+        """Compute the BIC of the outcome given a set of columns."""
+        cells = self.counts.count(columns)
+        # The axes are (outcome and environment, level of the first column, of the second, ...).
+        by_stratum = cells.reshape(2, self.counts.n_environments, -1)
+        strata = np.moveaxis(by_stratum, -1, 0)  # (stratum, outcome, environment)
+        [bic] = compute_bic([strata])
+        return float(bic)
 
 
 def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -> None:
-    """Raise if the tests of sets of up to `size` columns would take hours or exceed the memory."""
+    """Raise if the tests of sets of up to `size` columns would take hours or exceed the memory.
+
+    There may be too many sets, or the table of the largest may have too many cells. `max_set_size`
+    is what a user asked for, if anything.
+    """
     n_columns = counts.n_features
     n_sets = count_sets(n_columns, size)
     if n_sets > MAX_SETS:
-        n_sets_text = f"{n_sets:,}" if n_sets < MAX_COUNTED else "more than 10**15"
-        size_text = "" if max_set_size is None else f"of up to {size} "
         raise IcscmError(
-            f"{n_columns:,} features make {n_sets_text} sets {size_text}to test, more than "
+            f"{n_columns:,} features make {_describe_n_sets(n_sets)} sets "
+            f"{_describe_limit(size, max_set_size)}to test, more than "
             f"{MAX_SETS:,} (all sets of {MAX_COLUMNS} features); screen the features first"
             f"{_suggest_size(counts, size)}"
         )
+
     n_cells = _count_cells(counts, size)
     if n_cells > MAX_TABLE_CELLS:
         raise IcscmError(
@@ -113,6 +120,16 @@ def check_affordable(counts: LevelCounts, size: int, max_set_size: int | None) -
             f"{MAX_TABLE_CELLS:,}; screen the features first, choose a smaller max_levels"
             f"{_suggest_size(counts, size)}"
         )
+
+
+def _describe_n_sets(n_sets: int) -> str:
+    """Write a number of sets, which are counted up to `MAX_COUNTED` only."""
+    return f"{n_sets:,}" if n_sets < MAX_COUNTED else "more than 10**15"
+
+
+def _describe_limit(size: int, max_set_size: int | None) -> str:
+    """Write the size that sets are limited to, if a user limited it."""
+    return "" if max_set_size is None else f"of up to {size} "
 
 
 def _count_cells(counts: LevelCounts, size: int) -> int:

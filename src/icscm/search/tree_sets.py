@@ -368,36 +368,45 @@ class _SetScanner:
         return self.scans_by_node[node]
 
     def _scan_columns(self, node: Node) -> dict[int, _BestSplits]:
-        """Find the best splits of a node on each column."""
+        """Find the best splits of a node on each of the columns, block by block."""
         scans: dict[int, _BestSplits] = {}
-        dependence_of_node = compute_rate_heterogeneity(node.counts[np.newaxis])[0]
         for cube in node.count_cubes():
-            positions = np.flatnonzero(np.isin(cube.columns, self.columns))
-            wanted = replace(cube, columns=cube.columns[positions], counts=cube.counts[positions])
+            is_wanted = np.isin(cube.columns, self.columns)
+            wanted = replace(cube, columns=cube.columns[is_wanted], counts=cube.counts[is_wanted])
             halves = compute_halves(wanted, self.binned_columns)
-            if not len(halves.tables):
-                continue
-
-            # What each split explains: of the outcome, and of its dependence on the environment,
-            # which is that of the node less what is left of it on both sides; -1 if not allowed.
-            explained = measure_rates(halves.tables, node.counts, self.min_rows).pooled
-            is_allowed = explained >= 0
-            dependence_if_false = compute_rate_heterogeneity(halves.tables)[0]
-            dependence_if_true = compute_rate_heterogeneity(node.counts - halves.tables)[0]
-            dependence_left = dependence_if_false + dependence_if_true
-            dependence = np.where(is_allowed, dependence_of_node - dependence_left, -1.0)
-
-            columns = halves.columns.tolist()
-            n_splits = is_allowed.reshape(len(columns), -1).sum(axis=1).tolist()
-            best_of_outcome = halves.find_best(explained.round(DEVIANCE_DECIMALS)).tolist()
-            best_of_dependence = halves.find_best(dependence.round(DEVIANCE_DECIMALS)).tolist()
-            for position, column in enumerate(columns):
-                scans[column] = _BestSplits(
-                    n_splits=n_splits[position],
-                    of_outcome=_make_split(halves, best_of_outcome[position], explained),
-                    of_dependence=_make_split(halves, best_of_dependence[position], dependence),
-                )
+            if len(halves.tables):
+                scans |= self._find_best_splits(node, halves)
         return scans
+
+    def _find_best_splits(self, node: Node, halves: LeafTables) -> dict[int, _BestSplits]:
+        """Find the best splits of a node on each column of a block.
+
+        `halves` has the rows on one side of every split. A split explains deviance of the outcome,
+        and of the dependence of the outcome on the environment: that of the node, less what is left
+        of it on the two sides.
+        """
+        explained = measure_rates(halves.tables, node.counts, self.min_rows).pooled
+        is_allowed = explained >= 0
+
+        dependence_of_node = compute_rate_heterogeneity(node.counts[np.newaxis]).statistics
+        dependence_if_false = compute_rate_heterogeneity(halves.tables).statistics
+        dependence_if_true = compute_rate_heterogeneity(node.counts - halves.tables).statistics
+        dependence_left = dependence_if_false + dependence_if_true
+        # -1 where a split is not allowed, as in `explained`
+        dependence = np.where(is_allowed, dependence_of_node - dependence_left, -1.0)
+
+        columns = halves.columns.tolist()
+        n_splits = is_allowed.reshape(len(columns), -1).sum(axis=1).tolist()
+        best_of_outcome = halves.find_best(explained.round(DEVIANCE_DECIMALS)).tolist()
+        best_of_dependence = halves.find_best(dependence.round(DEVIANCE_DECIMALS)).tolist()
+        return {
+            column: _BestSplits(
+                n_splits=n_splits[position],
+                of_outcome=_make_split(halves, best_of_outcome[position], explained),
+                of_dependence=_make_split(halves, best_of_dependence[position], dependence),
+            )
+            for position, column in enumerate(columns)
+        }
 
 
 def depends_on_environment(node: Node) -> bool:

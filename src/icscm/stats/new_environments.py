@@ -158,9 +158,12 @@ def predict(fit: RandomInterceptFit) -> Mixture:
 
 
 def predict_given_rate(fit: RandomInterceptFit, rate: float) -> Mixture:
-    """Return the distribution where the rate of all rows of the new environment is known.
+    """Return the distribution of log odds where the rate of a new environment's rows is known.
 
-    theta_l and z are jointly normal, with z as in the module's formula:
+    From the rate follows z, by how much the log odds of the environment differ from those of
+    training: it is the environment's intercept b, the mean of its c_l and of the errors of mu_l,
+    weighted by the leaves' shares v_l of the variance, and an effect d of other shares of the
+    leaves. A leaf's log odds theta_l = mu_l + b + c_l and z are jointly normal, with
 
         cov(theta_l, z) = tau_b^2 + v_l tau_c^2 + cov(mu_l, sum v mu)
         var(z)          = tau_b^2 + tau_c^2 sum v^2 + var(d) + var(sum v mu)
@@ -283,14 +286,22 @@ def make_expectations(
 
 
 def _estimate_rates(tables: CountArray, prevalence: float | None) -> list[Expectation]:
-    """Estimate the rate of each leaf in a new environment, whether or not it has enough of them."""
+    """Estimate the rate of each leaf in a new environment, from few environments or many.
+
+    One interval is for a new environment of which nothing is known, a narrower one (`known`) for
+    one whose rate of all rows is the `prevalence`. I2 is the share of the differences between
+    environments that sampling does not explain.
+    """
     if prevalence is None:
         prevalence = float((tables[:, 1].sum() + 0.5) / (tables.sum() + 1))
     fit = fit_random_intercepts(tables)
     tail = (1 - CONFIDENCE) / 2
+    # by (leaf, quantile)
     rates = predict(fit).find_rates([tail, 0.5, 1 - tail]).tolist()
     known_rates = predict_given_rate(fit, prevalence).find_rates([tail, 1 - tail]).tolist()
-    i2 = (fit.tau**2 / (fit.tau**2 + _compute_typical_variance(tables))).tolist()
+    # by (leaf)
+    sampling_variances = _compute_typical_variance(tables)
+    i2 = (fit.tau**2 / (fit.tau**2 + sampling_variances)).tolist()
 
     estimates = []
     for leaf, n_environments in enumerate(_count_environments(tables).tolist()):
@@ -304,7 +315,7 @@ def _estimate_rates(tables: CountArray, prevalence: float | None) -> list[Expect
                 i2=i2[leaf],
                 middle=middle,
                 interval=(low, high),
-                # a leaf with all rows has the rate of all rows
+                # The only leaf has all rows, so its rate is the known one.
                 known_interval=(known_low, known_high) if len(tables) > 1 else None,
             )
         )

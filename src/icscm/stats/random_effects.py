@@ -54,7 +54,12 @@ class PooledEffect(NamedTuple):
 
 
 def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffect | None:
-    """Estimate the mean effect, its error and tau, with 95 % intervals.
+    """Estimate the mean of an effect over environments, and how much it varies between them.
+
+    The estimate d of each environment has the variance v, and so the weight w = 1 / v. From Q, the
+    weighted squares around their mean, follows tau, the standard deviation of the true effects.
+    With it the weights are u = 1 / (v + tau^2), and the mean by these has the variance V. Its
+    interval is as much wider as the environments differ more than V explains, by the factor q.
 
     Environments with NaN, or where squares overflow, are ignored; None if nothing is known.
 
@@ -72,7 +77,8 @@ def pool_effects(effects: FloatArray, standard_errors: FloatArray) -> PooledEffe
 
     w = 1.0 / v
     dof = len(d) - 1
-    Q = float((w * (d - np.average(d, weights=w)) ** 2).sum())
+    mean_by_w = np.average(d, weights=w)
+    Q = float((w * (d - mean_by_w) ** 2).sum())
     tau_squared = float(estimate_tau_squared(Q - dof, dof, w))
 
     u = 1.0 / (v + tau_squared)

@@ -358,18 +358,24 @@ def _expand(counts: Binomials, variances: Variances, modes: Modes) -> _Expansion
         diag(d) - a d d'        d = w / (1 + tau_c^2 w),   a = tau_b^2 / (1 + tau_b^2 sum d)
 
     and finite without rows, too. The precision of mu is its sum over environments, and m (1 - m) of
-    Jeffreys' prior, with m = expit(mu).
+    Jeffreys' prior, with m = expit(mu). The nodes are values of (tau_b, tau_c).
     """
     tau_b2 = variances.shared[:, np.newaxis]
     tau_c2 = variances.separate[:, np.newaxis, np.newaxis]
+
+    # by (node, environment, leaf)
     p = special.expit(modes.theta)
-    m = special.expit(modes.mu)
     w = np.maximum(counts.n * p * (1 - p), MIN_WEIGHT)
     d = w / (1 + tau_c2 * w)
+    # by (node, environment)
     sum_d = d.sum(axis=2)
     a = tau_b2 / (1 + tau_b2 * sum_d)
+    # by (node, leaf)
+    m = special.expit(modes.mu)
 
-    precision = -np.swapaxes(d * a[..., np.newaxis], 1, 2) @ d
+    # By (node, leaf, leaf): the product adds up -a d d' over environments.
+    minus_a_d = -np.swapaxes(d * a[..., np.newaxis], 1, 2)
+    precision = minus_a_d @ d
     diagonal = np.arange(m.shape[1])
     precision[:, diagonal, diagonal] += d.sum(axis=1) + m * (1 - m)
     return _Expansion(

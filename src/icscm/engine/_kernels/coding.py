@@ -515,55 +515,33 @@ def parse_lines(text, n_cells, words, names, ends):
 
         name\t0\t1\t1\t0\t1\n
             ^              ^
-            name_end       line_end = name_end + 2 n_cells, if all is well
+            name_end       cells_end = name_end + 2 n_cells, if all is well
 
     Bits go to `words`, a row for each line; names to `names`, one after the other, that of line i
     up to ends[i]. Returns the number of lines, at most as many as there are rows, and where in
     the text they end: before the first that is not as it should be, or not all there. Empty lines
     are skipped.
-
-    Cells are read four at a time, with the tabs after them, as one word:
-
-        0\t1\t1\t0\t    XOR 0\t0\t0\t0\t    leaves the lowest bits of the second and third cell
-
-    The last one to four, of which one has no tab after it, are read by themselves.
     """
     n_lines = 0
     line_start = 0
     names_end = 0
-    n_groups = (n_cells - 1) // _CELLS_PER_WORD
     while n_lines < words.shape[0] and line_start < text.shape[0]:
-        # the name
         name_end = _skip_returns(text, line_start)
-        if text[name_end] == _NEWLINE:  # an empty line
+        is_empty = text[name_end] == _NEWLINE
+        if is_empty:
             line_start = name_end + 1
             continue
+
         while name_end < text.shape[0] and text[name_end] != _TAB and text[name_end] != _NEWLINE:
             name_end += 1
-        line_end = name_end + 2 * n_cells
-        is_line_whole = line_end < text.shape[0] and text[name_end] == _TAB
-        if not is_line_whole:
+        cells_end = name_end + 2 * n_cells
+        has_all_cells = cells_end < text.shape[0] and text[name_end] == _TAB
+        if not has_all_cells:
             break
 
-        # the cells; a bit is set if anything is not as it should be: one test a line, not a cell
-        wrong = np.uint64(0)
-        cells_start = name_end + 1
-        groups = text[cells_start : cells_start + _BYTES_PER_WORD * n_groups].view(np.uint64)
-        for g in range(n_groups):
-            difference = groups[g] ^ _FOUR_ZEROS
-            wrong |= difference & ~_FOUR_ONES
-            four_bits = (((difference & _FOUR_ONES) * _GATHER) >> _GATHERED) & _LOWEST_FOUR_BITS
-            # a word of bits has room for 16 groups
-            words[n_lines, g >> 4] |= four_bits << np.uint64(4 * (g & 15))
-        for c in range(_CELLS_PER_WORD * n_groups, n_cells):
-            separator = text[name_end + 2 * c]
-            cell = text[name_end + 2 * c + 1]
-            wrong |= np.uint64((separator != _TAB) | (cell < _ZERO) | (cell > _ZERO + 1))
-            words[n_lines, c >> 6] |= np.uint64(cell & 1) << np.uint64(c & 63)
-
-        # the end of the line
-        line_end = _skip_returns(text, line_end)
-        if wrong > 0 or text[line_end] != _NEWLINE:
+        are_right = _read_cells(text, name_end, n_cells, words[n_lines])
+        line_end = _skip_returns(text, cells_end)
+        if not are_right or text[line_end] != _NEWLINE:
             words[n_lines] = 0
             break
 
@@ -574,6 +552,36 @@ def parse_lines(text, n_cells, words, names, ends):
         n_lines += 1
         line_start = line_end + 1
     return n_lines, line_start
+
+
+@compiled
+def _read_cells(text, name_end, n_cells, bits):
+    r"""Set the bits of a line's cells, each a tab and a 0 or 1; False if any is something else.
+
+    Cells are read four at a time, with the tabs after them, as one word:
+
+        0\t1\t1\t0\t    XOR 0\t0\t0\t0\t    leaves the lowest bits of the second and third cell
+
+    The last one to four, of which one has no tab after it, are read by themselves. What is wrong
+    anywhere is collected in `wrong`: a test for each line is faster than one for each cell.
+    """
+    wrong = np.uint64(0)
+    n_groups = (n_cells - 1) // _CELLS_PER_WORD
+    cells_start = name_end + 1
+    groups = text[cells_start : cells_start + _BYTES_PER_WORD * n_groups].view(np.uint64)
+    for g in range(n_groups):
+        difference = groups[g] ^ _FOUR_ZEROS
+        wrong |= difference & ~_FOUR_ONES
+        four_bits = (((difference & _FOUR_ONES) * _GATHER) >> _GATHERED) & _LOWEST_FOUR_BITS
+        # a word of bits has room for 16 groups
+        bits[g >> 4] |= four_bits << np.uint64(4 * (g & 15))
+
+    for c in range(_CELLS_PER_WORD * n_groups, n_cells):
+        separator = text[name_end + 2 * c]
+        cell = text[name_end + 2 * c + 1]
+        wrong |= np.uint64((separator != _TAB) | (cell < _ZERO) | (cell > _ZERO + 1))
+        bits[c >> WORD_SHIFT] |= np.uint64(cell & 1) << np.uint64(c & BIT_MASK)
+    return wrong == 0
 
 
 @compiled

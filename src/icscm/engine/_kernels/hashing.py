@@ -137,6 +137,19 @@ def sum_words(words, sums):
 
 
 @compiled
+def _find_slot_of_value(value, distinct, number_in_slot, last_slot):
+    """Find the slot of a hash table that a value has, or else the free one that it is to have.
+
+    The search goes from the slot of its hash to the next ones, until one has it or is free.
+    """
+    # as in `_hash_value`: equal numbers must have equal bits
+    slot = mix(np.float64(value + 0.0).view(np.uint64)) & last_slot
+    while number_in_slot[slot] >= 0 and distinct[number_in_slot[slot]] != value:
+        slot = (slot + ONE) & last_slot
+    return slot
+
+
+@compiled
 def tally_values(values, distinct, n_rows):
     """Find the distinct values, in the order of their first rows, and the rows of each.
 
@@ -155,19 +168,17 @@ def tally_values(values, distinct, n_rows):
     n_rows[:] = 0
     for i in range(values.shape[0]):
         value = values[i]
-        # as in `_hash_value`: equal numbers must have equal bits
-        slot = mix(np.float64(value + 0.0).view(np.uint64)) & last_slot
-        while number_in_slot[slot] >= 0 and distinct[number_in_slot[slot]] != value:
-            slot = (slot + ONE) & last_slot
+        slot = _find_slot_of_value(value, distinct, number_in_slot, last_slot)
         number = number_in_slot[slot]
-        if number < 0:  # a new value
+        is_new = number < 0
+        if is_new:
             if n_distinct == max_distinct:
                 distinct[:] = 0
                 n_rows[:] = 0
                 return max_distinct + 1
-            distinct[n_distinct] = value
-            number_in_slot[slot] = n_distinct
             number = n_distinct
+            distinct[number] = value
+            number_in_slot[slot] = number
             n_distinct += 1
         n_rows[number] += 1
     return n_distinct
@@ -182,6 +193,16 @@ def fill_slots(hash_of_pattern, slots):
         while slots[slot] > 0:
             slot = (slot + ONE) & last_slot
         slots[slot] = number + 1
+
+
+@compiled
+def _has_pattern(words, row, number, stored, rows_of_new):
+    """Check whether a row of words has the pattern of a number, see `number_patterns`."""
+    n_stored = stored.shape[0]
+    if number < n_stored:
+        return np.array_equal(stored[number], words[row])
+    first_row = rows_of_new[number - n_stored]
+    return np.array_equal(words[first_row], words[row])
 
 
 @compiled
@@ -211,13 +232,9 @@ def number_patterns(words, hashes, stored, slots, hash_of_pattern, rows_of_new, 
                 rows_of_new[n_new] = i
                 n_new += 1
                 break
-            if hash_of_pattern[number] == hashes[i]:
-                if number < n_stored:
-                    is_same = np.array_equal(stored[number], words[i])
-                else:
-                    is_same = np.array_equal(words[rows_of_new[number - n_stored]], words[i])
-                if is_same:
-                    break
+            has_same_hash = hash_of_pattern[number] == hashes[i]
+            if has_same_hash and _has_pattern(words, i, number, stored, rows_of_new):
+                break
             slot = (slot + ONE) & last_slot
         numbers[i] = number
     return n_new

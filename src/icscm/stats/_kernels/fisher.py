@@ -65,15 +65,29 @@ def _bound_tables(sizes, n_positive):
 
 
 @compiled
+def _compute_ratio_up(x, first, second, n_positive):
+    """Compute P(x + 1) / P(x), see `_compute_2x2`."""
+    return (first - x) * (n_positive - x) / ((x + 1.0) * (second - n_positive + x + 1.0))
+
+
+@compiled
+def _compute_ratio_down(x, first, second, n_positive):
+    """Compute P(x - 1) / P(x), see `_compute_2x2`."""
+    return x * (second - n_positive + x) / ((first - x + 1.0) * (n_positive - x + 1.0))
+
+
+@compiled
 def _compute_2x2(first, second, observed, n_positive):
     """Compute the p-value of a table of two environments, of `first` and `second` rows.
 
     Of all rows `n_positive` are positive, `observed` of them in the first environment. The chance
-    P(x) of x in their place rises up to the mode and then falls. The sum goes outwards from the
-    mode both ways, each time from one term to the next by their ratio:
+    P(x) of x in their place rises up to the mode and then falls:
 
-        P(x + 1) / P(x) = (first - x) (n_positive - x) / ((x + 1) (second - n_positive + x + 1))
-        P(x - 1) / P(x) = x (second - n_positive + x) / ((first - x + 1) (n_positive - x + 1))
+        x       lowest  ...  mode  ...  highest
+        P(x)      <- falls          falls ->
+
+    The p-value is the sum of all P(x) up to P(observed). It goes outwards from the mode both ways,
+    from one term to the next by their ratio.
     """
     lowest = max(0, n_positive - second)
     highest = min(n_positive, first)
@@ -93,11 +107,9 @@ def _compute_2x2(first, second, observed, n_positive):
         term = at_mode
         while lowest <= x + direction <= highest:
             if direction == 1:
-                term *= (
-                    (first - x) * (n_positive - x) / ((x + 1.0) * (second - n_positive + x + 1.0))
-                )
+                term *= _compute_ratio_up(x, first, second, n_positive)
             else:
-                term *= x * (second - n_positive + x) / ((first - x + 1.0) * (n_positive - x + 1.0))
+                term *= _compute_ratio_down(x, first, second, n_positive)
             x += direction
             if term <= limit:
                 p_value += term

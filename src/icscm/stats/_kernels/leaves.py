@@ -132,9 +132,13 @@ def _compute_log_likelihood(negatives, positives):
 def measure_rates(tables, node, n_least, pooled, within, dof):
     """Measure the deviance that each split explains: over all rows, and within environments.
 
-    `tables` (split, outcome, environment) are one half of each; for halves smaller than `n_least`
-    both are -1. `dof` is the number of environments that a split divides. In an environment the
-    half has a positives and b negatives, the rest of the node c and d.
+    `tables` (split, outcome, environment) are one half of each, `node` all rows (outcome,
+    environment). Where the half or the rest is smaller than `n_least`, both deviances are -1. `dof`
+    is the number of environments that a split divides. A deviance is
+
+        2 (log-likelihood of half and rest at their own rates - that of the node at its rate)
+
+    over all rows together (`pooled`), or in each environment, and these added up (`within`).
     """
     n_environments = node.shape[1]
     before = 0.0
@@ -156,12 +160,16 @@ def measure_rates(tables, node, n_least, pooled, within, dof):
 
         after = 0.0
         for k in range(n_environments):
-            a = table[1, k]
-            b = table[0, k]
-            c = node[1, k] - a
-            d = node[0, k] - b
-            after += _compute_log_likelihood(b, a) + _compute_log_likelihood(d, c)
-            dof[i] += (a + b > 0) and (c + d > 0)
+            half_negatives = table[0, k]
+            half_positives = table[1, k]
+            rest_negatives = node[0, k] - half_negatives
+            rest_positives = node[1, k] - half_positives
+            of_half = _compute_log_likelihood(half_negatives, half_positives)
+            of_rest = _compute_log_likelihood(rest_negatives, rest_positives)
+            after += of_half + of_rest
+            has_half = half_negatives + half_positives > 0
+            has_rest = rest_negatives + rest_positives > 0
+            dof[i] += has_half and has_rest
         after_pooled = _compute_log_likelihood(n_negative, n_positive)
         after_pooled += _compute_log_likelihood(negatives - n_negative, positives - n_positive)
         pooled[i] = max(2.0 * (after_pooled - before_pooled), 0.0)
