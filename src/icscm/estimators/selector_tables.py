@@ -17,6 +17,16 @@ from icscm.formatting import format_name, shorten_list
 from icscm.screening.evidence import MIN_ENVIRONMENTS, Reason, Verdict
 from icscm.screening.outcomes import Outcome
 from icscm.screening.performance import measure_performance
+from icscm.screening.reasons import (
+    DETERMINES,
+    DIFFERS,
+    DIFFERS_JOINTLY,
+    INTERRUPTED,
+    MAY_BE_REVERSED,
+    NO_ENVIRONMENTS,
+    ONE_DIFFERENCE,
+    TOO_LITTLE_DATA,
+)
 from icscm.screening.rounds import FinishedScreen, JudgedColumn
 
 if TYPE_CHECKING:
@@ -24,17 +34,12 @@ if TYPE_CHECKING:
 
 # What a column is rejected for, in words.
 REASONS = {
-    Reason.SEPARATELY: "its effect differs",
-    Reason.JOINTLY: "its effect differs, jointly with other columns",
-    Reason.SUPPORTED: "its effect may be reversed",
+    Reason.SEPARATELY: DIFFERS,
+    Reason.JOINTLY: DIFFERS_JOINTLY,
+    Reason.SUPPORTED: MAY_BE_REVERSED,
 }
-DETERMINES = "determines the environment"
-NEARLY_DETERMINES = "nearly determines the environment"
-ONE_DIFFERENCE = "two environments show one difference"
-TOO_LITTLE_DATA = "its effect may differ: too little data"
-NO_ENVIRONMENTS = "no environments"
-NOT_MODELLED = "says little by itself: not in the model"
-INTERRUPTED = "the screen was interrupted"
+NO_VALUE = "has no value"
+IS_DATE = "dates are not screened"
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,15 @@ def decide(
     names: Sequence[str | int],
     n_environments: int,
     rejects_undecided: bool,
+    empty_columns: Sequence[int] = (),
+    date_columns: Sequence[int] = (),
 ) -> ColumnVerdict:
-    """Decide on a column; it is kept only if the data would have shown that it is a shortcut."""
+    """Decide on a column; it is kept only if the data would have shown that it is a shortcut.
+
+    A column without any value is rejected in any case, since many learners take none.
+    """
+    if column in empty_columns:
+        return ColumnVerdict(Verdict.REJECTED, NO_VALUE)
     if n_environments == 0:
         return ColumnVerdict(Verdict.CANNOT_TELL, NO_ENVIRONMENTS)
     if column in screen.giveaways.determining:
@@ -70,11 +82,13 @@ def decide(
     if column in screen.rejected:
         return ColumnVerdict(Verdict.REJECTED, explain_rejection(screen, column, names))
 
-    judged = screen.judged.get(column)
-    if judged is None:
-        return ColumnVerdict(Verdict.KEPT)
     reason = ""
-    if judged.is_undecided:
+    judged = screen.judged.get(column)
+    if column in date_columns:
+        reason = IS_DATE
+    elif judged is None:
+        return ColumnVerdict(Verdict.KEPT)
+    elif judged.is_undecided:
         reason = ONE_DIFFERENCE if n_environments < MIN_ENVIRONMENTS else TOO_LITTLE_DATA
     elif not screen.is_complete:
         reason = INTERRUPTED
@@ -101,8 +115,14 @@ def make_tables(
     names: Sequence[str | int],
     environments: Sequence[Any] | None,
     rejects_undecided: bool,
+    empty_columns: Sequence[int] = (),
+    date_columns: Sequence[int] = (),
+    classes: Sequence[Any] | None = None,
 ) -> ScreenTables:
-    """Make the tables of a screen, with columns by name and environments by label."""
+    """Make the tables of a screen, with columns by name and environments by label.
+
+    `classes` are those of an outcome of several classes: effects are about one of them.
+    """
     import pandas  # slow to import
 
     labels = tuple(environments or ())
@@ -115,6 +135,8 @@ def make_tables(
             names=names,
             n_environments=len(labels),
             rejects_undecided=rejects_undecided,
+            empty_columns=empty_columns,
+            date_columns=date_columns,
         )
         row = {
             "column": name,
@@ -126,7 +148,12 @@ def make_tables(
         effects: list[dict[str, Any]] = []
         if judged is not None:
             effects = list_effects(judged, name=name, environments=labels)
-        column_rows.append(row | describe_worth(judged, columns) | describe_extremes(effects))
+        column_rows.append(
+            row
+            | describe_worth(judged, columns)
+            | {"output": find_output(judged, classes)}
+            | describe_extremes(effects)
+        )
         effect_rows += effects
 
     return ScreenTables(
@@ -159,6 +186,13 @@ def describe_worth(judged: JudgedColumn | None, columns: BinnedColumns) -> dict[
         "detectable": separate.detectable_tau,
         "rule": str(columns.make_rule(judged.contrast.cut)),
     }
+
+
+def find_output(judged: JudgedColumn | None, classes: Sequence[Any] | None) -> Any:
+    """Return the class that the effects of a column are about, of several; else None."""
+    if judged is None or classes is None:
+        return None
+    return classes[judged.contrast.output]
 
 
 EFFECT_COLUMNS = (
