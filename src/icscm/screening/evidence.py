@@ -148,7 +148,7 @@ def find_reason(evidence: Evidence, standard: Standard) -> Reason | None:
     if (
         joint is not None
         and standard.differs(joint)
-        and (is_clear_alone or joint.ratio > MIN_RATIO)
+        and is_no_chance
         and joint.low < standard.needed
         and joint.excess > MIN_JOINT_EXCESS
     ):
