@@ -63,9 +63,7 @@ def fit(X, y, site, estimator=LOGISTIC, cv=2, *, groups=None, sample_weight=None
     selector = InvariantFeatureSelector(estimator, cv=cv, random_state=0, **parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return selector.fit(
-            X, y, environments=site, groups=groups, sample_weight=sample_weight
-        )
+        return selector.fit(X, y, environments=site, groups=groups, sample_weight=sample_weight)
 
 
 def find_row(selector, column):

@@ -57,9 +57,7 @@ def test_pure_noise(outcome):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("outcome", OUTCOMES)
-@pytest.mark.parametrize(
-    "form", ["linear", "varying", "conjunction", "switch", "curved", "strong"]
-)
+@pytest.mark.parametrize("form", ["linear", "varying", "conjunction", "switch", "curved", "strong"])
 def test_true_causes(form, outcome):
     if form == "strong" and outcome != "two":
         pytest.skip("odds ratios are of two classes")

@@ -145,9 +145,7 @@ def test_a_contribution_is_the_score_less_the_mean_score_over_all_bins(drawn, n_
     environments = rng.integers(0, n_environments, bins.shape[1])
     shares = rng.dirichlet(np.ones(n_bins), n_environments)
     for column in range(len(bins)):
-        found = model.compute_contributions(
-            arranged, environments, column=column, shares=shares
-        )
+        found = model.compute_contributions(arranged, environments, column=column, shares=shares)
         rank = model.ranks[column]
         in_order = shares if rank is None else shares[:, np.argsort(rank)]
         cumulative = np.pad(in_order.cumsum(axis=1), ((0, 0), (1, 0)))
@@ -167,9 +165,7 @@ def test_contributions_by_the_shares_of_the_rows_have_mean_zero_in_a_model_of_on
     model = BoostedTrees(trees, model.ranks)
     shares = np.bincount(bins[0], minlength=n_bins)[np.newaxis] / bins.shape[1]
     environments = np.zeros(bins.shape[1], dtype=np.int64)
-    found = model.compute_contributions(
-        model.arrange(bins), environments, column=0, shares=shares
-    )
+    found = model.compute_contributions(model.arrange(bins), environments, column=0, shares=shares)
     np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=1e-12)
 
 

@@ -14,7 +14,9 @@ RNG = np.random.default_rng(0)
 AGE = RNG.integers(20, 90, 600).astype(float)
 WITH_MISSING = np.where(RNG.random(600) < 0.3, np.nan, AGE)
 JOB = RNG.choice(["clerk", "nurse", "smith"], 600)
-GRADE = pd.Categorical(RNG.choice(["low", "mid", "high"], 600), ["low", "mid", "high"], ordered=True)
+GRADE = pd.Categorical(
+    RNG.choice(["low", "mid", "high"], 600), ["low", "mid", "high"], ordered=True
+)
 IS_OLD = AGE > 60
 
 COLUMNS = {

@@ -129,9 +129,7 @@ def test_joint_worth_of_numbers_is_that_of_a_regression_on_all_contributions():
 
 def test_only_the_columns_that_contribute_most_are_fitted_jointly():
     rng = np.random.default_rng(0)
-    contributions = [
-        scale * rng.normal(size=(50, 1)) for scale in range(1, MAX_JOINT_COLUMNS + 6)
-    ]
+    contributions = [scale * rng.normal(size=(50, 1)) for scale in range(1, MAX_JOINT_COLUMNS + 6)]
     assert find_largest(contributions).tolist() == list(range(5, MAX_JOINT_COLUMNS + 5))
     setting = Setting("two", [1, 1], n_rows=25)
     setting.contributions = contributions
@@ -180,12 +178,8 @@ def test_errors_of_numbers_allow_for_a_variance_that_differs_between_rows():
         rng = np.random.default_rng(seed)
         setting = Setting("number", [1.0, 1.0], n_rows=200, seed=seed)
         noise = rng.normal(size=400) * np.abs(setting.contributions[1][:, 0]) * 2
-        setting.outcome = make_outcome(
-            setting.scores[:, 0] + noise, None, is_number=True
-        )
-        setting.variances = setting.outcome.measure_variances(
-            setting.scores, setting.table.places
-        )
+        setting.outcome = make_outcome(setting.scores[:, 0] + noise, None, is_number=True)
+        setting.variances = setting.outcome.measure_variances(setting.scores, setting.table.places)
         worth = setting.fit()
         slopes.append(worth.values[0])
         errors.append(worth.errors[0])

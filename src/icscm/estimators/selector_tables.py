@@ -160,7 +160,7 @@ def describe_worth(judged: JudgedColumn | None, columns: BinnedColumns) -> dict[
     """Return the numbers of `screen_` on the worth of a column; NaN if no model used it."""
     if judged is None:
         unknown = dict.fromkeys(("worth", "worth_low", "tau", "p_value", "joint_low", "own_low"))
-        return {name: np.nan for name in unknown} | {
+        return dict.fromkeys(unknown, np.nan) | {
             "share": 0.0,
             "stake": 0.0,
             "detectable": np.nan,

@@ -8,7 +8,7 @@ all other columns is measured beside it. If none fails, groups of columns are ju
 (`icscm.screening.copies`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
