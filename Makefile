@@ -130,7 +130,7 @@ $(STAMP): $(PACKAGE)
 	touch $@
 
 # Compiled once, before the tests are spread over processes, each of which would compile the same.
-$(KERNELS): $(STAMP) $(wildcard src/icscm/*/_kernels/*.py) src/icscm/compiling.py
+$(KERNELS): $(STAMP) $(wildcard src/icscm/*/_kernels/*.py src/icscm/*/_kernels.py) src/icscm/compiling.py
 	$(BIN)/python tests/support/compile_kernels.py
 	touch $@
 

@@ -53,8 +53,8 @@ def find_table(text: str, first_line: str) -> list[list[str]]:
 def read_seconds(text: str) -> float:
     """A time of a table.
 
-    >>> read_seconds("4.1 ms"), read_seconds("38.42 s")
-    (0.0041, 38.42)
+    >>> read_seconds("4 ms"), read_seconds("38.42 s")
+    (0.004, 38.42)
     """
     number, unit = text.split()
     return float(number) / {"ms": 1_000, "s": 1}[unit]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from icscm import interruptions
 from icscm.writing import hidden_files
 
 # Signals that stop the program, where the system has them.
@@ -75,14 +76,17 @@ def _start_watchdog() -> None:
     os.set_blocking(sender, False)
     signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
 
-    def wait_for_signal() -> None:
-        number = 0
-        while number not in _SIGNALS:
+    def wait_for_signals() -> None:
+        while True:
+            n_ended_before = interruptions.count_ended()
             number = os.read(receiver, 1)[0]
-        time.sleep(_GRACE_PERIOD)
-        _exit_now(number)
+            if number not in _SIGNALS:
+                continue
+            time.sleep(_GRACE_PERIOD)
+            if number != signal.SIGINT or not interruptions.may_end_early(n_ended_before):
+                _exit_now(number)
 
-    threading.Thread(target=wait_for_signal, daemon=True).start()
+    threading.Thread(target=wait_for_signals, daemon=True).start()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

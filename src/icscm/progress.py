@@ -16,6 +16,8 @@ Item = TypeVar("Item")
 # function that the loop calls after each item.
 _Listener = Callable[[int | None], Callable[[], None]]
 
+# Prints a line above the bar that is shown; empty where none is.
+_printers: list[Callable[[str], None]] = []
 # The bar that the next loop reports to, if any; none while a loop does, or where nothing is shown.
 _listeners: list[_Listener] = []
 
@@ -39,12 +41,23 @@ def track(items: Iterable[Item], n_items: int | None) -> Iterator[Item]:
         _listeners.append(listener)
 
 
+def announce(text: str) -> None:
+    """Print what a long computation has found so far above the bar, if one is shown.
+
+    Inside a tracked loop, such as the folds of a validation, nothing is printed.
+    """
+    if _listeners:
+        for print_line in _printers:
+            print_line(text)
+
+
 @contextmanager
 def show_progress(text: str = "", total: int | None = None) -> Iterator[Callable[..., None]]:
     """Show the progress of the fits, studies and reports inside the block.
 
     A line with the share that is done and the time left, on a terminal or in a notebook; elsewhere
-    nothing is shown. A computation of several rounds, such as a screen, starts again in each round.
+    nothing is shown. A computation of several rounds, such as a screen, starts again in each round,
+    and prints above the line what it has rejected.
 
     Parameters
     ----------
@@ -92,13 +105,16 @@ def show_progress(text: str = "", total: int | None = None) -> Iterator[Callable
             else:
                 bar.update(task, completed=n_done)
 
+        # Without a total, the next long loop reports; with one, the block does so itself.
         _listeners.clear()
-        if total is None:  # else the block reports, and loops inside it do not
+        if total is None:
             _listeners.append(listen)
+        _printers[:] = [lambda line: bar.console.print(escape(escape_controls(line)))]
         try:
             yield report
         finally:
             _listeners.clear()
+            _printers.clear()
 
 
 def _report_nothing(n_done: int | None = None) -> None:

@@ -56,7 +56,7 @@ def cases(draw):
     leaves = draw(st.lists(leaf, min_size=len(rules) + 1, max_size=len(rules) + 1))
     saved = make_saved(
         rules,
-        [Feature(name, COLUMN_TYPES[kind][3]) for name, (kind, _) in columns.items()],
+        [Feature(name, COLUMN_TYPES[kind].model) for name, (kind, _) in columns.items()],
         kind=draw(st.sampled_from(["conjunction", "disjunction"])),
         leaves=tuple(leaves),
         environments=None,
@@ -114,7 +114,7 @@ def test_missing_values(engines, kind, missing, is_positive):
         MissingRule(0, "n", is_positive),
         MissingRule(1, "t", is_positive),
     ]
-    features = [Feature(name, COLUMN_TYPES[each][3]) for name, (each, _) in columns.items()]
+    features = [Feature(name, COLUMN_TYPES[each].model) for name, (each, _) in columns.items()]
     for rule in rules:
         saved = make_saved([rule], features, kind=kind)
         results = assert_exports_agree(engines, saved, columns, ("float", "coded"))

@@ -50,7 +50,7 @@ def cases(draw, models):
     """A model and a table that it can predict."""
     columns = draw(tables())
     saved = make_saved(
-        features=[Feature(name, COLUMN_TYPES[kind][3]) for name, (kind, _) in columns.items()],
+        features=[Feature(name, COLUMN_TYPES[kind].model) for name, (kind, _) in columns.items()],
         model=draw(models(rules_on(columns), n_environments=draw(st.sampled_from([1, 3])))),
         environments=None,
         classes=draw(st.sampled_from(CLASSES)),
@@ -124,7 +124,7 @@ EVERY_RULE = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_with_each_rule(engines, kind):
     """Rules of each kind about columns of each kind, with missing values and hostile names."""
-    features = [Feature(name, COLUMN_TYPES[each][3]) for name, (each, _) in EVERY_COLUMN.items()]
+    features = [Feature(name, COLUMN_TYPES[each].model) for name, (each, _) in EVERY_COLUMN.items()]
     model = make_each_kind(EVERY_RULE)[kind]
     saved = make_saved(features=features, model=model, environments=None, classes=("'", '"'))
     results = assert_exports_agree(engines, saved, EVERY_COLUMN)

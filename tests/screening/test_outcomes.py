@@ -58,7 +58,7 @@ def test_gradients_and_hessians_are_derivatives_of_the_losses(kind, seed, weight
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_information_of_a_slope_is_the_curvature_along_it(kind):
-    """For several classes it is less than the sum over classes."""
+    """For several classes it is less than the sum over classes: scores have no common level."""
     outcome = draw_outcome(kind)
     scores, directions = draw_scores(outcome), draw_scores(outcome, seed=1)
     step = 1e-4

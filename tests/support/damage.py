@@ -52,8 +52,9 @@ def damage(content: bytes, rng: Random) -> bytes:
         return cut_off(content, rng)
     if kind == "append":
         return content + rng.randbytes(rng.choice([1, 32, 100]))
-    made = {"zero": bytes(len(piece)), "lose": b"", "double": piece * 2}
-    return content[:start] + made.get(kind, rng.randbytes(len(piece))) + content[stop:]
+    noise = rng.randbytes(len(piece))
+    replacements = {"zero": bytes(len(piece)), "lose": b"", "double": piece * 2, "noise": noise}
+    return content[:start] + replacements[kind] + content[stop:]
 
 
 # --- JSON ---------------------------------------------------------------------------------------
@@ -61,19 +62,20 @@ def damage(content: bytes, rng: Random) -> bytes:
 
 def mutate_json(document: Any, rng: Random) -> Any:
     """A document with one value changed, swapped with its neighbour, lost, added or repeated."""
-    holder = {"document": json.loads(json.dumps(document))}
-    whole, key = holder, "document"
+    whole = {"document": json.loads(json.dumps(document))}
+    holder = whole
+    key = "document"
     # level by level, so that long lists do not get all of the changes
     while isinstance(holder[key], dict | list) and holder[key] and rng.random() < 0.9:
         holder = holder[key]
-        key = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+        key = _choose_key(holder, rng)
     kind = rng.choice(["odd", "odd", "near", "near", "swap", "lose", "add"])
     if kind == "near" and type(holder[key]) is int:
         holder[key] += rng.choice([-64, -16, -8, -2, -1, 1, 2, 8, 16, 64])
     elif kind == "near" and isinstance(holder[key], str):
         holder[key] = rng.choice([holder[key] + "x", holder[key][:-1], holder[key].upper()])
     elif kind == "swap":
-        other = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+        other = _choose_key(holder, rng)
         holder[key], holder[other] = holder[other], holder[key]
     elif kind == "lose":
         del holder[key]
@@ -84,6 +86,11 @@ def mutate_json(document: Any, rng: Random) -> Any:
     else:
         holder[key] = rng.choice(ODD_VALUES)
     return whole.get("document")
+
+
+def _choose_key(holder: Any, rng: Random) -> Any:
+    """A key of an object, or a position of a list."""
+    return rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
 
 
 # --- packed stores (.bits) ----------------------------------------------------------------------
@@ -132,16 +139,18 @@ def replace_section(content: bytes, name: str, raw: bytes) -> bytes:
     if name != "words":
         section["sums"] = compute_sums(raw)
         return replace_footer(content, footer)
-    size = BLOCK_PATTERNS * footer["n_words"] * 8
-    sums = [compute_sums(raw[at : at + size]) for at in range(0, len(raw), size)]
+    block_bytes = BLOCK_PATTERNS * footer["n_words"] * 8
+    starts_of_blocks = range(0, len(raw), block_bytes)
+    sums = [compute_sums(raw[begin : begin + block_bytes]) for begin in starts_of_blocks]
     return replace_section(content, "sums", np.array(sums, dtype="<u8").tobytes())
 
 
 def compute_sums(raw: bytes) -> list[int]:
     """The two checksums of a section or a block."""
+    padded = raw + bytes(-len(raw) % 8)
     sums = np.zeros(2, dtype=np.uint64)
-    _kernels.sum_words(np.frombuffer(raw + bytes(-len(raw) % 8), dtype="<u8"), sums)
-    return [int(each) for each in sums]
+    _kernels.sum_words(np.frombuffer(padded, dtype="<u8"), sums)
+    return sums.tolist()
 
 
 def mutate_section(content: bytes, rng: Random) -> bytes:
@@ -150,23 +159,24 @@ def mutate_section(content: bytes, rng: Random) -> bytes:
     name = rng.choice([name for name, section in sections.items() if section["length"]])
     raw = bytearray(read_section(content, name))
     width = {"numbers": 4, "members": 4, "names": 1}.get(name, 8)
-    places = range(len(raw) // width)
+    positions = range(len(raw) // width)
     for _ in range(rng.choice([1, 1, 2, 5])):
-        one, other = rng.choice(places) * width, rng.choice(places) * width
+        start = rng.choice(positions) * width
+        start_of_other = rng.choice(positions) * width
+        place = slice(start, start + width)
+        other_place = slice(start_of_other, start_of_other + width)
         kind = rng.choice(["swap", "copy", "odd", "flip", "near"])
         if kind == "swap":
-            value = raw[one : one + width]
-            raw[one : one + width] = raw[other : other + width]
-            raw[other : other + width] = value
+            raw[place], raw[other_place] = raw[other_place], raw[place]
         elif kind == "copy":
-            raw[one : one + width] = raw[other : other + width]
+            raw[place] = raw[other_place]
         elif kind == "odd":
-            raw[one : one + width] = rng.choice([bytes(width), b"\xff" * width, b"\x80" * width])
+            raw[place] = rng.choice([bytes(width), b"\xff" * width, b"\x80" * width])
         elif kind == "flip":
-            raw[one + rng.randrange(width)] ^= 1 << rng.randrange(8)
+            raw[start + rng.randrange(width)] ^= 1 << rng.randrange(8)
         else:
-            value = int.from_bytes(raw[one : one + width], "little") + rng.choice([-1, 1])
-            raw[one : one + width] = (value % 256**width).to_bytes(width, "little")
+            number = int.from_bytes(raw[place], "little") + rng.choice([-1, 1])
+            raw[place] = (number % 256**width).to_bytes(width, "little")
     return replace_section(content, name, bytes(raw))
 
 
@@ -181,8 +191,11 @@ def is_other_table(content: bytes, crafted: bytes) -> bool:
 
     Other words, names of features or samples, all checksums right: nobody can tell.
     """
-    one, other = read_footer(content), read_footer(crafted)
     for name in ("words", "names", "name_ends"):
         if read_section(content, name) != read_section(crafted, name):
             return True
-    return one["samples"] != other["samples"] and one == other | {"samples": one["samples"]}
+    footer = read_footer(content)
+    crafted_footer = read_footer(crafted)
+    samples = footer["samples"]
+    has_other_samples = crafted_footer["samples"] != samples
+    return has_other_samples and footer == crafted_footer | {"samples": samples}

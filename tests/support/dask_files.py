@@ -9,7 +9,10 @@ from icscm.sources.dask.opening import open_dask
 def open_dask_files(path, target, environments=None, text=None):
     with translate_errors(path):
         frame = read_folder(path, text)
-        wanted = [target] if environments is None else [target, environments]
-        check_columns(wanted, list(frame.columns), str(path))
-        places = None if environments is None else frame[environments]
-        return open_dask(frame.drop(columns=wanted), frame[target], environments=places)
+        roles = [target] if environments is None else [target, environments]
+        check_columns(roles, list(frame.columns), str(path))
+        return open_dask(
+            frame.drop(columns=roles),
+            frame[target],
+            environments=None if environments is None else frame[environments],
+        )

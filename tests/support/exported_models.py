@@ -5,6 +5,7 @@ import json
 import math
 import operator
 import sqlite3
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -18,13 +19,22 @@ from support.hostile import SQL_NAMES
 
 # --- four ways to run a model ---------------------------------------------------------------------
 
-# Of each kind of column: its type in pandas, SQLite and DuckDB, and in the model.
+
+class ColumnType(NamedTuple):
+    """What a kind of column is called in pandas, SQLite and DuckDB, and in the model."""
+
+    pandas: str
+    sqlite: str
+    duckdb: str
+    model: str
+
+
 COLUMN_TYPES = {
-    "float": ("float64", "REAL", "DOUBLE", "number"),
-    "whole": ("Int64", "INTEGER", "BIGINT", "number"),
-    "text": ("str", "TEXT", "VARCHAR", "category"),
-    "boolean": ("boolean", "INTEGER", "BOOLEAN", "category"),
-    "coded": ("category", "REAL", "DOUBLE", "category"),
+    "float": ColumnType("float64", "REAL", "DOUBLE", "number"),
+    "whole": ColumnType("Int64", "INTEGER", "BIGINT", "number"),
+    "text": ColumnType("str", "TEXT", "VARCHAR", "category"),
+    "boolean": ColumnType("boolean", "INTEGER", "BOOLEAN", "category"),
+    "coded": ColumnType("category", "REAL", "DOUBLE", "category"),
 }
 
 
@@ -32,7 +42,7 @@ def make_frame(columns):
     """A pandas table of {name: (kind, values)}."""
     return pd.DataFrame(
         {
-            name: pd.Series(values, dtype=COLUMN_TYPES[kind][0])
+            name: pd.Series(values, dtype=COLUMN_TYPES[kind].pandas)
             for name, (kind, values) in columns.items()
         }
     )
@@ -44,25 +54,30 @@ def quote(name):
 
 def fill(connection, columns, nan_kinds=()):
     """Put columns, and one of row numbers, into the table `data`; NaN for None in some kinds."""
-    place = 1 if isinstance(connection, sqlite3.Connection) else 2
-    fields = [f"{quote(name)} {COLUMN_TYPES[kind][place]}" for name, (kind, _) in columns.items()]
+    is_sqlite = isinstance(connection, sqlite3.Connection)
+    fields = ['"row number" INTEGER']
+    values_by_column = []
+    for name, (kind, values) in columns.items():
+        column_type = COLUMN_TYPES[kind]
+        sql_type = column_type.sqlite if is_sqlite else column_type.duckdb
+        fields.append(f"{quote(name)} {sql_type}")
+        missing = math.nan if kind in nan_kinds else None
+        values_by_column.append([missing if value is None else value for value in values])
+    rows = [(number, *row) for number, row in enumerate(zip(*values_by_column, strict=True))]
+
     connection.execute("DROP TABLE IF EXISTS data")
-    connection.execute(f'CREATE TABLE data ("row number" INTEGER, {", ".join(fields)})')
-    cells = [
-        [math.nan if each is None and kind in nan_kinds else each for each in values]
-        for kind, values in columns.values()
-    ]
-    marks = ", ".join("?" * (len(columns) + 1))
-    rows = [(number, *row) for number, row in enumerate(zip(*cells, strict=True))]
+    connection.execute(f"CREATE TABLE data ({', '.join(fields)})")
+    marks = ", ".join("?" * len(fields))
     connection.executemany(f"INSERT INTO data VALUES ({marks})", rows)
 
 
 def run_sql(connection, columns, query, nan_kinds=()):
     """Prediction, probability and what decided, in the order of the rows."""
     fill(connection, columns, nan_kinds)
-    found = connection.execute(query).fetchall()
-    assert [row[0] for row in found] == list(range(len(found)))
-    return [row[-3:] for row in found]
+    rows = connection.execute(query).fetchall()
+    row_numbers = [row[0] for row in rows]
+    assert row_numbers == list(range(len(rows)))
+    return [row[-3:] for row in rows]
 
 
 def run_python(source, columns, *, missing):
@@ -72,11 +87,11 @@ def run_python(source, columns, *, missing):
 
 
 def list_rows(columns, missing=None):
-    n_rows = len(next(iter(columns.values()))[1])
-    return [
-        {name: missing if values[i] is None else values[i] for name, (_, values) in columns.items()}
-        for i in range(n_rows)
+    """A dict of values for each row, with something else for None."""
+    values_by_column = [
+        [missing if value is None else value for value in values] for _, values in columns.values()
     ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values_by_column, strict=True)]
 
 
 OPERATORS = {
@@ -92,29 +107,45 @@ OPERATORS = {
 def run_json(text, columns):
     """All that it takes to run the JSON export in another language."""
     model = json.loads(text)
-    follow = {"tree": follow_tree, "forest": follow_forest, "score": follow_score}
-    each = follow[model["format"].rpartition("-")[2]]
-    return [each(model, row) for row in list_rows(columns)]
+    kind = model["format"].rpartition("-")[2]
+    decide_row = {"tree": follow_tree, "forest": follow_forest, "score": follow_score}[kind]
+    return [decide_row(model, row) for row in list_rows(columns)]
 
 
 def holds(condition, row):
-    x = row[condition["column"]]
-    if x is None:
+    """Whether a condition is true of a row; None where it says nothing of a missing value."""
+    value = row[condition["column"]]
+    if value is None:
         return condition["if_missing"]
-    return OPERATORS[condition["operator"]](x, condition["value"])
+    return OPERATORS[condition["operator"]](value, condition["value"])
+
+
+class Reached(NamedTuple):
+    """What a row reaches in a tree: the mean of some leaves, and the leaf if it is one."""
+
+    probability: float
+    n_leaves: int
+    leaf: dict | None
 
 
 def follow(tree, row, number):
-    """Probability, number of leaves, and the leaf if it is one."""
+    """What a row reaches from a node; negative numbers are those of leaves."""
     if number < 0:
         leaf = tree["leaves"][-number - 1]
-        return leaf["probability"], 1, leaf
+        return Reached(leaf["probability"], n_leaves=1, leaf=leaf)
     split = tree["splits"][number]
     truth = holds(split, row)
     if truth is not None:
         return follow(tree, row, split["if_true"] if truth else split["if_false"])
-    (p, m, _), (q, n, _) = (follow(tree, row, split[side]) for side in ("if_true", "if_false"))
-    return split["share_true"] * p + (1 - split["share_true"]) * q, m + n, None
+
+    if_true = follow(tree, row, split["if_true"])
+    if_false = follow(tree, row, split["if_false"])
+    share = split["share_true"]
+    return Reached(
+        probability=share * if_true.probability + (1 - share) * if_false.probability,
+        n_leaves=if_true.n_leaves + if_false.n_leaves,
+        leaf=None,
+    )
 
 
 def follow_root(tree, row):
@@ -122,35 +153,45 @@ def follow_root(tree, row):
 
 
 def name_missing(trees, row):
+    """The columns that are missing in a row, and of which a split says nothing."""
     splits = [split for tree in trees for split in tree["splits"]]
-    unsure = {split["column"] for split in splits if split["if_missing"] is None}
+    undecided = {split["column"] for split in splits if split["if_missing"] is None}
     names = dict.fromkeys(split["column"] for split in splits)
-    lacking = [name for name in names if name in unsure and row[name] is None]
+    lacking = [name for name in names if name in undecided and row[name] is None]
     return f"{', '.join(map(name_one, lacking))}: "
 
 
 def follow_tree(model, row):
-    probability, n_leaves, leaf = follow_root(model, row)
-    if leaf is not None:
-        return leaf["prediction"], probability, leaf["decided_by"]
-    cut = model.get("threshold")
-    verdict = probability > 0.5 if cut is None else probability >= cut
-    text = f"{name_missing([model], row)}mean of {n_leaves} leaves"
-    return model["classes"][verdict], probability, text
+    """Prediction, probability and what decided."""
+    reached = follow_root(model, row)
+    if reached.leaf is not None:
+        return reached.leaf["prediction"], reached.probability, reached.leaf["decided_by"]
+    threshold = model.get("threshold")
+    if threshold is None:
+        is_positive = reached.probability > 0.5
+    else:
+        is_positive = reached.probability >= threshold
+    text = f"{name_missing([model], row)}mean of {reached.n_leaves} leaves"
+    return model["classes"][is_positive], reached.probability, text
 
 
 def follow_score(model, row):
-    columns = ([each["points"] for each in terms if holds(each, row)] for terms in model["columns"])
-    total = sum(points[0] for points in columns if points)
-    conditions = [each for terms in model["columns"] for each in terms]
-    named = dict.fromkeys(e["column"] for e in conditions if e["operator"] == "is missing")
-    averaged = {
-        e["column"]
-        for e in conditions
-        if e["operator"] not in ("is missing", "is present") and e["if_missing"] is None
-    }
+    """Prediction, probability and what decided: the points of each column's first true term."""
+    total = 0
+    for terms in model["columns"]:
+        points = [term["points"] for term in terms if holds(term, row)]
+        total += points[0] if points else 0
+
+    conditions = [term for terms in model["columns"] for term in terms]
+    named = {}  # in order: the columns with points of their own where they are missing
+    averaged = set()  # those of which a condition says nothing there
+    for condition in conditions:
+        if condition["operator"] == "is missing":
+            named[condition["column"]] = None
+        elif condition["operator"] != "is present" and condition["if_missing"] is None:
+            averaged.add(condition["column"])
     lacking = ", ".join(name_one(name, averaged) for name in named if row[name] is None)
-    text = f"{lacking}: " * bool(lacking) + f"total of {total}"
+    text = f"{lacking}: total of {total}" if lacking else f"total of {total}"
     return model["classes"][total >= model["cut"]], model["risks"][total], text
 
 
@@ -160,26 +201,39 @@ def add_in_order(numbers):
 
 
 def follow_forest(model, row):
-    found = [follow_root(tree, row) for tree in model["trees"]]
-    mean = add_in_order(probability for probability, _, _ in found) / len(found)
-    second = model["classes"][1]
-    votes = [p > 0.5 if leaf is None else leaf["prediction"] == second for p, _, leaf in found]
-    text = f"{sum(votes)} of {len(found)} tree{'s' * (len(found) != 1)} above 0.5"
-    if any(leaf is None for _, _, leaf in found):
+    """Prediction, probability and what decided: the mean of the trees, then calibrated."""
+    reached_by_tree = [follow_root(tree, row) for tree in model["trees"]]
+    n_trees = len(reached_by_tree)
+    mean = add_in_order(reached.probability for reached in reached_by_tree) / n_trees
+    positive = model["classes"][1]
+    n_votes = sum(votes_for(positive, reached) for reached in reached_by_tree)
+    text = f"{n_votes} of {n_trees} tree{'' if n_trees == 1 else 's'} above 0.5"
+    if any(reached.leaf is None for reached in reached_by_tree):
         text = name_missing(model["trees"], row) + text
     if "calibration" not in model:
         return model["classes"][mean > 0.5], mean, text
+
     a, b = model["calibration"]
-    odds = math.exp(a + b * math.log(mean / (1 - mean)))
-    chance = mean if (a, b) == (0, 1) else odds / (1 + odds)
-    return model["classes"][mean >= model["cut"]], chance, text
+    if (a, b) == (0, 1):
+        probability = mean
+    else:
+        odds = math.exp(a + b * math.log(mean / (1 - mean)))
+        probability = odds / (1 + odds)
+    return model["classes"][mean >= model["cut"]], probability, text
+
+
+def votes_for(positive, reached):
+    """Whether a tree is above 0.5; a leaf's own prediction settles ties."""
+    if reached.leaf is None:
+        return reached.probability > 0.5
+    return reached.leaf["prediction"] == positive
 
 
 def decide(saved, frame):
     """What the model predicts, infinity included: exports cannot reject it."""
-    is_positive, probability, text = (part.tolist() for part in saved.model.decide(frame))
-    labels = [saved.classes[each] for each in is_positive]
-    return list(zip(labels, probability, text, strict=True))
+    are_positive, probabilities, texts = (part.tolist() for part in saved.model.decide(frame))
+    labels = [saved.classes[is_positive] for is_positive in are_positive]
+    return list(zip(labels, probabilities, texts, strict=True))
 
 
 def assert_exports_agree(engines, saved, columns, nan_kinds=("float",)):
@@ -187,7 +241,10 @@ def assert_exports_agree(engines, saved, columns, nan_kinds=("float",)):
     expected = decide(saved, make_frame(columns))
     assert expected
     if isinstance(saved.model, Forest) and saved.model.is_calibrated:
-        expected = [(a, pytest.approx(p, rel=1e-12, abs=0), text) for a, p, text in expected]
+        expected = [
+            (label, pytest.approx(probability, rel=1e-12, abs=0), text)
+            for label, probability, text in expected
+        ]
     assert run_json(export_model(saved, "json"), columns) == expected
     source = export_model(saved, "python")
     assert run_python(source, columns, missing=None) == expected
@@ -229,11 +286,11 @@ def fold(name):
 @st.composite
 def tables(draw):
     """Named columns of all kinds, with missing values."""
-    named = draw(st.lists(NAMES, min_size=1, max_size=4, unique_by=fold))
-    named = [name for name in named if fold(name) != "row number"] or ["x"]
+    drawn_names = draw(st.lists(NAMES, min_size=1, max_size=4, unique_by=fold))
+    names = [name for name in drawn_names if fold(name) != "row number"] or ["x"]
     n_rows = draw(st.integers(1, 6))
     columns = {}
-    for name in named:
+    for name in names:
         kind = draw(st.sampled_from(list(COLUMN_TYPES)))
         value = st.none() | VALUES[kind] | VALUES[kind]
         values = draw(st.lists(value, min_size=n_rows, max_size=n_rows))
@@ -250,10 +307,10 @@ def rules_on(draw, columns):
     is_positive = draw(st.booleans())
     if draw(st.integers(0, 4)) == 0:
         return MissingRule(position, name, is_positive)
-    held = [each for each in values if each is not None and not is_infinite(each)]
-    pool = VALUES[kind].filter(lambda each: not is_infinite(each))
-    value = draw(st.sampled_from(held) | pool if held else pool)
-    if COLUMN_TYPES[kind][3] == "number":
+    held_values = [value for value in values if value is not None and not is_infinite(value)]
+    any_value = VALUES[kind].filter(lambda value: not is_infinite(value))
+    value = draw(st.sampled_from(held_values) | any_value if held_values else any_value)
+    if COLUMN_TYPES[kind].model == "number":
         return ThresholdRule(position, name, value, is_positive, missing)
     others = draw(st.lists(VALUES[kind], max_size=3))
     levels = tuple(dict.fromkeys([value, *others]))

@@ -36,31 +36,46 @@ def fit_all_columns(learner, X, y, environments=None, sample_weight=None):
 
 
 def assert_same(fitted, expected, inverted, environments, positions=None):
+    """Compare model and trace with what `learn_slowly` returns.
+
+    A disjunction is learned as the conjunction of its negation: then its rules are `inverted`.
+    """
     trace = fitted.trace_
     assert trace.stop_reason == expected["reason"]
     assert (trace.discarded is not None) == expected["set_aside"]
-    found = fitted.model_ if trace.discarded is None else trace.discarded
-    assert [as_tuple(rule, inverted) for rule in found.rules] == expected["kept"]
-    assert sum(test.undone for test in trace.pruning) == expected["undone"]
+    model = fitted.model_ if trace.discarded is None else trace.discarded
+    assert [as_tuple(rule, inverted) for rule in model.rules] == expected["kept"]
     assert len(trace.steps) == len(expected["steps"])
-    for step, wanted in zip(trace.steps, expected["steps"], strict=True):
-        assert as_tuple(step.chosen.rule, inverted) == wanted["rule"]
-        assert step.chosen.utility == wanted["utility"]
-        assert_close(step.chosen.p_value, wanted["p_value"])
-        assert_close(step.p_value_uncovered, wanted["p_value_uncovered"])
-        assert as_pairs(step.chosen.covered, trace.environments, inverted) == wanted["leaf"]
-        assert as_pairs(step.uncovered, trace.environments, inverted) == wanted["remaining"]
-        assert step.n_candidates == wanted["n_candidates"]
-        assert step.n_rejected == wanted["n_refused"]
-        assert [as_tuple(rule, inverted) for rule in step.equivalent] == wanted["equivalent"]
-        assert step.n_tied == wanted["n_tied"]
-    removed = [(test.feature, test.p_value) for test in trace.pruning if test.removed]
-    if positions is not None:
-        removed = [(positions[feature], p_value) for feature, p_value in removed]
-    assert [feature for feature, _ in removed] == [feature for feature, _ in expected["removed"]]
-    for (_, found), (_, wanted) in zip(removed, expected["removed"], strict=True):
-        assert_close(found, wanted)
+    for step, expected_step in zip(trace.steps, expected["steps"], strict=True):
+        assert_same_step(step, expected_step, trace.environments, inverted)
+    assert_same_pruning(trace.pruning, expected, positions)
     assert_no_nan(trace.to_dict())
+
+
+def assert_same_step(step, expected, environments, inverted):
+    """Compare the choice of a rule."""
+    assert as_tuple(step.chosen.rule, inverted) == expected["rule"]
+    assert step.chosen.utility == expected["utility"]
+    assert_close(step.chosen.p_value, expected["p_value"])
+    assert_close(step.p_value_uncovered, expected["p_value_uncovered"])
+    assert as_pairs(step.chosen.covered, environments, inverted) == expected["leaf"]
+    assert as_pairs(step.uncovered, environments, inverted) == expected["remaining"]
+    assert step.n_candidates == expected["n_candidates"]
+    assert step.n_rejected == expected["n_refused"]
+    assert [as_tuple(rule, inverted) for rule in step.equivalent] == expected["equivalent"]
+    assert step.n_tied == expected["n_tied"]
+
+
+def assert_same_pruning(pruning, expected, positions):
+    """Compare the columns removed; `positions` are those of columns that have names."""
+    assert sum(test.undone for test in pruning) == expected["undone"]
+    removals = [test for test in pruning if test.removed]
+    columns = [test.feature for test in removals]
+    if positions is not None:
+        columns = [positions[column] for column in columns]
+    assert columns == [column for column, _ in expected["removed"]]
+    for test, (_, expected_p_value) in zip(removals, expected["removed"], strict=True):
+        assert_close(test.p_value, expected_p_value)
 
 
 def as_tuple(rule, inverted):
@@ -75,25 +90,26 @@ def as_tuple(rule, inverted):
 
 
 def as_pairs(counts, environments, inverted):
-    return sorted(
-        (label ^ inverted, environment)
-        for label, row in enumerate(counts)
-        for environment, n in zip(environments, row, strict=True)
-        for _ in range(n)
-    )
+    """Counts by (label, environment), as a sorted pair for each row."""
+    pairs = []
+    for label, counts_of_label in enumerate(counts):
+        for environment, n in zip(environments, counts_of_label, strict=True):
+            pairs += [(label ^ inverted, environment)] * n
+    return sorted(pairs)
 
 
-def assert_close(found, wanted):
-    assert (found is None) == (wanted is None)
-    if wanted is not None:
-        assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+def assert_close(value, expected):
+    assert (value is None) == (expected is None)
+    if expected is not None:
+        assert value == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def assert_no_nan(value):
     if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            assert_no_nan(each)
+        for item in value.values():
+            assert_no_nan(item)
+    elif isinstance(value, list):
+        for item in value:
+            assert_no_nan(item)
     else:
         assert not (isinstance(value, float) and math.isnan(value))

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -36,19 +37,26 @@ def move(source, card):
 
 
 def draw_bits(rng, n_rows=None, n_environments=None):
-    """A table of zeros and ones with identical columns and columns that tie."""
+    """A table of zeros and ones with identical columns and columns that tie.
+
+    Half of the columns are the label with some noise, and some are copies of others.
+    """
     n_rows = int(rng.integers(4, 400)) if n_rows is None else n_rows
     n_features = int(rng.integers(1, 60))
     if n_environments is None:
         n_environments = int(rng.choice([1, 2, 3, 5, 40, 200]))
     labels = rng.integers(0, 2, n_rows)
     environments = rng.integers(0, n_environments, n_rows)
-    X = (rng.random((n_rows, n_features)) < rng.choice([0.02, 0.3, 0.5, 0.9], n_features)) * 1.0
-    follow = rng.random(n_features) < 0.5
-    noise = rng.random((n_rows, n_features)) < rng.choice([0.0, 0.1, 0.3])
-    X[:, follow] = np.where(noise, X, labels[:, np.newaxis])[:, follow]
-    copied = rng.integers(0, n_features, n_features)
-    X = np.where(rng.random(n_features) < 0.2, X[:, copied], X)
+
+    levels = rng.random((n_rows, n_features))
+    densities = rng.choice([0.02, 0.3, 0.5, 0.9], n_features)
+    X = (levels < densities) * 1.0
+    follows_label = rng.random(n_features) < 0.5
+    is_noise = rng.random((n_rows, n_features)) < rng.choice([0.0, 0.1, 0.3])
+    X[:, follows_label] = np.where(is_noise, X, labels[:, np.newaxis])[:, follows_label]
+    originals = rng.integers(0, n_features, n_features)
+    is_copy = rng.random(n_features) < 0.2
+    X = np.where(is_copy, X[:, originals], X)
     return X, labels, environments, tuple(range(n_environments))
 
 
@@ -75,32 +83,34 @@ def draw_near_evidence(rng, source, settings):
     view = ConjunctionView(source, settings)
     root = view.make_root()
     blocks = view.iterate_leaf_tables(root.count_cubes(), root)
-    found = np.concatenate([each.compute_evidence(root.counts) for each in blocks])
-    if settings.min_utility is None or not found.any():
+    evidence = np.concatenate([block.compute_evidence(root.counts) for block in blocks])
+    if settings.min_utility is None or not evidence.any():
         return settings
-    least = rng.choice(found[found > 0]) * (1 + rng.choice([0, 0, 1e-15, -1e-15, 1e-9, -1e-9]))
-    return replace(settings, min_evidence=float(least))
+    evidence_of_one = rng.choice(evidence[evidence > 0])
+    shift = rng.choice([0, 0, 1e-15, -1e-15, 1e-9, -1e-9])
+    return replace(settings, min_evidence=float(evidence_of_one * (1 + shift)))
 
 
 def check_same_search(rng, card, **sizes):
     """Model and trace are those of the source in memory, whatever is asked for."""
     X, labels, environments, names = draw_bits(rng, **sizes)
-    source, other = (
-        make_memory_source(X, labels, environments, environment_labels=names) for _ in range(2)
-    )
-    moved, settings = move(other, card), draw_settings(rng)
+    source = make_memory_source(X, labels, environments, environment_labels=names)
+    source_to_move = make_memory_source(X, labels, environments, environment_labels=names)
+    source_on_card = move(source_to_move, card)
+    settings = draw_settings(rng)
     if rng.random() < 0.3:
         settings = draw_near_evidence(rng, source, settings)
-    found, wanted = find_model(moved, settings), find_model(source, settings)
-    assert found == wanted
+    assert find_model(source_on_card, settings) == find_model(source, settings)
 
 
 def draw_values(rng):
     """A table of floats: ties, missing values, columns of few values, some of them rare."""
-    n_rows, n_features = int(rng.integers(20, 400)), int(rng.integers(1, 12))
+    n_rows = int(rng.integers(20, 400))
+    n_features = int(rng.integers(1, 12))
     X = rng.normal(size=(n_rows, n_features)).round(int(rng.integers(0, 4)))
-    few = rng.random(n_features) < 0.3
-    X[:, few] = (rng.random((n_rows, few.sum())) < rng.choice([0.0, 0.02, 0.5])) * 3.0
+    has_two_values = rng.random(n_features) < 0.3
+    is_rare = rng.random((n_rows, has_two_values.sum())) < rng.choice([0.0, 0.02, 0.5])
+    X[:, has_two_values] = is_rare * 3.0
     X[:, rng.random(n_features) < 0.3] *= -0.0 if rng.random() < 0.2 else 1.0
     if rng.random() < 0.5:
         X[rng.random(X.shape) < rng.choice([0.02, 0.9])] = np.nan
@@ -116,45 +126,52 @@ def draw_values(rng):
 def check_same_values(rng, card):
     """A table binned on the card has the thresholds, the model and the trace of one binned here."""
     X, labels, environments = draw_values(rng)
-    names, max_thresholds = tuple(range(int(environments.max()) + 1)), int(rng.choice([1, 5, 50]))
-    own = {"environment_labels": names, "max_thresholds": max_thresholds}
-    source = make_memory_source(X, labels, environments, **own)
-    given = card.xp.asfortranarray(card.send(X)) if rng.random() < 0.3 else X
+    names = tuple(range(int(environments.max()) + 1))
+    max_thresholds = int(rng.choice([1, 5, 50]))
+    source = make_memory_source(
+        X, labels, environments, environment_labels=names, max_thresholds=max_thresholds
+    )
+    is_sent_before = rng.random() < 0.3
+    table = card.xp.asfortranarray(card.send(X)) if is_sent_before else X
     with told_where(card):
-        values = put_values(given, "cuda", max_thresholds)
+        values = put_values(table, "cuda", max_thresholds)
     if values is None:  # zeros and ones
         return
+
     position, rows = sort_rows(labels, environments, len(names))
     binning, stores = values.encode(position, rows, max_thresholds, 1)
-    wanted = source.columns
-    assert isinstance(wanted, Binning) == (binning is not None)
-    if isinstance(wanted, Binning):
+    expected_binning = source.columns
+    assert isinstance(expected_binning, Binning) == (binning is not None)
+    if isinstance(expected_binning, Binning):
         for name in ("edges", "offsets", "has_missing", "sampled"):
-            np.testing.assert_array_equal(getattr(binning, name), getattr(wanted, name), name)
-    moved = StoredSource(source.info._replace(columns=binning), stores, rows, position)
+            expected = getattr(expected_binning, name)
+            np.testing.assert_array_equal(getattr(binning, name), expected, name)
+
+    source_on_card = StoredSource(source.info._replace(columns=binning), stores, rows, position)
     settings = draw_settings(rng)
     if rng.random() < 0.3:
         settings = draw_near_evidence(rng, source, settings)
-    assert find_model(moved, settings) == find_model(source, settings)
+    assert find_model(source_on_card, settings) == find_model(source, settings)
 
 
 def check_default_fit(rng, card):
     """A card judges by `min_utility="auto"` itself, and a default fit is that of the processor."""
     X, y, environments, _ = draw_bits(rng, 300, 4)
-    asked, shortlist = [], CardShortlister.shortlist
+    limits = []
+    shortlist = CardShortlister.shortlist
 
-    def spy(shortlister, query):
-        asked.append(query.criteria.min_evidence)
+    def note_limit(shortlister, query):
+        limits.append(query.criteria.min_evidence)
         return shortlist(shortlister, query)
 
     with told_where(card), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CardShortlister, "shortlist", spy)
-        learners = [ICSCMClassifier(device=device) for device in ("cpu", "cuda")]
-        found = [each.fit(X, y, environments=environments) for each in learners]
-    assert found[0].trace_ == found[1].trace_
-    assert found[0].model_ == found[1].model_
-    assert asked
-    assert min(asked) > 0
+        patch.setattr(CardShortlister, "shortlist", note_limit)
+        on_cpu = ICSCMClassifier(device="cpu").fit(X, y, environments=environments)
+        on_card = ICSCMClassifier(device="cuda").fit(X, y, environments=environments)
+    assert on_cpu.trace_ == on_card.trace_
+    assert on_cpu.model_ == on_card.model_
+    assert limits
+    assert min(limits) > 0
 
 
 @contextmanager
@@ -167,22 +184,27 @@ def told_where(card):
 
 def check_same_counts(rng, card):
     """Counts, nodes, patterns and coverage are those of the source in memory: codes and bits."""
-    n_rows, n_environments = int(rng.integers(2, 40_000)), int(rng.choice([1, 3, 200]))
+    n_rows = int(rng.integers(2, 40_000))
+    n_environments = int(rng.choice([1, 3, 200]))
     widths = rng.choice([2, 5, 50, 400], 5)
     X = np.column_stack([rng.integers(0, width, n_rows) for width in widths]).astype(np.float64)
     X[rng.random(X.shape) < 0.05] = np.nan
-    rows = rng.integers(0, 2, n_rows), rng.integers(0, n_environments, n_rows)
-    source, other = (
-        make_memory_source(X, *rows, environment_labels=range(n_environments)) for _ in range(2)
-    )
-    edges = source.columns
-    cuts = [Cut(j, 0, bool(rng.integers(2))) for j in range(5) if len(edges.find_edges(j))]
-    check_row_source(move(other, card), source, cuts)
+    labels = rng.integers(0, 2, n_rows)
+    environments = rng.integers(0, n_environments, n_rows)
+    names = range(n_environments)
+    source = make_memory_source(X, labels, environments, environment_labels=names)
+    source_to_move = make_memory_source(X, labels, environments, environment_labels=names)
+    cuts = [
+        Cut(column, 0, bool(rng.integers(2)))
+        for column in range(5)
+        if len(source.columns.find_edges(column))
+    ]
+    check_row_source(move(source_to_move, card), source, cuts)
 
 
-def draw_store(rng, card):
-    """Random columns on each card, and some of their rows."""
-    n_rows, n_environments = int(rng.choice([1, 90, 128, 3000, 16_384, 40_000])), None
+def draw_stores(rng, cards):
+    """Random columns on each of the cards, and some of their rows."""
+    n_rows = int(rng.choice([1, 90, 128, 3000, 16_384, 40_000]))
     n_environments = int(rng.choice([1, 2, 3, 7, 33, 100, 200]))
     sizes = rng.multinomial(n_rows, rng.dirichlet(np.ones(2 * n_environments)))
     rows = Rows(None, np.concatenate(([0], np.cumsum(sizes))))
@@ -191,50 +213,83 @@ def draw_store(rng, card):
     bits[:, n_rows:] = False
     words = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
     n_copies = rng.integers(1, 4, n_features) if rng.random() < 0.5 else None
-    own = np.arange(n_features), words, rows
-    stores = [CardBits(each, own[0], each.send(own[1]), rows, n_copies=n_copies) for each in card]
-    settled = rng.random(n_rows) < rng.choice([0.0, 0.4])
-    stay, _ = rows.split(settled)
-    return stores, stay
+    columns = np.arange(n_features)
+    stores = [CardBits(card, columns, card.send(words), rows, n_copies=n_copies) for card in cards]
+    is_covered = rng.random(n_rows) < rng.choice([0.0, 0.4])
+    uncovered, _ = rows.split(is_covered)
+    return stores, uncovered
 
 
 def check_kernels(rng, card):
     """Each kernel writes what its twin writes."""
     cards = card, make_stand_in()
-    (fast, slow), rows = draw_store(rng, cards)
+    (store, twin_store), rows = draw_stores(rng, cards)
     in_play = rows.sizes.reshape(2, -1)
     settings = draw_settings(rng)
     utility = make_utility(settings.p, n_rows=int(in_play.sum()))
-    inverted = bool(rng.integers(2))
-    in_order = in_play[::-1] if inverted else in_play
-    view = SimpleNamespace(settings=settings, is_inverted=inverted)
-    uncovered = SimpleNamespace(counts=in_order, n_rows=int(in_order.sum()))
-    question = make_criteria(view, utility=utility, uncovered=uncovered)
-    found = []
-    for own, store in zip(cards, (fast, slow), strict=True):
-        xp, kernels = own.xp, own.kernels
-        columns = CountedBits(store, rows)
-        n, segments = len(columns), columns.segments
-        query = CardShortlister(columns).send_criteria(question)
-        totals, codes = xp.full((n, 2), -1, dtype=np.int32), xp.full(n, 255, dtype=np.uint8)
-        statistics, dofs = xp.full((n, 2), -1.0), xp.full((n, 2), -1, dtype=np.int32)
-        kernels.judge_bits(store.words, segments, query, totals, codes, statistics, dofs)
-        again = xp.full(n, 255, dtype=np.uint8)
-        kernels.judge_bits(store.words, segments, query, totals, again)
-        judged = totals, codes, query
-        keys = [kernels.find_next(*judged, REJECTED, FIRST)]
-        while keys[-1] is not None and len(keys) < 4:
-            keys.append(kernels.find_next(*judged, REJECTED, keys[-1]))
-        best = kernels.find_next(*judged, (1,), FIRST)
-        listed = [kernels.list_columns(*judged, (code,)) for code in range(len(CODES))]
-        listed += [] if best is None else [kernels.list_columns(*judged, (1,), best)]
-        source = np.arange(store.words.shape[1] * 32)[::-1].astype(np.uint32).copy()
-        swapped = xp.empty_like(store.words)
-        kernels.sort_bits(store.words, own.send(source), swapped)
-        arrays = totals, codes, again, dofs, columns.count_ones(xp.arange(n)), swapped, *listed
-        exact = [own.bring(each).tolist() for each in arrays]
-        exact += [keys, best, kernels.tally_codes(codes, store.n_copies).tolist()]
-        found.append((exact, own.bring(statistics)))
-    for number, (one, other) in enumerate(zip(found[0][0], found[1][0], strict=True)):
-        assert one == other, f"part {number} differs"
-    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10, atol=1e-9)
+    is_inverted = bool(rng.integers(2))
+    counts = in_play[::-1] if is_inverted else in_play
+    view = SimpleNamespace(settings=settings, is_inverted=is_inverted)
+    uncovered = SimpleNamespace(counts=counts, n_rows=int(counts.sum()))
+    criteria = make_criteria(view, utility=utility, uncovered=uncovered)
+
+    results = run_kernels(store, rows, criteria)
+    expected = run_kernels(twin_store, rows, criteria)
+    assert results.exact.keys() == expected.exact.keys()
+    for name, value in results.exact.items():
+        assert value == expected.exact[name], f"the kernels differ in: {name}"
+    np.testing.assert_allclose(results.statistics, expected.statistics, rtol=1e-10, atol=1e-9)
+
+
+class KernelResults(NamedTuple):
+    """What the kernels of a card write: whole numbers by name, and statistics."""
+
+    exact: dict
+    statistics: np.ndarray
+
+
+def run_kernels(store, rows, criteria):
+    """Run each kernel on the bits of a store."""
+    card = store.card
+    xp = card.xp
+    kernels = card.kernels
+    columns = CountedBits(store, rows)
+    n = len(columns)
+    segments = columns.segments
+    query = CardShortlister(columns).send_criteria(criteria)
+
+    # filled with what no kernel writes
+    totals = xp.full((n, 2), -1, dtype=np.int32)
+    codes = xp.full(n, 255, dtype=np.uint8)
+    codes_again = xp.full(n, 255, dtype=np.uint8)
+    statistics = xp.full((n, 2), -1.0)
+    dofs = xp.full((n, 2), -1, dtype=np.int32)
+    kernels.judge_bits(store.words, segments, query, totals, codes, statistics, dofs)
+    kernels.judge_bits(store.words, segments, query, totals, codes_again)
+
+    rejected_keys = [kernels.find_next(totals, codes, query, REJECTED, FIRST)]
+    while rejected_keys[-1] is not None and len(rejected_keys) < 4:
+        key = kernels.find_next(totals, codes, query, REJECTED, rejected_keys[-1])
+        rejected_keys.append(key)
+    best = kernels.find_next(totals, codes, query, (1,), FIRST)
+    lists = [kernels.list_columns(totals, codes, query, (code,)) for code in range(len(CODES))]
+    if best is not None:
+        lists.append(kernels.list_columns(totals, codes, query, (1,), best))
+
+    backwards = np.arange(store.words.shape[1] * 32)[::-1].astype(np.uint32).copy()
+    sorted_words = xp.empty_like(store.words)
+    kernels.sort_bits(store.words, card.send(backwards), sorted_words)
+    arrays = {
+        "totals": totals,
+        "codes": codes,
+        "codes without statistics": codes_again,
+        "degrees of freedom": dofs,
+        "ones": columns.count_ones(xp.arange(n)),
+        "sorted words": sorted_words,
+        **{f"list {number}": columns_of_code for number, columns_of_code in enumerate(lists)},
+    }
+    exact = {name: card.bring(array).tolist() for name, array in arrays.items()}
+    exact["rejected keys"] = rejected_keys
+    exact["best key"] = best
+    exact["tally"] = kernels.tally_codes(codes, store.n_copies).tolist()
+    return KernelResults(exact, card.bring(statistics))

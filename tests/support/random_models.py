@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import accumulate
 from random import Random
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -19,28 +20,37 @@ def make_tree(rules, rng, *, leaves=None, n_environments=2, balanced=False):
 
     `rng` is a `random.Random`.
     """
+    # for each split the numbers of the splits on both sides, None for a leaf
     children = [[None, None] for _ in rules]
-    free = [(0, 0), (0, 1)] if rules else []
+    free_sides = [(0, 0), (0, 1)] if rules else []
     for number in range(1, len(rules)):
-        parent, side = free.pop(rng.randrange(len(free)))
+        parent, side = free_sides.pop(rng.randrange(len(free_sides)))
         children[parent][side] = number
-        free += [(number, 0), (number, 1)]
+        free_sides += [(number, 0), (number, 1)]
     counts = leaves or _make_counts(rules, rng, n_environments)
     return Tree(number_leaves(rules, children), counts, balanced=balanced)
 
 
 def number_leaves(rules, children):
-    """Splits of rules and pairs of children, in which leaves, None, are numbered by a walk."""
-    n_leaves, stack = 0, [(0, 1), (0, 0)] if rules else []
-    while stack:
-        parent, side = stack.pop()
-        child = children[parent][side]
+    """The splits of a tree, whose leaves are numbered by a walk, where rules hold first.
+
+    `children` has None for a leaf, a split ~n for leaf n.
+    """
+    numbered = [[*pair] for pair in children]
+    n_leaves = 0
+    sides_to_visit = [(0, 1), (0, 0)] if rules else []
+    while sides_to_visit:
+        parent, side = sides_to_visit.pop()
+        child = numbered[parent][side]
         if child is None:
-            children[parent][side] = ~n_leaves
+            numbered[parent][side] = ~n_leaves
             n_leaves += 1
         else:
-            stack += [(child, 1), (child, 0)]
-    return tuple(Split(rule, *pair) for rule, pair in zip(rules, children, strict=True))
+            sides_to_visit += [(child, 1), (child, 0)]
+    return tuple(
+        Split(rule, if_true, if_false)
+        for rule, (if_true, if_false) in zip(rules, numbered, strict=True)
+    )
 
 
 def make_chain(rules, side=0, *, leaves=None):
@@ -53,11 +63,14 @@ def make_chain(rules, side=0, *, leaves=None):
 
 
 def _make_counts(rules, rng, n_environments):
-    most = rng.choice([1, 10, 1000])
-    return tuple(
-        tuple(tuple(rng.randint(0, most) for _ in range(n_environments)) for _ in range(2))
-        for _ in range(len(rules) + 1)
-    )
+    """Random counts by (leaf, label, environment)."""
+    largest = rng.choice([1, 10, 1000])
+
+    def draw_counts():
+        return tuple(rng.randint(0, largest) for _ in range(n_environments))
+
+    n_leaves = len(rules) + 1
+    return tuple((draw_counts(), draw_counts()) for _ in range(n_leaves))
 
 
 def make_each_kind(rules):
@@ -72,10 +85,13 @@ def make_each_kind(rules):
     forest = Forest((tree, make_tree(rules[::2], rng), balanced))
     counts = _make_counts(rules, rng, 2)
     chains = {kind: tree_module.make_chain(kind, rules, counts) for kind in CHAINS}
-    by_column = sorted(rules, key=lambda rule: rule.column)
-    terms = tuple(Term(rule, 1 + number % 4) for number, rule in enumerate(by_column))
+
+    rules_by_column = sorted(rules, key=lambda rule: rule.column)
+    terms = tuple(Term(rule, 1 + number % 4) for number, rule in enumerate(rules_by_column))
     log_odds = tuple(total / 3 - 2 for total in range(find_max_total(terms) + 1))
-    score = Score(terms, log_odds, (2,), (((3, 4), (1, 2)), ((1, 0), (5, 6))))
+    leaves = (((3, 4), (1, 2)), ((1, 0), (5, 6)))
+    score = Score(terms, log_odds, (2,), leaves)
+
     models = {**chains, "tree": tree, "balanced tree": balanced, "forest": forest, "score": score}
     return models | {f"calibrated {kind}": _calibrate(model) for kind, model in models.items()}
 
@@ -98,65 +114,89 @@ def _calibrate(model):
 @st.composite
 def trees(draw, rules, *, max_splits=8, n_environments=2):
     """Trees over rules that a strategy gives."""
-    asked = draw(st.lists(rules, max_size=max_splits))
+    rules_of_tree = draw(st.lists(rules, max_size=max_splits))
     rng = draw(st.randoms(use_true_random=False))
-    return make_tree(asked, rng, n_environments=n_environments, balanced=draw(st.booleans()))
+    return make_tree(
+        rules_of_tree, rng, n_environments=n_environments, balanced=draw(st.booleans())
+    )
 
 
 @st.composite
 def scores(draw, rules, *, max_terms=8, n_environments=2):
     """Scores over rules that a strategy gives, those of a column together."""
-    asked = sorted(draw(st.lists(rules, max_size=max_terms)), key=lambda rule: rule.column)
-    terms = tuple(Term(rule, draw(st.integers(0, 9))) for rule in asked)
+    drawn_rules = draw(st.lists(rules, max_size=max_terms))
+    rules_by_column = sorted(drawn_rules, key=lambda rule: rule.column)
+    terms = tuple(Term(rule, draw(st.integers(0, 9))) for rule in rules_by_column)
     leaf = tuple((draw(st.integers(0, 99)),) * n_environments for _ in range(2))
     highest = find_max_total(terms)
     steps = draw(st.lists(st.floats(0, 2), min_size=highest + 1, max_size=highest + 1))
     log_odds = tuple(accumulate(steps, initial=draw(st.floats(-5, 5))))[1:]
-    bounds = tuple(each for each in (1, 4) if each <= highest)
+    bounds = tuple(total for total in (1, 4) if total <= highest)
     return Score(terms, log_odds, bounds, (leaf,) * (len(bounds) + 1))
 
 
 def forests(rules, *, max_trees=4, **options):
     """Forests of such trees."""
-    some = st.lists(trees(rules, **options), min_size=1, max_size=max_trees)
-    return some.map(lambda each: Forest(tuple(each)))
+    lists_of_trees = st.lists(trees(rules, **options), min_size=1, max_size=max_trees)
+    return lists_of_trees.map(lambda trees_of_forest: Forest(tuple(trees_of_forest)))
 
 
 @st.composite
 def calibrated(draw, models):
     """Such models, calibrated and with a threshold, which is often a probability of a leaf."""
-    pair = draw(st.just((0.0, 1.0)) | st.tuples(st.floats(-9, 9), st.floats(0.1, 4)))
-    model = replace(draw(models), calibration=pair)
+    calibration = draw(st.just((0.0, 1.0)) | st.tuples(st.floats(-9, 9), st.floats(0.1, 4)))
+    model = replace(draw(models), calibration=calibration)
     tree = model.trees[0] if isinstance(model, Forest) else model
-    seen = [p for p in model.calibrate(tree.leaf_probabilities()).tolist() if 0 < p < 1]
-    cuts = st.none() | st.floats(0.01, 0.99)
-    return replace(model, threshold=draw(cuts | st.sampled_from(seen) if seen else cuts))
+    probabilities = model.calibrate(tree.leaf_probabilities()).tolist()
+    inner_probabilities = [p for p in probabilities if 0 < p < 1]
+    thresholds = st.none() | st.floats(0.01, 0.99)
+    if inner_probabilities:
+        thresholds = thresholds | st.sampled_from(inner_probabilities)
+    return replace(model, threshold=draw(thresholds))
 
 
 # --- literally ----------------------------------------------------------------------------------
 
 
+class Reached(NamedTuple):
+    """What a row reaches in a tree: the mean of some leaves, and the likeliest of them."""
+
+    probability: float
+    n_leaves: int
+    likeliest_leaf: int
+
+
 def follow(tree, row, node=None):
-    """Probability, number of leaves and likeliest leaf of one row, by recursion.
+    """What one row reaches from a node, by recursion; a negative node ~n is leaf n.
 
     A row is a list of values by position, None where one is missing. Both sides of a rule count,
     by their training samples, if it says nothing of missing values.
     """
-    node = (0 if tree.splits else -1) if node is None else node
+    if node is None:
+        node = 0 if tree.splits else -1
     if node < 0:
-        return tree.leaf_probabilities().tolist()[~node], 1, ~node
+        probability = tree.leaf_probabilities().tolist()[~node]
+        return Reached(probability, n_leaves=1, likeliest_leaf=~node)
     split = tree.splits[node]
     truth = is_true(split.rule, row[split.rule.column])
     if truth is not None:
         return follow(tree, row, split.if_true if truth else split.if_false)
-    one, other = (follow(tree, row, child) for child in (split.if_true, split.if_false))
-    m, n = (count_samples(tree, child) for child in (split.if_true, split.if_false))
-    share = m / (m + n) if m + n else 0.5
-    likelier = one if share >= 0.5 else other
-    return share * one[0] + (1 - share) * other[0], one[1] + other[1], likelier[2]
+
+    if_true = follow(tree, row, split.if_true)
+    if_false = follow(tree, row, split.if_false)
+    n_true = count_samples(tree, split.if_true)
+    n_false = count_samples(tree, split.if_false)
+    share = n_true / (n_true + n_false) if n_true + n_false else 0.5
+    likelier = if_true if share >= 0.5 else if_false
+    return Reached(
+        probability=share * if_true.probability + (1 - share) * if_false.probability,
+        n_leaves=if_true.n_leaves + if_false.n_leaves,
+        likeliest_leaf=likelier.likeliest_leaf,
+    )
 
 
 def count_samples(tree, node):
+    """The training samples of a node."""
     if node < 0:
         return sum(map(sum, tree.leaves[~node]))
     split = tree.splits[node]
@@ -165,9 +205,9 @@ def count_samples(tree, node):
 
 def name_unseen(model, row):
     """The columns that a row lacks and of which a rule says nothing."""
-    names = {rule.name: None for rule in model.rules}
-    lacks = {r.name for r in model.rules if is_true(r, row[r.column]) is None}
-    return ", ".join(f"{name} missing" for name in names if name in lacks)
+    undecided = {rule.name for rule in model.rules if is_true(rule, row[rule.column]) is None}
+    names = dict.fromkeys(rule.name for rule in model.rules)
+    return ", ".join(f"{name} missing" for name in names if name in undecided)
 
 
 def is_true(rule, value):
@@ -188,5 +228,5 @@ def compute_chance(tree, leaf):
     negatives, positives = tree.leaves[leaf]
     if not tree.balanced:
         return (sum(positives) + 1) / (sum(negatives) + sum(positives) + 2)
-    pairs = [(n, k) for n, k in zip(negatives, positives, strict=True) if n + k]
-    return sum((k + 1) / (n + k + 2) for n, k in pairs) / len(pairs) if pairs else 0.5
+    rates = [(k + 1) / (n + k + 2) for n, k in zip(negatives, positives, strict=True) if n + k > 0]
+    return sum(rates) / len(rates) if rates else 0.5

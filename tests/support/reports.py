@@ -71,12 +71,13 @@ def make_shifted(n_samples=3_000):
 def make_sites(n=4_000, n_sites=4, seed=0):
     """Age acts alike everywhere, the code works at some sites, and rates differ between sites."""
     rng = np.random.default_rng(seed)
-    site, age = rng.integers(0, n_sites, n), rng.integers(20, 90, n)
+    site = rng.integers(0, n_sites, n)
+    age = rng.integers(20, 90, n)
     dose = rng.random(n).round(2)
-    odds = -1.0 + 0.3 * site + 1.6 * (age > 60) + 0.9 * (dose > 0.5)
-    ill = rng.random(n) < 1 / (1 + np.exp(-odds))
-    follows = rng.random(n) < np.linspace(0.9, 0.05, n_sites)[site]
-    code = np.where(follows, ill, rng.integers(0, 2, n))
+    log_odds = -1.0 + 0.3 * site + 1.6 * (age > 60) + 0.9 * (dose > 0.5)
+    ill = rng.random(n) < 1 / (1 + np.exp(-log_odds))
+    works = rng.random(n) < np.linspace(0.9, 0.05, n_sites)[site]
+    code = np.where(works, ill, rng.integers(0, 2, n))
     X = pd.DataFrame({"age": age, "code": code, "dose": dose})
     return X, pd.Series(ill, name="ill"), pd.Series([f"site {k}" for k in site], name="site")
 

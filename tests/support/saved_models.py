@@ -38,8 +38,15 @@ def make_saved_tree(n_trees=None):
         CategoryRule(1, "smoker", ("yes",), equal=True, missing=True),
         MissingRule(1, "smoker", is_missing=False),
     ]
-    made = [make_tree(rules, Random(seed), balanced=seed % 2 == 1) for seed in range(n_trees or 1)]
-    return make_saved(model=made[0] if n_trees is None else Forest(tuple(made)), alpha=None)
+    return make_saved(model=_make_tree_or_forest(rules, n_trees), alpha=None)
+
+
+def _make_tree_or_forest(rules, n_trees):
+    """A tree, or a forest of so many, every second of them balanced."""
+    if n_trees is None:
+        return make_tree(rules, Random(0), balanced=False)
+    trees = [make_tree(rules, Random(seed), balanced=seed % 2 == 1) for seed in range(n_trees)]
+    return Forest(tuple(trees))
 
 
 def make_grown(n_trees=None):
@@ -57,8 +64,7 @@ def make_grown(n_trees=None):
         Feature(name, kinds.get(name, "category"))
         for name in ("age", "visits", "city", "smoker", "grade")
     ]
-    made = [make_tree(rules, Random(seed), balanced=seed % 2 == 1) for seed in range(n_trees or 1)]
-    return make_saved(features=features, model=made[0] if n_trees is None else Forest(tuple(made)))
+    return make_saved(features=features, model=_make_tree_or_forest(rules, n_trees))
 
 
 def make_grown_score():

@@ -1,6 +1,6 @@
 """Simulated tables for the screen of columns: causes that act alike everywhere, and shortcuts.
 
-    make_causes      eight numeric columns, some of which cause the outcome, by the form of effects
+    make_causes      eight numeric columns, of which some cause the outcome, by the form of effect
     plant            a column that follows the outcome less in one environment than in another
 
 Every environment has its own means of the columns (covariate shift) and its own level of the

@@ -20,13 +20,16 @@ class LiteralSource:
     def __init__(
         self, codes, labels, environments, candidates, *, classes, environment_labels, notes=()
     ):
-        self.columns, self.classes, self.notes = candidates, classes, notes
-        self.clusters = self.rows = self.shortlister = None
+        self.columns = candidates
+        self.classes = classes
         self.environments = environment_labels
-        self._codes = np.asarray(codes)
+        self.notes = notes
+        self.clusters = None
+        self.rows = None
+        self.shortlister = None
+        self._codes = np.asarray(codes)  # by (row, column)
         self._cells = np.column_stack((labels, environments)).astype(np.intp)
-        self._every = np.ones(len(self._codes), dtype=np.bool_)
-        self._path = ()
+        self._all_rows = np.ones(len(self._codes), dtype=np.bool_)
 
     def count_rows(self, path=()):
         return self._count(self._find_rows(path))
@@ -36,34 +39,39 @@ class LiteralSource:
 
     def find_same_coverage(self, path, rule, others):
         rows = self._find_rows(path)
-        satisfied = self._find_satisfied(rule)[rows]
-        same = [(self._find_satisfied(other)[rows] == satisfied).all() for other in others]
+        is_satisfied = self._find_satisfied(rule)[rows]
+        same = [(self._find_satisfied(other)[rows] == is_satisfied).all() for other in others]
         return np.array(same, dtype=np.bool_)
 
-    def _find_rows(self, path):
-        return reduce(and_, map(self._find_satisfied, path), self._every)
-
     def count_patterns(self, rules):
-        truth = np.zeros((len(self._codes), len(rules)), dtype=np.bool_)
-        for i, rule in enumerate(rules):
-            truth[:, i] = self._find_satisfied(rule)
-        patterns = np.array(sorted(set(map(tuple, truth.tolist()))), dtype=np.bool_)
-        counts = [self._count((truth == pattern).all(axis=1)) for pattern in patterns]
-        return PatternTable(patterns.reshape(len(counts), len(rules)), np.array(counts))
+        truths = np.zeros((len(self._codes), len(rules)), dtype=np.bool_)
+        for position, rule in enumerate(rules):
+            truths[:, position] = self._find_satisfied(rule)
+        distinct = sorted(set(map(tuple, truths.tolist())))
+        patterns = np.array(distinct, dtype=np.bool_).reshape(len(distinct), len(rules))
+        counts = [self._count((truths == pattern).all(axis=1)) for pattern in patterns]
+        return PatternTable(patterns, np.array(counts))
+
+    def _find_rows(self, path):
+        """Whether each row satisfies all rules."""
+        return reduce(and_, map(self._find_satisfied, path), self._all_rows)
 
     def _find_satisfied(self, rule):
+        """Whether each row satisfies a rule."""
         return rule.satisfied[self._codes[:, rule.column]]
 
-    def _count_features(self, wanted):
-        for feature, codes in enumerate(self._codes.T):
-            n_bins = max(codes.max() + 1, *self.columns.count_bins(np.array([feature])))
+    def _count_features(self, is_in):
+        """A cube for each column, by (column, bin, label, environment)."""
+        for column, codes in enumerate(self._codes.T):
+            n_bins = max(codes.max() + 1, *self.columns.count_bins(np.array([column])))
             counts = np.zeros((1, n_bins, 2, len(self.environments)), dtype=np.int64)
-            np.add.at(counts[0], (codes[wanted], *self._cells[wanted].T), 1)
-            yield CountCube(np.array([feature]), counts, self.columns.find_layout(feature))
+            np.add.at(counts[0], (codes[is_in], *self._cells[is_in].T), 1)
+            yield CountCube(np.array([column]), counts, self.columns.find_layout(column))
 
-    def _count(self, wanted):
+    def _count(self, is_in):
+        """Counts by (label, environment)."""
         table = np.zeros((2, len(self.environments)), dtype=np.int64)
-        np.add.at(table, tuple(self._cells[wanted].T), 1)
+        np.add.at(table, tuple(self._cells[is_in].T), 1)
         return table
 
 
@@ -116,7 +124,8 @@ def make_dask_source(binning, codes, labels, environments, *, environment_labels
 @st.composite
 def countable(draw):
     """A table with columns of 1, 2, some and many values, and cuts that exist in it."""
-    n_rows, n_environments = draw(st.integers(2, 150)), draw(st.integers(1, 4))
+    n_rows = draw(st.integers(2, 150))
+    n_environments = draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     widths = draw(st.lists(st.sampled_from([1, 2, 5, 400]), min_size=1, max_size=6))
     X = np.column_stack([rng.integers(0, width, n_rows) for width in widths])
@@ -136,10 +145,11 @@ def countable(draw):
 
 
 def check_any_nodes(source, expected, n_features, rng):
-    """Of any rules, those on constant features included, in any order and more than once."""
+    """Compare the nodes of any rules, on constant columns, too, in any order and repeated."""
     n_bins = source.columns.count_bins(np.arange(n_features))
     rules = [
-        BinnedRule(int(j), rng.random(n_bins[j]) < 0.6) for j in rng.integers(n_features, size=5)
+        BinnedRule(int(column), rng.random(n_bins[column]) < 0.6)
+        for column in rng.integers(n_features, size=5)
     ]
     paths = [[rules[i] for i in rng.integers(5, size=rng.integers(5))] for _ in range(8)]
     for path in paths:
@@ -155,11 +165,14 @@ def use_first(path, source):
 
 
 def draw_cuts(source, rng):
+    """At most four random cuts that exist in a source."""
     binning = getattr(source.columns, "single", source.columns)
-    cuts = [
-        Cut(j, int(rng.integers(len(binning.find_edges(j)))), *rng.integers(2, size=2).astype(bool))
-        for j in range(binning.n_features)
-        if len(binning.find_edges(j))
-    ]
-    cuts += [Cut(j, MISSINGNESS, False, True) for j in np.flatnonzero(binning.has_missing)]
+    cuts = []
+    for column in range(binning.n_features):
+        n_edges = len(binning.find_edges(column))
+        if n_edges > 0:
+            number = int(rng.integers(n_edges))
+            cuts.append(Cut(column, number, *rng.integers(2, size=2).astype(bool)))
+    columns_with_missing = np.flatnonzero(binning.has_missing)
+    cuts += [Cut(column, MISSINGNESS, False, True) for column in columns_with_missing]
     return [cuts[i] for i in rng.permutation(len(cuts))[:4]]

@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -90,9 +90,20 @@ def open_output() -> IO[str]:
 
 
 def list_data_facts(
-    data: Path, labels: Roles, *, n_rows: int, n_positive: int, n_columns: int, n_environments: int
+    data: Path,
+    labels: Roles,
+    *,
+    n_rows: int,
+    n_columns: int,
+    n_environments: int,
+    n_positive: int | None = None,
+    outcome: Sequence[Fact] = (),
 ) -> list[Fact]:
-    """The first lines of a command: its data, as terms and texts."""
+    """The first lines that a command prints: its data, as terms and texts.
+
+    `n_rows` are those that are used: rows of excluded environments are counted by `labels`. An
+    outcome of two classes is described by its positive rows, another one by facts of its own.
+    """
     from icscm.report.wording import data as wording
 
     # The old names of environments by the new one, where it is another; None means excluded.
@@ -102,15 +113,13 @@ def list_data_facts(
             old_names_by_new.setdefault(new_name, []).append(str(old_name))
     excluded = old_names_by_new.pop(None, [])
     merged = old_names_by_new
+    if n_positive is not None:
+        positive = labels.positive_text
+        outcome = wording.describe_positive(positive, n_positive=n_positive, n_rows=n_rows)
 
     return [
-        *wording.describe_table(
-            name_data(data),
-            n_rows=n_rows,
-            n_columns=n_columns,
-            positive=labels.positive_text,
-            n_positive=n_positive,
-        ),
+        *wording.describe_table(name_data(data), n_rows=n_rows, n_columns=n_columns),
+        *outcome,
         *wording.describe_environments(labels.environment, n_environments),
         *wording.describe_groups(labels.group),
         *wording.describe_dropped_rows(labels.n_dropped),

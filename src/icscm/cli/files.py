@@ -83,8 +83,13 @@ def read_labelled(path: Path, options: Options) -> Samples:
 
 
 def get_roles(options: Options) -> dict[str, Any]:
-    """Arguments of `make_roles`; not every command has groups."""
-    return {name: options[name] for name in ROLES} | {"group": options.get("group")}
+    """Arguments of `make_roles`; not every command has groups, weights and any outcome."""
+    optional = {name: options.get(name) for name in ("group", "weight")}
+    return {
+        **{name: options[name] for name in ROLES},
+        **optional,
+        "takes_any_outcome": options.get("takes_any_outcome", False),
+    }
 
 
 # --- writing ----------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The command `icscm`: a group of commands, with flags that all of them have."""
 
 import io
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -35,6 +36,8 @@ _ORDER = (
 # A command with more options than this has them in groups in its help.
 _MANY_OPTIONS = 20
 _OTHER_GROUP = "Other options"
+# What shells say of a program that Ctrl-C ended: 128 and the number of the signal.
+_STOPPED_BY_CTRL_C = 128 + signal.SIGINT
 # What an option can do where memory is short.
 _ADVICE_ON_MEMORY = {
     "--max-memory": "set a smaller --max-memory, with which files are read in passes",
@@ -132,9 +135,12 @@ class _Group(click.Group):
         return [name for name in _ORDER if name in self.commands]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; print its result if --json is given."""
+        """Run a command; print its result if --json is given.
+
+        Warnings of this package are part of the result: each is printed once, whatever Python's
+        other filters say. A lack of memory becomes an error that says how to need less.
+        """
         with warnings.catch_warnings():
-            # warnings of this package are part of the result: Python's other filters do not apply
             warnings.simplefilter("always", IcscmWarning)
             warnings.showwarning = make_warning_printer()
             try:
@@ -142,8 +148,10 @@ class _Group(click.Group):
                 if ctx.meta.get("json"):
                     _print_json(ctx, result)
                 sys.stdout.flush()
-            # the reader, such as `head`, has closed the pipe; rich makes it a SystemExit
+                if is_interrupted(ctx):
+                    return _STOPPED_BY_CTRL_C
             except (BrokenPipeError, SystemExit):
+                # The reader, such as `head`, has closed the pipe; rich makes it a SystemExit.
                 discard_output()
                 return 0
             except Exception as error:
@@ -179,6 +187,16 @@ class _Group(click.Group):
         except Exception as error:
             end_with(error, is_debug="--debug" in words)
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def mark_interrupted() -> None:
+    """Let the program exit as after Ctrl-C, once the command has shown what it has."""
+    click.get_current_context().meta["is_interrupted"] = True
+
+
+def is_interrupted(ctx: click.Context) -> bool:
+    """Whether Ctrl-C ended the work of a command, which showed what it had."""
+    return bool(ctx.meta.get("is_interrupted"))
 
 
 def _print_json(ctx: click.Context, result: Any) -> None:

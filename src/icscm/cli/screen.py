@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+import numpy as np
 
 from icscm.cli import console, files
 from icscm.cli.genomes import read_any_samples
-from icscm.cli.group import main
+from icscm.cli.group import main, mark_interrupted
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
 from icscm.exceptions import IcscmError
-from icscm.formatting import format_name, shorten_list
+from icscm.formatting import as_text, format_name, shorten_list
 from icscm.io.locating import describe_path, name_data
 from icscm.io.roles import Samples
+from icscm.report.wording import data as wording
 from icscm.report.wording.facts import Fact
 from icscm.writing import STDOUT, write_text
 
@@ -25,20 +27,25 @@ if TYPE_CHECKING:
     from icscm.report.screen import ScreenReport
     from icscm.validation.cohort import Cohort
 
+# What the facts add if the kind of the outcome was seen from the data, by the other kind.
+_OTHER_KIND: Final = "; --outcome {} takes it for {}"
+
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "group", "out", "report", "force", "estimator", "tolerance")
-@add_options("min_replication", "cv", "validate", "n_jobs", "random_state")
+@add_options(*COLUMNS, "outcome", "group", "weight", "out", "report", "force", "tolerance")
+@add_options("on_undecided", "estimator", "cv", "validate", "n_jobs", "random_state")
 @add_options("no_path", *LABELS, *READING)
 def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Options:
     """Find shortcuts: columns whose effect differs by site.
 
-    Any learner (--estimator) is cross-fitted on all columns. The column whose effect differs most
-    between environments, given all others, is rejected if its share of heterogeneity is above
-    --tolerance and significant. This is repeated without it until no column is rejected.
-    The verdicts are printed; --out writes the names of the columns kept, --report a page with the
-    effect of every column in each environment.
+    The outcome may be two classes, several classes, or a number. A boosted model of all columns is
+    cross-fitted, and for each column it is estimated what the column is worth in each environment:
+    1 if it says there what the model has learned, 0 nothing, below 0 the reverse. Of the columns
+    whose worth differs and may fall too low in a new environment (--tolerance) the worst is
+    rejected. This is repeated without it until no column is rejected; Ctrl-C shows the rounds so
+    far. The verdicts are printed; --out writes the names of the columns kept, --report a page with
+    the worth and the effect of every column in each environment.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, a
     folder of such files, or - for CSV from standard input; it is read into memory. Genomes
@@ -47,23 +54,23 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     \b
     Examples:
       icscm screen heart.csv --target ill --environment hospital
-      icscm screen heart.csv --target ill --environment hospital \\
-          --estimator logistic --validate --report screen.html --out kept.txt
+      icscm screen heart.csv --target creatinine --environment hospital \\
+          --estimator linear --validate --report screen.html --out kept.txt
     """
     out, force = options["out"], options["force"]
     files.check_ending(report, ".html", ".md", ".json")
     files.check_outputs([out, report], force=force, inputs=[data])
-    selector = _make_selector(options)
     progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
-        samples = read_any_samples(data, options)
-    table = _drop_columns(samples)
+        samples = read_any_samples(data, options | {"takes_any_outcome": True})
+    table = _prepare_table(samples, options["outcome"])
+    selector = _make_selector(options, is_number=table.is_number)
     page = _screen_table(table, selector, data, report=report, options=options, progress=progress)
 
     if report is not None:
         page.save(report, force=force)
     if out is not None:
-        write_text(out, "".join(f"{name}\n" for name in selector.kept_))
+        write_text(out, "".join(f"{name}\n" for name in page.content.kept))
     # standard output is for the names of columns if --out says so
     _print_page(page, data, table, to_stderr=out == STDOUT)
     console.print_written(out, report)
@@ -72,11 +79,16 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
 
 @dataclass(frozen=True)
 class _ScreenedTable:
-    """A table without the columns that no screen should have, and why these were dropped."""
+    """A table without the columns that no screen should have, and why these were dropped.
+
+    `is_inferred` is whether the kind of the outcome was seen from the data.
+    """
 
     samples: Samples
     cohort: Cohort
     dropped: dict[Any, str]
+    is_number: bool
+    is_inferred: bool
 
     @property
     def n_columns(self) -> int:
@@ -92,16 +104,54 @@ class _ScreenedTable:
             "y": self.samples.y,
             "environments": self.samples.environments,
             "groups": self.samples.groups,
+            "sample_weight": self.samples.weights,
         }
 
+    def describe_outcome(self) -> list[Fact]:
+        """What the outcome is, as facts about the data."""
+        from icscm.tables.outcomes import OutcomeKind
 
-def _drop_columns(samples: Samples) -> _ScreenedTable:
-    """Drop columns such as identifiers; raise if none is left."""
-    from icscm.validation.cohort import drop_columns, make_cohort
+        cohort = self.cohort
+        samples = self.samples
+        if cohort.kind is OutcomeKind.TWO_CLASSES:
+            n_positive = int(cohort.is_positive.sum())
+            positive = samples.positive_text
+            return wording.describe_positive(positive, n_positive=n_positive, n_rows=len(cohort))
 
-    cohort = make_cohort(samples.X.to_pandas(), samples.y, environments=samples.environments)
+        if cohort.kind is OutcomeKind.NUMBER:
+            hint = _OTHER_KIND.format("classes", "classes") if self.is_inferred else ""
+            y = np.asarray(cohort.y, dtype=np.float64)
+            mean, deviation = float(y.mean()), float(y.std())
+            return wording.describe_number(
+                samples.target, mean=mean, deviation=deviation, hint=hint
+            )
+        is_numeric = np.asarray(cohort.y).dtype.kind in "iuf"
+        can_be_number = self.is_inferred and is_numeric
+        hint = _OTHER_KIND.format("number", "a number") if can_be_number else ""
+        shares = {as_text(label): float((cohort.y == label).mean()) for label in cohort.classes}
+        return wording.describe_classes(samples.target, shares, hint)
+
+
+def _prepare_table(samples: Samples, outcome: str | None) -> _ScreenedTable:
+    """Find what the outcome is, and drop columns such as identifiers; raise if none is left."""
+    from icscm.tables.outcomes import is_numeric_outcome
+    from icscm.validation.cohort import drop_columns, make_any_cohort
+
+    is_number = is_numeric_outcome(samples.y) if outcome is None else outcome == "number"
+    cohort = make_any_cohort(
+        samples.X.to_pandas(),
+        samples.y,
+        environments=samples.environments,
+        is_number=is_number,
+    )
     cohort, dropped = drop_columns(cohort)
-    table = _ScreenedTable(samples=samples, cohort=cohort, dropped=dropped)
+    table = _ScreenedTable(
+        samples=samples,
+        cohort=cohort,
+        dropped=dropped,
+        is_number=is_number,
+        is_inferred=outcome is None,
+    )
     if table.n_columns == 0:
         raise IcscmError("no column is left to screen; --categories keeps what is no identifier")
     return table
@@ -117,25 +167,31 @@ def _screen_table(
     progress: console.Progress,
 ) -> ScreenReport:
     """Screen the columns, and again without each environment or at other tolerances if needed."""
+    from icscm.estimators.selector import VerdictsOnly
     from icscm.validation.path import tolerance_path
     from icscm.validation.screening import validate_screen
 
     is_validated = options["validate"]
-    has_page = report is not None or console.is_json()
+    has_path = (report is not None or console.is_json()) and not options["no_path"]
     validation: Any = None
     path: Any = None
 
+    verdicts = VerdictsOnly(**selector.get_params(deep=False))
     with progress.stage(f"Screening {table.n_columns:,} columns"), console.hide_repeated_warnings():
-        selector.fit(**table.arguments)
+        verdicts.fit(**table.arguments)
+    if not verdicts.is_complete_:  # the user wants an end, and what there is
+        mark_interrupted()
+        is_validated = False
+        has_path = False
     if is_validated:
         text = "Screening without each environment"
         with progress.stage(text), console.hide_repeated_warnings():
             validation = validate_screen(selector, **table.arguments)
-    if has_page and _needs_path(selector, options):
+    if has_path:
         with progress.stage("Screening at other tolerances"):
-            path = tolerance_path(selector, **table.arguments, leave_one_out=is_validated)
+            path = tolerance_path(verdicts, **table.arguments, leave_one_out=is_validated)
 
-    return selector.report(
+    return verdicts.report(
         data_name=name_data(data),
         target=table.samples.target,
         environment=table.samples.environment,
@@ -152,17 +208,19 @@ def _print_page(page: ScreenReport, data: Path, table: _ScreenedTable, *, to_std
         data,
         table.samples,
         n_rows=len(table.samples.y),
-        n_positive=int(table.cohort.is_positive.sum()),
         n_columns=table.n_columns,
         n_environments=len(table.cohort.environment_labels),
+        outcome=table.describe_outcome(),
     )
+    if table.samples.weight is not None:
+        facts.append(Fact("Weights", as_text(table.samples.weight)))
     if table.dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in table.dropped.items()]
         facts.append(Fact("Dropped", shorten_list(reasons, "; ")))
     console.print_all(console.make_console(stderr=to_stderr), render_screen(page, facts))
 
 
-def _make_selector(options: Options) -> InvariantFeatureSelector:
+def _make_selector(options: Options, *, is_number: bool) -> InvariantFeatureSelector:
     """The screen that the options describe."""
     from icscm.estimators.learners import make_estimator
     from icscm.estimators.selector import InvariantFeatureSelector
@@ -170,20 +228,10 @@ def _make_selector(options: Options) -> InvariantFeatureSelector:
     if ":" in options["estimator"]:
         sys.path.insert(0, "")  # modules in the current folder can be imported, as with python -m
     return InvariantFeatureSelector(
-        make_estimator(options["estimator"], 0),
+        make_estimator(options["estimator"], 0, is_number=is_number),
         tolerance=options["tolerance"],
-        min_replication=options["min_replication"],
+        on_undecided=options["on_undecided"],
         cv=options["cv"],
         n_jobs=options["n_jobs"],
         random_state=options["random_state"],
     )
-
-
-def _needs_path(selector: InvariantFeatureSelector, options: Options) -> bool:
-    """Whether other tolerances need a new screen: some may reject more, or they are validated."""
-    from icscm.report.screen_path import SCREEN_TOLERANCES, find_known_tolerance
-
-    if options["no_path"]:
-        return False
-    known = find_known_tolerance(selector.screen_, selector.tolerance)
-    return options["validate"] or known > min(SCREEN_TOLERANCES)

@@ -29,12 +29,14 @@ from icscm.tables.columns import is_frame, open_frame, take_columns
 MAX_LEVELS: Final = 249
 # Cells of a table from which on threads save time.
 MIN_THREADED_CELLS: Final = 1_000_000
-# The kinds of `TableClassifier` in words.
+# The kinds of `TableLearner` in words; a linear one of numbers is `RIDGE`.
 LEARNER_NAMES: Final = {
     "hgb": "histogram gradient boosting",
+    "linear": "logistic regression",
     "logistic": "logistic regression",
     "tree": "a tree of 64 leaves",
 }
+RIDGE: Final = "ridge regression"
 
 
 def limit_threads(n_cells: int) -> Any:
@@ -240,13 +242,17 @@ def find_text(X: Any) -> BoolArray:
 # --- learners by name -----------------------------------------------------------------------------
 
 
-def make_estimator(name: str, random_state: Any = None) -> Any:
-    """Make a learner by name: hgb, logistic, tree, or the user's `module:Class`.
+def make_estimator(name: str, random_state: Any = None, *, is_number: bool = False) -> Any:
+    """Make a learner by name: hgb, linear (or logistic), tree, or the user's `module:Class`.
 
-    A class gets numbers for categories, since most classifiers take no text; what a function
+    A class gets numbers for categories, since most learners take no text; what a function
     returns gets the table as it is.
     """
-    if name in ("hgb", "logistic", "tree"):
+    if is_number and name in ("hgb", "linear", "tree"):
+        return TableRegressor(name, random_state)
+    if is_number and name == "logistic":
+        raise IcscmError("logistic regression predicts classes, not a number; use linear")
+    if name in ("hgb", "linear", "logistic", "tree"):
         return TableClassifier(name, random_state)
 
     maker = import_maker(name)
@@ -254,8 +260,7 @@ def make_estimator(name: str, random_state: Any = None) -> Any:
         learner = maker()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise IcscmError(f"{name!r} cannot be imported or constructed: {error}") from None
-    if not hasattr(learner, "predict_proba") and not hasattr(learner, "decision_function"):
-        raise IcscmError(f"{name!r} is not a classifier with predict_proba or decision_function")
+    check_learner(name, learner, is_number=is_number)
     if not isclass(maker):
         return learner
 
@@ -264,12 +269,22 @@ def make_estimator(name: str, random_state: Any = None) -> Any:
     return encode_categories(learner)
 
 
+def check_learner(name: str, learner: Any, *, is_number: bool) -> None:
+    """Raise unless a learner of the user predicts what the outcome is: numbers, or classes."""
+    if is_number and not is_regressor(learner):
+        raise IcscmError(f"{name!r} is no regressor, and the outcome is a number")
+    if is_number:
+        return
+    if not hasattr(learner, "predict_proba") and not hasattr(learner, "decision_function"):
+        raise IcscmError(f"{name!r} is not a classifier with predict_proba or decision_function")
+
+
 def import_maker(name: str) -> Any:
     """Import the class or function that `module:Class` names."""
     module, _, attribute = name.partition(":")
     if not attribute:
         raise IcscmError(
-            f"{name!r} is not an estimator: give hgb, logistic, tree, or module:Class, "
+            f"{name!r} is not an estimator: give hgb, linear, logistic, tree, or module:Class, "
             "such as lightgbm:LGBMClassifier"
         )
     try:
@@ -300,6 +315,8 @@ def name_learner(estimator: Any) -> str:
     learner = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if learner is None:
         return LEARNER_NAMES["hgb"]
-    if isinstance(learner, TableClassifier):
+    if isinstance(learner, TableRegressor) and learner.kind == "linear":
+        return RIDGE
+    if isinstance(learner, TableLearner):
         return LEARNER_NAMES[learner.kind]
     return type(learner).__name__

@@ -63,9 +63,10 @@ def screen_columns(
         seed=seed,
         n_jobs=n_jobs,
     )
+    if not screen.is_complete:  # a score is learned from columns that were screened to the end
+        raise KeyboardInterrupt
     tables = make_tables(
         screen,
-        table,
         outcome,
         source.columns,
         names=list(names),

@@ -22,7 +22,7 @@ from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from icscm import exceptions
+from icscm import exceptions, progress
 from icscm._changes import data_by_name, reject_removed_options
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.estimators.fitted import is_set
@@ -32,6 +32,7 @@ from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError, warn
 from icscm.formatting import format_name, shorten_list
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
+from icscm.report.wording.screening import describe_round
 from icscm.screening.outcomes import Outcome, make_outcome
 from icscm.screening.rounds import MAX_ROWS, FinishedScreen, deal_rows, run_screen
 from icscm.screening.screened_table import ScreenedTable, read_table
@@ -39,6 +40,7 @@ from icscm.sources.columns import OpenColumns, open_columns
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.environments import check_several, take_environments
 from icscm.tables.outcomes import (
+    OutcomeKind,
     OutcomeValues,
     check_weighted,
     is_numeric_outcome,
@@ -94,7 +96,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         standard deviation between environments, `p_value`, `share` of heterogeneity in what the
         model explains, `stake`, how much of that depends on the column, `detectable`, the smallest
         `tau` that would have been significant, and the `rule` with its lowest and highest effect
-        (log odds ratio or, of a number, standardised difference; other columns held fixed).
+        (log odds ratio or, of a number, standardised difference; other columns held fixed). Of
+        several classes, `output` is the class that the effect is about.
     effects_ : DataFrame
         The worth and the effect by environment, with standard errors: a row for each column and
         environment.
@@ -105,6 +108,10 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         Levels of categories, by column, that give one environment away: the screen pooled them.
     environments_ : tuple or None
         The environments' labels; None if none were given.
+    outcome_kind_ : str
+        What the outcome is: two classes, several classes, or number.
+    is_complete_ : bool
+        False if the screen was interrupted (Ctrl-C): more columns may be shortcuts.
     classes_ : array
         The classes; absent if the outcome is a number.
     n_features_in_, feature_names_in_
@@ -192,8 +199,9 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         self._names = list(range(self.n_features_in_)) if names is None else list(names)
         self._is_named = names is not None
 
-        values = read_outcome(y, count_rows(X), is_number=self._takes_numbers(y))
+        values = read_outcome(y, count_rows(X), is_number=self.takes_numbers(y))
         self._is_number = values.is_number
+        self.outcome_kind_ = values.kind
         if values.classes is not None:
             self.classes_ = values.classes
         weights = None
@@ -236,8 +244,19 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             return make("hgb", random_state=0)
         return clone(self.estimator)
 
-    def _takes_numbers(self, y: Any) -> bool:
-        """Whether the outcome is a number: as the estimator has it, or by its values."""
+    def takes_numbers(self, y: Any) -> bool:
+        """Whether an outcome is a number: as the estimator has it, or by its values.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            The outcome.
+
+        Returns
+        -------
+        bool
+            Without an estimator, numbers of more than ten distinct values are taken for numbers.
+        """
         if self.estimator is None or not (
             is_regressor(self.estimator) or is_classifier(self.estimator)
         ):
@@ -272,9 +291,17 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
                 tolerance=self.tolerance,
                 seed=seed,
                 n_jobs=self.n_jobs,
+                announce=self._announce,
             )
-        self._keep(screen, table, outcome, opened)
+        self._keep(screen, outcome, opened)
         self._warn(screen)
+
+    def _announce(self, screen: FinishedScreen) -> None:
+        """Tell who watches the progress what the last round has rejected."""
+        last_round = screen.rounds[-1]
+        names = [format_name(self._names[column]) for column in last_round.rejected]
+        text = describe_round(names, n_rejected=len(screen.rejected), number=last_round.number)
+        progress.announce(text)
 
     def _deal_rows(
         self,
@@ -310,7 +337,6 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
     def _keep(
         self,
         screen: FinishedScreen,
-        table: ScreenedTable,
         outcome: Outcome,
         opened: OpenColumns,
     ) -> None:
@@ -318,7 +344,6 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         columns = opened.source.columns
         tables = make_tables(
             screen,
-            table,
             outcome,
             columns,
             names=self._names,
@@ -326,6 +351,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             rejects_undecided=self.on_undecided == "reject",
             empty_columns=opened.empty_columns,
             date_columns=opened.date_columns,
+            classes=self._name_outputs(),
         )
         self.screen_ = tables.screen
         self.effects_ = tables.effects
@@ -337,6 +363,13 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             self._names[column]: name_levels(opened, column, bins)
             for column, bins in screen.giveaways.pooled_levels.items()
         }
+
+    def _name_outputs(self) -> list[Any] | None:
+        """The classes, of which each effect is about one; None unless there are several."""
+        if self.outcome_kind_ is not OutcomeKind.SEVERAL_CLASSES:
+            return None
+        classes: list[Any] = self.classes_.tolist()
+        return classes
 
     def _warn(self, screen: FinishedScreen) -> None:
         """Warn of what limits the screen."""
@@ -510,6 +543,12 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         tags.input_tags.allow_nan = own.input_tags.allow_nan
         tags.target_tags.required = True
         return tags
+
+
+class VerdictsOnly(InvariantFeatureSelector):
+    """A screen that does not fit its learner on the columns kept: it has verdicts, and no model."""
+
+    _fits_learner = False
 
 
 def choose_rows(n_rows: int, seed: int) -> Array:

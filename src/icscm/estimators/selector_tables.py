@@ -16,28 +16,30 @@ from icscm.engine.counts import BinnedColumns
 from icscm.formatting import format_name, shorten_list
 from icscm.screening.evidence import MIN_ENVIRONMENTS, Reason, Verdict
 from icscm.screening.outcomes import Outcome
-from icscm.screening.performance import Performance, measure_performance
+from icscm.screening.performance import measure_performance
+from icscm.screening.reasons import (
+    DETERMINES,
+    DIFFERS,
+    DIFFERS_JOINTLY,
+    INTERRUPTED,
+    MAY_BE_REVERSED,
+    NO_ENVIRONMENTS,
+    ONE_DIFFERENCE,
+    TOO_LITTLE_DATA,
+)
 from icscm.screening.rounds import FinishedScreen, JudgedColumn
-from icscm.screening.screened_table import ScreenedTable
 
 if TYPE_CHECKING:
     import pandas
 
 # What a column is rejected for, in words.
 REASONS = {
-    Reason.SEPARATELY: "its effect differs",
-    Reason.JOINTLY: "its effect differs, jointly with other columns",
-    Reason.SUPPORTED: "its effect may be reversed",
+    Reason.SEPARATELY: DIFFERS,
+    Reason.JOINTLY: DIFFERS_JOINTLY,
+    Reason.SUPPORTED: MAY_BE_REVERSED,
 }
-DETERMINES = "determines the environment"
-NEARLY_DETERMINES = "nearly determines the environment"
-ONE_DIFFERENCE = "two environments show one difference"
-TOO_LITTLE_DATA = "its effect may differ: too little data"
-NO_ENVIRONMENTS = "no environments"
 NO_VALUE = "has no value"
 IS_DATE = "dates are not screened"
-NOT_MODELLED = "says little by itself: not in the model"
-INTERRUPTED = "the screen was interrupted"
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,6 @@ def explain_rejection(screen: FinishedScreen, column: int, names: Sequence[str |
 
 def make_tables(
     screen: FinishedScreen,
-    table: ScreenedTable,
     outcome: Outcome,
     columns: BinnedColumns,
     *,
@@ -116,8 +117,12 @@ def make_tables(
     rejects_undecided: bool,
     empty_columns: Sequence[int] = (),
     date_columns: Sequence[int] = (),
+    classes: Sequence[Any] | None = None,
 ) -> ScreenTables:
-    """Make the tables of a screen, with columns by name and environments by label."""
+    """Make the tables of a screen, with columns by name and environments by label.
+
+    `classes` are those of an outcome of several classes: effects are about one of them.
+    """
     import pandas  # slow to import
 
     labels = tuple(environments or ())
@@ -143,13 +148,18 @@ def make_tables(
         effects: list[dict[str, Any]] = []
         if judged is not None:
             effects = list_effects(judged, name=name, environments=labels)
-        column_rows.append(row | describe_worth(judged, columns) | describe_extremes(effects))
+        column_rows.append(
+            row
+            | describe_worth(judged, columns)
+            | {"output": find_output(judged, classes)}
+            | describe_extremes(effects)
+        )
         effect_rows += effects
 
     return ScreenTables(
         screen=pandas.DataFrame(column_rows),
         effects=pandas.DataFrame(effect_rows, columns=[*EFFECT_COLUMNS]),
-        rounds=pandas.DataFrame(list_rounds(screen, table, outcome, names)),
+        rounds=pandas.DataFrame(list_rounds(screen, outcome, names)),
     )
 
 
@@ -159,13 +169,8 @@ def make_tables(
 def describe_worth(judged: JudgedColumn | None, columns: BinnedColumns) -> dict[str, Any]:
     """Return the numbers of `screen_` on the worth of a column; NaN if no model used it."""
     if judged is None:
-        unknown = dict.fromkeys(("worth", "worth_low", "tau", "p_value", "joint_low", "own_low"))
-        return dict.fromkeys(unknown, np.nan) | {
-            "share": 0.0,
-            "stake": 0.0,
-            "detectable": np.nan,
-            "rule": "",
-        }
+        measures = ("worth", "worth_low", "tau", "p_value", "joint_low", "own_low", "detectable")
+        return dict.fromkeys(measures, np.nan) | {"share": 0.0, "stake": 0.0, "rule": ""}
     evidence = judged.evidence
     separate = evidence.separate
     return {
@@ -183,6 +188,13 @@ def describe_worth(judged: JudgedColumn | None, columns: BinnedColumns) -> dict[
     }
 
 
+def find_output(judged: JudgedColumn | None, classes: Sequence[Any] | None) -> Any:
+    """Return the class that the effects of a column are about, of several; else None."""
+    if judged is None or classes is None:
+        return None
+    return classes[judged.contrast.output]
+
+
 EFFECT_COLUMNS = (
     "column",
     "environment",
@@ -196,30 +208,30 @@ EFFECT_COLUMNS = (
 def list_effects(
     judged: JudgedColumn, *, name: str | int, environments: Sequence[Any]
 ) -> list[dict[str, Any]]:
-    """List the worth of a column by environment, and the effect of its rule there.
+    """List what a column is worth in each environment, and the effect of its rule there.
 
-    The effect is the worth times the contrast of the rule, and so is its error.
+    The worth is 1 where the column says what the model has learned, and 0 where it says nothing.
+    Times the contrast of the rule, which is the difference that the model makes between rows where
+    it is true and where it is false, it is the effect of the rule. NaN stands where the worth is
+    not known.
     """
     difference = judged.contrast.difference
-    rows = []
-    for environment, worth, error, is_known in zip(
-        environments,
-        judged.worth.values.tolist(),
-        judged.worth.errors.tolist(),
-        judged.worth.is_known.tolist(),
-        strict=True,
-    ):
-        rows.append(
-            {
-                "column": name,
-                "environment": environment,
-                "worth": worth if is_known else np.nan,
-                "worth_error": error if is_known else np.nan,
-                "effect": worth * difference if is_known else np.nan,
-                "standard_error": error * abs(difference) if is_known else np.nan,
-            }
+    is_known = judged.worth.is_known
+    worth = np.where(is_known, judged.worth.values, np.nan)
+    errors = np.where(is_known, judged.worth.errors, np.nan)
+    return [
+        {
+            "column": name,
+            "environment": environment,
+            "worth": worth_there,
+            "worth_error": error,
+            "effect": worth_there * difference,
+            "standard_error": error * abs(difference),
+        }
+        for environment, worth_there, error in zip(
+            environments, worth.tolist(), errors.tolist(), strict=True
         )
-    return rows
+    ]
 
 
 def describe_extremes(effects: list[dict[str, Any]]) -> dict[str, Any]:
@@ -247,14 +259,13 @@ def describe_extremes(effects: list[dict[str, Any]]) -> dict[str, Any]:
 
 def list_rounds(
     screen: FinishedScreen,
-    table: ScreenedTable,
     outcome: Outcome,
     names: Sequence[str | int],
 ) -> list[dict[str, Any]]:
     """List the rounds, with the performance of the model at the training environments."""
     rows = []
     for screen_round in screen.rounds:
-        performance: Performance = measure_performance(outcome, screen_round.scores)
+        performance = measure_performance(outcome, screen_round.scores)
         rejected = [format_name(names[column]) for column in screen_round.rejected]
         rows.append(
             {

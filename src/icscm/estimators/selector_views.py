@@ -1,4 +1,4 @@
-"""What a fitted screen of columns shows: a forest plot, a report, and other tolerances."""
+"""What a fitted screen of columns shows: a forest plot and a report."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -37,12 +37,11 @@ class SelectorViews:
         Parameters
         ----------
         path : ScreenPath, optional
-            That of `icscm.validation.tolerance_path`. Without it, tolerances above the
-            selector's own are shown, which need no new screen.
+            That of `icscm.validation.tolerance_path`; without it no other tolerances are shown.
         validation : ScreenValidation, optional
             That of `icscm.validation.screening.validate_screen`.
         data_name, target, environment : str, optional
-            Names of the data, of the label and of the environments' column.
+            Names of the data, of the outcome and of the environments' column.
 
         Returns
         -------
@@ -61,7 +60,7 @@ class SelectorViews:
         )
 
     def plot(self, column: Any = None) -> "Figure":
-        """Draw the effect of a column in each environment, as a forest plot.
+        """Draw the worth of a column in each environment, as a forest plot.
 
         Parameters
         ----------
@@ -71,8 +70,8 @@ class SelectorViews:
         Returns
         -------
         icscm.drawing.Figure
-            Odds ratios of the column's rule, other columns held fixed, with 95% intervals; below
-            them the pooled effect and the 95% prediction interval for a new environment.
+            The worth with 95% intervals, and beside it the effect of the column's rule, other
+            columns held fixed; below them the mean and the range of new environments.
 
         Raises
         ------

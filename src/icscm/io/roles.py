@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Self
 import numpy as np
 
 from icscm._constants import JOINT
-from icscm._types import Array
+from icscm._types import Array, FloatArray
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_level, shorten_list
 from icscm.io import naming
@@ -35,6 +35,7 @@ from icscm.io.environments import (
     rename,
     simplify,
 )
+from icscm.tables.weights import read_weights
 
 if TYPE_CHECKING:
     import pyarrow
@@ -59,6 +60,8 @@ class Roles:
     target : the column of outcomes.
     environment_columns : several are joined; empty if there is no environment.
     group : the column of groups, rows that belong together; None if there are none.
+    weight : the column of the weights of rows; None if there is none.
+    takes_any_outcome : whether the target may have any values, several classes or numbers.
     positive : values of the target that count as positive, as text; after `find_labelling` as they
         are in the table. Empty where the target has two values and stays as it is.
     exclude_environment : environments to exclude.
@@ -75,6 +78,8 @@ class Roles:
     target: str
     environment_columns: tuple[str, ...] = ()
     group: str | None = None
+    weight: str | None = None
+    takes_any_outcome: bool = False
     positive: Sequence[Any] = ()
     exclude_environment: Sequence[str] = ()
     merge_environments: Sequence[str] = ()
@@ -94,8 +99,8 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """The columns that have a role, and so are not learned from."""
-        columns = [self.target, *self.environment_columns]
-        return columns if self.group is None else [*columns, self.group]
+        optional = [column for column in (self.group, self.weight) if column is not None]
+        return [self.target, *self.environment_columns, *optional]
 
     @property
     def is_plain(self) -> bool:
@@ -190,8 +195,9 @@ def make_roles(
     `environment` may name several columns, separated by commas. `where` is the name of the table in
     errors, `choices` are other fields of `Roles`.
     """
-    group = choices.get("group")
-    naming.check_columns([target] if group is None else [target, group], names, where)
+    others = {role: choices.get(role) for role in ("group", "weight")}
+    named = {role: column for role, column in others.items() if column is not None}
+    naming.check_columns([target, *named.values()], names, where)
     environment_columns = []
     if environment is not None:
         environment_columns = split_names([environment], names, where)
@@ -201,8 +207,11 @@ def make_roles(
     roles = Roles(target=target, environment_columns=tuple(environment_columns), **choices)
     if target in environment_columns:
         raise IcscmError(f"target and environment are both {target!r}; name different columns")
-    if group in (target, *environment_columns):
-        raise IcscmError(f"--group is {group!r}, target or environment; name another column")
+    for role, column in named.items():
+        if column in (target, *environment_columns):
+            raise IcscmError(f"--{role} is {column!r}, target or environment; name another column")
+    if len(set(named.values())) < len(named):
+        raise IcscmError(f"--group and --weight are both {roles.group!r}; name different columns")
     if not environment_columns and (roles.exclude_environment or roles.merge_environments):
         raise IcscmError(
             "--exclude-environment and --merge-environments need a column of environments; "
@@ -221,13 +230,14 @@ class Samples(Roles):
     ----------
     X : the columns to learn from.
     y : outcome of each row; with `positive` values chosen, whether it is one of them.
-    environments, groups : of each row; None if no column was named.
+    environments, groups, weights : of each row; None if no column was named.
     """
 
     X: pyarrow.Table
     y: Array
     environments: Array | None
     groups: Array | None = None
+    weights: Array | None = None
 
 
 def read_samples(
@@ -259,6 +269,7 @@ def read_samples(
         y=np.array(rows.column(target).to_pylist()),
         environments=environments,
         groups=None if roles.group is None else read_groups(rows, roles.group),
+        weights=None if roles.weight is None else read_weights_of_rows(rows, roles.weight),
         **vars(roles),
     )
 
@@ -278,6 +289,13 @@ def read_groups(table: pyarrow.Table, name: str) -> Array:
     if groups.null_count:
         raise IcscmError(f"the group {name!r} is missing in {groups.null_count:,} rows; fill it in")
     return np.asarray(groups.to_numpy())
+
+
+def read_weights_of_rows(table: pyarrow.Table, name: str) -> FloatArray:
+    """Read the weight of each row; raise unless they are numbers of 0 or more."""
+    return read_weights(
+        np.array(table.column(name).to_pylist()), len(table), f"the weight {name!r}"
+    )
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], where: str) -> list[str]:
@@ -331,6 +349,8 @@ def _find_role(name: str, roles: Roles) -> str:
     """Find the role of a column that is not learned from."""
     if name == roles.group:
         return "group"
+    if name == roles.weight:
+        return "weight"
     return "target" if name == roles.target else "environment"
 
 
@@ -381,8 +401,14 @@ def _set_nan_to_null(column: Any) -> Any:
 def find_labelling(tallies: Iterable[Tally], roles: Roles, *, is_new: bool = False) -> Roles:
     """Find what the values of the target mean, by all rows, and which rows are dropped.
 
-    Raise if target or environment is missing in rows that may not be dropped. New rows (`is_new`)
-    of a table that a model was learned from need not have every value.
+    `tallies` count the rows by target and environment, one for each part of the table. From these:
+
+        1. the new names of environments, and those that are excluded
+        2. among the other rows, whether target or environment is missing, which is an error unless
+           such rows are to be dropped
+        3. the positive values of the target: those that the user named, or the last of two
+
+    In new rows for a model (`is_new`), values of the target that it was learned with may lack.
     """
     tally: Counter[RowKey] = Counter()
     for part in tallies:
@@ -398,6 +424,7 @@ def find_labelling(tallies: Iterable[Tally], roles: Roles, *, is_new: bool = Fal
         raise IcscmError("--exclude-environment leaves no row; exclude fewer environments")
     _check_missing(kept, roles)
 
+    # Values of different types are ordered by type, since they cannot be compared.
     targets = {key.target for key in kept if key.is_complete}
     levels = sorted(targets, key=lambda value: (type(value).__name__, value))
     positive = tuple(_find_positive(levels, roles, is_new=is_new))
@@ -463,7 +490,7 @@ def _check_column_missing(
 def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list[Any]:
     """Find the levels of the target that the user chose as positive, by their texts.
 
-    None need be chosen if there are two levels.
+    None need be chosen if there are two levels, or the target may have any values.
     """
     level_of_text = index_texts(levels)
     named: list[Any] = []
@@ -477,6 +504,8 @@ def _find_positive(levels: Sequence[Any], roles: Roles, *, is_new: bool) -> list
     chosen = list(dict.fromkeys(named))  # two texts may name the same level: "1" and "1.0"
     if is_new:
         return chosen
+    if not chosen and roles.takes_any_outcome and len(levels) > 2:
+        return []
     if not chosen and len(levels) != 2:
         _reject_levels(levels, roles.target)
     if len(chosen) == len(levels):
@@ -489,5 +518,8 @@ def _reject_levels(levels: Sequence[Any], target: str) -> NoReturn:
     listed = shorten_list([format_level(level) for level in levels])
     if len(levels) == 1:
         raise IcscmError(f"the target {target!r} has one value only ({listed}); learning needs two")
-    advice = "name those that count as positive with --positive; the others are negative"
+    advice = (
+        "name those that count as positive with --positive; the others are negative. icscm screen "
+        "takes several classes and numbers"
+    )
     raise IcscmError(f"the target {target!r} has {len(levels):,} values ({listed}); {advice}")

@@ -263,7 +263,7 @@ def make_environments_panel(content: EvaluationContent) -> IntervalPanel:
     shown: Sequence[EvaluatedRows] = content.rank_environments()
     if len(shown) > N_DRAWN:
         shown = [*shown[: N_DRAWN // 2], *shown[-N_DRAWN // 2 :]]
-    rows = [make_environment_row(each, measure) for each in shown]
+    rows = [make_environment_row(evaluated, measure) for evaluated in shown]
     overall = replace(make_environment_row(content.overall, measure), name="all")
     is_auc = measure == "auc"
     return IntervalPanel(

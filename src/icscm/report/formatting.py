@@ -1,5 +1,6 @@
 """Names, counts, rates and numbers as text: what all renderings of a report share."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -8,18 +9,29 @@ from typing import Any
 from icscm.formatting import as_text, format_number
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
+# Values that JSON can hold.
 Plain = dict[str, Any]
-
 
 # Conclusions on leaves, the best first.
 CONCLUSIONS = (INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA)
+# Columns that a sentence names.
+MAX_FEATURES = 6
+# Nearer to 0 or 1 a rate has more decimals, so that it is not rounded to 0 % or 100 %.
+EDGE_SHARE = 0.001
+# Smaller p-values have no digits that a computer knows.
+SMALLEST_P = 1e-300
+# Beyond these odds ratios a bound is written: a count is 0, or nearly.
+SMALLEST_RATIO, LARGEST_RATIO = 1e-3, 1e3
+# Half of the last digit of a percentage with one decimal.
+HALF_DIGIT = 0.0005
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names of the label, its classes and the environments, made safe for one line of text.
+    """Names of the outcome, its classes and the environments, made safe for one line of text.
 
-    `column` is the name of the column of environments, if it has one.
+    `target` is the outcome, `column` the column of environments, if it has a name. Classes are the
+    negative and the positive one.
     """
 
     target: str
@@ -53,13 +65,13 @@ class Names:
         return f"environment ({self.column})" if is_named else "environment"
 
     def describe_place(self, label: str) -> str:
-        """An environment in a sentence: `hospital 3`, but not `hospital Hospital 3`."""
+        """Return an environment in a sentence: `hospital 3`, but not `hospital Hospital 3`."""
         is_in_label = label.lower().startswith(self.place.lower())
         return label if is_in_label else f"{self.place} {label}"
 
 
 def join_words(words: Sequence[str]) -> str:
-    """A list in a sentence.
+    """Join words to a list in a sentence.
 
     >>> join_words(["b"]), join_words(["b", "f"]), join_words(["b", "f", "k"])
     ('b', 'b and f', 'b, f and k')
@@ -69,18 +81,19 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def format_features(features: Sequence[str]) -> str:
-    """The first six columns, and how many more there are.
+    """Write the first six columns, and how many more there are.
 
     >>> format_features(["a", "b"]), format_features(list("abcdefgh"))
     ('a and b', 'a, b, c, d, e, f and 2 more')
     """
-    if len(features) <= 6:
+    if len(features) <= MAX_FEATURES:
         return join_words(features)
-    return f"{', '.join(features[:6])} and {len(features) - 6:,} more"
+    n_more = len(features) - MAX_FEATURES
+    return f"{', '.join(features[:MAX_FEATURES])} and {n_more:,} more"
 
 
 def format_share(share: float | None) -> str:
-    """A rate as a percentage; never rounded to 0 % or 100 % when it is not.
+    """Write a rate as a percentage, never rounded to 0 % or 100 % when it is not.
 
     >>> [format_share(each) for each in (0.1234, 0.0, 1.0, 0.00042, 0.99996, None)]
     ['12.3%', '0%', '100%', '0.042%', '99.996%', 'none']
@@ -89,15 +102,16 @@ def format_share(share: float | None) -> str:
         return "none"
     if share in (0.0, 1.0):
         return f"{share:.0%}"
-    edge = min(share, 1.0 - share)
-    if edge >= 0.001:
+    edge = min(share, 1.0 - share)  # the distance from 0 or from 1
+    if edge >= EDGE_SHARE:
         return f"{share:.1%}"
-    percent = float(f"{100 * edge:.2g}")
-    return f"{percent:.10g}%" if share < 0.5 else f"{100 - percent:.10g}%"
+    edge_percent = float(f"{100 * edge:.2g}")
+    percent = edge_percent if share < 0.5 else 100 - edge_percent
+    return f"{percent:.10g}%"
 
 
 def format_points(difference: float | None) -> str:
-    """A difference of two rates in percentage points.
+    """Write a difference of two rates in percentage points.
 
     >>> [format_points(each) for each in (0.0512, 0.0004, 0.01, -0.0, None)]
     ['5.1 points', '0.04 points', '1 point', '0 points', 'any number of points']
@@ -105,29 +119,30 @@ def format_points(difference: float | None) -> str:
     if difference is None:
         return "any number of points"
     points = 100 * difference + 0.0  # no -0
-    text = f"{points:.2g}" if points < 1 else f"{points:.1f}".removesuffix(".0")
-    return f"{text} point{'' if text == '1' else 's'}"
+    number = f"{points:.2g}" if points < 1 else f"{points:.1f}".removesuffix(".0")
+    return "1 point" if number == "1" else f"{number} points"
 
 
 def format_utility(utility: float) -> str:
-    """A utility, with at most two decimals.
+    """Write a utility with at most two decimals.
 
     >>> format_utility(6449), format_utility(37.347740667976424), format_utility(-0.5)
     ('6,449', '37.35', '-0.5')
     """
-    text = f"{utility:,.2f}" if abs(utility) >= 0.01 else f"{utility:.2g}"
-    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+    number = f"{utility:,.2f}" if abs(utility) >= 0.01 else f"{utility:.2g}"
+    has_decimals = "." in number and "e" not in number
+    return number.rstrip("0").rstrip(".") if has_decimals else number
 
 
 def format_p(p_value: float | None) -> str:
-    """A p-value, with two or three decimals or in scientific notation.
+    """Write a p-value with two or three decimals, or in scientific notation.
 
     >>> format_p(0.20427), format_p(0.04), format_p(3.1e-12), format_p(0.0), format_p(None)
     ('0.20', '0.040', '3e-12', '<1e-300', '-')
     """
     if p_value is None:
         return "-"
-    if p_value < 1e-300:
+    if p_value < SMALLEST_P:
         return "<1e-300"
     if p_value < 0.001:
         return f"{p_value:.0e}"
@@ -135,29 +150,35 @@ def format_p(p_value: float | None) -> str:
 
 
 def format_ratio(ratio: float | None) -> str:
-    """An odds ratio in two digits; of an extreme one, as where a count is 0, a bound.
+    """Write an odds ratio in two digits; of an extreme one, as where a count is 0, a bound.
 
     >>> [format_ratio(each) for each in (2.104, 0.0321, 38.4, 1e-9, 5e7, None)]
     ['2.1', '0.032', '38', 'below 0.001', 'above 1,000', '-']
     """
-    if ratio is not None and not 1e-3 <= ratio <= 1e3:
-        return "below 0.001" if ratio < 1 else "above 1,000"
-    return "-" if ratio is None else f"{float(f'{ratio:.2g}'):,g}"
+    if ratio is None:
+        return "-"
+    if ratio < SMALLEST_RATIO:
+        return f"below {SMALLEST_RATIO:,g}"
+    if ratio > LARGEST_RATIO:
+        return f"above {LARGEST_RATIO:,g}"
+    two_digits = float(f"{ratio:.2g}")
+    return f"{two_digits:,g}"
 
 
 def format_heterogeneity(share: float | None) -> str:
-    """A share of heterogeneity or a tolerance, in two digits, as tolerances are given.
+    """Write a share of heterogeneity or a tolerance in two digits, as tolerances are given.
 
     >>> [format_heterogeneity(each) for each in (0.09137, 0.0, 0.000534, 1.26, 0.01)]
     ['0.091', '0', '0.0005', '1.3', '0.01']
     """
     if share is None:
         return "-"
-    return f"{float(f'{share:.2g}' if share >= 0.001 else f'{share:.1g}'):.10g}"
+    digits = f"{share:.2g}" if share >= 0.001 else f"{share:.1g}"
+    return f"{float(digits):.10g}"
 
 
 def format_odds_interval(interval: Sequence[float] | None) -> str:
-    """The ends of an interval of odds ratios.
+    """Write the ends of an interval of odds ratios.
 
     >>> format_odds_interval([0.31, 1e9]), format_odds_interval(None)
     ('0.31 to above 1,000', '-')
@@ -166,7 +187,7 @@ def format_odds_interval(interval: Sequence[float] | None) -> str:
 
 
 def format_deviance(value: float) -> str:
-    """A deviance: whole numbers from 10 on.
+    """Write a deviance, from 10 on as a whole number.
 
     >>> format_deviance(1234.5), format_deviance(3.14159)
     ('1,234', '3.1')
@@ -175,7 +196,7 @@ def format_deviance(value: float) -> str:
 
 
 def format_score(value: float | None) -> str:
-    """An AUC or another score between 0 and 1 that is not a share, or a difference of two.
+    """Write an AUC or another score between 0 and 1 that is not a share, or a difference of two.
 
     >>> format_score(0.8123), format_score(-0.0004), format_score(None)
     ('0.812', '0.000', '-')
@@ -184,7 +205,7 @@ def format_score(value: float | None) -> str:
 
 
 def format_interval(interval: Sequence[float] | None) -> str:
-    """The ends of an interval of rates.
+    """Write the ends of an interval of rates.
 
     >>> format_interval([0.1, 0.25]), format_interval(None)
     ('10.0% to 25.0%', '')
@@ -193,7 +214,7 @@ def format_interval(interval: Sequence[float] | None) -> str:
 
 
 def format_prediction_interval(interval: Sequence[float] | None) -> str:
-    """A prediction interval of a rate; ends within 0.05 points of 0 or 1 are rounded outwards.
+    """Write a prediction interval of a rate; ends near 0 and 1 are rounded outwards, to them.
 
     >>> format_prediction_interval((1e-7, 0.25)), format_prediction_interval((0.5, 0.99999))
     ('0% to 25.0%', '50.0% to 100%')
@@ -201,11 +222,15 @@ def format_prediction_interval(interval: Sequence[float] | None) -> str:
     if interval is None:
         return "unknown"
     low, high = interval
-    return format_interval([0.0 if low < 0.0005 else low, 1.0 if high > 0.9995 else high])
+    if low < HALF_DIGIT:
+        low = 0.0
+    if high > 1 - HALF_DIGIT:
+        high = 1.0
+    return format_interval([low, high])
 
 
 def format_value(value: Any) -> str:
-    """The value of a setting.
+    """Write the value of a setting.
 
     >>> [format_value(each) for each in (None, True, 1.0, "chi2")]
     ['none', 'yes', '1', 'chi2']
@@ -218,34 +243,39 @@ def format_value(value: Any) -> str:
 
 
 def format_detectable(difference: float | None) -> str:
-    """A minimum detectable difference; None is larger than 100 points."""
+    """Write a minimum detectable difference; None is larger than 100 points."""
     return "more than 100 points" if difference is None else format_points(difference)
 
 
 def format_variation(share: float) -> str:
-    """The coefficient of variation of an effect over environments.
+    """Write the coefficient of variation of an effect over environments.
+
+    The heterogeneity as a share of the deviance explained is its square.
 
     >>> format_variation(0.0), format_variation(0.03), format_variation(1.7)
     ('by no more than chance', 'by about 17%', 'by more than 100%')
     """
     if share == 0:
         return "by no more than chance"
-    return f"by about {max(sqrt(share), 0.01):.0%}" if share <= 1 else "by more than 100%"
+    if share > 1:
+        return "by more than 100%"
+    variation = max(sqrt(share), 0.01)  # beyond chance it is never 0 %
+    return f"by about {variation:.0%}"
 
 
 def count_conclusions(conclusions: Iterable[str | None]) -> dict[str, int]:
-    """Number of leaves by conclusion, the best first."""
-    found = list(conclusions)
-    return {each: found.count(each) for each in CONCLUSIONS if each in found}
+    """Return the number of leaves by conclusion, the best first."""
+    counts = Counter(conclusions)
+    return {conclusion: counts[conclusion] for conclusion in CONCLUSIONS if conclusion in counts}
 
 
 def format_conclusions(counts: Mapping[str, int]) -> str:
-    """Number of leaves by conclusion, as text."""
+    """Write the number of leaves by conclusion."""
     return ", ".join(f"{n} {conclusion}" for conclusion, n in counts.items())
 
 
 def format_span(names: Sequence[str]) -> str:
-    """Neighbouring values with the same model.
+    """Write neighbouring values with the same model by the first and the last.
 
     >>> format_span(["0.3"]), format_span(["0.3", "0.1", "0.05"])
     ('0.3', '0.3 to 0.05')
@@ -259,10 +289,14 @@ def make_names(
     target: str | None = None,
     environment: str | None = None,
 ) -> Names:
-    """The names of the label, its classes and the environments."""
-    texts = tuple(as_text(each) for each in environments)
+    """Make the names of the outcome, its classes and the environments, safe for a line of text."""
+    texts = tuple(as_text(label) for label in environments)
     if len(set(texts)) < len(texts):  # 1 and "1" are two environments
-        texts = tuple(as_text(repr(each)) for each in environments)
+        texts = tuple(as_text(repr(label)) for label in environments)
     negative, positive = map(as_text, classes)
-    column = as_text(environment) if environment else None
-    return Names(as_text(target or "label"), column, (negative, positive), texts)
+    return Names(
+        target=as_text(target or "label"),
+        column=as_text(environment) if environment else None,
+        classes=(negative, positive),
+        environments=texts,
+    )

@@ -1,66 +1,81 @@
-"""A screen of columns at other tolerances: a record, its table and its figure.
+"""A screen of columns at several tolerances: a record, its table and its figure.
 
-The screen always rejects the worst column first, so that another tolerance only stops the same
-sequence of rejections earlier or later: a column is rejected at tolerances below the smallest share
-so far. Stricter tolerances than the screen's own are known only as far as it went on;
-`icscm.validation.path` screens again for the others.
+The columns are screened again at each tolerance (`icscm.validation.path`): a column that a larger
+tolerance keeps changes what the model learns from the others, and so their verdicts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from icscm._constants import CHANCE_LEVEL
+import numpy as np
+
 from icscm._repr import Display, display_frame
 from icscm.drawing import Figure
 from icscm.drawing.path import ScoreLine, ScorePath, draw_scores
 from icscm.drawing.shapes import Role
 from icscm.formatting import format_name, format_number
-from icscm.parameters import allow, check_value
-from icscm.report.content.screen import REJECTED, ToleranceLevel
-from icscm.report.scored_path import ScoredPath, ScoredPoint, name_tolerances
-from icscm.report.wording.screening import describe_price
+from icscm.report.content.screen import ToleranceLevel
+from icscm.report.scored_path import ScoredPath, name_tolerances
+from icscm.report.wording.screening import PATH, SCORE_NAMES
+from icscm.tables.outcomes import OutcomeKind
 
 if TYPE_CHECKING:
     import pandas
 
-SCREEN_TOLERANCES: Final = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
+# A column may lose so much of its worth in a new environment, from loose to strict.
+SCREEN_TOLERANCES: Final = (1.5, 1.0, 0.75, 0.5, 0.25)
 
 
 @dataclass(frozen=True)
-class ScreenPoint(ScoredPoint):
+class ScreenPoint:
     """The screen at one tolerance.
 
     Attributes
     ----------
     tolerance : float
         The tolerance.
-    kept, leave : tuple of columns
-        The columns kept, and those rejected here but not at the next larger tolerance.
-    auc, log_loss : float or None
-        Cross-validated, at the training environments; None where no column is left.
-    aucs : tuple of float or None, optional
-        The AUC in each environment of the learner fitted without it on the columns kept; None
-        where an environment has a single class.
+    kept, rejected : tuple of columns
+        The columns kept, in the order of the table, and those rejected, in the order of rejection.
+    score, loss : float or None
+        Cross-validated, at the training environments: AUC and log loss of two classes, mean AUC and
+        log loss of several, R2 and RMSE of numbers; None where no column is left.
+    scores_left_out : tuple of float or None, optional
+        The score in each environment of the learner fitted without it on the columns kept; None
+        where it is undefined, such as the AUC of a single class.
 
     Examples
     --------
     >>> from icscm.report.screen_path import ScreenPoint
-    >>> point = ScreenPoint(0.01, ("age", "lactate"), ("billing_code",), 0.84, 0.49)
-    >>> point.kept, point.leave
+    >>> point = ScreenPoint(0.5, ("age", "lactate"), ("billing_code",), 0.84, 0.49)
+    >>> point.kept, point.rejected
     (('age', 'lactate'), ('billing_code',))
     """
 
     tolerance: float
     kept: tuple[Any, ...]
-    leave: tuple[Any, ...]
-    auc: float | None
-    log_loss: float | None
-    aucs: tuple[float | None, ...] | None = None
+    rejected: tuple[Any, ...]
+    score: float | None
+    loss: float | None
+    scores_left_out: tuple[float | None, ...] | None = None
+
+    @property
+    def known_scores(self) -> list[float]:
+        """The scores of environments left out in which they are defined."""
+        return [score for score in self.scores_left_out or () if score is not None]
+
+    @property
+    def mean_score(self) -> float | None:
+        """The mean score in environments left out, each with equal weight."""
+        return float(np.mean(self.known_scores)) if self.known_scores else None
+
+    @property
+    def worst_score(self) -> float | None:
+        """The lowest score in an environment left out."""
+        return min(self.known_scores, default=None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,40 +88,45 @@ class ScreenPath(ScoredPath):
         One for each tolerance.
     own : float
         The tolerance of the selector itself.
-    falls : dict
-        The tolerance below which each rejected column is rejected, in the order of rejection;
-        infinite where it is informative in too few environments.
+    outcome : OutcomeKind
+        The kind of the outcome, which decides what the scores are.
 
     Examples
     --------
     >>> from icscm.report.screen_path import ScreenPath, ScreenPoint
-    >>> loose = ScreenPoint(0.1, ("age", "billing_code"), (), 0.9, 0.4)
-    >>> strict = ScreenPoint(0.01, ("age",), ("billing_code",), 0.84, 0.49)
-    >>> path = ScreenPath((loose, strict), own=0.01, falls={"billing_code": 0.05})
-    >>> [(level.name, level.is_own) for level in path.list_levels()]
-    [('0.1', False), ('0.01', True)]
+    >>> loose = ScreenPoint(1.5, ("age", "billing_code"), (), 0.9, 0.4)
+    >>> strict = ScreenPoint(0.5, ("age",), ("billing_code",), 0.84, 0.49)
+    >>> path = ScreenPath((loose, strict), own=0.5)
+    >>> [(level.name, level.is_own, level.leave) for level in path.list_levels()]
+    [('1.5', False, []), ('0.5', True, ['billing_code'])]
     """
 
     points: tuple[ScreenPoint, ...]
     own: float
-    falls: dict[Any, float]
+    outcome: OutcomeKind = OutcomeKind.TWO_CLASSES
 
     def list_levels(self) -> list[ToleranceLevel]:
-        """The tolerances as records, as a report shows them."""
-        return [
-            ToleranceLevel(
-                tolerance=point.tolerance,
-                name=format_number(point.tolerance),
-                is_own=point.tolerance == self.own,
-                n_columns=len(point.kept),
-                leave=[format_name(column) for column in point.leave],
-                auc=point.auc,
-                log_loss=point.log_loss,
-                auc_left_out=point.mean_auc,
-                worst_auc_left_out=point.worst_auc,
+        """Return the tolerances as records, as a report shows them."""
+        levels = []
+        rejected_before: tuple[Any, ...] = ()
+        for point in self.points:
+            leave = [column for column in point.rejected if column not in rejected_before]
+            levels.append(
+                ToleranceLevel(
+                    tolerance=point.tolerance,
+                    name=format_number(point.tolerance),
+                    is_own=point.tolerance == self.own,
+                    n_columns=len(point.kept),
+                    rejected=[format_name(column) for column in point.rejected],
+                    leave=[format_name(column) for column in leave],
+                    score=point.score,
+                    loss=point.loss,
+                    score_left_out=point.mean_score,
+                    worst_score_left_out=point.worst_score,
+                )
             )
-            for point in self.points
-        ]
+            rejected_before = point.rejected
+        return levels
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each tolerance.
@@ -114,13 +134,15 @@ class ScreenPath(ScoredPath):
         Returns
         -------
         pandas.DataFrame
-            Columns left and rejected, cross-validated AUC and log loss at the training
-            environments, and the leave-one-environment-out AUC where it is known.
+            Columns kept and rejected, the cross-validated score and loss at the training
+            environments, and the score in environments left out where it is known.
         """
-        return self._make_level_frame().drop(columns=["name", "is_own"])
+        frame = self._make_level_frame().drop(columns=["name", "is_own", "leave"])
+        frame["rejected"] = frame["rejected"].map(", ".join)
+        return frame
 
     def plot(self) -> Figure:
-        """AUC along the tolerance, with the columns that are rejected.
+        """Draw the score along the tolerance, with the columns that are rejected.
 
         Returns
         -------
@@ -129,131 +151,33 @@ class ScreenPath(ScoredPath):
             leave-one-environment-out; the selector's own tolerance is marked.
         """
         scores = draw_scores(make_score_path(self.list_levels()))
-        return Figure(scores, "AUC along the tolerance of the screen.")
+        name = SCORE_NAMES[self.outcome].score
+        return Figure(scores, f"{name} along the tolerance of the screen.")
 
     def _display(self) -> Display:
-        price = describe_price(self.own)
-        return display_frame(fill(f"From loose to strict. {price}", 80), self.to_frame())
+        return display_frame(fill(f"From loose to strict. {PATH}", 80), self.to_frame())
 
 
 def make_score_path(levels: Sequence[ToleranceLevel]) -> ScorePath:
-    """Return the AUCs along the tolerance, with the columns that leave, as they are drawn."""
+    """Return the scores along the tolerance, with the columns that leave, as they are drawn."""
     return ScorePath(
         names=name_tolerances(levels),
         lines=[
             ScoreLine(
                 "training environments, cross-validated",
-                values=[level.auc for level in levels],
+                values=[level.score for level in levels],
                 role=Role.PATH_CURVE,
             ),
             ScoreLine(
                 "leave-one-environment-out, mean",
-                values=[level.auc_left_out for level in levels],
+                values=[level.score_left_out for level in levels],
                 role=Role.OVERALL_CURVE,
             ),
             ScoreLine(
                 "leave-one-environment-out, worst",
-                values=[level.worst_auc_left_out for level in levels],
+                values=[level.worst_score_left_out for level in levels],
                 role=Role.WORST_CURVE,
             ),
         ],
         rejected=[f"without {', '.join(level.leave)}" if level.leave else "" for level in levels],
     )
-
-
-def find_known_tolerance(screen: pandas.DataFrame, own: float) -> float:
-    """Return the smallest tolerance at which a screen would be the same as at its own.
-
-    No column that was kept has a larger share that is significant.
-    """
-    is_significant = (screen["verdict"] != REJECTED) & (screen["p_value"] < CHANCE_LEVEL)
-    if not is_significant.any():
-        return 0.0
-    return float(min(own, screen.loc[is_significant, "share"].max()))
-
-
-def make_screen_path(
-    screen: pandas.DataFrame,
-    rounds: pandas.DataFrame,
-    tolerances: Iterable[float],
-    *,
-    own: float,
-    strictest: float | None = None,
-) -> ScreenPath:
-    """Return the path of a fitted selector, given its `screen_` and `rounds_`.
-
-    Tolerances below `strictest`, which the screen does not decide, are ignored; by default those
-    below `find_known_tolerance`.
-    """
-    values = {*tolerances, own}
-    for tolerance in values:
-        check_value("each of tolerances", tolerance, allow("float [0, inf)"))
-    if strictest is None:
-        strictest = find_known_tolerance(screen, own)
-
-    rejections = list_rejections(screen)
-    loose_to_strict = sorted((value for value in values if value >= strictest), reverse=True)
-    points: list[ScreenPoint] = []
-    kept_before = {*screen["column"]}
-    for tolerance in loose_to_strict:
-        rejected = [rejection for rejection in rejections if rejection.fall > tolerance]
-        rejected_columns = [rejection.column for rejection in rejected]
-        kept = tuple(column for column in screen["column"] if column not in rejected_columns)
-        scores = find_scores(rounds, rejected)
-        points.append(
-            ScreenPoint(
-                tolerance=float(tolerance),
-                kept=kept,
-                leave=tuple(column for column in rejected_columns if column in kept_before),
-                auc=scores.auc,
-                log_loss=scores.log_loss,
-            )
-        )
-        kept_before = {*kept}
-    falls = {rejection.column: rejection.fall for rejection in rejections}
-    return ScreenPath(tuple(points), own=own, falls=falls)
-
-
-class ColumnRejection(NamedTuple):
-    """A rejected column, its round, and the tolerance below which it is rejected (`fall`)."""
-
-    column: Any
-    round: int
-    fall: float
-
-
-def list_rejections(screen: pandas.DataFrame) -> list[ColumnRejection]:
-    """Return the rejected columns in the order of rejection.
-
-    A column is rejected only after those before it, so that it is rejected at tolerances below the
-    smallest share so far. Columns of round 0 are rejected at any tolerance, without a test:
-
-        round   share   fall
-        0       -       inf
-        1       0.30    0.30
-        2       0.05    0.05
-        3       0.12    0.05    (it was tested without the columns before)
-    """
-    rejected = screen[screen["verdict"] == REJECTED].sort_values("round", kind="stable")
-    falls = rejected["share"].where(rejected["round"] > 0, inf).cummin()
-    columns = zip(rejected["column"], rejected["round"], falls, strict=True)
-    return [ColumnRejection(column, number, fall) for column, number, fall in columns]
-
-
-class RoundScores(NamedTuple):
-    """Scores of the columns left, cross-validated at the training environments."""
-
-    auc: float | None
-    log_loss: float | None
-
-
-def find_scores(rounds: pandas.DataFrame, rejected: Sequence[ColumnRejection]) -> RoundScores:
-    """Return the scores without some rejected columns: those of the round after their last one.
-
-    No round follows where every column was rejected; the scores are then not known.
-    """
-    n_rounds = len({rejection.round for rejection in rejected} - {0})
-    if n_rounds >= len(rounds):
-        return RoundScores(auc=None, log_loss=None)
-    scores = rounds.iloc[n_rounds]
-    return RoundScores(auc=float(scores["auc"]), log_loss=float(scores["log_loss"]))

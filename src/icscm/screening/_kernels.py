@@ -15,6 +15,9 @@ import numpy as np
 
 from icscm.compiling import compiled
 
+# Nodes of a tree that may wait at a time: as many as a tree has leaves at most.
+MAX_PENDING = 64
+
 
 @compiled
 def _add_histogram(bins, rows, moments, histogram):
@@ -207,22 +210,57 @@ def add_scores(bins, roots, column, cut, left, right, value, scores):
 
 
 @compiled
+def _average_over_bins(
+    bins, node, drawn, shares, column, cut, left, right, value, contributions, pending
+):
+    """Subtract from the contributions of a row the mean value of the leaves below a node.
+
+    The bin of the column `drawn` is not the row's own but any bin of its environment. Where the
+    column is cut the row takes both ways, each with the interval of bins [low, high) that leads
+    there; one of them waits in `pending`, as (node, low, high). The share of an interval is
+    shares[high] - shares[low].
+    """
+    pending[0, 0] = node
+    pending[0, 1] = 0
+    pending[0, 2] = len(shares) - 1
+    n_pending = 1
+    while n_pending > 0:
+        n_pending -= 1
+        node = pending[n_pending, 0]
+        low = pending[n_pending, 1]
+        high = pending[n_pending, 2]
+        while column[node] >= 0:
+            if column[node] != drawn:
+                node = left[node] if bins[column[node]] <= cut[node] else right[node]
+                continue
+            middle = cut[node] + 1
+            if middle <= low:
+                node = right[node]
+            elif middle >= high:
+                node = left[node]
+            else:
+                pending[n_pending, 0] = right[node]
+                pending[n_pending, 1] = middle
+                pending[n_pending, 2] = high
+                n_pending += 1
+                node = left[node]
+                high = middle
+        share = shares[high] - shares[low]
+        for output in range(len(contributions)):
+            contributions[output] -= share * value[node, output]
+
+
+@compiled
 def add_contributions(
     bins, environments, drawn, shares, roots, column, cut, left, right, value, contributions
 ):
     """Add to the contributions (row, output) those of the column `drawn` to the scores of trees.
 
     A contribution is the score less the mean score with the column drawn from the rows of the
-    environment. `shares` (environment, bin) are cumulative from 0: a drawn bin lies in
-    [low, high) with probability shares[high] - shares[low]. A row runs down to the first node that
-    cuts the column; where it meets none, the column contributes nothing. From there it takes both
-    ways wherever the column is cut, with the interval of bins that lead there.
+    environment. `shares` (environment, bin) are cumulative, from 0. Down to the first node that
+    cuts the column both are the same; where a row meets none, the column contributes nothing.
     """
-    n_outputs = contributions.shape[1]
-    n_bins = shares.shape[1] - 1
-    pending_node = np.empty(64, np.int64)
-    pending_low = np.empty(64, np.int64)
-    pending_high = np.empty(64, np.int64)
+    pending = np.empty((MAX_PENDING, 3), np.int64)
     for root in roots:
         for row in range(len(bins)):
             own = bins[row]
@@ -235,35 +273,18 @@ def add_contributions(
             first = node
             while column[node] >= 0:
                 node = left[node] if own[column[node]] <= cut[node] else right[node]
-            for output in range(n_outputs):
+            for output in range(contributions.shape[1]):
                 contributions[row, output] += value[node, output]
-
-            shares_here = shares[environments[row]]
-            pending_node[0] = first
-            pending_low[0] = 0
-            pending_high[0] = n_bins
-            n_pending = 1
-            while n_pending > 0:
-                n_pending -= 1
-                node = pending_node[n_pending]
-                low = pending_low[n_pending]
-                high = pending_high[n_pending]
-                while column[node] >= 0:
-                    if column[node] != drawn:
-                        node = left[node] if own[column[node]] <= cut[node] else right[node]
-                        continue
-                    middle = cut[node] + 1
-                    if middle <= low:
-                        node = right[node]
-                    elif middle >= high:
-                        node = left[node]
-                    else:
-                        pending_node[n_pending] = right[node]
-                        pending_low[n_pending] = middle
-                        pending_high[n_pending] = high
-                        n_pending += 1
-                        node = left[node]
-                        high = middle
-                share = shares_here[high] - shares_here[low]
-                for output in range(n_outputs):
-                    contributions[row, output] -= share * value[node, output]
+            _average_over_bins(
+                own,
+                first,
+                drawn,
+                shares[environments[row]],
+                column,
+                cut,
+                left,
+                right,
+                value,
+                contributions[row],
+                pending,
+            )

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from icscm._types import Array, FloatArray, IntArray
+from icscm.engine.threads import count_threads, run_ahead
+from icscm.progress import track
 from icscm.screening.boosting import BinnedRows, BoostedTrees, boost
 from icscm.screening.outcomes import Outcome, fit_levels
 from icscm.screening.screened_table import ScreenedTable
@@ -23,7 +24,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class FoldModel:
-    """A model with the rows that it did not see; `arranged` are their bins as its trees read them."""
+    """A model with the rows that it did not see; `arranged` are their bins as trees read them."""
 
     rows: IntArray
     model: BoostedTrees
@@ -119,15 +120,10 @@ def cross_fit(
 def run_in_threads(
     function: Callable[[int], Result], arguments: Iterable[int], n_jobs: int | None
 ) -> list[Result]:
-    """Call a function for each number, in threads if `n_jobs` asks for them.
+    """Call a function for each number, in threads if `n_jobs` asks for them, and tell the progress.
 
     Threads suffice: the kernels, which take nearly all of the time, release the GIL.
     """
     numbers = list(arguments)
-    if n_jobs is None or n_jobs == 1 or len(numbers) < 2:
-        return [function(number) for number in numbers]
-    n_threads = min(n_jobs, len(numbers)) if n_jobs > 0 else n_jobs
-    results: list[Result] = Parallel(n_threads, prefer="threads")(
-        delayed(function)(number) for number in numbers
-    )
-    return results
+    results = run_ahead(function, numbers, count_threads(n_jobs))
+    return list(track(results, len(numbers)))

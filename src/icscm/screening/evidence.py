@@ -5,21 +5,19 @@ how much of its worth it may lose there: it must be worth more than
 
     needed = 1 - tolerance
 
-in 19 of 20 new environments. At the default, 1/2, using a column that is worth less does more harm
-than good (squared loss). There are three reasons to reject a column:
+in 19 of 20 new environments, as a part of its mean worth if that is above 1. At the default, 1/2,
+using a column that is worth less does more harm than good (squared loss). Of several classes half
+of that is enough: one worth for all classes is a coarse description, which differs between
+environments a little if it differs between classes. There are three reasons to reject a column:
 
-    separately   its worth differs between environments, all other columns held fixed, and may be
-                 below what is needed; and so it is by itself, or the differences are no trifle and
-                 what the model learned of it is no chance
-    jointly      the same of its worth in a regression on the contributions of all columns
+    separately   its worth differs between environments, all other columns held fixed, by more than
+                 a trifle, and may be below what is needed in a new one
+    jointly      the same of its worth in one regression on the contributions of all columns
     supported    by itself it may be reversed in a new environment, and the model, in which other
                  columns may stand in for it, points the same way
 
 To *differ* is to be significant by Cochran's Q, corrected for all columns and both tests. That
-holds for effects that the model has learned. Where there is nothing to learn, models of folds learn
-from each other's rows by chance, the worth of a column is about 0, and Q is too large too often: so
-what the model learned must be worth more than 0 on average, unless the column clearly differs by
-itself.
+holds for effects that the model has learned; of others the first two reasons say nothing.
 
 A column that no reason rejects is kept, unless the data cannot tell: it matters to the model, its
 worth in a new environment may be below what is needed, but its differences may be chance.
@@ -35,8 +33,8 @@ from icscm.screening.worth import PooledWorth
 
 # Heterogeneity beyond chance that matters, as a part of the explained or of the null deviance.
 MIN_SHARE: Final = 0.01
-# Heterogeneity beyond chance of a joint worth that is no trifle, in units of deviance.
-MIN_JOINT_EXCESS: Final = 3.0
+# Of several classes, the part of the worth needed that is enough.
+NEEDED_OF_SEVERAL_CLASSES: Final = 0.5
 # A column may be reversed if its own worth in a new environment is so much below what is needed.
 REVERSED_BELOW: Final = 0.5
 # A column matters if this part of what the model explains would change with it.
@@ -98,23 +96,28 @@ class Evidence:
 
     @property
     def worst_low(self) -> float:
-        """The smaller of the separate and the joint worth in a new environment."""
+        """The smaller part of its separate and its joint worth that a new environment keeps."""
         if self.joint is None:
-            return self.separate.low
-        return min(self.separate.low, self.joint.low)
+            return self.separate.low_share
+        return min(self.separate.low_share, self.joint.low_share)
 
 
 @dataclass(frozen=True)
 class Standard:
-    """What a column is held to: the worth that is needed, and the columns compared in the round."""
+    """What a column is held to: the worth that is needed, and how many columns are compared."""
 
     tolerance: float
     n_columns: int
+    n_environments: int
+    has_several_classes: bool = False
 
     @property
     def needed(self) -> float:
         """The worth that a column must have in 19 of 20 new environments."""
-        return 1.0 - self.tolerance
+        needed = 1.0 - self.tolerance
+        if self.has_several_classes and needed > 0:
+            return NEEDED_OF_SEVERAL_CLASSES * needed
+        return needed
 
     @property
     def test_level(self) -> float:
@@ -128,37 +131,74 @@ class Standard:
     def is_own_below(self, own: OwnEffect, bound: float) -> bool:
         """Return whether the own worth differs, and may be below a bound in a new environment."""
         own_level = CHANCE_LEVEL / max(self.n_columns, 1)
-        return own.worth.p_value < own_level and own.worth.low < bound
+        return own.worth.p_value < own_level and own.worth.low_share < bound
 
 
 def find_reason(evidence: Evidence, standard: Standard) -> Reason | None:
-    """Find the evidence that rejects a column; None if it is not rejected."""
-    separate, joint, own = evidence.separate, evidence.joint, evidence.own
-    if separate.dof + 1 < MIN_ENVIRONMENTS:
+    """Find the evidence that rejects a column; None if it is not rejected.
+
+    With two environments nothing is rejected: they show one difference.
+    """
+    if standard.n_environments < MIN_ENVIRONMENTS:
         return None
-
-    may_fail = separate.low < standard.needed
-    is_weak_alone = standard.is_own_below(own, standard.needed)
-    is_clear_alone = is_weak_alone and own.part > MIN_SHARE
-    is_no_trifle = is_weak_alone or evidence.share > MIN_SHARE
-    is_no_chance = is_clear_alone or separate.ratio > MIN_RATIO
-    if standard.differs(separate) and may_fail and is_no_trifle and is_no_chance:
+    if fails_separately(evidence, standard):
         return Reason.SEPARATELY
-
-    if (
-        joint is not None
-        and standard.differs(joint)
-        and is_no_chance
-        and joint.low < standard.needed
-        and joint.excess > MIN_JOINT_EXCESS
-    ):
+    if fails_jointly(evidence, standard):
         return Reason.JOINTLY
-
-    is_reversed_alone = standard.is_own_below(own, standard.needed - REVERSED_BELOW)
-    points_the_same_way = separate.p_value < CHANCE_LEVEL and may_fail
-    if is_reversed_alone and own.part > MIN_SHARE and points_the_same_way:
+    if fails_with_support(evidence, standard):
         return Reason.SUPPORTED
     return None
+
+
+def fails_separately(evidence: Evidence, standard: Standard) -> bool:
+    """Return whether a column fails by its own slope, all other columns held fixed.
+
+    The difference must be no trifle: with many rows, any cause whose effect varies a little differs
+    significantly.
+    """
+    worth = evidence.separate
+    if evidence.share <= MIN_SHARE or not is_learned(worth, evidence.own, standard):
+        return False
+    return standard.differs(worth) and worth.low_share < standard.needed
+
+
+def fails_jointly(evidence: Evidence, standard: Standard) -> bool:
+    """Return whether a column fails in one regression with the columns that contribute most.
+
+    Whether the model has learned something of it is asked of the separate worth: by chance a joint
+    one is above 0 too often.
+    """
+    worth = evidence.joint
+    if worth is None or not is_learned(evidence.separate, evidence.own, standard):
+        return False
+    return standard.differs(worth) and worth.low_share < standard.needed
+
+
+def is_learned(worth: PooledWorth, own: OwnEffect, standard: Standard) -> bool:
+    """Return whether the model has learned something of a column, or the column says it by itself.
+
+    Where there is nothing to learn, the models of different folds learn from each other's rows by
+    chance, so that the worth of a column is about 0 and Cochran's Q is too large too often. A
+    shortcut that is reversed in half of the environments is worth about 0, too, but differs clearly
+    by itself.
+    """
+    if worth.ratio > MIN_RATIO:
+        return True
+    return own.part > MIN_SHARE and standard.is_own_below(own, standard.needed)
+
+
+def fails_with_support(evidence: Evidence, standard: Standard) -> bool:
+    """Return whether a column may be reversed by itself, and the model points the same way.
+
+    Where other columns stand in for a shortcut, its worth beside them is known less exactly than
+    its worth alone. So its difference beside them need not be significant after correction.
+    """
+    own = evidence.own
+    may_be_reversed = standard.is_own_below(own, standard.needed - REVERSED_BELOW)
+    if not may_be_reversed or own.part <= MIN_SHARE:
+        return False
+    worth = evidence.separate
+    return worth.p_value < CHANCE_LEVEL and worth.low_share < standard.needed
 
 
 def is_undecided(evidence: Evidence, standard: Standard) -> bool:

@@ -6,8 +6,8 @@ A column *determines the environment* if, knowing its value, one knows the envir
     - it varies in one environment only (a test that one hospital does);
     - each of its bins of `MIN_ROWS` rows or more lies in one environment, by 99 % of its rows.
 
-Such a column is rejected before anything is fitted. Of a category, single levels may do so while the
-others do not: these levels are pooled, and named.
+Such a column is rejected before anything is fitted. Of a category, single levels may do so while
+the others do not: these levels are pooled, and named.
 """
 
 from dataclasses import dataclass, replace

@@ -1,10 +1,11 @@
 """What each column says by itself, and what that is worth in each environment.
 
-The *own effect* of a column on a row in environment e is that of its bin: what the outcome was there
-in the *other* environments, against what their levels alone would predict. Its worth in e is fitted
-as that of a contribution (`icscm.screening.worth`). A column whose own effect may be worth less than
-nothing in a new environment is *doubtful*: it may be a shortcut, or a cause whose relation to other
-columns differs between environments. Alone this rejects nothing, but it supports other evidence.
+The *own effect* of a column on a row in environment e is that of its bin: what the outcome was in
+this bin in the *other* environments, against what their levels alone would predict. Its worth in e
+is fitted as that of a contribution (`icscm.screening.worth`). A column whose own effect may be
+worth less than nothing in a new environment is *doubtful*: it may be a shortcut, or a cause whose
+relation to other columns differs between environments. Alone this rejects nothing, but it supports
+other evidence.
 """
 
 from dataclasses import dataclass, field
@@ -95,7 +96,10 @@ def compute_own_effects(
 def sum_in_others(
     values: FloatArray, bins: Array, *, table: ScreenedTable, weights: FloatArray
 ) -> FloatArray:
-    """Add up values (row, output) by bin in all *other* environments: (environment, bin, output)."""
+    """Add up values (row, output) by bin in all *other* environments.
+
+    The sums have the axes (environment, bin, output); those of an environment leave it out.
+    """
     places = table.places
     n_bins = int(bins.max(initial=0)) + 1
     cells = places.numbers * n_bins + bins

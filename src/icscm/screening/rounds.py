@@ -10,12 +10,14 @@ all other columns is measured beside it. If none fails, groups of columns are ju
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import FloatArray, IntArray
+from icscm.interruptions import ending_early, is_ctrl_c
 from icscm.screening.contrasts import Contrast, find_contrast
 from icscm.screening.copies import MIN_ENVIRONMENTS, find_groups
 from icscm.screening.cross_fitting import CrossFit, cross_fit, run_in_threads
@@ -123,7 +125,10 @@ def run_screen(
     n_jobs: int | None,
     announce: Callable[[FinishedScreen], None] = lambda _: None,
 ) -> FinishedScreen:
-    """Screen the columns of a table; `announce` is told of the rounds that are done."""
+    """Screen the columns of a table; `announce` is told of the rounds that are done.
+
+    Ctrl-C after the first round ends the screen with the rounds that are done.
+    """
     giveaways = find_giveaways(table)
     table = pool_lone_levels(table, giveaways.pooled_levels)
     null = fit_null_model(outcome, table)
@@ -138,22 +143,28 @@ def run_screen(
         columns = choose_columns(screen)
         if not len(columns):
             return screen
-        try:
-            screen = run_round(
-                screen,
-                outcome,
-                table,
-                columns,
-                null=null,
-                fold_numbers=fold_numbers,
-                tolerance=tolerance,
-                seed=seed,
-                n_jobs=n_jobs,
-            )
-        except KeyboardInterrupt:
-            if not screen.rounds:
-                raise
-            return replace(screen, is_complete=False)
+        run_next_round = partial(
+            run_round,
+            screen,
+            outcome,
+            table,
+            columns,
+            null=null,
+            fold_numbers=fold_numbers,
+            tolerance=tolerance,
+            seed=seed,
+            n_jobs=n_jobs,
+        )
+        if not screen.rounds:
+            screen = run_next_round()
+        else:
+            try:
+                with ending_early():
+                    screen = run_next_round()
+            except KeyboardInterrupt as stopped:
+                if not is_ctrl_c(stopped):
+                    raise
+                return replace(screen, is_complete=False)
         announce(screen)
         if not screen.rounds[-1].rejected:
             return screen
@@ -209,7 +220,12 @@ def run_round(
     number = len(screen.rounds) + 1
     fitted = cross_fit(outcome, table, columns, fold_numbers, n_jobs=n_jobs)
     model = measure_model(outcome, table, fitted, null)
-    standard = Standard(tolerance=tolerance, n_columns=len(columns))
+    standard = Standard(
+        tolerance=tolerance,
+        n_columns=len(columns),
+        n_environments=table.places.count,
+        has_several_classes=outcome.n_outputs > 1,
+    )
     judged = judge_columns(
         screen, outcome, table, fitted, model=model, standard=standard, number=number, n_jobs=n_jobs
     )
@@ -349,7 +365,10 @@ def find_failing_group(
         )
         worth = fit_worth(outcome, table, fitted.scores, contribution, variances=model.variances)
         pooled = pool_worth(worth)
-        if pooled.p_value < CHANCE_LEVEL / standard.n_columns and pooled.low < standard.needed:
+        if (
+            pooled.p_value < CHANCE_LEVEL / standard.n_columns
+            and pooled.low_share < standard.needed
+        ):
             failing[tuple(group)] = pooled.excess
     if not failing:
         return []

@@ -1,4 +1,4 @@
-"""The table that is screened: bins of its columns, environments, weights, and rows that belong together.
+"""The table that is screened: bins of its columns, environments, and rows that belong together.
 
 A screen reads no single values: every column was cut into bins by a source of rows
 (`icscm.engine.counts.RowSource`), which also pools the rare levels of categories. This module

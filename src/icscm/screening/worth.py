@@ -17,7 +17,8 @@ Each s_e comes from one common slope s and one step of Newton's method from ther
 
 with U_e the derivative of the log-likelihood of environment e by the slope, and J_e its
 information. Slopes that are fitted in each environment by themselves would hide large differences
-where predictions are nearly certain, since their errors then grow with them (Hauck and Donner 1977).
+where predictions are nearly certain, since their errors then grow with them (Hauck and Donner
+1977).
 
 With random effects (`icscm.stats.random_effects`) a *new* environment has a worth above
 
@@ -49,7 +50,7 @@ MAX_WORTH: Final = 20.0
 # A worth with a larger error is not known.
 MAX_ERROR: Final = 50.0
 MIN_INFORMATION: Final = 1e-9
-# A ridge for slopes that are fitted jointly: columns that contribute the same have none of their own.
+# A ridge for slopes that are fitted jointly: columns that contribute the same have no own slopes.
 JOINT_RIDGE: Final = 1e-3
 MAX_JOINT_COLUMNS: Final = 30
 # Of the one-sided interval of the worth in a new environment.
@@ -108,6 +109,15 @@ class PooledWorth:
     ratio: float = 0.0
     detectable_tau: float = np.inf
 
+    @property
+    def low_share(self) -> float:
+        """The part of its mean worth that a new environment exceeds with probability .95.
+
+        A mean above 1 says that the model has learned too little of the column; a learner that
+        learns all of it would use it by so much more. Below 1 it would not use it by less.
+        """
+        return self.low / max(1.0, self.mean)
+
 
 def pool_worth(worth: Worth) -> PooledWorth:
     """Pool the worth of a column over environments (DerSimonian and Laird 1986)."""
@@ -124,7 +134,7 @@ def pool_worth(worth: Worth) -> PooledWorth:
     u = 1.0 / (v + tau_squared)
     mean = float(np.average(s, weights=u))
     error_squared = float(1.0 / u.sum())
-    t = min(float(special.stdtrit(dof, NEW_QUANTILE)), MAX_T)
+    t = choose_t(dof)
     critical_value = find_quantile(0.05, dof)
     return PooledWorth(
         mean=mean,
@@ -137,6 +147,20 @@ def pool_worth(worth: Worth) -> PooledWorth:
         ratio=float((w * s).sum() / w.sum() ** 0.5),
         detectable_tau=float(estimate_tau_squared(critical_value - dof, dof, w)) ** 0.5,
     )
+
+
+def choose_t(dof: int) -> float:
+    """Return the quantile of Student's t for a new environment, at most `MAX_T`."""
+    return min(float(special.stdtrit(dof, NEW_QUANTILE)), MAX_T)
+
+
+def compute_coverage(dof: int) -> float:
+    """Return the probability that a new environment exceeds `PooledWorth.low`.
+
+    >>> [round(compute_coverage(dof), 2) for dof in (2, 3, 20)]
+    [0.91, 0.93, 0.95]
+    """
+    return float(special.stdtr(dof, choose_t(dof)))
 
 
 # --- one column -----------------------------------------------------------------------------------

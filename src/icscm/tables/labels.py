@@ -8,7 +8,7 @@ import numpy as np
 
 from icscm._lazy import multiclass, validation
 from icscm._types import Array, IntArray
-from icscm.exceptions import IcscmError, reject_unknown
+from icscm.exceptions import IcscmError, Parameter, reject_unknown
 from icscm.formatting import shorten_list
 from icscm.tables.errors import make_missing_error
 
@@ -16,7 +16,8 @@ from icscm.tables.errors import make_missing_error
 def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArray, Array]:
     """Return labels as 0 and 1, and the two classes, of y's type; the second is the positive one.
 
-    `rows` are those that count, as often as they are named; None means each once.
+    Classes are in the order of the labels, whichever comes first in y. `rows` are those that count,
+    as often as they are named; None means each once.
     """
     values = as_one_dimensional(y)
     codes, distinct = number_groups(values, n_rows, rows, "y")
@@ -64,7 +65,9 @@ def _reject_labels(y: Array, distinct: Array) -> NoReturn:
     raise IcscmError(
         "Only binary classification is supported. The type of the target is "
         f"{multiclass.type_of_target(y)} with {len(labels)} classes ({listed}); merge them into "
-        f"two, such as y == {labels[0]!r}, or fit one model per class"
+        f"two, such as y == {labels[0]!r}, or fit one model per class; for a screen of columns, "
+        "which takes several classes and numbers, use ",
+        Parameter("InvariantFeatureSelector"),
     )
 
 
@@ -73,18 +76,23 @@ def _has_infinity(labels: Array) -> bool:
 
 
 def code_known(y: Any, classes: Array) -> IntArray:
-    """Return labels as 0 and 1; raises for labels that are not classes of the model."""
+    """Return labels as 0 and 1; raises for labels that are not classes of the model.
+
+    Each distinct label is looked up once: `codes` has the number of each row's among them.
+    """
     import pandas
 
     codes, distinct = pandas.factorize(np.asarray(y).ravel(), use_na_sentinel=False)
-    # as objects: NumPy's dates would become whole numbers
+
+    # As lists of objects: in an array, NumPy's dates would become whole numbers.
     labels = pandas.Series(distinct, dtype=object).tolist()
     known = pandas.Series(classes, dtype=object).tolist()
     listed = " and ".join(map(repr, known))
     advice = f", not among the classes of the model, {listed}; give labels of these classes"
     reject_unknown(labels, known, "y holds ", after=advice)
-    numbers = np.array([known.index(label) for label in labels], dtype=np.int64)
-    return np.asarray(numbers[codes])
+
+    class_of_code = np.array([known.index(label) for label in labels], dtype=np.int64)
+    return np.asarray(class_of_code[codes])
 
 
 def find_series_names(target: Any = None, environments: Any = None) -> dict[str, str | None]:

@@ -5,13 +5,14 @@ scikit-learn's classifiers and regressors take.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
 
 from icscm._lazy import multiclass
 from icscm._types import Array, FloatArray, IntArray
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.columns import bring
 from icscm.tables.labels import as_one_dimensional, number_groups
 
@@ -19,6 +20,25 @@ from icscm.tables.labels import as_one_dimensional, number_groups
 MAX_CLASSES_OF_NUMBERS: Final = 10
 # More classes than this are surely not meant.
 MAX_CLASSES: Final = 50
+
+
+class OutcomeKind(StrEnum):
+    """What an outcome is: it decides how models are scored, and in which words."""
+
+    TWO_CLASSES = "two classes"
+    SEVERAL_CLASSES = "several classes"
+    NUMBER = "number"
+
+
+def find_kind(classes: Array | None) -> OutcomeKind:
+    """Find the kind of an outcome of these classes; None means a number.
+
+    >>> find_kind(np.array(["no", "yes"])), find_kind(None)
+    (<OutcomeKind.TWO_CLASSES: 'two classes'>, <OutcomeKind.NUMBER: 'number'>)
+    """
+    if classes is None:
+        return OutcomeKind.NUMBER
+    return OutcomeKind.TWO_CLASSES if len(classes) == 2 else OutcomeKind.SEVERAL_CLASSES
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +54,10 @@ class OutcomeValues:
     @property
     def is_number(self) -> bool:
         return self.classes is None
+
+    @property
+    def kind(self) -> OutcomeKind:
+        return find_kind(self.classes)
 
 
 def is_numeric_outcome(y: Any) -> bool:
@@ -79,7 +103,9 @@ def read_numbers(values: Any, n_rows: int) -> FloatArray:
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise IcscmError("y holds text; a learner of numbers needs numbers") from None
+        raise IcscmError(
+            Parameter("y"), " holds text; a learner of numbers needs numbers"
+        ) from None
     if n_rows == 1:
         raise IcscmError("X has one row (n_samples = 1); learning needs more")
     is_wrong = ~np.isfinite(numbers)
@@ -109,8 +135,10 @@ def number_classes(values: Any, n_rows: int) -> tuple[IntArray, Array]:
         raise IcscmError(f"y holds {what}; learning needs two")
     if len(labels) > MAX_CLASSES:
         raise IcscmError(
-            f"y holds {len(labels):,} classes; at most {MAX_CLASSES} are screened. If it is a "
-            "number, use a regressor"
+            Parameter("y"),
+            f" holds {len(labels):,} classes; at most {MAX_CLASSES} are screened. If it is a "
+            "number, use ",
+            Parameter("a regressor"),
         )
     try:
         order = np.argsort(labels, kind="stable")

@@ -1,9 +1,11 @@
-"""A cohort: rows with outcomes of two classes, their environments and their groups.
+"""A cohort: rows with their outcomes, environments and groups.
 
-Every study makes a cohort of the data that it is given, and from then on selects rows of it.
+Every study makes a cohort of the data that it is given, and from then on selects rows of it. Most
+studies are of two classes; those that take several classes or numbers, too, ask for it.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,20 +20,23 @@ from icscm.sources.stored import StoredSource
 from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
 from icscm.tables.environments import encode_environments, take_environments
 from icscm.tables.labels import check_labels
+from icscm.tables.outcomes import OutcomeKind, read_outcome
 from icscm.tables.parsing import read_table
+from icscm.tables.suspicion import LABEL_COPY, find_copies_of_numbers
 from icscm.tables.weights import read_weights
 
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """Rows with outcomes of two classes, their environments and their groups.
+    """Rows with their outcomes, environments and groups.
 
     Attributes
     ----------
     X : table or array
         The rows, as they were given.
-    y : array
-        The outcome of each row, one of `classes`, of which the second is the positive one.
+    y, classes : array
+        The outcome of each row: one of the `classes`, of two of which the second is the positive
+        one, or a number; numbers have no classes.
     environment_codes, environment_labels : array of int, tuple
         The position of each row's environment among the labels; without environments all rows
         have 0, and there are no labels.
@@ -48,14 +53,30 @@ class Cohort:
     environment_labels: tuple[Any, ...]
     group_codes: IntArray | None = None
     sample_weight: FloatArray | None = None
+    kind: OutcomeKind = OutcomeKind.TWO_CLASSES
 
     def __len__(self) -> int:
         return len(self.y)
 
     @property
     def is_positive(self) -> BoolArray:
-        """Whether each row has the second class."""
+        """Whether each row has the second class, of two."""
+        assert self.kind is OutcomeKind.TWO_CLASSES, "other outcomes have no positive class"
         return np.asarray(self.y == self.classes[1])
+
+    @property
+    def positive_rate(self) -> float:
+        """The share of the positive rows; NaN if the outcome is of another kind."""
+        if self.kind is not OutcomeKind.TWO_CLASSES:
+            return np.nan
+        return float(self.is_positive.mean())
+
+    def check_outcome(self) -> None:
+        """Raise unless there is something to learn: two classes or more, or different numbers."""
+        if self.kind is OutcomeKind.TWO_CLASSES:
+            check_labels(self.y, len(self))
+        else:
+            read_outcome(self.y, len(self), is_number=self.kind is OutcomeKind.NUMBER)
 
     @property
     def environments(self) -> Array | None:
@@ -111,17 +132,78 @@ def make_cohort(
     sample_weight: Any = None,
     may_lack: bool = False,
 ) -> Cohort:
-    """Make a cohort of the data that a study is given, and check these.
+    """Make a cohort of the data that a study of two classes is given, and check these.
 
     Environments may be None only if they `may_lack`. Environments and groups that are named as
     columns are taken out of the table.
     """
+    return _make_cohort(
+        X,
+        y,
+        _read_two_classes,
+        environments=environments,
+        groups=groups,
+        sample_weight=sample_weight,
+        may_lack=may_lack,
+    )
+
+
+def make_any_cohort(
+    X: Any,
+    y: Any,
+    *,
+    environments: Any,
+    is_number: bool,
+    groups: Any = None,
+    sample_weight: Any = None,
+) -> Cohort:
+    """Make a cohort of the data that a study of any outcome is given: classes, or numbers."""
+
+    def read(values: Any, n_rows: int) -> _ReadOutcome:
+        outcome = read_outcome(values, n_rows, is_number=is_number)
+        if outcome.kind is OutcomeKind.TWO_CLASSES:
+            return _read_two_classes(values, n_rows)
+        if outcome.classes is None:
+            return _ReadOutcome(outcome.values, np.array([]), outcome.kind)
+        return _ReadOutcome(outcome.classes[outcome.values], outcome.classes, outcome.kind)
+
+    return _make_cohort(
+        X, y, read, environments=environments, groups=groups, sample_weight=sample_weight
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ReadOutcome:
+    """The outcome of each row, checked, with its classes and its kind."""
+
+    y: Array
+    classes: Array
+    kind: OutcomeKind
+
+
+def _read_two_classes(y: Any, n_rows: int) -> _ReadOutcome:
+    """Check outcomes of two classes."""
+    codes, classes = check_labels(y, n_rows)
+    return _ReadOutcome(classes[codes], classes, OutcomeKind.TWO_CLASSES)
+
+
+def _make_cohort(
+    X: Any,
+    y: Any,
+    read: Callable[[Any, int], _ReadOutcome],
+    *,
+    environments: Any,
+    groups: Any,
+    sample_weight: Any,
+    may_lack: bool = False,
+) -> Cohort:
+    """Make a cohort whose outcomes are read by a function of (y, number of rows)."""
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
     # lists and sparse matrices become what rows can be taken of
     rows = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
     n_rows = count_rows(rows)
-    outcome_codes, classes = check_labels(y, n_rows)
+    outcome = read(y, n_rows)
 
     environment_codes = np.zeros(n_rows, dtype=np.int64)
     environment_labels: tuple[Any, ...] = ()
@@ -137,12 +219,13 @@ def make_cohort(
         weights = read_weights(sample_weight, n_rows, "sample_weight")
     return Cohort(
         X=rows,
-        y=classes[outcome_codes],
-        classes=classes,
+        y=outcome.y,
+        classes=outcome.classes,
         environment_codes=environment_codes,
         environment_labels=environment_labels,
         group_codes=group_codes,
         sample_weight=weights,
+        kind=outcome.kind,
     )
 
 
@@ -154,9 +237,23 @@ def drop_columns(cohort: Cohort) -> tuple[Cohort, dict[str, str]]:
     """
     if not is_frame(cohort.X):
         return cohort, {}
+    parsed = read_table(cohort.X)
+    # coded as by `fit`: how many levels are kept apart decides which columns are dropped
+    table = parsed.code(BinningConfig().max_thresholds, None)
+    is_number = cohort.kind is OutcomeKind.NUMBER
+    no_classes = np.zeros(len(cohort), dtype=np.int64)
     with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
-        samples = cohort.open(BinningConfig())
-    reasons = {} if samples.table is None else samples.table.dropped
+        usable = parsed.drop_unusable(
+            table,
+            labels=no_classes if is_number else pd.factorize(cohort.y)[0],
+            environments=cohort.environment_codes,
+            rows=None,
+            drop_suspicious=True,
+        )
+    reasons = dict(usable.dropped)
+    if is_number:
+        copies = find_copies_of_numbers(table, np.asarray(cohort.y, dtype=np.float64))
+        reasons |= dict.fromkeys(copies, LABEL_COPY)
     frame = open_frame(cohort.X)
     dropped = {frame.columns[position]: reason for position, reason in reasons.items()}
     return replace(cohort, X=frame.drop(list(dropped)).to_native()), dropped

@@ -13,22 +13,25 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from icscm._lazy import metrics
 from icscm._types import BoolArray, FloatArray
 from icscm.estimators.base import BaseRuleClassifier
+from icscm.estimators.selector import InvariantFeatureSelector
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import Model, describe_size
 from icscm.model.splits import CHAINS
 from icscm.progress import track
+from icscm.report.formatting import join_words
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
-from icscm.tables.labels import check_labels
-from icscm.validation.cohort import Cohort
+from icscm.tables.outcomes import OutcomeKind
+from icscm.validation.cohort import Cohort, make_any_cohort, make_cohort
 from icscm.validation.folds import Fold
+from icscm.validation.outcome_scores import OUTCOME_TITLES, score_rows
 from icscm.validation.scores import METRICS, PROBABILITY_METRICS, Score, compute_scores, score_auc
 
 # A name of ours or of scikit-learn's, or a function of (estimator, X, y), as its scorers are.
@@ -98,7 +101,7 @@ def fit_fold(
         learner: Any = clone(estimator)
         try:
             if context is not None:
-                check_labels(train.y, len(train))
+                train.check_outcome()
             seconds = _fit(learner, train, bins)
         except MemoryError:
             raise
@@ -109,7 +112,29 @@ def fit_fold(
             if isinstance(error, IcscmError):
                 raise IcscmError(f"{context}: {error}") from None
             raise
-        yield Fitted(learner, seconds, positive_rate=float(train.is_positive.mean()))
+        yield Fitted(learner, seconds, positive_rate=train.positive_rate)
+
+
+def make_cohort_for(
+    estimator: Any, X: Any, y: Any, *, environments: Any, groups: Any = None
+) -> Cohort:
+    """Make a cohort of the outcomes that an estimator may have: ours has two classes."""
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    if isinstance(last, BaseRuleClassifier):
+        return make_cohort(X, y, environments=environments, groups=groups)
+    return make_any_cohort(
+        X, y, environments=environments, groups=groups, is_number=takes_numbers(estimator, y)
+    )
+
+
+def takes_numbers(estimator: Any, y: Any) -> bool:
+    """Return whether the outcome is a number: for a regressor, or a screen that takes it for one.
+
+    What is neither a regressor nor a screen predicts classes.
+    """
+    if isinstance(estimator, InvariantFeatureSelector):
+        return estimator.takes_numbers(y)
+    return bool(is_regressor(estimator))
 
 
 @dataclass(frozen=True)
@@ -148,19 +173,25 @@ def _fit(learner: Any, train: Cohort, bins: _SharedBins) -> float:
     arguments = _make_fit_arguments(learner, train)
     start = perf_counter()
     learner.fit(train.X, train.y, **arguments)
-    return perf_counter() - start
+    seconds = perf_counter() - start
+    # a screen that is interrupted returns what it has, but the study is to end
+    if isinstance(learner, InvariantFeatureSelector) and not learner.is_complete_:
+        raise KeyboardInterrupt
+    return seconds
 
 
 def _make_fit_arguments(learner: Any, train: Cohort) -> dict[str, Any]:
-    """Return the arguments of `fit` that pass environments and groups to those who use them."""
+    """Return the arguments of `fit` that pass environments, groups and weights to who uses them."""
     arguments = dict.fromkeys(name_keywords(learner, "environments"), train.environments)
     if train.group_codes is not None:
         arguments |= dict.fromkeys(name_keywords(learner, "groups"), train.group_codes)
+    if train.sample_weight is not None:
+        arguments |= dict.fromkeys(name_keywords(learner, "sample_weight"), train.sample_weight)
     return arguments
 
 
 def name_keywords(estimator: Any, what: str) -> list[str]:
-    """Return the keywords of `fit` that pass environments or groups to the estimators within.
+    """Return the keywords of `fit` that pass environments, groups or weights to those within.
 
     With scikit-learn's metadata routing they are those that were requested.
 
@@ -199,6 +230,8 @@ def score_fold(
     """
     test = cohort.take(fold.test_rows)
     estimator = fitted.estimator
+    if cohort.kind is not OutcomeKind.TWO_CLASSES:
+        return _score_other_outcome(estimator, test, scorers)
     predicted = np.asarray(estimator.predict(test.X)) == test.classes[1]
 
     metric_names = {scorer for scorer in scorers.values() if isinstance(scorer, str)}
@@ -230,6 +263,25 @@ def score_fold(
         is_wrong=predicted != test.is_positive,
         probability=probability,
     )
+
+
+def _score_other_outcome(estimator: Any, test: Cohort, scorers: Mapping[str, Scorer]) -> FoldScores:
+    """Score an estimator of several classes or numbers; it has no probability of one class."""
+    scores_by_name = score_rows(estimator, test)
+    scores: dict[str, Score | None] = {}
+    for name, scorer in scorers.items():
+        if not isinstance(scorer, str):
+            scores[name] = Score(float(scorer(estimator, test.X, test.y)), low=np.nan, high=np.nan)
+        elif scorer in scores_by_name:
+            scores[name] = scores_by_name[scorer]
+        else:
+            raise IcscmError(
+                f"{scorer!r} is a score of two classes, and the outcome is {test.kind}; use "
+                f"{join_words([repr(known) for known in scores_by_name])}, or a function of "
+                "(estimator, X, y)"
+            )
+    no_row = np.zeros(0, dtype=np.bool_)
+    return FoldScores(scores=scores, is_positive=no_row, is_wrong=no_row, probability=None)
 
 
 def predict_probability(estimator: Any, X: Any, *, positive_class: Any) -> FloatArray | None:
@@ -299,7 +351,7 @@ def _name_scorer(scorer: Scorer) -> str:
 
 def _find_scorer(scorer: Scorer) -> Scorer:
     """Return a function or one of our metrics as it is, else scikit-learn's scorer of the name."""
-    if callable(scorer) or scorer in METRICS:
+    if callable(scorer) or scorer in METRICS or scorer in OUTCOME_TITLES:
         return scorer
     try:
         scorer_of_sklearn: Scorer = metrics.get_scorer(scorer)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin, display_frame
+from icscm._types import IntArray
 from icscm.drawing import Figure
 from icscm.exceptions import IcscmWarning
 from icscm.formatting import as_text, make_plain
@@ -22,7 +23,8 @@ from icscm.progress import track
 from icscm.report.formatting import Plain
 from icscm.report.score_plots import draw_forest_plots
 from icscm.report.wording.validation import describe_validation
-from icscm.validation.cohort import make_cohort
+from icscm.tables.outcomes import OutcomeKind
+from icscm.validation.cohort import Cohort
 from icscm.validation.curves import Curves, Points, choose_thresholds, compute_curves
 from icscm.validation.fitting import (
     FoldScores,
@@ -33,10 +35,12 @@ from icscm.validation.fitting import (
     describe_estimator,
     fit_fold,
     get_values,
+    make_cohort_for,
     name_scorers,
     score_fold,
 )
 from icscm.validation.folds import check_environments, leave_out_environments
+from icscm.validation.outcome_scores import OUTCOME_TITLES, SCORES
 from icscm.validation.pooling import PooledScore, pool_score
 from icscm.validation.scores import METRICS, Score
 
@@ -49,8 +53,9 @@ class HeldOutEnvironment:
 
     Attributes
     ----------
-    environment, n_samples, n_positive : label, int, int
-        The environment held out, its number of rows, and those of the positive class.
+    environment, n_samples, n_positive : label, int, int or None
+        The environment left out, its number of rows, and those of the positive class; None if the
+        outcome is of several classes or a number.
     scores : dict of Score or None
         Each score there with its 95% interval (NaN for functions), None where it is undefined,
         such as an AUC of one class.
@@ -62,7 +67,7 @@ class HeldOutEnvironment:
 
     environment: Any
     n_samples: int
-    n_positive: int
+    n_positive: int | None
     scores: dict[str, Score | None]
     model: str | None
     calibration_curve: Points = ()
@@ -74,8 +79,9 @@ class HeldOutEnvironment:
         row: Plain = {
             "environment": self.environment,
             "n_samples": self.n_samples,
-            "n_positive": self.n_positive,
         }
+        if self.n_positive is not None:
+            row["n_positive"] = self.n_positive
         for name, score in self.scores.items():
             row[name] = np.nan if score is None else score.value
             row[f"{name}_low"] = np.nan if score is None else score.low
@@ -136,7 +142,8 @@ class Validation(DisplayMixin):
     @property
     def titles(self) -> dict[str, str]:
         """The title of each score."""
-        return {name: METRICS.get(name, name) for name in self.held_out[0].scores}
+        titles = METRICS | OUTCOME_TITLES
+        return {name: titles.get(name, name) for name in self.held_out[0].scores}
 
     @property
     def lines(self) -> list[str]:
@@ -213,10 +220,10 @@ def leave_one_environment_out(
     y: Any,
     *,
     environments: Any,
-    scorers: Scorers = DEFAULT_SCORERS,
+    scorers: Scorers | None = None,
     groups: Any = None,
 ) -> Validation:
-    """Train without each environment in turn, and score the classifier on it.
+    """Train without each environment in turn, and score the estimator on it.
 
     Also known as internal-external cross-validation. Any classifier needs two environments,
     `ICSCMClassifier` three: with a single training environment invariance cannot be tested.
@@ -226,14 +233,17 @@ def leave_one_environment_out(
 
     Parameters
     ----------
-    estimator : classifier
-        Any classifier with scikit-learn's interface, including pipelines; it is not changed.
+    estimator : classifier or regressor
+        Any with scikit-learn's interface, including pipelines; it is not changed.
     X : array or frame of shape (n_samples, n_features)
         The columns, passed to the estimator unchanged.
     y, environments : as for `ICSCMClassifier.fit`
-        Outcomes of two classes, and the environment of each row.
-    scorers : sequence or dict, default=("auc", "slope", "intercept", "brier", "skill")
-        Scores to compute on the held-out environment: AUC, slope and intercept of calibration,
+        The outcome and the environment of each row. The outcome has two classes or, for other
+        estimators than ours, several; for a regressor it is a number.
+    scorers : sequence or dict, optional
+        Scores to compute on the environment left out; by default, of several classes "mean_auc"
+        and "log_loss", of numbers "r2" and "rmse", of two classes "auc", "slope", "intercept",
+        "brier" and "skill": AUC, slope and intercept of calibration,
         Brier score, and by which share that is below the Brier score of the training rate. By name:
         those, "log_loss", and of the predicted classes "error", "balanced_accuracy",
         "sensitivity", "specificity", "ppv", "npv", or scikit-learn's names; or functions of
@@ -275,8 +285,8 @@ def leave_one_environment_out(
     0.99
     """
     check_classifier(estimator)
-    scorers_by_name = name_scorers(scorers)
-    cohort = make_cohort(X, y, environments=environments, groups=groups)
+    cohort = make_cohort_for(estimator, X, y, environments=environments, groups=groups)
+    scorers_by_name = name_scorers(choose_scorers(cohort.kind) if scorers is None else scorers)
     check_environments(cohort, estimator, "leave-one-environment-out")
 
     left_out = []
@@ -291,13 +301,28 @@ def leave_one_environment_out(
             environment = HeldOutEnvironment(
                 environment=fold.environment,
                 n_samples=len(fold.test_rows),
-                n_positive=int(fold_scores.is_positive.sum()),
+                n_positive=count_positive(cohort, fold.test_rows),
                 scores=fold_scores.scores,
                 model=describe_estimator(fitted.estimator),
             )
             left_out.append(environment)
             scores_of_folds.append(fold_scores)
     return _add_curves(left_out, scores_of_folds)
+
+
+def choose_scorers(kind: OutcomeKind) -> Sequence[str]:
+    """Return the names of the scores that are computed if none are asked for."""
+    if kind is OutcomeKind.TWO_CLASSES:
+        return DEFAULT_SCORERS
+    keys = SCORES[kind]
+    return keys.score, keys.loss
+
+
+def count_positive(cohort: Cohort, rows: IntArray) -> int | None:
+    """Count the positive rows among some; None if the outcome has no positive class."""
+    if cohort.kind is not OutcomeKind.TWO_CLASSES:
+        return None
+    return int(cohort.is_positive[rows].sum())
 
 
 def describe_left_out(environment: Any) -> str:

@@ -25,7 +25,7 @@ from icscm.model.tree import Tree
 from icscm.parameters import allow, check_value
 from icscm.progress import track
 from icscm.report.path import Path, PathPoint
-from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, make_screen_path
+from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, ScreenPoint
 from icscm.search.columns import ColumnScreen
 from icscm.search.grow import TreeSettings
 from icscm.search.rules import find_model
@@ -35,16 +35,22 @@ from icscm.search.trees import find_tree
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import take_columns
-from icscm.validation.cohort import Cohort, make_cohort
+from icscm.validation.cohort import Cohort, make_any_cohort, make_cohort
 from icscm.validation.fitting import fit_fold, score_fold
-from icscm.validation.folds import Fold, check_environments, leave_out_environments
+from icscm.validation.folds import (
+    Fold,
+    check_environments,
+    leave_out_environments,
+    make_fold_of_all_rows,
+)
 from icscm.validation.leave_one_out import describe_left_out
+from icscm.validation.outcome_scores import SCORES, score_rows
 
 # 1, 2, 5 in each decade: even steps on a logarithmic scale, in round numbers.
 DEFAULT_ALPHAS = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
 
-# The AUC in each environment, by the model that was learned without it; None where undefined.
-Aucs = tuple[float | None, ...]
+# A score in each environment, by the model that was learned without it; None where undefined.
+Values = tuple[float | None, ...]
 
 
 @data_by_name
@@ -127,16 +133,15 @@ def tolerance_path(
     a loose tolerance with a high AUC here may fail where a shortcut reverses. Of tolerances with
     about the same AUC prefer the strictest; the default of trees is not chosen this way.
 
-    A screen always rejects the worst column first, so that one screen at the smallest tolerance
-    gives all others, which only stop earlier. At tolerance t, a column that carries a share s of
-    the model's information may have an effect that varies by sqrt(t / s).
+    A screen is repeated at each tolerance. For a screen, the tolerance is how much of its worth a
+    column may lose in 1 of 20 new environments; `InvariantFeatureSelector` says more.
 
     Parameters
     ----------
     estimator : InvariantTreeClassifier or InvariantFeatureSelector
         It is not changed and need not be fitted.
     X, y, environments, groups, sample_weight : as for `fit` of the estimator
-        The rows; to leave one out, of at least three environments. Screens take no weights.
+        The rows; to leave one out, of at least three environments.
     tolerances : iterable of float or None, optional
         Tolerances to try; None among them is a plain tree. The estimator's own is always added.
     leave_one_out : bool, default=True
@@ -147,8 +152,9 @@ def tolerance_path(
     Returns
     -------
     Path or ScreenPath
-        For each tolerance the tree or the columns kept, and the AUC in each environment left out,
-        with `to_frame()` and `plot()`; `estimator.report(path=...)` shows it.
+        For each tolerance the tree or the columns kept, and the score (AUC, mean AUC over classes
+        or R2) in each environment left out, with `to_frame()` and `plot()`;
+        `estimator.report(path=...)` shows it.
 
     Raises
     ------
@@ -171,7 +177,14 @@ def tolerance_path(
         if environments is None:
             raise IcscmError("a path along the tolerance needs environments to compare")
         wanted = SCREEN_TOLERANCES if tolerances is None else tolerances
-        cohort = make_cohort(X, y, environments=environments, groups=groups)
+        cohort = make_any_cohort(
+            X,
+            y,
+            environments=environments,
+            groups=groups,
+            sample_weight=sample_weight,
+            is_number=estimator.takes_numbers(y),
+        )
         return _follow_screen(estimator, cohort, wanted, leave_one_out=leave_one_out)
     if isinstance(estimator, InvariantTreeClassifier):
         wanted = DEFAULT_TOLERANCES if tolerances is None else tolerances
@@ -215,51 +228,76 @@ def _follow_screen(
     *,
     leave_one_out: bool,
 ) -> ScreenPath:
-    """Return the screens of all rows, with the AUCs of learners on the columns that they keep."""
+    """Return the screens of all rows, with the scores of learners on the columns that they keep."""
     values = {float(tolerance) for tolerance in tolerances if tolerance is not None}
-    values.add(selector.tolerance)
-    strictest: Any = clone(selector).set_params(tolerance=min(values))
-    with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
-        strictest.fit(
-            cohort.X, cohort.y, environments=cohort.environments, groups=cohort.group_codes
-        )
-    path = make_screen_path(
-        strictest.screen_,
-        strictest.rounds_,
-        values,
-        own=selector.tolerance,
-        strictest=strictest.tolerance,
-    )
-    if not leave_one_out:
-        return path
+    values.add(float(selector.tolerance))
+    for value in values:
+        check_value("each of tolerances", value, allow("float [0, inf)"))
+    if leave_one_out:
+        check_environments(cohort, selector, "leave-one-environment-out")
 
-    learner = selector.make_learner()
-    check_environments(cohort, learner, "leave-one-environment-out")
+    from_loose_to_strict = sorted(values, reverse=True)
+    screens = []
+    with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
+        for tolerance in track(from_loose_to_strict, len(from_loose_to_strict)):
+            learner = clone(selector).set_params(tolerance=tolerance)
+            (screen,) = fit_fold([learner], cohort, make_fold_of_all_rows(cohort), context="")
+            screens.append(screen.estimator)
+    points = tuple(_make_screen_point(screen) for screen in screens)
+    kind = cohort.kind
+    if not leave_one_out:
+        return ScreenPath(points, own=float(selector.tolerance), outcome=kind)
+
+    learner = screens[0].make_learner()
     folds = leave_out_environments(cohort)
-    columns = list(strictest.screen_["column"])
+    columns = list(screens[0].screen_["column"])
     # neighbouring tolerances often keep the same columns, which are scored once
-    aucs_by_kept: dict[tuple[Any, ...], Aucs] = {}
-    for kept in {point.kept for point in path.points}:
+    scores_by_kept: dict[tuple[Any, ...], Values] = {}
+    for kept in {point.kept for point in points}:
         positions = np.array([columns.index(column) for column in kept], dtype=np.intp)
-        aucs_by_kept[kept] = _score_columns_left_out(learner, cohort, positions, folds)
-    points = tuple(replace(point, aucs=aucs_by_kept[point.kept]) for point in path.points)
-    return replace(path, points=points)
+        scores_by_kept[kept] = _score_columns_left_out(learner, cohort, positions, folds)
+    scored = tuple(replace(point, scores_left_out=scores_by_kept[point.kept]) for point in points)
+    return ScreenPath(scored, own=float(selector.tolerance), outcome=kind)
+
+
+def _make_screen_point(screen: InvariantFeatureSelector) -> ScreenPoint:
+    """Return a fitted screen as a point of the path, with the scores of its last round.
+
+    They are unknown if the last round rejected all columns.
+    """
+    has_scores = len(screen.rounds_) > 0 and len(screen.kept_) > 0
+    last_round = screen.rounds_.iloc[-1] if has_scores else None
+    return ScreenPoint(
+        tolerance=float(screen.tolerance),
+        kept=tuple(screen.kept_),
+        rejected=tuple(screen.rejected_),
+        score=None if last_round is None else float(last_round["score"]),
+        loss=None if last_round is None else float(last_round["loss"]),
+    )
 
 
 def _score_columns_left_out(
     learner: Any, cohort: Cohort, columns: IntArray, folds: Sequence[Fold]
-) -> Aucs:
-    """Return the AUC of a learner on some columns in each environment; empty without a column."""
+) -> Values:
+    """Return the score of a learner on some columns in each environment; empty without a column."""
     if len(columns) == 0:
         return ()
     # the selector tells its learner neither environments nor groups
     plain_cohort = cohort.without_environments()
     narrowed = replace(plain_cohort, X=take_columns(cohort.X, columns))
-    (aucs,) = _score_left_out([learner], narrowed, folds)
-    return aucs
+    name = SCORES[cohort.kind].score
+    scores = []
+    for fold in track(folds, len(folds)):
+        context = describe_left_out(fold.environment)
+        (fitted,) = fit_fold([learner], narrowed, fold, context=context)
+        score = score_rows(fitted.estimator, narrowed.take(fold.test_rows))[name]
+        scores.append(None if score is None else score.value)
+    return tuple(scores)
 
 
-def _score_left_out(estimators: Sequence[Any], cohort: Cohort, folds: Sequence[Fold]) -> list[Aucs]:
+def _score_left_out(
+    estimators: Sequence[Any], cohort: Cohort, folds: Sequence[Fold]
+) -> list[Values]:
     """Return the AUC of each estimator in each environment, learned without it."""
     aucs_of_estimators: list[list[float | None]] = [[] for _ in estimators]
     for fold in track(folds, len(folds)):

@@ -258,7 +258,7 @@ def _score_probabilities(
         "log_loss": log_loss,
         "slope": calibration.slope,
         "intercept": calibration.intercept,
-        "observed_expected": _score_ratio(is_positive, p, groups),
+        "observed_expected": score_ratio(is_positive, p, groups),
     }
 
 
@@ -268,7 +268,7 @@ def _score_skill(
     """Compute 1 - (Brier score) / (Brier score of the rate of training)."""
     losses = (is_positive - p) ** 2
     losses_of_rate = (is_positive - rate) ** 2
-    ratio = _score_ratio(losses, losses_of_rate, groups)
+    ratio = score_ratio(losses, losses_of_rate, groups)
     if ratio is None:
         return None
     return Score(1 - ratio.value, low=1 - ratio.high, high=1 - ratio.low)
@@ -500,7 +500,7 @@ def _score_mean_loss(
     return _bound(mean, mean - half_width, mean + half_width, highest=highest)
 
 
-def _score_ratio(numerators: Any, denominators: Any, groups: IntArray | None) -> Score | None:
+def score_ratio(numerators: Any, denominators: Any, groups: IntArray | None) -> Score | None:
     """Compute the ratio of two sums over rows, with the normal interval of its logarithm.
 
     Influence of a row on the logarithm:  (numerator - ratio denominator) / (sum of numerators)

@@ -12,16 +12,17 @@ from icscm.exceptions import IcscmWarning
 from icscm.formatting import as_text, format_name, make_plain
 from icscm.progress import track
 from icscm.report.wording.screening import describe_screen_validation
-from icscm.validation.cohort import make_cohort
-from icscm.validation.fitting import average_values, fit_fold, score_fold
-from icscm.validation.folds import check_environments, leave_out_environments
+from icscm.tables.outcomes import OutcomeKind
+from icscm.validation.cohort import Cohort, make_any_cohort
+from icscm.validation.fitting import average_values, fit_fold, get_values
+from icscm.validation.folds import Fold, check_environments, leave_out_environments
 from icscm.validation.leave_one_out import describe_left_out
+from icscm.validation.outcome_scores import SCORES, score_rows
 
 if TYPE_CHECKING:
     import pandas
 
-_SCORES = ("auc", "log_loss")
-# AUCs that differ by less count as equal in the conclusion.
+# Scores that differ by less count as equal in the conclusion.
 _NEGLIGIBLE = 0.001
 
 
@@ -32,9 +33,11 @@ class HeldOutScreen:
     Attributes
     ----------
     environment, n_samples : label, int
-        The environment held out, and its number of rows.
-    auc_all, auc_screened, log_loss_all, log_loss_screened : float or None
-        Scores there; None where undefined, such as an AUC of one class.
+        The environment left out, and its number of rows.
+    score_all, score_screened, loss_all, loss_screened : float or None
+        The score there, of which more is better, and the loss: AUC and log loss of two classes,
+        mean AUC and log loss of several, R2 and RMSE of numbers. None where undefined, such as an
+        AUC of one class.
     rejected : tuple of columns
         Those that the screen of the other environments rejected.
 
@@ -44,32 +47,32 @@ class HeldOutScreen:
     >>> north = HeldOutScreen(
     ...     environment="north",
     ...     n_samples=200,
-    ...     auc_all=0.71,
-    ...     auc_screened=0.84,
-    ...     log_loss_all=0.62,
-    ...     log_loss_screened=0.49,
+    ...     score_all=0.71,
+    ...     score_screened=0.84,
+    ...     loss_all=0.62,
+    ...     loss_screened=0.49,
     ...     rejected=("billing_code",),
     ... )
-    >>> f"{north.auc_screened - north.auc_all:.2f}"  # what the screen changes there
+    >>> f"{north.score_screened - north.score_all:.2f}"  # what the screen changes there
     '0.13'
     """
 
     environment: Any
     n_samples: int
-    auc_all: float | None
-    auc_screened: float | None
-    log_loss_all: float | None
-    log_loss_screened: float | None
+    score_all: float | None
+    score_screened: float | None
+    loss_all: float | None
+    loss_screened: float | None
     rejected: tuple[Any, ...]
 
     @property
     def scores(self) -> dict[str, float | None]:
         """The four scores, by name."""
         return {
-            "auc_all": self.auc_all,
-            "auc_screened": self.auc_screened,
-            "log_loss_all": self.log_loss_all,
-            "log_loss_screened": self.log_loss_screened,
+            "score_all": self.score_all,
+            "score_screened": self.score_screened,
+            "loss_all": self.loss_all,
+            "loss_screened": self.loss_screened,
         }
 
     @property
@@ -86,6 +89,8 @@ class ScreenValidation(DisplayMixin):
     ----------
     held_out : tuple of HeldOutScreen
         One for each environment.
+    outcome : OutcomeKind
+        The kind of the outcome, which decides what the scores are.
 
     Examples
     --------
@@ -93,13 +98,14 @@ class ScreenValidation(DisplayMixin):
     >>> north = HeldOutScreen("north", 200, 0.71, 0.85, 0.62, 0.49, ("billing_code",))
     >>> south = HeldOutScreen("south", 300, 0.81, 0.83, 0.53, 0.51, ("billing_code",))
     >>> validation = ScreenValidation((north, south))
-    >>> validation.to_frame()[["environment", "auc_all", "auc_screened"]]
-      environment  auc_all  auc_screened
+    >>> validation.to_frame()[["environment", "score_all", "score_screened"]]
+      environment  score_all  score_screened
     0       north     0.71          0.85
     1       south     0.81          0.83
     """
 
     held_out: tuple[HeldOutScreen, ...]
+    outcome: OutcomeKind = OutcomeKind.TWO_CLASSES
 
     @property
     def means(self) -> dict[str, float | None]:
@@ -110,11 +116,15 @@ class ScreenValidation(DisplayMixin):
     @property
     def text(self) -> str:
         """The conclusion in a sentence."""
-        frame = self.to_frame()[["auc_all", "auc_screened"]].astype(float).dropna()
-        gains = (frame["auc_screened"] - frame["auc_all"]).tolist()
-        auc_all, auc_screened = frame.mean()
+        frame = self.to_frame()[["score_all", "score_screened"]].astype(float).dropna()
+        gains = (frame["score_screened"] - frame["score_all"]).tolist()
+        score_all, score_screened = frame.mean()
         return describe_screen_validation(
-            gains, auc_all=auc_all, auc_screened=auc_screened, negligible=_NEGLIGIBLE
+            gains,
+            score_all=score_all,
+            score_screened=score_screened,
+            negligible=_NEGLIGIBLE,
+            outcome=self.outcome,
         )
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -140,28 +150,35 @@ class ScreenValidation(DisplayMixin):
 
 @data_by_name
 def validate_screen(
-    selector: InvariantFeatureSelector, X: Any, y: Any, *, environments: Any, groups: Any = None
+    selector: InvariantFeatureSelector,
+    X: Any,
+    y: Any,
+    *,
+    environments: Any,
+    groups: Any = None,
+    sample_weight: Any = None,
 ) -> ScreenValidation:
     """Fit the learner without each environment, on all columns and on screened ones.
 
-    The screen is repeated in each fold, without the environment held out.
+    The screen is repeated in each fold, without the environment left out.
 
     Parameters
     ----------
     selector : InvariantFeatureSelector
         It is not changed and need not be fitted.
-    X, y, environments, groups : as for `InvariantFeatureSelector.fit`
-        The rows, of at least three environments.
+    X, y, environments, groups, sample_weight : as for `InvariantFeatureSelector.fit`
+        The rows, of at least three environments. Weights count in the fits and in the scores.
 
     Returns
     -------
     ScreenValidation
-        AUC and log loss in each environment, with `to_frame()`.
+        A score and a loss in each environment, with `to_frame()`.
 
     Raises
     ------
     IcscmError
-        If there are fewer than three environments, or a class occurs in only one of them.
+        If there are fewer than three environments, or the outcome without one of them has nothing
+        to learn, such as a single class.
 
     Examples
     --------
@@ -176,30 +193,39 @@ def validate_screen(
     >>> [environment.n_samples for environment in validation.held_out]
     [200, 200, 200]
     """
-    cohort = make_cohort(X, y, environments=environments, groups=groups)
+    cohort = make_any_cohort(
+        X,
+        y,
+        environments=environments,
+        groups=groups,
+        sample_weight=sample_weight,
+        is_number=selector.takes_numbers(y),
+    )
     check_environments(cohort, selector, "leave-one-environment-out")
-    # the selector tells its learner neither environments nor groups
-    plain_cohort = cohort.without_environments()
-    scorers = {name: name for name in _SCORES}
     folds = leave_out_environments(cohort)
-    left_out = []
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
-        for fold in track(folds, len(folds)):
-            context = describe_left_out(fold.environment)
-            (on_screened,) = fit_fold([selector], cohort, fold, context=context)
-            learner = on_screened.estimator.make_learner()
-            (on_all,) = fit_fold([learner], plain_cohort, fold, context=context)
+        left_out = [_leave_out(selector, cohort, fold) for fold in track(folds, len(folds))]
+    return ScreenValidation(tuple(left_out), outcome=cohort.kind)
 
-            scores_on_screened = score_fold(on_screened, cohort, fold, scorers).values
-            scores_on_all = score_fold(on_all, cohort, fold, scorers).values
-            environment = HeldOutScreen(
-                environment=fold.environment,
-                n_samples=len(fold.test_rows),
-                auc_all=scores_on_all["auc"],
-                auc_screened=scores_on_screened["auc"],
-                log_loss_all=scores_on_all["log_loss"],
-                log_loss_screened=scores_on_screened["log_loss"],
-                rejected=tuple(on_screened.estimator.rejected_),
-            )
-            left_out.append(environment)
-    return ScreenValidation(tuple(left_out))
+
+def _leave_out(selector: InvariantFeatureSelector, cohort: Cohort, fold: Fold) -> HeldOutScreen:
+    """Screen without an environment, and score the learner there on all and on screened columns."""
+    context = describe_left_out(fold.environment)
+    (on_screened,) = fit_fold([selector], cohort, fold, context=context)
+    # the selector tells its learner neither environments nor groups
+    learner = on_screened.estimator.make_learner()
+    (on_all,) = fit_fold([learner], cohort.without_environments(), fold, context=context)
+
+    test = cohort.take(fold.test_rows)
+    scores_on_screened = get_values(score_rows(on_screened.estimator, test))
+    scores_on_all = get_values(score_rows(on_all.estimator, test))
+    names = SCORES[cohort.kind]
+    return HeldOutScreen(
+        environment=fold.environment,
+        n_samples=len(fold.test_rows),
+        score_all=scores_on_all[names.score],
+        score_screened=scores_on_screened[names.score],
+        loss_all=scores_on_all[names.loss],
+        loss_screened=scores_on_screened[names.loss],
+        rejected=tuple(on_screened.estimator.rejected_),
+    )

@@ -28,9 +28,9 @@ def count_bits(words, segments, out):
     assert (segments.tiles == np.searchsorted(bounds[:-1], starts)).all()
     assert words.shape[1] == count_padded(int(bounds[-1])) // 32 == len(segments.mask)
     bits = np.unpackbits((words & segments.mask).view(np.uint8), axis=1, bitorder="little")
-    before = np.zeros((len(words), bits.shape[1] + 1), dtype=np.int32)
-    np.cumsum(bits, axis=1, out=before[:, 1:])
-    out[:] = before[:, bounds[1:]] - before[:, bounds[:-1]]
+    ones_before = np.zeros((len(words), bits.shape[1] + 1), dtype=np.int32)  # each bit
+    np.cumsum(bits, axis=1, out=ones_before[:, 1:])
+    out[:] = ones_before[:, bounds[1:]] - ones_before[:, bounds[:-1]]
 
 
 def judge_bits(words, segments, query, totals, codes, statistics=None, dofs=None):
@@ -46,78 +46,106 @@ def judge_counts(ones, segments, query, totals, codes, statistics=None, dofs=Non
 
 
 def _judge_ones(ones, segments, query, totals, codes, statistics, dofs):
-    criteria, n_environments = query.criteria, segments.n_environments
+    """Judge both rules of each column, from its ones by (column, label, environment).
+
+    The rule of the ones has its leaf where there are zeros, and the other way round.
+    """
+    criteria = query.criteria
+    n_environments = segments.n_environments
     ones = ones.reshape(-1, 2, n_environments)
     in_play = segments.n_rows.reshape(2, n_environments)
     if criteria.is_inverted:
-        ones, in_play = ones[:, ::-1], in_play[::-1]
+        ones = ones[:, ::-1]
+        in_play = in_play[::-1]
     totals[:] = ones.sum(axis=2)
     codes[:] = 0
     for sign, leaves in enumerate((in_play - ones, ones)):
-        found, dof = _compute_statistics(leaves.astype(np.int64), criteria.statistic)
+        statistic, dof = _compute_statistics(leaves.astype(np.int64), criteria.statistic)
         utility, _ = compute_keys(totals, query, sign)
-        codes |= _judge(leaves, in_play, query, utility, found, dof) << np.uint8(4 * sign)
+        code = _judge(leaves, in_play, query, utility, statistic, dof)
+        codes |= code << np.uint8(4 * sign)
         if statistics is not None:
-            statistics[:, sign], dofs[:, sign] = found, dof
+            statistics[:, sign] = statistic
+            dofs[:, sign] = dof
 
 
 def _compute_statistics(leaves, test):
-    rows, sizes = leaves.sum(axis=2), leaves.sum(axis=1)
-    dof = np.where((rows > 0).all(axis=1), (sizes > 0).sum(axis=1) - 1, 0)
+    """Statistic and degrees of freedom of each leaf, from counts by (leaf, label, environment)."""
+    n_of_label = leaves.sum(axis=2)
+    n_of_environment = leaves.sum(axis=1)
+    has_both_labels = (n_of_label > 0).all(axis=1)
+    dof = np.where(has_both_labels, (n_of_environment > 0).sum(axis=1) - 1, 0)
     if test == "none":
         return np.zeros(len(leaves)), np.zeros_like(dof)
+
+    rates = n_of_label / np.maximum(n_of_label.sum(axis=1, keepdims=True), 1)  # (leaf, label)
     with np.errstate(all="ignore"):
         if test == "g":
-            expected = (
-                sizes[:, np.newaxis] * (rows / rows.sum(axis=1)[:, np.newaxis])[:, :, np.newaxis]
-            )
-            parts = np.where(leaves > 0, leaves * np.log(leaves / expected), 0.0)
-            found = np.maximum(2 * parts.sum(axis=(1, 2)), 0.0)
+            expected = n_of_environment[:, np.newaxis] * rates[:, :, np.newaxis]
+            terms = np.where(leaves > 0, leaves * np.log(leaves / expected), 0.0)
+            statistic = np.maximum(2 * terms.sum(axis=(1, 2)), 0.0)
         else:
-            rate = (rows[:, 1] / rows.sum(axis=1))[:, np.newaxis]
-            shift = np.where((dof == 1) & (test == "yates"), 0.5, 0.0)[:, np.newaxis]
-            off = np.maximum(np.abs(leaves[:, 1] - sizes * rate) - shift, 0.0)
-            parts = np.where(sizes > 0, off * off / sizes, 0.0)
-            found = parts.sum(axis=1) / (rate * (1 - rate))[:, 0]
-    return np.where(dof > 0, found, 0.0), dof
+            rate = rates[:, 1:]
+            correction = np.where((dof == 1) & (test == "yates"), 0.5, 0.0)[:, np.newaxis]
+            distance = np.abs(leaves[:, 1] - n_of_environment * rate)
+            corrected = np.maximum(distance - correction, 0.0)
+            terms = np.where(n_of_environment > 0, corrected * corrected / n_of_environment, 0.0)
+            statistic = terms.sum(axis=1) / (rate * (1 - rate))[:, 0]
+    return np.where(dof > 0, statistic, 0.0), dof
 
 
-def _judge(leaves, in_play, query, utility, found, dof):
+def _judge(leaves, in_play, query, utility, statistic, dof):
+    """The code of each leaf: that of the first condition that holds."""
     criteria = query.criteria
-    negatives, sizes = leaves[:, 0].sum(axis=1), leaves.sum(axis=1).astype(np.int64)
-    size, n_in_play = sizes.sum(axis=1), query.n_negative + query.n_positive
-    in_leaf = sizes.astype(np.float64)
-    weights = in_leaf * (in_play.sum(axis=0) - in_leaf) * query.replication_factors
-    squares = np.maximum((weights**2).sum(axis=1), 1e-300)
-    effective = np.maximum(weights.sum(axis=1) ** 2 / squares, 1.0)
-    is_unreplicated = effective < criteria.unreplicated_below
-    is_open = effective < criteria.replicated_from
+    n_negative = leaves[:, 0].sum(axis=1)
+    sizes = leaves.sum(axis=1).astype(np.int64)  # by (leaf, environment)
+    n_in_play = query.n_negative + query.n_positive
+    is_no_candidate = (n_negative == 0) | (sizes.sum(axis=1) >= n_in_play)
+
     is_tested = (dof > 0) & (criteria.statistic != "none")
+    is_dependent = is_tested & (statistic >= query.fails_from[dof])
+    is_test_open = is_tested & ~(statistic < query.passes_below[dof])
+
+    effective = _count_effective_environments(sizes, in_play, query)
     conditions = [
-        (NONE, (negatives == 0) | (size >= n_in_play)),
-        (DEPENDENT, is_tested & (found >= query.fails_from[dof])),
-        (OPEN, is_tested & ~(found < query.passes_below[dof])),
-        (CODES.index("unreplicated"), is_unreplicated),
-        (OPEN, is_open),
+        (NONE, is_no_candidate),
+        (DEPENDENT, is_dependent),
+        (OPEN, is_test_open),
+        (CODES.index("unreplicated"), effective < criteria.unreplicated_below),
+        (OPEN, effective < criteria.replicated_from),
         (CODES.index("unhelpful"), utility < criteria.min_utility),
     ]
     if criteria.min_evidence > 0:
-        evidence, largest = _compute_evidence(leaves, in_play, query.positive_rates)
-        off = evidence - criteria.min_evidence
-        is_open = np.abs(off) <= criteria.evidence_slack * largest
-        conditions += [(OPEN, is_open), (CODES.index("unhelpful"), off < 0)]
+        evidence, largest_ratio = _compute_evidence(leaves, in_play, query.positive_rates)
+        excess = evidence - criteria.min_evidence
+        is_too_near = np.abs(excess) <= criteria.evidence_slack * largest_ratio
+        conditions += [(OPEN, is_too_near), (CODES.index("unhelpful"), excess < 0)]
     codes, holds = zip(*conditions, strict=True)
     return np.select(holds, codes, ALLOWED).astype(np.uint8)
 
 
+def _count_effective_environments(sizes, in_play, query):
+    """sum(w)^2 / sum(w^2), at least 1, of weights w = n_inside n_outside factor by environment."""
+    n_inside = sizes.astype(np.float64)
+    n_outside = in_play.sum(axis=0) - n_inside
+    weights = n_inside * n_outside * query.replication_factors
+    squares = np.maximum((weights**2).sum(axis=1), 1e-300)
+    return np.maximum(weights.sum(axis=1) ** 2 / squares, 1.0)
+
+
 def _compute_evidence(leaves, in_play, rates):
-    """Of each leaf against chance, and the largest ratio of a cell to its number by chance."""
-    found = np.stack((leaves, in_play - leaves), axis=1).sum(axis=3).astype(np.float64)
-    shift = (leaves.sum(axis=1) * rates).sum(axis=1) - found[:, 0, 1]
-    by_chance = found + shift[:, np.newaxis, np.newaxis] * [[-1, 1], [1, -1]]
-    by_chance = np.where(found > 0, np.maximum(by_chance, 1e-300), 1.0)
-    ratios = np.where((found > 0) & (shift[:, np.newaxis, np.newaxis] > 0), found / by_chance, 1.0)
-    return (found * np.log(ratios)).sum(axis=(1, 2)), np.maximum(ratios.max(axis=(1, 2)), 1.0)
+    """Of each leaf against chance, and the largest ratio of a cell to its number by chance.
+
+    A cell is a number of rows inside or outside the leaf, with one label: (leaf, side, label).
+    """
+    cells = np.stack((leaves, in_play - leaves), axis=1).sum(axis=3).astype(np.float64)
+    expected_positives = (leaves.sum(axis=1) * rates).sum(axis=1)
+    shift = (expected_positives - cells[:, 0, 1])[:, np.newaxis, np.newaxis]
+    by_chance = cells + shift * [[-1, 1], [1, -1]]
+    by_chance = np.where(cells > 0, np.maximum(by_chance, 1e-300), 1.0)
+    ratios = np.where((cells > 0) & (shift > 0), cells / by_chance, 1.0)
+    evidence = (cells * np.log(ratios)).sum(axis=(1, 2))
+    return evidence, np.maximum(ratios.max(axis=(1, 2)), 1.0)
 
 
 def tally_codes(codes, n_copies):
@@ -131,25 +159,32 @@ def tally_codes(codes, n_copies):
 
 def find_next(totals, codes, query, wanted, after):
     """The first candidate after another one, of those with a code that is wanted; or None."""
-    keys = [
-        Key(int(utility[i]), int(margin[i]), 2 * int(i) + sign)
-        for sign, (utility, margin) in enumerate(compute_keys(totals, query, s) for s in (0, 1))
-        for i in np.flatnonzero(np.isin((codes >> (4 * sign)) & 15, [*wanted]))
-    ]
-    ranks = sorted((-key.utility, -key.margin, key.order) for key in keys)
-    last = -after.utility, -after.margin, after.order
-    found = next((rank for rank in ranks if rank > last), None)
-    return None if found is None else Key(-found[0], -found[1], found[2])
+    keys = []
+    for sign in (0, 1):
+        utility, margin = compute_keys(totals, query, sign)
+        columns = np.flatnonzero(_has_code(codes, sign, wanted)).tolist()
+        keys += [Key(int(utility[j]), int(margin[j]), 2 * j + sign) for j in columns]
+
+    def rank(key):
+        return -key.utility, -key.margin, key.order
+
+    later_keys = [key for key in keys if rank(key) > rank(after)]
+    return min(later_keys, key=rank, default=None)
+
+
+def _has_code(codes, sign, wanted):
+    """Whether the rule of a sign has a code that is wanted, in each column."""
+    return np.isin((codes >> (4 * sign)) & 15, [*wanted])
 
 
 def list_columns(totals, codes, query, wanted, key=None):
     """Columns, in order, with a code that is wanted and, if given, a key's utility and margin."""
-    found = np.zeros(len(codes), dtype=np.bool_)
+    is_listed = np.zeros(len(codes), dtype=np.bool_)
     for sign in (0, 1):
         utility, margin = compute_keys(totals, query, sign)
-        is_alike = key is None or (utility == key.utility) & (margin == key.margin)
-        found |= np.isin((codes >> (4 * sign)) & 15, [*wanted]) & is_alike
-    return np.flatnonzero(found)
+        has_key = key is None or (utility == key.utility) & (margin == key.margin)
+        is_listed |= _has_code(codes, sign, wanted) & has_key
+    return np.flatnonzero(is_listed)
 
 
 class StagingBuffer:
@@ -208,10 +243,13 @@ def code_values(values, source, columns, edges, n_edges, known, highest, codes):
     """Bins of some columns of (column, row), sorted; which hold other values than was known?"""
     surprised = np.zeros(len(columns), dtype=np.bool_)
     for k, column in enumerate(columns):
-        own, found = values[column][source], edges[k, : n_edges[k]]
-        is_missing = np.isnan(own)
-        codes[k] = np.where(is_missing, 0, np.searchsorted(found, own, "left"))
-        is_known = is_missing | np.isin(own, np.append(found, highest[k]))
+        sorted_values = values[column][source]
+        edges_of_column = edges[k, : n_edges[k]]
+        is_missing = np.isnan(sorted_values)
+        bins = np.searchsorted(edges_of_column, sorted_values, "left")
+        codes[k] = np.where(is_missing, 0, bins)
+        known_values = np.append(edges_of_column, highest[k])
+        is_known = is_missing | np.isin(sorted_values, known_values)
         surprised[k] = known[k] and not is_known.all()
     return surprised
 

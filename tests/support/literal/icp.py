@@ -35,7 +35,8 @@ def compute_set_p_value(levels, y, environments, features, *, test, dof):
         if len(table) < 2 or len(table[0]) < 2:
             continue
         stratum_statistic, stratum_dof = compute_statistic(table, "g" if test == "g" else "pearson")
-        statistic, n_free = statistic + stratum_statistic, n_free + stratum_dof
+        statistic += stratum_statistic
+        n_free += stratum_dof
     if dof == "nominal":
         n_levels = [len({row[j] for row in levels}) for j in features]
         n_free = (len(set(environments)) - 1) * math.prod(n_levels)
@@ -81,8 +82,11 @@ def predict_slowly(
     bics = {}
     if conclusion == "best":
         bics = {features: compute_set_bic(levels, y, features) for features in accepted}
-        rank = {each: (round(bic, 6), len(each), each) for each, bic in bics.items()}
-        common = min(bics, key=rank.get) if bics else None
+        common = min(
+            bics,
+            key=lambda features: (round(bics[features], 6), len(features), features),
+            default=None,
+        )
     return {
         "bics": bics,
         "parents": None if common is None else tuple(sorted(common)),

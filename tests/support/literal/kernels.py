@@ -38,7 +38,8 @@ def tally_values(values, found, n_rows):
     if len(distinct) > len(found):
         return len(found) + 1
     order = np.argsort(first)
-    found[: len(distinct)], n_rows[: len(distinct)] = values[first[order]], counts[order]
+    found[: len(distinct)] = values[first[order]]
+    n_rows[: len(distinct)] = counts[order]
     return len(distinct)
 
 
@@ -54,24 +55,24 @@ def choose_edges(ordered, most, edges, n_edges, known, highest):
         if len(distinct):
             highest[k] = distinct[-1]
         known[k] = len(distinct) - 1 <= most
-        found = distinct[:-1]
+        edges_of_column = distinct[:-1]
         if not known[k]:
-            ranks = -(-np.arange(1, most + 1) * len(present) // (most + 1)) - 1
-            found = np.unique(np.minimum(present[ranks], distinct[-2]))
-        n_edges[k] = len(found)
-        edges[k, : len(found)] = found
+            ranks = -(-np.arange(1, most + 1) * len(present) // (most + 1)) - 1  # rounded up
+            edges_of_column = np.unique(np.minimum(present[ranks], distinct[-2]))
+        n_edges[k] = len(edges_of_column)
+        edges[k, : len(edges_of_column)] = edges_of_column
 
 
 def code_columns(X, position, columns, table, known, highest, start, stop, codes, surprised):
     for k, column in enumerate(columns):
         values = X[start:stop, column]
-        own_edges = table.edges[k, : table.n_edges[k]]
+        edges = table.edges[k, : table.n_edges[k]]
         is_missing = np.isnan(values)
-        bins = np.where(is_missing, 0, np.searchsorted(own_edges, values, "left"))
+        bins = np.where(is_missing, 0, np.searchsorted(edges, values, "left"))
         codes[k, position[start:stop]] = bins
-        is_gap = is_missing & (own_edges[:1] == -np.inf).any()
-        expected = is_gap | np.isin(values, np.append(own_edges, highest[k]))
-        if known[k] and not expected.all():
+        is_known_gap = is_missing & (edges[:1] == -np.inf).any()
+        is_known = is_known_gap | np.isin(values, np.append(edges, highest[k]))
+        if known[k] and not is_known.all():
             surprised[k] = True
 
 

@@ -44,7 +44,7 @@ def find_levels(values, max_levels):
     return [(level,) for level in frequent] + [tuple(rare)]
 
 
-def list_candidates(values, most, missing, model_type):
+def list_candidates(values, max_thresholds, missing, model_type):
     """Rules on one feature as (kind, value, sign, truth for missing), in the order of ties."""
     present = [value for value in values if value is not None]
     has_missing = len(present) < len(values)
@@ -55,42 +55,50 @@ def list_candidates(values, most, missing, model_type):
         # the rules that a disjunction prints are the negations of these
         sides = [model_type == "disjunction"] if missing == "separate" else [False, True]
     if any(isinstance(value, str) for value in present):
-        groups = find_levels(present, most)
+        groups = find_levels(present, max_thresholds)
         signs = [True, False]
-        if len(groups) == 2:
+        if len(groups) == 2:  # the negation of one is the other
             signs = [model_type != "disjunction"]
-        found = [("level", group, sign) for group in groups for sign in signs]
+        rules = [("level", group, sign) for group in groups for sign in signs]
     else:
-        thresholds = find_thresholds(present, most) if present else []
-        found = [("above", threshold, sign) for threshold in thresholds for sign in (True, False)]
-    for rule in found:
+        thresholds = find_thresholds(present, max_thresholds) if present else []
+        rules = [("above", threshold, sign) for threshold in thresholds for sign in (True, False)]
+    for rule in rules:
         for side in sides:
             yield *rule, side
 
 
 def is_true(rule, value):
     """Whether a rule holds for a value."""
-    kind, what, sign, side = rule
+    kind, threshold_or_levels, sign, truth_for_missing = rule
     if kind == "missing":
         return (value is None) == sign
     if value is None:
-        return side
-    return (value in what if kind == "level" else value > what) == sign
+        return truth_for_missing
+    if kind == "level":
+        return (value in threshold_or_levels) == sign
+    return (value > threshold_or_levels) == sign
 
 
 def compute_design_effect(rows, y, environments, groups):
     """How much larger the variance of rates is than that of independent rows, at least 1."""
-    found = expected = 0.0
+    clustered = independent = 0.0  # sums of variances over the environments
     for place in {environments[i] for i in rows}:
-        own = [i for i in rows if environments[i] == place]
-        rate, clusters = sum(y[i] for i in own) / len(own), {groups[i] for i in own}
-        if len(clusters) < 2:
+        in_place = [i for i in rows if environments[i] == place]
+        n = len(in_place)
+        rate = sum(y[i] for i in in_place) / n
+        clusters = {groups[i] for i in in_place}
+        n_clusters = len(clusters)
+        if n_clusters < 2:
             continue
-        errors = [sum(y[i] - rate for i in own if groups[i] == each) for each in clusters]
-        variance = sum(e**2 for e in errors) * len(clusters) / (len(clusters) - 1) / len(own)
-        found += (1 - len(own) / len(rows)) * variance
-        expected += (1 - len(own) / len(rows)) * rate * (1 - rate)
-    return max(found / expected, 1.0) if expected > 0 else 1.0
+        residuals = [
+            sum(y[i] - rate for i in in_place if groups[i] == cluster) for cluster in clusters
+        ]
+        variance = sum(r**2 for r in residuals) * n_clusters / (n_clusters - 1) / n
+        weight = 1 - n / len(rows)
+        clustered += weight * variance
+        independent += weight * rate * (1 - rate)
+    return max(clustered / independent, 1.0) if independent > 0 else 1.0
 
 
 def compute_p_value(pairs, test, effect=1.0):
@@ -209,276 +217,395 @@ def is_replicated(leaf, in_play, y, environments, least):
     """
 
     def count_effective(weights):
-        squares = sum(each**2 for each in weights)
+        squares = sum(weight**2 for weight in weights)
         return sum(weights) ** 2 / squares if squares else Fraction(1)
 
     pi = Fraction(len(leaf), max(len(in_play), 1))
-    informs, expected = [], []
+    weights, possible_weights = [], []
     for place in set(environments):
-        own = [i for i in in_play if environments[i] == place]
-        n, rate = len(own), Fraction(sum(int(y[i]) for i in own), max(len(own), 1))
-        h1 = sum(i in leaf for i in own) * rate * (1 - rate)
-        h0 = n * rate * (1 - rate) - h1
-        informs.append(h1 * h0 / (h1 + h0) if h1 + h0 else Fraction(0))
-        expected.append((h1 + h0) * pi * (1 - pi))
-    could = round(float(count_effective(expected) - 1), 6)
-    if could < 0.1:
+        in_place = [i for i in in_play if environments[i] == place]
+        rate = Fraction(sum(int(y[i]) for i in in_place), max(len(in_place), 1))
+        h1 = sum(i in leaf for i in in_place) * rate * (1 - rate)
+        h0 = len(in_place) * rate * (1 - rate) - h1
+        weights.append(h1 * h0 / (h1 + h0) if h1 + h0 else Fraction(0))
+        possible_weights.append((h1 + h0) * pi * (1 - pi))
+    n_possible = round(float(count_effective(possible_weights) - 1), 6)
+    if n_possible < 0.1:
         return True
-    return round(float(count_effective(informs) - 1) / could, 6) >= least
+    return round(float(count_effective(weights) - 1) / n_possible, 6) >= least
 
 
-def learn_slowly(
-    X,
-    y,
-    environments,
-    *,
-    test=None,
-    alpha=0.05,
-    p=1.0,
-    model_type="conjunction",
-    max_rules=10,
-    max_thresholds=50,
-    stop="independence",
-    pruning=True,
-    min_replication=0.15,
-    min_utility="auto",
-    feature_weights=None,
-    margin=None,
-    correction=None,
-    missing="candidate",
-    groups=None,
-):
+def learn_slowly(X, y, environments, **options):
     """Everything worth comparing about the search, in plain values. `y` is 0 or 1.
 
-    Values of X are numbers, text, or None where one is missing. Rows of a group are alike.
+    Values of X are numbers, text, or None where one is missing. Rows of a group are alike. The
+    options are those of `SlowSearch`.
     """
-    if model_type == "disjunction":
-        y = [1 - label for label in y]
-    n_features = len(X[0])
-    weights = feature_weights if feature_weights is not None else [1.0] * n_features
-    candidates = [
-        (feature, *candidate)
-        for feature in range(n_features)
-        for candidate in list_candidates(
-            [row[feature] for row in X], max_thresholds, missing, model_type
-        )
-    ]
+    search = SlowSearch(X, y, environments, **options)
+    search.add_rules()
+    search.remove_columns()
+    return search.describe()
 
-    def holds(rule, i):
-        return is_true(rule[1:], X[i][rule[0]])
 
-    def pairs_of(rows):
-        return [(y[i], environments[i]) for i in rows]
+class SlowSearch:
+    """A search for a conjunction. Its rows are numbers in sets, those not covered by label.
 
-    known_p_values = {}
+    The leaf of a rule are the uncovered rows for which it is false: there the conjunction is false.
+    A disjunction is the conjunction of the negated rules for the inverted label.
+    """
 
-    def compute_p(rows):
-        key = frozenset(rows)
-        if key not in known_p_values:
-            effect = 1.0 if groups is None else compute_design_effect(rows, y, environments, groups)
-            known_p_values[key] = compute_p_value(pairs_of(rows), test, effect)
-        return known_p_values[key]
+    def __init__(
+        self,
+        X,
+        y,
+        environments,
+        *,
+        test=None,
+        alpha=0.05,
+        p=1.0,
+        model_type="conjunction",
+        max_rules=10,
+        max_thresholds=50,
+        stop="independence",
+        pruning=True,
+        min_replication=0.15,
+        min_utility="auto",
+        feature_weights=None,
+        margin=None,
+        correction=None,
+        missing="candidate",
+        groups=None,
+    ):
+        self.X = X
+        self.y = [1 - label for label in y] if model_type == "disjunction" else y
+        self.environments = environments
+        self.groups = groups
+        self.test = test
+        self.alpha = alpha
+        self.p = p
+        self.max_rules = max_rules
+        self.stop = stop
+        self.pruning = pruning
+        self.min_replication = min_replication
+        self.margin = margin
+        self.correction = correction
 
-    false_rows = {rule: {i for i in range(len(X)) if not holds(rule, i)} for rule in candidates}
+        n_features = len(X[0])
+        self.weights = feature_weights if feature_weights is not None else [1.0] * n_features
+        self.candidates = [
+            (feature, *candidate)
+            for feature in range(n_features)
+            for candidate in list_candidates(
+                [row[feature] for row in X], max_thresholds, missing, model_type
+            )
+        ]
+        self.false_rows = {
+            rule: {i for i in range(len(X)) if not self.holds(rule, i)} for rule in self.candidates
+        }
+        self.p_values = {}  # of sets of rows, once computed
 
-    def make_leaf(rule):
-        return false_rows[rule] & (positives | negatives)
+        # "auto" asks for evidence that chance gives to 5 % of searches at most (Bonferroni)
+        self.needs_evidence = test and min_utility == "auto"
+        self.min_utility = 0.0 if min_utility == "auto" else min_utility
+        self.least_evidence = stats.norm.isf(0.05 / max(len(self.candidates), 1)) ** 2 / 2
 
-    def may_be_added(rule):
-        leaf = make_leaf(rule)
-        return leaf & negatives and leaf != positives | negatives and weights[rule[0]] != 0
+        self.positives = {i for i in range(len(X)) if self.y[i] == 1}
+        self.negatives = {i for i in range(len(X)) if self.y[i] == 0}
+        self.chosen, self.cutoffs, self.steps = [], [], []
+        self.reason = None
+        self.kept, self.removed, self.n_undone = [], [], 0
 
-    def compute_utility(rule):
-        leaf = make_leaf(rule)
-        # equal utilities are equal: no rounding
-        utility = len(leaf & negatives) - as_fraction(p) * len(leaf & positives)
-        weight = Fraction(str(weights[rule[0]]))
+    # --- rows and leaves --------------------------------------------------------------------------
+
+    def holds(self, rule, i):
+        """Whether a rule is true for a row."""
+        return is_true(rule[1:], self.X[i][rule[0]])
+
+    @property
+    def uncovered(self):
+        """The rows that no rule has covered yet."""
+        return self.positives | self.negatives
+
+    def make_leaf(self, rule):
+        """The rows that a rule would cover."""
+        return self.false_rows[rule] & self.uncovered
+
+    def make_leaves(self, rules):
+        """The rows that each rule covers, one after the other, and those that are left."""
+        leaves = []
+        left = set(range(len(self.X)))
+        for rule in rules:
+            leaf = {i for i in left if not self.holds(rule, i)}
+            leaves.append(leaf)
+            left -= leaf
+        return [*leaves, left]
+
+    def list_pairs(self, rows):
+        """Label and environment of some rows."""
+        return [(self.y[i], self.environments[i]) for i in rows]
+
+    # --- what a leaf is worth ---------------------------------------------------------------------
+
+    def may_be_added(self, rule):
+        """Whether a rule covers a negative, but not all rows; a weight of 0 rules a column out."""
+        leaf = self.make_leaf(rule)
+        return leaf & self.negatives and leaf != self.uncovered and self.weights[rule[0]] != 0
+
+    def compute_utility(self, rule):
+        """Negatives covered, less p for each positive; exactly, so that equal ones are equal."""
+        leaf = self.make_leaf(rule)
+        n_negative = len(leaf & self.negatives)
+        n_positive = len(leaf & self.positives)
+        utility = n_negative - as_fraction(self.p) * n_positive
+        weight = Fraction(str(self.weights[rule[0]]))
         return utility * weight if utility >= 0 else utility / weight
 
-    is_chance = test and min_utility == "auto"
-    least_evidence = stats.norm.isf(0.05 / max(len(candidates), 1)) ** 2 / 2
-    min_utility = 0.0 if min_utility == "auto" else min_utility
+    def measure_evidence(self, leaf):
+        """Half the deviance of the labels inside and outside, from those expected by chance.
 
-    def measure_evidence(leaf):
-        """Half the deviance of the labels inside and outside, from those expected by chance."""
-        in_play = positives | negatives
+        By chance a leaf has each environment's rate of the label; there is no evidence unless it
+        has fewer positives than that.
+        """
         expected = 0.0
-        for e in sorted({environments[i] for i in leaf}):
-            there = [i for i in in_play if environments[i] == e]
-            rate = sum(y[i] for i in there) / len(there)
-            expected += rate * sum(environments[i] == e for i in leaf)
-        if len(leaf & positives) >= expected:
+        for place in sorted({self.environments[i] for i in leaf}):
+            in_place = [i for i in self.uncovered if self.environments[i] == place]
+            rate = sum(self.y[i] for i in in_place) / len(in_place)
+            expected += rate * sum(self.environments[i] == place for i in leaf)
+        if len(leaf & self.positives) >= expected:
             return 0.0
+
         evidence = 0.0
-        for rows, gives in ((leaf, expected), (in_play - leaf, len(positives) - expected)):
-            n = len(rows & positives)
-            for found, by_chance in ((n, gives), (len(rows) - n, len(rows) - gives)):
-                evidence += found * math.log(found / by_chance) if found else 0.0
+        expected_outside = len(self.positives) - expected
+        for rows, expected_here in (
+            (leaf, expected),
+            (self.uncovered - leaf, expected_outside),
+        ):
+            n_positive = len(rows & self.positives)
+            n_negative = len(rows) - n_positive
+            for n, by_chance in (
+                (n_positive, expected_here),
+                (n_negative, len(rows) - expected_here),
+            ):
+                evidence += n * math.log(n / by_chance) if n else 0.0
         return evidence
 
-    def is_invariant(rows, level=alpha):
-        if margin is not None:
-            shown = is_shown if margin < 1 else is_shown_by_odds
-            return shown(pairs_of(rows), set(environments), alpha, margin)
-        return compute_p(rows) > level
+    def compute_p(self, rows):
+        """p-value of the test of label against environment."""
+        key = frozenset(rows)
+        if key not in self.p_values:
+            effect = 1.0
+            if self.groups is not None:
+                effect = compute_design_effect(rows, self.y, self.environments, self.groups)
+            self.p_values[key] = compute_p_value(self.list_pairs(rows), self.test, effect)
+        return self.p_values[key]
 
-    def find_refused():
-        """The candidates that are not allowed for depending on the environment, and the level."""
-        tested = [rule for rule in candidates if may_be_added(rule)]
-        if margin is not None or correction is None:
-            refused = {rule for rule in tested if test and not is_invariant(make_leaf(rule))}
-            return refused, alpha
-        p_values = [compute_p(make_leaf(rule)) for rule in tested]
-        adjusted = adjust(p_values, correction)
-        refused = {rule for rule, p in zip(tested, adjusted, strict=True) if round(p, 12) <= alpha}
-        return refused, find_level(len(tested), len(refused), alpha, correction)
+    def is_invariant(self, rows, level=None):
+        """Whether rows pass: by the p-value or, with a margin, by intervals within it."""
+        if self.margin is not None:
+            shown = is_shown if self.margin < 1 else is_shown_by_odds
+            places = set(self.environments)
+            return shown(self.list_pairs(rows), places, self.alpha, self.margin)
+        return self.compute_p(rows) > (self.alpha if level is None else level)
 
-    def costs_more(rules):
-        """Whether always saying one of the two would have been cheaper, by min_utility: both by
-        the costs that p sets and by the number of errors."""
-        *settled, left = make_leaves(rules)
-        wrong = sum(y[i] for leaf in settled for i in leaf)
-        gains = []
-        for price in (as_fraction(p), Fraction(1)):
-            cost = price * wrong + sum(1 - y[i] for i in left)
-            gains.append(min(price * sum(y), len(y) - sum(y)) - cost)
-        return max(gains) < as_fraction(min_utility)
+    def find_dependent(self):
+        """The candidates whose leaves depend on the environment, and the level of the tests."""
+        tested = [rule for rule in self.candidates if self.may_be_added(rule)]
+        if self.margin is not None or self.correction is None:
+            dependent = {
+                rule for rule in tested if self.test and not self.is_invariant(self.make_leaf(rule))
+            }
+            return dependent, self.alpha
+        p_values = [self.compute_p(self.make_leaf(rule)) for rule in tested]
+        adjusted = adjust(p_values, self.correction)
+        dependent = {
+            rule for rule, p in zip(tested, adjusted, strict=True) if round(p, 12) <= self.alpha
+        }
+        level = find_level(len(tested), len(dependent), self.alpha, self.correction)
+        return dependent, level
 
-    positives = {i for i in range(len(X)) if y[i] == 1}
-    negatives = {i for i in range(len(X)) if y[i] == 0}
-    chosen, steps, cutoffs = [], [], []
-    while True:
-        if not negatives:
-            reason = "covered"
-            break
-        if steps and test and stop == "independence" and is_invariant(positives | negatives):
-            reason = "independence"
-            break
-        if len(chosen) == max_rules:
-            reason = "max_rules"
-            break
-        best, best_key, n_candidates = None, None, 0
+    def find_objection(self, rule, dependent):
+        """Why a candidate is not allowed; None if it is."""
+        if rule in dependent:
+            return "dependent"
+        if not self.test:
+            return None
+        leaf = self.make_leaf(rule)
+        if not is_replicated(leaf, self.uncovered, self.y, self.environments, self.min_replication):
+            return "unreplicated"
+        if self.min_utility is None:
+            return None
+        if self.compute_utility(rule) < as_fraction(self.min_utility):
+            return "unhelpful"
+        if self.needs_evidence and self.measure_evidence(leaf) < self.least_evidence:
+            return "unhelpful"
+        return None
+
+    # --- Algorithm 2 ------------------------------------------------------------------------------
+
+    def add_rules(self):
+        """Add the allowed candidate of largest utility until there is a reason to stop."""
+        while True:
+            self.reason = self.find_reason_to_stop()
+            if self.reason is not None:
+                break
+            dependent, level = self.find_dependent()
+            step = self.choose_rule(dependent)
+            if step is None:
+                self.reason = "no_candidate"
+                break
+            leaf = step.pop("rows")
+            self.chosen.append(step["rule"])
+            self.cutoffs.append(level)
+            self.negatives -= leaf
+            self.positives -= leaf
+            step["remaining"] = sorted(self.list_pairs(self.uncovered))
+            step["p_value_uncovered"] = self.compute_p(self.uncovered) if self.test else None
+            self.steps.append(step)
+        self.kept = list(self.chosen)
+
+    def find_reason_to_stop(self):
+        """Why the search ends before another rule; None if it goes on."""
+        if not self.negatives:
+            return "covered"
+        tests_rest = self.steps and self.test and self.stop == "independence"
+        if tests_rest and self.is_invariant(self.uncovered):
+            return "independence"
+        if len(self.chosen) == self.max_rules:
+            return "max_rules"
+        return None
+
+    def choose_rule(self, dependent):
+        """The best of the allowed candidates, the first of equals; None if none is allowed."""
+        n_candidates = 0
         n_refused = {"dependent": 0, "unreplicated": 0, "unhelpful": 0}
-        equal = []
-        refused, cutoff = find_refused()
-        for rule in candidates:
-            if not may_be_added(rule):
+        best, best_key, best_leaf = None, None, None
+        for rule in self.candidates:
+            if not self.may_be_added(rule):
                 continue
             n_candidates += 1
-            if rule in refused:
-                n_refused["dependent"] += 1
+            objection = self.find_objection(rule, dependent)
+            if objection is not None:
+                n_refused[objection] += 1
                 continue
-            leaf, utility = make_leaf(rule), compute_utility(rule)
-            in_play = positives | negatives
-            if test and not is_replicated(leaf, in_play, y, environments, min_replication):
-                n_refused["unreplicated"] += 1
-                continue
-            is_by_chance = is_chance and measure_evidence(leaf) < least_evidence
-            if (
-                test
-                and min_utility is not None
-                and (utility < as_fraction(min_utility) or is_by_chance)
-            ):
-                n_refused["unhelpful"] += 1
-                continue
-            p_value = compute_p(leaf) if test else None
-            key = (utility, len(leaf & negatives) - len(leaf & positives))
+            leaf = self.make_leaf(rule)
+            difference = len(leaf & self.negatives) - len(leaf & self.positives)
+            key = self.compute_utility(rule), difference
             if best is None or key > best_key:
-                best, best_key, best_leaf, best_p = rule, key, leaf, p_value
-                equal, n_tied = [], 1
+                best, best_key, best_leaf = rule, key, leaf
+                equivalent, n_tied = [], 1
             elif key == best_key:
                 n_tied += 1
                 if leaf == best_leaf:
-                    equal.append(rule)
+                    equivalent.append(rule)
         if best is None:
-            reason = "no_candidate"
-            break
-        chosen.append(best)
-        cutoffs.append(cutoff)
-        negatives -= best_leaf
-        positives -= best_leaf
-        steps.append(
-            {
-                "rule": best,
-                "utility": float(best_key[0]),
-                "p_value": best_p,
-                "leaf": sorted(pairs_of(best_leaf)),
-                "remaining": sorted(pairs_of(positives | negatives)),
-                "p_value_uncovered": (compute_p(positives | negatives) if test else None),
-                "n_candidates": n_candidates,
-                "n_refused": n_refused,
-                "equivalent": equal,
-                "n_tied": n_tied,
-            }
+            return None
+        return {
+            "rule": best,
+            "rows": best_leaf,
+            "utility": float(best_key[0]),
+            "p_value": self.compute_p(best_leaf) if self.test else None,
+            "leaf": sorted(self.list_pairs(best_leaf)),
+            "n_candidates": n_candidates,
+            "n_refused": n_refused,
+            "equivalent": equivalent,
+            "n_tied": n_tied,
+        }
+
+    # --- pruning ----------------------------------------------------------------------------------
+
+    def remove_columns(self):
+        """Remove columns without which label and environment are still independent, given the rest.
+
+        As the paper's code does, always; as Proposition 3.2 has it, only if the search ended for
+        independence and all leaves pass, before and after. A removal after which one does not is
+        undone.
+        """
+        if not self.test or not self.pruning:
+            return
+        if self.pruning != "always":
+            may_start = self.reason == "independence" and self.all_pass(self.chosen)
+            if not may_start:
+                return
+        while len({rule[0] for rule in self.kept}) > 1 and self.remove_column():
+            pass
+
+    def remove_column(self):
+        """Remove the column with the largest p-value that may go; tell whether there was one."""
+        removals = []
+        for feature in dict.fromkeys(rule[0] for rule in self.kept):
+            others = [rule for rule in self.kept if rule[0] != feature]
+            p_value = compute_conditional_p(
+                others, self.holds, self.y, self.environments, self.groups
+            )
+            removals.append((round(p_value, 12), len(removals), p_value, feature, others))
+        for *_, p_value, feature, others in sorted(removals, reverse=True):
+            if not p_value > self.alpha:
+                return False
+            if self.pruning == "always" or self.all_pass(others):
+                self.removed.append((feature, p_value))
+                self.kept = others
+                return True
+            self.n_undone += 1
+        return False
+
+    def all_pass(self, rules):
+        """Whether each leaf passes at the level at which its rule was tested, and the rest."""
+        levels = [*(self.cutoffs[self.chosen.index(rule)] for rule in rules), self.alpha]
+        leaves = self.make_leaves(rules)
+        return all(
+            self.is_invariant(leaf, level) for leaf, level in zip(leaves, levels, strict=True)
         )
 
-    def make_leaves(rules):
-        leaves, left = [], set(range(len(X)))
-        for rule in rules:
-            leaves.append({i for i in left if not holds(rule, i)})
-            left -= leaves[-1]
-        return [*leaves, left]
+    # --- what comes out ---------------------------------------------------------------------------
 
-    def all_pass(rules):
-        """What the search takes for invariant, leaf by leaf."""
-        levels = [*(cutoffs[chosen.index(rule)] for rule in rules), alpha]
-        leaves = make_leaves(rules)
-        return all(is_invariant(leaf, level) for leaf, level in zip(leaves, levels, strict=True))
+    def costs_more(self, rules):
+        """Whether always saying one of the two would have been cheaper, by min_utility: both by
+        the costs that p sets and by the number of errors."""
+        *covered, uncovered = self.make_leaves(rules)
+        n_positive = sum(self.y)
+        n_negative = len(self.y) - n_positive
+        n_false_negative = sum(self.y[i] for leaf in covered for i in leaf)
+        n_false_positive = sum(1 - self.y[i] for i in uncovered)
+        gains = []
+        for price in (as_fraction(self.p), Fraction(1)):
+            cost = price * n_false_negative + n_false_positive
+            cost_of_constant = min(price * n_positive, n_negative)
+            gains.append(cost_of_constant - cost)
+        return max(gains) < as_fraction(self.min_utility)
 
-    def passes_at_first():
-        nonlocal pruning
-        asked, pruning = pruning, True
-        passed = all_pass(chosen)
-        pruning = asked
-        return passed
-
-    kept, removed, undone = list(chosen), [], 0
-    may_prune = test and pruning
-    if may_prune and pruning != "always":
-        may_prune = reason == "independence" and passes_at_first()
-    while may_prune and len({rule[0] for rule in kept}) > 1:
-        verdicts = []
-        for feature in dict.fromkeys(rule[0] for rule in kept):
-            others = [rule for rule in kept if rule[0] != feature]
-            p_value = compute_conditional_p(others, holds, y, environments, groups)
-            verdicts.append((round(p_value, 12), len(verdicts), p_value, feature, others))
-        for *_, p_value, feature, others in sorted(verdicts, reverse=True):
-            if not p_value > alpha:
-                may_prune = False
-                break
-            if pruning == "always" or all_pass(others):
-                removed.append((feature, p_value))
-                kept = others
-                break
-            undone += 1
-        else:
-            may_prune = False
-    return {
-        "kept": kept,
-        "steps": steps,
-        "reason": reason,
-        "removed": removed,
-        "undone": undone,
-        "set_aside": bool(test and kept and min_utility is not None and costs_more(kept)),
-    }
+    def describe(self):
+        """What `assert_same` compares."""
+        may_be_set_aside = bool(self.test and self.kept and self.min_utility is not None)
+        return {
+            "kept": self.kept,
+            "steps": self.steps,
+            "reason": self.reason,
+            "removed": self.removed,
+            "undone": self.n_undone,
+            "set_aside": may_be_set_aside and self.costs_more(self.kept),
+        }
 
 
 def compute_conditional_p(rules, holds, y, environments, groups=None):
-    """G-test of label against environment within each combination of the rules' values."""
+    """G-test of label against environment within each combination of the rules' values.
+
+    With groups, the statistic is divided by the strata's mean design effect.
+    """
     strata = {}
     for i in range(len(y)):
         strata.setdefault(tuple(holds(rule, i) for rule in rules), []).append(i)
-    statistic, dof, inflated = 0.0, 0, 0.0
+    statistic, dof, sum_of_effects = 0.0, 0, 0.0
     for rows in strata.values():
         table = tabulate((y[i], environments[i]) for i in rows)
         if len(table) < 2 or len(table[0]) < 2:
             continue
         g, stratum_dof = compute_statistic(table, "g")
-        statistic, dof = statistic + g, dof + stratum_dof
+        statistic += g
+        dof += stratum_dof
         if groups is not None:
-            inflated += stratum_dof * compute_design_effect(rows, y, environments, groups)
-    effect = 1.0 if groups is None else inflated / max(dof, 1)
-    return float(special.chdtrc(dof, statistic / effect)) if dof else 1.0
+            sum_of_effects += stratum_dof * compute_design_effect(rows, y, environments, groups)
+    mean_effect = 1.0 if groups is None else sum_of_effects / max(dof, 1)
+    return float(special.chdtrc(dof, statistic / mean_effect)) if dof else 1.0
 
 
 def find_beside(values, threshold):

@@ -6,7 +6,7 @@ approximation.
 """
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import linalg, optimize, special, stats
 
 from icscm.stats.random_intercepts import MAX_TAU, PRIOR_DF
 
@@ -24,18 +24,25 @@ def make_grid(n_tau=40, n_angles=8):
 
 
 def approximate(k, n, tau_b, tau_c):
-    """Log likelihood by Laplace, mu and their covariance; k and n are (environment, leaf)."""
+    """Log likelihood by Laplace, mu and their covariance; k and n are (environment, leaf).
+
+    The log odds theta of the cells are normal around the mu of their leaves, with a variance
+    tau_b^2 that the cells of an environment share, and tau_c^2 of each. The prior of a mu is worth
+    one row, half of it positive. Newton's method finds the most likely mu and theta.
+    """
     n_environments, n_leaves = k.shape
     cells = [(e, leaf) for e in range(n_environments) for leaf in range(n_leaves) if n[e, leaf]]
-    k, n = (np.array([each[cell] for cell in cells], dtype=float) for each in (k, n))
-    is_same = [[(a[0] == b[0], a == b) for b in cells] for a in cells]
-    covariance = np.array(is_same, dtype=float) @ [tau_b**2, tau_c**2]
-    prior = np.linalg.inv(covariance)
+    k = np.array([k[cell] for cell in cells], dtype=float)
+    n = np.array([n[cell] for cell in cells], dtype=float)
+
+    is_same_environment = np.array([[a[0] == b[0] for b in cells] for a in cells], dtype=float)
+    covariance = tau_b**2 * is_same_environment + tau_c**2 * np.eye(len(cells))
     to_mu = np.array([[cell[1] == leaf for leaf in range(n_leaves)] for cell in cells], float)
     difference = np.hstack((-to_mu, np.eye(len(cells))))  # theta less its mu
-    fixed = difference.T @ prior @ difference
-    totals = to_mu.T @ np.stack((k, n), axis=1)
-    mu = special.logit((totals[:, 0] + 0.5) / (totals[:, 1] + 1))
+    fixed = difference.T @ np.linalg.inv(covariance) @ difference
+
+    pooled_rates = (to_mu.T @ k + 0.5) / (to_mu.T @ n + 1)
+    mu = special.logit(pooled_rates)
     x = np.concatenate((mu, to_mu @ mu))
     for _ in range(25):
         mu, theta = x[:n_leaves], x[n_leaves:]
@@ -47,10 +54,11 @@ def approximate(k, n, tau_b, tau_c):
         x = x + step
         if np.abs(step).max() < 1e-9:
             break
-    value = (k * theta - n * np.logaddexp(0, theta)).sum() - x @ fixed @ x / 2
-    value += (special.log_expit(mu) + special.log_expit(-mu)).sum() / 2
-    value -= (np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(hessian)[1]) / 2
-    return value, mu, np.linalg.inv(hessian)[:n_leaves, :n_leaves]
+
+    log_likelihood = (k * theta - n * np.logaddexp(0, theta)).sum() - x @ fixed @ x / 2
+    log_likelihood += (special.log_expit(mu) + special.log_expit(-mu)).sum() / 2
+    log_likelihood -= (np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(hessian)[1]) / 2
+    return log_likelihood, mu, np.linalg.inv(hessian)[:n_leaves, :n_leaves]
 
 
 def find_shift(mu, shares, prevalence):
@@ -63,23 +71,29 @@ def condition(mu, errors, tau_b, tau_c, shares, z, mix_scale):
     `mix_scale` times the sum of squares in training is the variance of the mix of leaves.
     """
     n_environments, n_leaves = shares.shape
-    mean = shares.mean(axis=0)
-    rates, now = special.expit(mu), special.expit(mu + z)
-    weights = mean * now * (1 - now) / (mean * now * (1 - now)).sum()
-    mixes = (shares - mean) @ rates / (mean @ (rates * (1 - rates)))
-    of_mix = mix_scale * (mixes @ mixes) * (1 + 1 / n_environments)
-    # of the errors of mu, b, all c, and the mix of leaves
-    parts = np.zeros((2 * n_leaves + 2,) * 2)
-    parts[:n_leaves, :n_leaves], parts[n_leaves, n_leaves] = errors, tau_b**2
-    parts[n_leaves + 1 : -1, n_leaves + 1 : -1] = tau_c**2 * np.eye(n_leaves)
-    parts[-1, -1] = of_mix
-    one, none = np.ones((n_leaves, 1)), np.zeros((n_leaves, 1))
-    to_theta = np.hstack((np.eye(n_leaves), one, np.eye(n_leaves), none))
+    mean_shares = shares.mean(axis=0)
+    rates = special.expit(mu)
+    mixes = (shares - mean_shares) @ rates / (mean_shares @ (rates * (1 - rates)))
+    variance_of_mix = mix_scale * (mixes @ mixes) * (1 + 1 / n_environments)
+    rates_now = special.expit(mu + z)
+    weights = mean_shares * rates_now * (1 - rates_now)
+    weights = weights / weights.sum()
+
+    # what is uncertain: the errors of mu, b, all c, and the mix of leaves
+    covariance = linalg.block_diag(errors, tau_b**2, tau_c**2 * np.eye(n_leaves), variance_of_mix)
+    # theta and z as sums of these
+    one = np.ones((n_leaves, 1))
+    zero = np.zeros((n_leaves, 1))
+    to_theta = np.hstack((np.eye(n_leaves), one, np.eye(n_leaves), zero))
     to_z = np.concatenate((weights, [1], weights, [1]))
-    variance, common = to_z @ parts @ to_z, to_theta @ parts @ to_z
-    variances = np.diag(to_theta @ parts @ to_theta.T) - common**2 / variance
-    log_density = -(z**2 / variance + np.log(variance)) / 2  # but for a constant
-    return log_density, mu + common / variance * z, variances
+
+    variance_of_z = to_z @ covariance @ to_z
+    covariances_with_z = to_theta @ covariance @ to_z
+    variances_of_theta = np.diag(to_theta @ covariance @ to_theta.T)
+    variances = variances_of_theta - covariances_with_z**2 / variance_of_z
+    means = mu + covariances_with_z / variance_of_z * z
+    log_density = -(z**2 / variance_of_z + np.log(variance_of_z)) / 2  # but for a constant
+    return log_density, means, variances
 
 
 def find_quantiles(parts, shares):
@@ -114,8 +128,9 @@ def expect_slowly(tables, prevalence):
         unknown.append((value, mu, np.diag(errors) + tau_b**2 + tau_c**2))
         z = find_shift(mu, shares.mean(axis=0), prevalence)
         for mix_scale in mix_scales:
-            given = mu, errors, tau_b, tau_c, shares, z, mix_scale
-            log_density, means, variances = condition(*given)
+            log_density, means, variances = condition(
+                mu, errors, tau_b, tau_c, shares, z, mix_scale
+            )
             known.append((value + log_density, means, variances))
     return find_quantiles(unknown, (0.025, 0.5, 0.975)), find_quantiles(known, (0.025, 0.975))
 
@@ -149,8 +164,10 @@ def compute_surprise_slowly(tables, positives, sizes):
 def expect_exactly(negatives, positives, n_tau=60, n_mu=81):
     """Of a single leaf: rates at a new site, every theta integrated out by summing."""
     pairs = [(k, k + m) for m, k in zip(negatives, positives, strict=True) if k + m]
-    k_all, n_all = sum(k for k, _ in pairs), sum(n for _, n in pairs)
-    pooled, parts = (k_all + 0.5) / (n_all + 1), []
+    k_all = sum(k for k, _ in pairs)
+    n_all = sum(n for _, n in pairs)
+    pooled = (k_all + 0.5) / (n_all + 1)
+    parts = []
     for tau in sorted({np.hypot(*pair).round(9) for pair in make_grid(n_tau, 1)}):
         reach = 9 * np.sqrt(tau**2 / len(pairs) + 1 / max(min(k_all, n_all - k_all), 0.4))
         mu = special.logit(pooled) + np.linspace(-reach, reach, n_mu)
@@ -161,6 +178,7 @@ def expect_exactly(negatives, positives, n_tau=60, n_mu=81):
             top = exponent.max(axis=1)
             log_joint += top + np.log(np.exp(exponent - top[:, np.newaxis]) @ DENSITY)
         parts += [
-            (log, [at], [tau**2]) for log, at in zip(log_joint.tolist(), mu.tolist(), strict=True)
+            (log_weight, [mean], [tau**2])
+            for log_weight, mean in zip(log_joint.tolist(), mu.tolist(), strict=True)
         ]
     return find_quantiles(parts, (0.025, 0.5, 0.975))[:, 0]

@@ -65,21 +65,26 @@ class SlowRates:
         labels = [self.y[i] for i in rows]
         if len(rows) < 2 * self.n_least or len(set(labels)) < 2:
             return {}, 0
-        splits = {rule: self.divide(rule, rows) for rule in self.candidates}
-        splits = {
-            rule: halves for rule, halves in splits.items() if min(map(len, halves)) >= self.n_least
-        }
-        found = {}
+        splits = {}
+        for rule in self.candidates:
+            halves = self.divide(rule, rows)
+            if min(map(len, halves)) >= self.n_least:
+                splits[rule] = halves
+
+        labels_by_place = self.by_place(rows)
+        explaining = {}
         for rule, halves in splits.items():
-            level = 0.05 / (len(splits) * self.max_leaves)
-            pooled = 2 * (sum(weigh([self.y[i] for i in half]) for half in halves) - weigh(labels))
-            whole, *parts = map(self.by_place, (rows, *halves))
-            within = sum(weigh(each) for part in parts for each in part.values())
-            within = 2 * (within - sum(map(weigh, whole.values())))
-            n_divided = len(parts[0].keys() & parts[1].keys())
+            level = 0.05 / (len(splits) * self.max_leaves)  # Bonferroni
+            of_halves = sum(weigh([self.y[i] for i in half]) for half in halves)
+            pooled = 2 * (of_halves - weigh(labels))
+
+            halves_by_place = [self.by_place(half) for half in halves]
+            of_halves = sum(weigh(part) for half in halves_by_place for part in half.values())
+            within = 2 * (of_halves - sum(map(weigh, labels_by_place.values())))
+            n_divided = len(halves_by_place[0].keys() & halves_by_place[1].keys())
             if n_divided and pooled > chi2.isf(level, 1) and within > chi2.isf(level, n_divided):
-                found[rule] = pooled
-        return found, len(splits)
+                explaining[rule] = pooled
+        return explaining, len(splits)
 
     def find_first(self, found, features):
         """The most informative of some features' rules, the first of equals."""
@@ -155,41 +160,55 @@ class SlowRates:
 
     def find(self):
         """The banned features, those that are idle, and the tree without them."""
-        best, front = frozenset(), [frozenset()]
-        while front and len(self.trees) < 300:
+        banned = self.allow_again(self.search_banned())
+        n_candidates = max(1, self.tree(banned)["top"]["n_candidates"])
+        noise = chi2.isf(0.05 / (n_candidates * self.max_leaves), 1)
+        without_idle = banned
+        while True:
+            idle = [
+                wider
+                for wider in self.ban_each(without_idle)
+                if self.is_nearly_as_good(wider, without_idle, noise)
+            ]
+            if not idle:
+                return banned, without_idle - banned, self.tree(without_idle)
+            without_idle = max(idle, key=self.score)
+
+    def search_banned(self):
+        """The set of banned features with the best score: a beam search, three sets wide."""
+        best = frozenset()
+        beam = [frozenset()]
+        while beam and len(self.trees) < 300:
             wider = {
                 more
-                for banned in front
+                for banned in beam
                 if self.tree(banned)["heterogeneity"] > 0
                 for more in self.ban_each(banned)
             }
-            front = sorted(wider, key=lambda banned: (-self.score(banned), sorted(banned)))[:3]
-            best = max([best, *front], key=self.score)
-            front = [b for b in front if self.tree(b)["deviance_explained"] > self.score(best)]
-        while best:
-            again = max((best - {feature} for feature in sorted(best)), key=self.score)
-            if self.score(again) <= self.score(best):
+            beam = sorted(wider, key=lambda banned: (-self.score(banned), sorted(banned)))[:3]
+            best = max([best, *beam], key=self.score)
+            # without any heterogeneity, a score would be what the tree explains
+            beam = [b for b in beam if self.tree(b)["deviance_explained"] > self.score(best)]
+        return best
+
+    def allow_again(self, banned):
+        """The set without the features whose ban has become useless, one at a time."""
+        while banned:
+            fewer = max((banned - {feature} for feature in sorted(banned)), key=self.score)
+            if self.score(fewer) <= self.score(banned):
                 break
-            best = again
-        n_candidates = max(1, self.tree(best)["top"]["n_candidates"])
-        noise = chi2.isf(0.05 / (n_candidates * self.max_leaves), 1)
-        banned = best
-        while True:
-            before = self.tree(best)
-            slack = max(noise, 0.01 * before["deviance_explained"])
-            idle = [
-                wider
-                for wider in self.ban_each(best)
-                if self.tree(wider)["deviance_explained"] >= before["deviance_explained"] - slack
-                and self.tree(wider)["heterogeneity"]
-                <= max(
-                    before["heterogeneity"],
-                    self.tolerance * self.tree(wider)["deviance_explained"] / 2,
-                )
-            ]
-            if not idle:
-                return banned, best - banned, before
-            best = max(idle, key=self.score)
+            banned = fewer
+        return banned
+
+    def is_nearly_as_good(self, wider, banned, noise):
+        """Whether a tree without more features explains as much, but for noise, as invariantly."""
+        tree = self.tree(wider)
+        before = self.tree(banned)
+        slack = max(noise, 0.01 * before["deviance_explained"])
+        if tree["deviance_explained"] < before["deviance_explained"] - slack:
+            return False
+        tolerated = self.tolerance * tree["deviance_explained"] / 2
+        return tree["heterogeneity"] <= max(before["heterogeneity"], tolerated)
 
 
 def walk_leaves(node):

@@ -73,9 +73,9 @@ def measure_split(split, n_least):
     if min(sizes) < n_least:
         return None
     compared = list_compared(split)
-    gain, heterogeneity = measure_gain(split), measure_heterogeneity(split)
+    heterogeneity = measure_heterogeneity(split)
     ratio = find_odds_ratio(split)
-    information = max(gain - heterogeneity, 0.0)
+    information = max(measure_gain(split) - heterogeneity, 0.0)
     dof = len(compared) - 1 if ratio is not None else 0
     excess = max(heterogeneity - dof - 3 * math.sqrt(2 * dof), 0.0)
     # (n_L n_R / n) p (1 - p) of each environment

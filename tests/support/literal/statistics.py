@@ -50,9 +50,12 @@ def measure_rates(
 ) -> None:
     rest = node - tables
     is_large = np.minimum(tables.sum(axis=(1, 2)), rest.sum(axis=(1, 2))) >= n_least
-    together = (each.sum(axis=-1, keepdims=True) for each in (tables, node))
-    for found, gains in ((pooled, _gain_labels(*together)), (within, _gain_labels(tables, node))):
-        found[:] = np.where(is_large, gains.sum(axis=1).clip(0.0), -1.0)
+    pooled_tables = tables.sum(axis=-1, keepdims=True)
+    pooled_node = node.sum(axis=-1, keepdims=True)
+    pooled_gains = _gain_labels(pooled_tables, pooled_node).sum(axis=1)
+    gains_within = _gain_labels(tables, node).sum(axis=1)
+    pooled[:] = np.where(is_large, pooled_gains.clip(0.0), -1.0)
+    within[:] = np.where(is_large, gains_within.clip(0.0), -1.0)
     is_divided = (tables.sum(axis=1) > 0) & (rest.sum(axis=1) > 0)
     dof[:] = np.where(is_large, is_divided.sum(axis=1), 0)
 

@@ -16,6 +16,8 @@ from support.literal.splits import measure_gain, measure_split
 
 N_REJECTED_KEPT = 5
 REASONS = ("unreplicated", "heterogeneous")
+# Rounds of a screen in which only the worst columns are rejected.
+MAX_ROUNDS = 30
 
 
 def list_splits(values, max_thresholds, missing):
@@ -75,25 +77,29 @@ class SlowTree:
         """Numbers of each split that explains more than chance; None where none is possible."""
         if tuple(rows) in self.scans:
             return self.scans[tuple(rows)]
-        found, n_candidates = {}, 0
-        if len(rows) >= 2 * self.n_least and len({self.y[i] for i in rows}) == 2:
-            splits = {rule: self.divide(rule, rows) for rule in self.candidates}
-            splits = {r: each for r, each in splits.items() if min(map(len, each)) >= self.n_least}
-            n_candidates = len(splits)
-            for rule, halves in splits.items():
-                split = self.tabulate(halves)
-                pooled = measure_gain([tuple(map(sum, zip(*split, strict=True)))])
-                n_divided = sum(1 for a, b, c, d in split if a + b and c + d)
-                level = 0.05 / n_candidates
-                if not n_divided or pooled <= chi2.isf(level, 1):
-                    continue
-                if measure_gain(split) > chi2.isf(level, n_divided):
-                    found[rule] = {
-                        **measure_split(split, self.n_least),
-                        "deviance_explained": pooled,
-                    }
-        self.scans[tuple(rows)] = found, n_candidates
-        return found, n_candidates
+        self.scans[tuple(rows)] = self.scan_afresh(rows)
+        return self.scans[tuple(rows)]
+
+    def scan_afresh(self, rows):
+        if len(rows) < 2 * self.n_least or len({self.y[i] for i in rows}) < 2:
+            return {}, 0
+        splits = {}
+        for rule in self.candidates:
+            halves = self.divide(rule, rows)
+            if min(map(len, halves)) >= self.n_least:
+                splits[rule] = self.tabulate(halves)
+
+        explaining = {}
+        for rule, split in splits.items():
+            pooled = measure_gain([tuple(map(sum, zip(*split, strict=True)))])
+            n_divided = sum(1 for a, b, c, d in split if a + b and c + d)
+            level = 0.05 / len(splits)  # Bonferroni
+            if not n_divided or pooled <= chi2.isf(level, 1):
+                continue
+            if measure_gain(split) > chi2.isf(level, n_divided):
+                numbers = measure_split(split, self.n_least)
+                explaining[rule] = {**numbers, "deviance_explained": pooled}
+        return explaining, len(splits)
 
     def find_first(self, found, features):
         """The rule of some features that explains most, the first of equals."""
@@ -104,20 +110,27 @@ class SlowTree:
         return -round(found[rule]["deviance_explained"], 6), self.order[rule]
 
     def make(self, rows, path, banned, is_made=True):
+        """A node: its best rule, and those of banned columns with the reasons.
+
+        A node that is not made is a leaf whatever it could be split by.
+        """
         found, n_candidates = self.scan(rows) if is_made else ({}, 0)
-        rejected = {rule: banned[rule[0]] for rule in found if rule[0] in banned}
-        listed = [self.find_first(rejected and found, {j}) for j in {rule[0] for rule in rejected}]
-        listed.sort(key=lambda rule: self.rank(found, rule))
-        counts = {why: [*rejected.values()].count(why) for why in REASONS} if is_made else {}
+        reason_of = {rule: banned[rule[0]] for rule in found if rule[0] in banned}
+        reasons = list(reason_of.values())
+        best_of_banned = [
+            self.find_first(found, {column}) for column in {rule[0] for rule in reason_of}
+        ]
+        best_of_banned.sort(key=lambda rule: self.rank(found, rule))
+        allowed = set(range(len(self.X[0]))) - set(banned)
         return {
             "rows": rows,
             "path": path,
             "is_made": is_made,
             "found": found,
             "n_candidates": n_candidates,
-            "best": self.find_first(found, set(range(len(self.X[0]))) - set(banned)),
-            "n_refused": counts,
-            "refused": [(rule, rejected[rule]) for rule in listed[:N_REJECTED_KEPT]],
+            "best": self.find_first(found, allowed),
+            "n_refused": {reason: reasons.count(reason) for reason in REASONS} if is_made else {},
+            "refused": [(rule, reason_of[rule]) for rule in best_of_banned[:N_REJECTED_KEPT]],
         }
 
     def grow(self, max_leaves, banned):
@@ -143,28 +156,35 @@ class SlowTree:
     def screen(self, tolerance, min_replication):
         """Reject what is not replicated, then the worst column again and again."""
         found, _ = self.scan(range(len(self.y)))
-        for feature in sorted({rule[0] for rule in found}):
-            replication = self.measure_replication(feature)
+        for column in sorted({rule[0] for rule in found}):
+            replication = self.measure_replication(column)
             if replication is not None and round(replication, 6) < min_replication:
-                self.banned[feature] = "unreplicated"
-        number = 1
-        while bad := self.list_beyond(self.banned, tolerance):
-            for each in bad:
-                if number > 30 or each["share"] == bad[0]["share"]:
-                    self.banned[each["rule"][0]] = "heterogeneous"
-                    self.rejected.append({**each, "round": number})
-            number += 1
-        late = [j for j, why in self.banned.items() if why == "heterogeneous"]
-        for feature in late[:-1] if number <= 30 else ():
-            fewer = {j: why for j, why in self.banned.items() if j != feature}
-            if not self.list_beyond(fewer, tolerance):
-                self.banned = fewer
-        self.rejected = [each for each in self.rejected if each["rule"][0] in self.banned]
+                self.banned[column] = "unreplicated"
 
-    def list_beyond(self, banned, tolerance):
-        found, n_judged = self.judge(banned)
-        bad = [e for e in found if e["share"] > tolerance and e["p_value"] * n_judged < 0.05]
-        return sorted(bad, key=lambda each: (-each["share"], self.order[each["rule"]]))
+        # of a round the worst ones; after thirty rounds all that are too heterogeneous
+        round_number = 1
+        while cuts := self.list_heterogeneous(self.banned, tolerance):
+            for cut in cuts:
+                if round_number > MAX_ROUNDS or cut["share"] == cuts[0]["share"]:
+                    self.banned[cut["rule"][0]] = "heterogeneous"
+                    self.rejected.append({**cut, "round": round_number})
+            round_number += 1
+
+        # an early one may have been rejected for what a later one did
+        heterogeneous = [j for j, reason in self.banned.items() if reason == "heterogeneous"]
+        for column in heterogeneous[:-1] if round_number <= MAX_ROUNDS else ():
+            fewer = {j: reason for j, reason in self.banned.items() if j != column}
+            if not self.list_heterogeneous(fewer, tolerance):
+                self.banned = fewer
+        self.rejected = [cut for cut in self.rejected if cut["rule"][0] in self.banned]
+
+    def list_heterogeneous(self, banned, tolerance):
+        """The worst cut of each column that is too heterogeneous, and significantly so."""
+        cuts, n_judged = self.judge(banned)
+        heterogeneous = [
+            cut for cut in cuts if cut["share"] > tolerance and cut["p_value"] * n_judged < 0.05
+        ]
+        return sorted(heterogeneous, key=lambda cut: (-cut["share"], self.order[cut["rule"]]))
 
     def measure_replication(self, feature):
         """Environments where the common effects inform, of those where they could."""
@@ -204,50 +224,48 @@ class SlowTree:
         return self.judged[frozenset(banned)]
 
     def judge_afresh(self, banned):
-        leaves = list_nodes(self.grow(self.max_judge_leaves, dict(banned)))[1]
+        _, leaves = list_nodes(self.grow(self.max_judge_leaves, dict(banned)))
         if len(leaves) == 1:
             return [], 0
         p, explained = self.predict([leaf["rows"] for leaf in leaves])
-        found, n_judged = [], 0
-        for feature in range(len(self.X[0])):
-            rules = [rule for rule in self.candidates if rule[0] == feature]
-            if feature in banned or not rules:
+        worst_cuts, n_judged = [], 0
+        for column in range(len(self.X[0])):
+            rules = [rule for rule in self.candidates if rule[0] == column]
+            if column in banned or not rules:
                 continue
-            sums = self.add_up(feature, p)
-            if len(sums) > 2:
-                shape, levels = fit_shape(sums, self.places, 0.0)
-                for key, cells in sums.items():
-                    for e, cell in cells.items():
-                        cell[0] -= cell[1] * (shape[key] + levels[e])
-            judged = [judge_cut(sums, place, self.places) for place in range(len(rules))]
-            n_judged += sum(each is not None for each in judged)
-            known = [(-each[0], place) for place, each in enumerate(judged) if each and each[0] > 0]
-            if known:
-                deviance, p_value = judged[min(known)[1]]
+            sums = self.add_up(column, p)
+            if len(sums) > 2:  # of two bins the only cut is the common effect
+                take_out_shape(sums, self.places)
+            judged = [judge_cut(sums, number, self.places) for number in range(len(rules))]
+            n_judged += sum(verdict is not None for verdict in judged)
+            ranks = [
+                (-verdict[0], number)
+                for number, verdict in enumerate(judged)
+                if verdict is not None and verdict[0] > 0
+            ]
+            if ranks:
+                _, worst = min(ranks)  # the first of equals
+                deviance, p_value = judged[worst]
                 share = round(deviance / max(explained, 1e-12), 6)
-                rule = rules[min(known)[1]]
-                found.append({"rule": rule, "share": share, "p_value": p_value})
-        return found, n_judged
+                worst_cuts.append({"rule": rules[worst], "share": share, "p_value": p_value})
+        return worst_cuts, n_judged
 
     def predict(self, leaves):
         """Each row's chance, by its leaf and its environment's intercept; what that explains."""
-        odds, p, explained = {}, [0.0] * len(self.y), 0.0
-        for number, rows in enumerate(leaves):
+        log_odds = {}  # of each row's leaf
+        for rows in leaves:
             n_positive = sum(self.y[i] for i in rows)
-            log_odds = math.log((n_positive + 0.5) / (len(rows) - n_positive + 0.5))
-            odds |= dict.fromkeys(rows, (number, log_odds))
+            of_leaf = math.log((n_positive + 0.5) / (len(rows) - n_positive + 0.5))
+            log_odds |= dict.fromkeys(rows, of_leaf)
+
+        p = [0.0] * len(self.y)
+        explained = 0.0
         for place in self.places:
             rows = [i for i, e in enumerate(self.environments) if e == place]
             n_positive = sum(self.y[i] for i in rows)
-            by_odds = Counter(odds[i][1] for i in rows)
-            low, high = -60.0, 60.0
-            for _ in range(200):
-                middle = (low + high) / 2
-                chances = {each: 1 / (1 + math.exp(-each - middle)) for each in by_odds}
-                expected = math.fsum(n * chances[each] for each, n in by_odds.items())
-                low, high = (middle, high) if expected < n_positive else (low, middle)
+            intercept = find_intercept(Counter(log_odds[i] for i in rows), n_positive)
             for i in rows:
-                p[i] = 1 / (1 + math.exp(-odds[i][1] - low))
+                p[i] = 1 / (1 + math.exp(-log_odds[i] - intercept))
                 if n_positive in (0, len(rows)):
                     p[i] = float(self.y[i])
                     continue
@@ -256,30 +274,61 @@ class SlowTree:
         return p, explained
 
 
+def find_intercept(n_by_log_odds, n_positive):
+    """What to add to log odds so that as many positives are expected as there are: by halving."""
+    low, high = -60.0, 60.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        expected = math.fsum(
+            n * (1 / (1 + math.exp(-log_odds - middle))) for log_odds, n in n_by_log_odds.items()
+        )
+        if expected < n_positive:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def take_out_shape(sums, places):
+    """Subtract from the gradients what the common effects of the bins and levels explain."""
+    shape, levels = fit_shape(sums, places, 0.0)
+    for key, cells in sums.items():
+        for place, cell in cells.items():
+            cell[0] -= cell[1] * (shape[key] + levels[place])
+
+
 def fit_shape(sums, places, prior):
     """Effects of bins and levels of environments, fitted to g / h in turn, at most 50 times."""
-    shape, levels = dict.fromkeys(sums, 0.0), dict.fromkeys(places, 0.0)
+    shape = dict.fromkeys(sums, 0.0)
+    levels = dict.fromkeys(places, 0.0)
     for _ in range(50):
         before = dict(shape)
         for key, cells in sums.items():
-            off = math.fsum(g - h * levels[e] for e, (g, h) in cells.items())
-            shape[key] = off / max(math.fsum(h for _, h in cells.values()) + prior, 1e-12)
+            residual = math.fsum(g - h * levels[e] for e, (g, h) in cells.items())
+            shape[key] = residual / max(math.fsum(h for _, h in cells.values()) + prior, 1e-12)
         for e in places:
-            off = math.fsum(cells[e][0] - cells[e][1] * shape[key] for key, cells in sums.items())
-            levels[e] = off / max(math.fsum(cells[e][1] for cells in sums.values()), 1e-12)
+            cells_of_e = {key: cells[e] for key, cells in sums.items()}
+            residual = math.fsum(g - h * shape[key] for key, (g, h) in cells_of_e.items())
+            levels[e] = residual / max(math.fsum(h for _, h in cells_of_e.values()), 1e-12)
         if max(abs(shape[key] - before[key]) for key in sums) < 1e-9:
             break
     return shape, levels
 
 
-def judge_cut(sums, place, places):
-    """Heterogeneity and p-value of the rule at a place of the bins' keys; None with no freedom."""
+def judge_cut(sums, number, places):
+    """Heterogeneity and p-value of a rule, by its number in the bins' keys; None with no freedom.
+
+    Cochran's Q of the effects d = g1 / h1 - g0 / h0, with weights w = h1 h0 / (h1 + h0).
+    """
+
+    def add_side(e, side):
+        cells = [cells[e] for key, cells in sums.items() if key[number] == side]
+        return math.fsum(g for g, _ in cells), math.fsum(h for _, h in cells)
+
     weights, effects = [], []
     for e in places:
-        (g0, h0), (g1, h1) = (
-            [math.fsum(c[e][k] for key, c in sums.items() if key[place] == side) for k in (0, 1)]
-            for side in (True, False)
-        )
+        g0, h0 = add_side(e, True)
+        g1, h1 = add_side(e, False)
         if min(h0, h1) > 0 and h1 * h0 / (h1 + h0) >= 1:
             weights.append(h1 * h0 / (h1 + h0))
             effects.append(g1 / h1 - g0 / h0)

@@ -166,32 +166,34 @@ def make_leaves(
     criterion: Criterion | None = None,
 ) -> list[Leaf]:
     """Return every leaf; without verdicts nothing was tested."""
-    judged: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
+    verdicts_or_none: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
     conditions = list_conditions(model)
-    is_positive = model.leaf_verdicts.tolist()
-    expected = make_expectations(deflate_alike(np.array(model.leaves), verdicts))
+    predictions = model.leaf_verdicts.tolist()
+    # rows that are alike count for less where heterogeneity is estimated
+    expectations = make_expectations(deflate_alike(np.array(model.leaves), verdicts))
+    rest_number = len(model.rules) + 1 if model.is_chain or not model.rules else None
+
     leaves = []
-    for i, (counts, verdict) in enumerate(zip(model.leaves, judged, strict=True)):
+    for number, (counts, verdict, condition, is_positive, expectation) in enumerate(
+        zip(model.leaves, verdicts_or_none, conditions, predictions, expectations, strict=True),
+        start=1,
+    ):
+        is_rest = number == rest_number
         environments = make_environment_rates(counts, names)
-        rates = make_rate_range(environments)
-        outliers = None
-        if verdict is not None and verdict.conclusion == NOT_INVARIANT:
-            outliers = find_outliers(counts, names, criterion, verdict.design_effect)
-        is_rest = not model.rules or (model.is_chain and i == len(model.rules))
         leaves.append(
             Leaf(
-                number=i + 1,
-                condition=conditions[i],
-                name=name_leaf(i + 1, conditions[i], model, is_rest=is_rest),
+                number=number,
+                condition=condition,
+                name=name_leaf(number, condition, model, is_rest=is_rest),
                 is_rest=is_rest,
-                predicts=names.predict(is_positive[i]),
-                is_positive=is_positive[i],
+                predicts=names.predict(is_positive),
+                is_positive=is_positive,
                 environments=environments,
-                outliers=outliers,
+                outliers=find_leaf_outliers(counts, verdict, names, criterion),
                 **vars(make_overall_rate(counts)),
-                **vars(rates),
+                **vars(make_rate_range(environments)),
                 **vars(make_judgement(verdict)),
-                **vars(make_new_environment(expected[i])),
+                **vars(make_new_environment(expectation)),
             )
         )
     return leaves
@@ -204,18 +206,29 @@ def list_conditions(model: Model) -> list[str]:
     if not isinstance(model, Tree) or not model.is_chain:
         assert not isinstance(model, Forest)
         return [*model.leaf_texts]
-    rest = "no rule is true" if model.covers_when else "every rule is true"
-    rules = (rule if model.covers_when else rule.negate() for rule in model.rules)
-    return [*map(str, rules), rest]
+    if model.covers_when:
+        return [*map(str, model.rules), "no rule is true"]
+    negated = [rule.negate() for rule in model.rules]
+    return [*map(str, negated), "every rule is true"]
 
 
 def name_leaf(number: int, condition: str, model: Tree | Score, *, is_rest: bool) -> str:
     """Return a leaf of a rule set by the rule that covers it, of a tree by number and path."""
     if model.rules and not model.is_chain:
         return f"{number}: {condition}"
+    is_first = number == 1
     if is_rest:
-        return "all samples" if number == 1 else "else"
-    return f"else {condition}" if number > 1 else condition
+        return "all samples" if is_first else "else"
+    return condition if is_first else f"else {condition}"
+
+
+def find_leaf_outliers(
+    counts: LeafCounts, verdict: Verdict | None, names: Names, criterion: Criterion | None
+) -> list[str] | None:
+    """Return the few environments without which a leaf that is not invariant would be, or None."""
+    if verdict is None or verdict.conclusion != NOT_INVARIANT:
+        return None
+    return find_outliers(counts, names, criterion, verdict.design_effect)
 
 
 def find_outliers(
@@ -230,7 +243,9 @@ def find_outliers(
     outliers = find_outlier_environments(
         np.array(counts), criterion, max_outliers=MAX_OUTLIERS, effect=design_effect
     )
-    return [names.environments[k] for k in sorted(outliers)] if outliers else None
+    if not outliers:
+        return None
+    return [names.environments[number] for number in sorted(outliers)]
 
 
 def make_judgement(verdict: Verdict | None) -> Judgement:
@@ -260,4 +275,5 @@ def make_new_environment(expectation: Expectation) -> NewEnvironment:
 
 
 def _list_ends(interval: tuple[float, float] | None) -> list[float] | None:
+    """Return an interval as a list, as JSON holds it."""
     return None if interval is None else list(interval)

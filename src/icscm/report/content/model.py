@@ -144,9 +144,9 @@ def make_model(
     """Return the model of a fitted learner."""
     model: Model = learner.model_
     noun = find_noun(model)
-    features = [format_name(feature) for feature in learner.features_used_]
-    if noun == "tree":
-        features = [each.feature for each in nodes.importances]
+    features = [format_name(column) for column in learner.features_used_]
+    if noun == "tree":  # the column that explains most comes first
+        features = [importance.feature for importance in nodes.importances]
     return ModelContent(
         kind=model.kind,
         noun=noun,
@@ -160,14 +160,19 @@ def make_model(
         n_leaves=0 if isinstance(model, Forest) else len(model.leaves),
         depth=max((node.depth for node in nodes.walk), default=0),
         features=features,
-        simple_rules=[*map(str, model.simple_rules)]
-        if isinstance(model, Tree) and model.is_chain
-        else [],
+        simple_rules=list_simple_rules(model),
         rules=make_rules(learner) if noun == "rule" else [],
         forest=make_forest(learner, permuted) if isinstance(model, Forest) else None,
         score=make_score(model) if isinstance(model, Score) else None,
         shape=make_shape(learner),
     )
+
+
+def list_simple_rules(model: Model) -> list[str]:
+    """Return the rules of a rule set in the fewest words; nothing of other models."""
+    if not isinstance(model, Tree) or not model.is_chain:
+        return []
+    return [str(rule) for rule in model.simple_rules]
 
 
 def find_noun(model: Model) -> str:
@@ -183,45 +188,48 @@ def decides_on_missing(rule: Rule) -> bool:
 def make_rules(learner: Learner) -> list[RuleContent]:
     """Return the rules of a rule set: rows covered, importance, and equivalent rules."""
     model = learner.model_
-    importances = learner.rule_importances_.tolist()
+    leaves_of_rules = model.leaves[: len(model.rules)]  # the last leaf has the uncovered rows
+    rules = zip(
+        model.rules,
+        leaves_of_rules,
+        learner.rule_importances_.tolist(),
+        learner.equivalent_rules_,
+        strict=True,
+    )
     return [
         RuleContent(
-            number=i + 1,
+            number=number,
             text=str(rule),
             feature=format_name(rule.feature),
-            importance=importances[i],
-            n_covered=count_rows(model.leaves[i]),
+            importance=importance,
+            n_covered=count_rows(leaf),
             equivalent=[*map(str, equivalent)],
         )
-        for i, (rule, equivalent) in enumerate(
-            zip(model.rules, learner.equivalent_rules_, strict=True)
-        )
+        for number, (rule, leaf, importance, equivalent) in enumerate(rules, start=1)
     ]
 
 
 def make_forest(learner: Learner, permuted: PermutationImportance | None) -> ForestContent:
     """Return the sizes of the trees, and how many use each column, the most important first."""
     model = learner.model_
-    sizes = [len(tree.leaves) for tree in model.trees]
-    column_of = {rule.feature: rule.column for rule in model.rules}
-    importance = {
-        feature: float(learner.feature_importances_[column])
-        for feature, column in column_of.items()
-    }
-    uses = sorted(model.count_uses().items(), key=lambda use: -importance[use[0]])
+    n_leaves = [len(tree.leaves) for tree in model.trees]
+    n_trees = len(model.trees)
+    importances = learner.feature_importances_  # by position of the column
+    positions = {rule.feature: rule.column for rule in model.rules}
+    uses = [
+        ColumnUse(
+            feature=format_name(column),
+            n_trees=n_using_trees,
+            share=n_using_trees / n_trees,
+            importance=float(importances[positions[column]]),
+            losses=None if permuted is None else permuted.measure_losses(column),
+        )
+        for column, n_using_trees in model.count_uses().items()
+    ]
     return ForestContent(
-        n_trees=len(sizes),
-        n_leaves=[min(sizes), max(sizes)],
-        uses=[
-            ColumnUse(
-                feature=format_name(feature),
-                n_trees=n_trees,
-                share=n_trees / len(sizes),
-                importance=importance[feature],
-                losses=None if permuted is None else permuted.measure_losses(feature),
-            )
-            for feature, n_trees in uses
-        ],
+        n_trees=n_trees,
+        n_leaves=[min(n_leaves), max(n_leaves)],
+        uses=sorted(uses, key=lambda use: -use.importance),
         n_permuted=None if permuted is None else permuted.n_rows,
     )
 

@@ -56,16 +56,23 @@ def compute_intervals(positives: Sequence[int], sizes: Sequence[int]) -> list[li
     """Return Wilson's interval of each rate, as in the verdicts; None without rows."""
     z = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2))
     lows, highs = compute_wilson(np.asarray(positives), np.asarray(sizes), z)
-    ends = zip(sizes, lows.tolist(), highs.tolist(), strict=True)
-    return [[low, high] if n else None for n, low, high in ends]
+    return [
+        [low, high] if n_rows else None
+        for n_rows, low, high in zip(sizes, lows.tolist(), highs.tolist(), strict=True)
+    ]
 
 
 def make_rates(positives: Sequence[int], sizes: Sequence[int]) -> list[Rate]:
     """Return the rate of each group of rows."""
     intervals = compute_intervals(positives, sizes)
     return [
-        Rate(n=n, n_positive=k, rate=k / n if n else None, rate_interval=interval)
-        for k, n, interval in zip(positives, sizes, intervals, strict=True)
+        Rate(
+            n=n_rows,
+            n_positive=n_positive,
+            rate=n_positive / n_rows if n_rows else None,
+            rate_interval=interval,
+        )
+        for n_positive, n_rows, interval in zip(positives, sizes, intervals, strict=True)
     ]
 
 
@@ -91,26 +98,35 @@ def make_rate_range(rates: Sequence[EnvironmentRate]) -> RateRange:
     A rate of a few rows is extreme by chance; such an environment is named only where fewer than
     two others have rows.
     """
-    n_seen = sum(each.rate is not None for each in rates)
-    ends = find_extreme_rows([each.rate for each in rates], [each.n for each in rates])
+    n_seen = sum(rate.rate is not None for rate in rates)
+    ends = find_extreme_rows([rate.rate for rate in rates], [rate.n for rate in rates])
     if ends is None:
         return RateRange(n_seen=n_seen, lowest=None, highest=None)
-    lowest, highest = (
-        RateExtreme(environment=each.environment, n=each.n, rate=each.rate or 0.0)
-        for each in (rates[i] for i in ends)
-    )
+    lowest, highest = (make_rate_extreme(rates[number]) for number in ends)
     return RateRange(n_seen=n_seen, lowest=lowest, highest=highest)
+
+
+def make_rate_extreme(rate: EnvironmentRate) -> RateExtreme:
+    """Return an environment with its known rate."""
+    assert rate.rate is not None
+    return RateExtreme(environment=rate.environment, n=rate.n, rate=rate.rate)
 
 
 def find_extreme_rows(
     values: Sequence[float | None], sizes: Sequence[int]
 ) -> tuple[int, int] | None:
-    """Return where the lowest and the highest value are, sparse environments passed over."""
-    known = [i for i, value in enumerate(values) if value is not None]
-    clear = [i for i in known if sizes[i] >= SPARSE_ENVIRONMENT]
+    """Return where the lowest and the highest value are; None if no value is known.
+
+    Sparse environments are passed over where two or more others are known.
+    """
+    known = [number for number, value in enumerate(values) if value is not None]
+    clear = [number for number in known if sizes[number] >= SPARSE_ENVIRONMENT]
     named = clear if len(clear) > 1 else known
-    ends = find_extreme_environments([values[i] for i in named])
-    return None if ends is None else (named[ends[0]], named[ends[1]])
+    ends = find_extreme_environments([values[number] for number in named])
+    if ends is None:
+        return None
+    lowest, highest = ends
+    return named[lowest], named[highest]
 
 
 def count_rows(counts: LeafCounts) -> int:

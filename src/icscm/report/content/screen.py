@@ -1,7 +1,8 @@
-"""A screen of columns: verdicts, effects by environment, costs, and other tolerances.
+"""A screen of columns: verdicts, worth and effects by environment, costs, and other tolerances.
 
-Effects are odds ratios of a column's rule, the other columns held fixed. Scores are those of the
-learner, cross-validated at the training environments.
+A column's worth says how much of what the model has learned from it is true: 1 all of it, 0
+nothing, and below 0 the reverse (`icscm.screening.worth`). Times the contrast of the column's rule
+it is an effect: an odds ratio for classes, a standardised difference for numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from icscm.formatting import as_text, format_name, make_plain
-from icscm.stats.random_effects import pool_effects
+from icscm.tables.outcomes import OutcomeKind
 
 REJECTED, CANNOT_TELL, KEPT = "rejected", "cannot tell", "kept"
 # The order in which a report lists the verdicts.
@@ -26,55 +27,47 @@ MAX_LOG_RATIO = 50.0
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentEffect:
-    """The effect of a column in an environment, with its 95% interval; None where not known.
+    """The worth and the effect of a column in an environment; None where they are not known.
 
-    `effect` is the log odds ratio, with its standard error.
+    Intervals are of 95 %. The `effect` is an odds ratio or, of a number, a difference in standard
+    deviations of the outcome.
     """
 
     environment: str
-    odds_ratio: float | None
-    interval: list[float] | None
+    worth: float | None
+    worth_interval: list[float] | None
     effect: float | None
-    standard_error: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PooledEffect:
-    """The mean effect over environments (random effects), and in a new environment.
-
-    `tau` is the standard deviation of the log odds ratio between environments; the 95% prediction
-    interval is None where there are too few of them.
-    """
-
-    odds_ratio: float
-    interval: list[float]
-    tau: float
-    prediction_interval: list[float] | None
+    effect_interval: list[float] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScreenedColumn:
-    """The verdict on a column, with the numbers behind it and its effects.
+    """The verdict on a column, with the numbers behind it.
 
-    `round` is that in which it was rejected or tested last; the `lowest` and the `highest` effect
-    are None where no environment has a known one.
+    Numbers are as in `screen_` of the selector; None where they are not known. `n_known` is the
+    number of environments in which the worth is known, `output` the class that the effects are
+    about, of several. The `lowest` and the `highest` effect are None where none is known.
     """
 
     column: str
     verdict: str
-    reason: str | None
-    question: str | None
-    rule: str | None
+    reason: str
     round: int
-    share: float | None
-    p_value: float | None
+    worth: float | None
+    worth_low: float | None
     tau: float | None
-    i2: float | None
-    replication: float | None
+    p_value: float | None
+    joint_low: float | None
+    own_low: float | None
+    share: float | None
+    stake: float | None
+    detectable: float | None
+    n_known: int
+    rule: str | None
+    output: str | None
     environments: list[EnvironmentEffect]
     lowest: EnvironmentEffect | None
     highest: EnvironmentEffect | None
-    pooled: PooledEffect | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,23 +76,27 @@ class RoundCost:
 
     n_columns: int
     without: str | None
-    auc: float | None
-    log_loss: float | None
+    score: float | None
+    loss: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToleranceLevel:
-    """The screen at one tolerance: what leaves here, and the scores of the columns left."""
+    """The screen at one tolerance: what it rejects, and the scores of the columns left.
+
+    `leave` are the columns that the next larger tolerance does not reject.
+    """
 
     tolerance: float
     name: str
     is_own: bool
     n_columns: int
+    rejected: list[str]
     leave: list[str]
-    auc: float | None
-    log_loss: float | None
-    auc_left_out: float | None
-    worst_auc_left_out: float | None
+    score: float | None
+    loss: float | None
+    score_left_out: float | None
+    worst_score_left_out: float | None
 
 
 class LeftOutScreen(Protocol):
@@ -110,13 +107,13 @@ class LeftOutScreen(Protocol):
     @property
     def n_samples(self) -> int: ...
     @property
-    def auc_all(self) -> float | None: ...
+    def score_all(self) -> float | None: ...
     @property
-    def auc_screened(self) -> float | None: ...
+    def score_screened(self) -> float | None: ...
     @property
-    def log_loss_all(self) -> float | None: ...
+    def loss_all(self) -> float | None: ...
     @property
-    def log_loss_screened(self) -> float | None: ...
+    def loss_screened(self) -> float | None: ...
     @property
     def rejected(self) -> tuple[Any, ...]: ...
 
@@ -135,14 +132,22 @@ class ScreenValidationRecord(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ScreenTask:
-    """What was screened, by which learner; names are None where they were not given."""
+    """What was screened, and for which learner; names are None where they were not given."""
 
     data: str | None
     target: str | None
     environment: str | None
     environments: list[str]
+    outcome: OutcomeKind
     estimator: str
     tolerance: float
+    n_rounds: int
+    is_complete: bool
+
+    @property
+    def needed(self) -> float:
+        """The worth that a column needs in nearly all new environments."""
+        return 1.0 - self.tolerance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,9 +157,9 @@ class ScreenContent:
     Parameters
     ----------
     task : ScreenTask
-        Data, learner and tolerance.
+        Data, outcome, learner and tolerance.
     columns : list of ScreenedColumn
-        Those rejected in the order of rejection, then the others by their share.
+        Those rejected in the order of rejection, then the others by what depends on them.
     kept, rejected : list
         Names of columns as JSON holds them, in the order of the table.
     costs : list of RoundCost
@@ -189,16 +194,20 @@ def make_screen_content(
     environment: str | None,
 ) -> ScreenContent:
     """Return what a report on a fitted `InvariantFeatureSelector` shows."""
+    outcome = selector.outcome_kind_
     return ScreenContent(
         task=ScreenTask(
             data=write_name(data_name),
             target=write_name(target),
             environment=write_name(environment),
             environments=[as_text(label) for label in selector.environments_ or ()],
+            outcome=outcome,
             estimator=learner_name,
             tolerance=selector.tolerance,
+            n_rounds=len(selector.rounds_),
+            is_complete=selector.is_complete_,
         ),
-        columns=make_columns(selector.screen_, selector.effects_),
+        columns=make_columns(selector.screen_, selector.effects_, outcome),
         kept=make_plain([*selector.kept_], str),
         rejected=make_plain([*selector.rejected_], str),
         costs=make_costs(selector.rounds_, selector.screen_),
@@ -215,87 +224,78 @@ def write_name(name: str | None) -> str | None:
 # --- columns and their effects --------------------------------------------------------------------
 
 
-def make_columns(screen: pd.DataFrame, effects: pd.DataFrame) -> list[ScreenedColumn]:
-    """Return every column: the rejected ones by round, then the others by share."""
+def make_columns(
+    screen: pd.DataFrame, effects: pd.DataFrame, outcome: OutcomeKind
+) -> list[ScreenedColumn]:
+    """Return every column: the rejected ones by round, then the others by their stake."""
     verdict = screen["verdict"].map(VERDICTS.index)
     rejection_round = screen["round"].where(verdict == VERDICTS.index(REJECTED))
     ordered = screen.assign(verdict_order=verdict, rejection_round=rejection_round).sort_values(
-        ["verdict_order", "rejection_round", "share"],
+        ["verdict_order", "rejection_round", "stake"],
         ascending=[True, True, False],
         kind="stable",
     )
-    return [make_column(row, effects) for row in ordered.to_dict("records")]
+    return [make_column(row, effects, outcome) for row in ordered.to_dict("records")]
 
 
-def make_column(row: Mapping[Any, Any], effects: pd.DataFrame) -> ScreenedColumn:
+def make_column(
+    row: Mapping[Any, Any], effects: pd.DataFrame, outcome: OutcomeKind
+) -> ScreenedColumn:
     """Return a column, given its row of `screen_` and the effects of all columns."""
-    of_column = effects[effects["column"] == row["column"]]
-    values = of_column["effect"].to_numpy(dtype=float)
-    standard_errors = of_column["standard_error"].to_numpy(dtype=float)
-    environments = [
-        make_environment_effect(label, value, standard_error)
-        for label, value, standard_error in zip(
-            of_column["environment"], values, standard_errors, strict=True
-        )
-    ]
-    known = [effect for effect in environments if effect.odds_ratio is not None]
+    rows_of_column = effects[effects["column"] == row["column"]].to_dict("records")
+    environments = [make_environment_effect(effect, outcome) for effect in rows_of_column]
+    known = [effect for effect in environments if effect.effect is not None]
     return ScreenedColumn(
         column=format_name(row["column"]),
         verdict=row["verdict"],
         reason=row["reason"],
-        question=row["question"],
-        rule=row["rule"],
         round=int(row["round"]),
-        share=to_finite(row["share"]),
-        p_value=to_finite(row["p_value"]),
+        worth=to_finite(row["worth"]),
+        worth_low=to_finite(row["worth_low"]),
         tau=to_finite(row["tau"]),
-        i2=to_finite(row["i2"]),
-        replication=to_finite(row["replication"]),
+        p_value=to_finite(row["p_value"]),
+        joint_low=to_finite(row["joint_low"]),
+        own_low=to_finite(row["own_low"]),
+        share=to_finite(row["share"]),
+        stake=to_finite(row["stake"]),
+        detectable=to_finite(row["detectable"]),
+        n_known=len(known),
+        rule=row["rule"] or None,
+        output=None if row["output"] is None else as_text(row["output"]),
         environments=environments,
-        lowest=min(known, key=get_odds_ratio, default=None),
-        highest=max(known, key=get_odds_ratio, default=None),
-        pooled=make_pooled_effect(values, standard_errors),
+        lowest=min(known, key=get_effect, default=None),
+        highest=max(known, key=get_effect, default=None),
     )
 
 
-def get_odds_ratio(effect: EnvironmentEffect) -> float:
-    """Return a known odds ratio."""
-    assert effect.odds_ratio is not None
-    return effect.odds_ratio
+def get_effect(record: EnvironmentEffect) -> float:
+    """Return an effect that is known."""
+    assert record.effect is not None
+    return record.effect
 
 
-def make_environment_effect(label: Any, effect: float, standard_error: float) -> EnvironmentEffect:
-    """Return the effect in an environment; without a standard error there is no odds ratio."""
-    odds_ratio = None
-    interval = None
-    if np.isfinite(effect) and np.isfinite(standard_error):
-        odds_ratio = to_odds_ratio(effect)
-        low, high = effect - Z * standard_error, effect + Z * standard_error
-        interval = [to_odds_ratio(low), to_odds_ratio(high)]
+def make_environment_effect(row: Mapping[Any, Any], outcome: OutcomeKind) -> EnvironmentEffect:
+    """Return the worth and the effect in an environment, given a row of `effects_`."""
+    worth_ends = find_ends(row["worth"], row["worth_error"])
+    effect_ends = find_ends(row["effect"], row["standard_error"])
+    effect = to_finite(row["effect"])
+    if outcome is not OutcomeKind.NUMBER:
+        effect = None if effect is None else to_odds_ratio(effect)
+        effect_ends = None if effect_ends is None else list(map(to_odds_ratio, effect_ends))
     return EnvironmentEffect(
-        environment=as_text(label),
-        odds_ratio=odds_ratio,
-        interval=interval,
-        effect=to_finite(effect),
-        standard_error=to_finite(standard_error),
+        environment=as_text(row["environment"]),
+        worth=to_finite(row["worth"]),
+        worth_interval=worth_ends,
+        effect=effect,
+        effect_interval=effect_ends,
     )
 
 
-def make_pooled_effect(effects: Any, standard_errors: Any) -> PooledEffect | None:
-    """Return the random-effects mean, where the effects can be pooled."""
-    pooled = pool_effects(effects, standard_errors)
-    if pooled is None:
+def find_ends(value: float, error: float) -> list[float] | None:
+    """Return the ends of the 95% interval of a value with this standard error; None if unknown."""
+    if not np.isfinite(value) or not np.isfinite(error):
         return None
-    half_width = Z * pooled.standard_error
-    prediction_interval = None
-    if pooled.interval:
-        prediction_interval = [to_odds_ratio(end) for end in pooled.interval]
-    return PooledEffect(
-        odds_ratio=to_odds_ratio(pooled.mean),
-        interval=[to_odds_ratio(pooled.mean - half_width), to_odds_ratio(pooled.mean + half_width)],
-        tau=pooled.tau,
-        prediction_interval=prediction_interval,
-    )
+    return [float(value - Z * error), float(value + Z * error)]
 
 
 def to_odds_ratio(log_ratio: float) -> float:
@@ -314,7 +314,7 @@ def to_finite(value: Any) -> float | None:
 def make_costs(rounds: pd.DataFrame, screen: pd.DataFrame) -> list[RoundCost]:
     """Return the scores with all columns, and after each rejection.
 
-    Columns of round 0 were rejected before the learner saw them.
+    Columns of round 0 were rejected before any model saw them.
     """
     costs = []
     rejected_before = name_rejected(screen, round_number=0)
@@ -323,13 +323,14 @@ def make_costs(rounds: pd.DataFrame, screen: pd.DataFrame) -> list[RoundCost]:
             RoundCost(
                 n_columns=int(row["n_columns"]),
                 without=rejected_before or None,
-                auc=to_finite(row["auc"]),
-                log_loss=to_finite(row["log_loss"]),
+                score=to_finite(row["score"]),
+                loss=to_finite(row["loss"]),
             )
         )
-        rejected_before = name_rejected(screen, round_number=row["round"])
-    if rejected_before:  # every column was rejected
-        costs.append(RoundCost(n_columns=0, without=rejected_before, auc=None, log_loss=None))
+        rejected_before = row["rejected"] if isinstance(row["rejected"], str) else ""
+    if rejected_before:  # every column was rejected, or the next round was interrupted
+        n_left = int((screen["verdict"] != REJECTED).sum())
+        costs.append(RoundCost(n_columns=n_left, without=rejected_before, score=None, loss=None))
     return costs
 
 

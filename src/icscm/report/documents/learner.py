@@ -417,7 +417,7 @@ def write_task(content: LearnerContent) -> Document:
             environments,
             titles=[name_environments(names), ">samples", rate_title, "interval"],
         ),
-        make_table(["setting", "value", "meaning"], [write_setting(each) for each in settings]),
+        make_table(["setting", "value", "meaning"], list(map(write_setting, settings))),
     ]
     dropped = [
         [shorten_name(column.column), shorten_name(column.reason)]

@@ -141,7 +141,7 @@ def write_brief_leaves(content: LearnerContent) -> Document:
     by_environment = [">samples", "lowest", "highest"]
     if is_side_by_side:
         environments = content.task.environments
-        by_environment = [f">{shorten_name(each.environment)}" for each in environments]
+        by_environment = [f">{shorten_name(rate.environment)}" for rate in environments]
     predicts = content.model.at_threshold.replace("threshold ", "").strip() or "predicts"
     titles = ["leaf", predicts, *by_environment]
     titles += ["invariant?"] if has_environments else []

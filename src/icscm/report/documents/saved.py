@@ -149,7 +149,8 @@ def write_trees(content: SavedContent) -> Document:
 
 def write_leaf(leaf: Leaf, probability: float, content: SavedContent) -> Document:
     """Return the prediction of a leaf, and its largest environments."""
-    at_threshold, classes = content.saved.model.at_threshold, content.names.classes
+    at_threshold = content.saved.model.at_threshold
+    classes = content.names.classes
     lines = [
         f"the probability of {classes[1]} is {probability:.3f}; predicts "
         f"{classes[leaf.is_positive]}{at_threshold}"
@@ -158,15 +159,15 @@ def write_leaf(leaf: Leaf, probability: float, content: SavedContent) -> Documen
         lines.append(describe_new_interval(leaf))
     elif content.saved.environments is not None:
         lines.append(f"no prediction interval for a new environment: {leaf.new_reason}")
-    largest = sorted(leaf.environments, key=lambda each: -each.n)[: content.n_listed]
+    largest = sorted(leaf.environments, key=lambda rate: -rate.n)[: content.n_listed]
     rows = [
         [
-            each.environment,
-            f"{each.n:,}",
-            f"{each.n_positive:,}",
-            "-" if each.rate is None else f"{each.rate:.1%}",
+            rate.environment,
+            f"{rate.n:,}",
+            f"{rate.n_positive:,}",
+            "-" if rate.rate is None else f"{rate.rate:.1%}",
         ]
-        for each in largest
+        for rate in largest
     ]
     n_more = len(leaf.environments) - len(largest)
     condition = leaf.name if content.is_chain else leaf.condition
@@ -200,7 +201,10 @@ def format_setting(value: Any) -> str:
     """Return the value of a parameter; that of each column where they differ."""
     if not isinstance(value, Mapping):
         return as_text(value)
-    return ", ".join(
-        f"{as_text(key)} {f'{each:.3g}' if isinstance(each, float) else as_text(each)}"
-        for key, each in value.items()
-    )
+    values = [f"{as_text(column)} {write_number(number)}" for column, number in value.items()]
+    return ", ".join(values)
+
+
+def write_number(value: Any) -> str:
+    """Return the value of a parameter for one column, a fraction in three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else as_text(value)

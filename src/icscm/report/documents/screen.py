@@ -16,6 +16,7 @@ from icscm.report.blocks import (
     shorten_sentence,
 )
 from icscm.report.content.screen import (
+    KEPT,
     REJECTED,
     EnvironmentEffect,
     LeftOutScreen,
@@ -27,22 +28,27 @@ from icscm.report.content.screen import (
     ToleranceLevel,
 )
 from icscm.report.documents.shared import note_more, shorten_facts
-from icscm.report.formatting import (
-    format_heterogeneity,
-    format_odds_interval,
-    format_ratio,
-    format_score,
-)
+from icscm.report.formatting import format_score
 from icscm.report.wording.facts import Fact
 from icscm.report.wording.screening import (
-    LIMITS,
-    PRICE_OF_TRUTH,
+    PATH,
+    SCORE_NAMES,
     describe_costs,
-    describe_price,
+    describe_effect,
+    describe_interruption,
     describe_screen,
-    explain_share,
-    needs_reason,
-    shows_effects,
+    describe_stake,
+    describe_tolerance,
+    explain_verdict,
+    explain_worth,
+    format_effect,
+    format_effect_interval,
+    format_stake,
+    format_worth,
+    format_worth_interval,
+    list_limits,
+    list_reasons,
+    name_effect,
 )
 
 # Kept columns that the short form lists.
@@ -54,6 +60,7 @@ def write_document(
 ) -> Document:
     """Return a report on a screen; the short form begins with facts about the data."""
     task = content.task
+    n_environments = len(task.environments)
     shown, n_more = choose_columns(content.columns, is_brief=is_brief)
     document = write_brief_start(task, facts) if is_brief else write_start(task)
     sentence = describe_screen(
@@ -63,24 +70,28 @@ def write_document(
     )
     document += [
         Heading(shorten_sentence(sentence.rstrip("."))),
+        *write_interruption(task),
         write_columns(shown, task),
         *note_more(n_more, f"and {n_more:,} more columns kept; the report lists them"),
-        Note(explain_share(task.tolerance)),
+        Note(
+            f"{explain_worth(n_environments)} {describe_tolerance(task.tolerance, n_environments)}"
+        ),
+        *write_reasons(shown, task),
         *write_costs(content.costs, task),
-        *write_validation(content.validation),
-        *write_path(content.levels, task, is_brief=is_brief),
+        *write_validation(content.validation, task),
+        *write_path(content.levels, task),
     ]
     if not is_brief:
         document += write_effects(shown, task)
-    return [*document, Heading("Limits"), Bullets(list(LIMITS))]
+    return [*document, Heading("Limits"), Bullets(list_limits(n_environments))]
 
 
 def choose_columns(
     columns: Sequence[ScreenedColumn], *, is_brief: bool
 ) -> tuple[list[ScreenedColumn], int]:
     """Return the columns that are listed, and how many more were kept."""
-    kept = [column for column in columns if column.verdict == "kept"]
-    others = [column for column in columns if column.verdict != "kept"]
+    kept = [column for column in columns if column.verdict == KEPT]
+    others = [column for column in columns if column.verdict != KEPT]
     n_kept = N_KEPT if is_brief else len(columns)
     return [*others, *kept[:n_kept]], len(kept[n_kept:])
 
@@ -98,7 +109,7 @@ def write_start(task: ScreenTask) -> Document:
     learner = shorten_name(task.estimator)
     return [
         Heading(f"Screen of columns{data}", level=1),
-        Paragraph(f"{environments}{by}; learner: {learner}."),
+        Paragraph(f"{environments}{by}; outcome: {task.outcome}; learner: {learner}."),
     ]
 
 
@@ -110,42 +121,53 @@ def name_environments(task: ScreenTask) -> str:
 # --- verdicts and costs ---------------------------------------------------------------------------
 
 
+def write_interruption(task: ScreenTask) -> Document:
+    """Return that the screen was interrupted, if it was."""
+    interruption = describe_interruption(task)
+    return [Paragraph(interruption)] if interruption else []
+
+
 def write_columns(columns: Sequence[ScreenedColumn], task: ScreenTask) -> Block:
-    """Return the verdict on each column, with the extremes of its effect."""
+    """Return the verdict on each column, with its worth and the extremes of its effect."""
     rows = [
         [
             shorten_name(column.column),
-            write_verdict(column),
-            format_heterogeneity(column.share),
-            write_extremes(column, task.tolerance),
+            column.verdict,
+            format_worth(column.worth),
+            format_worth(column.worth_low),
+            write_stake(column),
+            write_extremes(column, task),
         ]
         for column in columns
     ]
-    effect_title = f"lowest and highest odds ratio by {name_environments(task)}"
-    return make_table(["column", "verdict", ">share", effect_title], rows)
+    effect_title = f"{name_effect(task.outcome)} by {name_environments(task)}"
+    return make_table(["column", "verdict", ">worth", ">in new", ">stake", effect_title], rows)
 
 
-def write_verdict(column: ScreenedColumn) -> str:
-    """Return the verdict, with its reason where that is not the usual one."""
-    if column.reason and needs_reason(column.verdict, column.reason):
-        return f"{column.verdict}: {shorten_name(column.reason)}"
-    return column.verdict
+def write_stake(column: ScreenedColumn) -> str:
+    """Return the stake of a column that a model used."""
+    return "-" if column.worth is None else format_stake(column.stake)
 
 
-def write_extremes(column: ScreenedColumn, tolerance: float) -> str:
-    """Return the lowest and the highest effect where they are of interest."""
+def write_extremes(column: ScreenedColumn, task: ScreenTask) -> str:
+    """Return the lowest and the highest effect, and the rule whose effect it is."""
     lowest, highest = column.lowest, column.highest
     if lowest is None or highest is None:
         return ""
-    if not shows_effects(column.verdict, column.share, tolerance):
-        return ""
-    rule = shorten_name(column.rule or "")
-    return f"{write_effect(lowest)} to {write_effect(highest)} if {rule}"
+    effects = f"{write_effect(lowest, task)} to {write_effect(highest, task)}"
+    of_class = f" for {shorten_name(column.output)}" if column.output else ""
+    return f"{effects} if {shorten_name(column.rule or '')}{of_class}"
 
 
-def write_effect(effect: EnvironmentEffect) -> str:
-    """Return the odds ratio in an environment."""
-    return f"{format_ratio(effect.odds_ratio)} ({shorten_name(effect.environment)})"
+def write_effect(effect: EnvironmentEffect, task: ScreenTask) -> str:
+    """Return the effect in an environment."""
+    return f"{format_effect(effect.effect, task.outcome)} ({shorten_name(effect.environment)})"
+
+
+def write_reasons(columns: Sequence[ScreenedColumn], task: ScreenTask) -> Document:
+    """Return why columns are rejected, or cannot be judged."""
+    points = [shorten_sentence(reason) for reason in list_reasons(columns, task)]
+    return [Bullets(points)] if points else []
 
 
 def write_costs(costs: Sequence[RoundCost], task: ScreenTask) -> Document:
@@ -156,34 +178,37 @@ def write_costs(costs: Sequence[RoundCost], task: ScreenTask) -> Document:
         [
             f"{cost.n_columns:,}",
             shorten_name(cost.without) if cost.without else "-",
-            format_score(cost.auc),
-            format_score(cost.log_loss),
+            format_score(cost.score),
+            format_score(cost.loss),
         ]
         for cost in costs
     ]
+    names = SCORE_NAMES[task.outcome]
     return [
         Heading("Cost at the training environments"),
-        make_table([">columns", "without", ">AUC", ">log loss"], rows),
-        Note(describe_costs(task.estimator)),
+        make_table([">columns", "without", f">{names.score}", f">{names.loss}"], rows),
+        Note(describe_costs(task.outcome)),
     ]
 
 
 # --- environments left out, and other tolerances --------------------------------------------------
 
 
-def write_validation(validation: ScreenValidationRecord | None) -> Document:
+def write_validation(validation: ScreenValidationRecord | None, task: ScreenTask) -> Document:
     """Return what the screen changes in environments left out."""
     if validation is None:
         return []
     means = [
         format_score(validation.means[name])
-        for name in ("auc_all", "auc_screened", "log_loss_all", "log_loss_screened")
+        for name in ("score_all", "score_screened", "loss_all", "loss_screened")
     ]
     rows = [write_left_out(left_out) for left_out in validation.held_out]
-    titles = ["held out", ">rows", ">AUC, all", ">screened", ">log loss, all", ">screened"]
+    names = SCORE_NAMES[task.outcome]
+    scores = [f">{names.score}, all", ">screened", f">{names.loss}, all", ">screened"]
+    titles = ["left out", ">rows", *scores, "rejected there"]
     return [
         Heading("Leave-one-environment-out"),
-        make_table([*titles, "rejected there"], [*rows, ["mean", "", *means, ""]]),
+        make_table(titles, [*rows, ["mean", "", *means, ""]]),
         Paragraph(validation.text),
     ]
 
@@ -194,42 +219,39 @@ def write_left_out(left_out: LeftOutScreen) -> list[str]:
     return [
         shorten_name(as_text(left_out.environment)),
         f"{left_out.n_samples:,}",
-        format_score(left_out.auc_all),
-        format_score(left_out.auc_screened),
-        format_score(left_out.log_loss_all),
-        format_score(left_out.log_loss_screened),
+        format_score(left_out.score_all),
+        format_score(left_out.score_screened),
+        format_score(left_out.loss_all),
+        format_score(left_out.loss_screened),
         shorten_name(shorten_list(rejected)) if rejected else "-",
     ]
 
 
-def write_path(levels: Sequence[ToleranceLevel], task: ScreenTask, *, is_brief: bool) -> Document:
-    """Return the screen at other tolerances; the short form only those that are stricter."""
+def write_path(levels: Sequence[ToleranceLevel], task: ScreenTask) -> Document:
+    """Return the screen at other tolerances, if they were tried."""
     if not levels:
         return []
-    document: Document = [Heading("Tolerance")]
-    if not is_brief or levels[-1].tolerance < task.tolerance:
-        document.append(write_tolerances(levels))
-    price = describe_price(task.tolerance)
-    return [*document, Paragraph(f"{price} {PRICE_OF_TRUTH}")]
+    return [Heading("Other tolerances"), write_tolerances(levels, task), Paragraph(PATH)]
 
 
-def write_tolerances(levels: Sequence[ToleranceLevel]) -> Block:
+def write_tolerances(levels: Sequence[ToleranceLevel], task: ScreenTask) -> Block:
     """Return the columns rejected at each tolerance, and the scores there."""
-    has_left_out = levels[0].auc_left_out is not None
-    titles = [">tolerance", "also rejected", ">columns", ">AUC", ">log loss"]
+    has_left_out = levels[0].score_left_out is not None
+    names = SCORE_NAMES[task.outcome]
+    titles = [">tolerance", "rejected", ">columns", f">{names.score}", f">{names.loss}"]
     if has_left_out:
-        titles += [">AUC left out", ">worst"]
+        titles += [f">{names.score} left out", ">worst"]
     rows = []
     for level in levels:
         row = [
             level.name + (" (used)" if level.is_own else ""),
-            shorten_name(shorten_list(level.leave)) if level.leave else "-",
+            shorten_name(shorten_list(level.rejected)) if level.rejected else "-",
             f"{level.n_columns:,}",
-            format_score(level.auc),
-            format_score(level.log_loss),
+            format_score(level.score),
+            format_score(level.loss),
         ]
         if has_left_out:
-            row += [format_score(level.auc_left_out), format_score(level.worst_auc_left_out)]
+            row += [format_score(level.score_left_out), format_score(level.worst_score_left_out)]
         rows.append(row)
     return make_table(titles, rows)
 
@@ -238,29 +260,30 @@ def write_tolerances(levels: Sequence[ToleranceLevel]) -> Block:
 
 
 def write_effects(columns: Sequence[ScreenedColumn], task: ScreenTask) -> Document:
-    """Return the effect of each column by environment."""
-    document: Document = [Heading("Effects by environment")]
+    """Return the worth and the effect of each column by environment."""
+    document: Document = [Heading("Worth and effect by environment")]
     for column in columns:
-        pooled = column.pooled
-        if column.lowest is None or pooled is None:
+        if column.lowest is None:
             continue
-        rule = shorten_name(column.rule or "")
-        interval = format_odds_interval(pooled.prediction_interval)
-        rows = [
-            [
-                shorten_name(effect.environment),
-                format_ratio(effect.odds_ratio),
-                format_odds_interval(effect.interval),
-            ]
-            for effect in column.environments
-        ]
+        rows = [write_environment(effect, task) for effect in column.environments]
+        effect = name_effect(task.outcome)
+        titles = [name_environments(task), ">worth", ">95% interval", f">{effect}"]
+        sentences = [explain_verdict(column, task), describe_stake(column)]
         document += [
             Heading(f"{shorten_name(column.column)}: {column.verdict}", level=3),
-            Paragraph(
-                f"Odds ratio if {rule}, other columns held fixed. Pooled: "
-                f"{format_ratio(pooled.odds_ratio)}; 95% prediction interval for a new "
-                f"environment: {interval}."
-            ),
-            make_table([name_environments(task), ">odds ratio", ">95% interval"], rows),
+            Paragraph(shorten_sentence(" ".join(sentences))),
+            make_table([*titles, ">95% interval"], rows),
+            Note(shorten_sentence(f"{effect}: {describe_effect(column, task.outcome)}.")),
         ]
     return document
+
+
+def write_environment(effect: EnvironmentEffect, task: ScreenTask) -> list[str]:
+    """Return the worth and the effect in an environment, each with its interval."""
+    return [
+        shorten_name(effect.environment),
+        format_worth(effect.worth),
+        format_worth_interval(effect.worth_interval),
+        format_effect(effect.effect, task.outcome),
+        format_effect_interval(effect.effect_interval, task.outcome),
+    ]

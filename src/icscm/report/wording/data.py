@@ -6,16 +6,38 @@ from icscm.formatting import as_text, count, shorten_list
 from icscm.report.wording.facts import Fact
 
 
-def describe_table(
-    name: str, *, n_rows: int, n_columns: int, positive: str, n_positive: int
-) -> list[Fact]:
-    """Return the size of the table and the share of the positive class."""
+def describe_table(name: str, *, n_rows: int, n_columns: int) -> list[Fact]:
+    """Return the size of the table."""
     size = f"{count(n_rows, 'row')}, {count(n_columns, 'column')} to learn from"
+    return [Fact("Data", f"{as_text(name)}: {size}")]
+
+
+def describe_positive(positive: str, *, n_positive: int, n_rows: int) -> list[Fact]:
+    """Return the share of the positive class."""
     share = f"{n_positive / n_rows:.1%}"
-    return [
-        Fact("Data", f"{as_text(name)}: {size}"),
-        Fact("Positive", f"{as_text(positive)}, in {share} of the rows"),
-    ]
+    return [Fact("Positive", f"{as_text(positive)}, in {share} of the rows")]
+
+
+def describe_number(target: str, *, mean: float, deviation: float, hint: str = "") -> list[Fact]:
+    """Return an outcome that is a number; the hint says how to have it taken for classes.
+
+    >>> describe_number("age", mean=54.321, deviation=9.87654)[0].text
+    'age, a number: mean 54.32, standard deviation 9.877'
+    """
+    text = f"{as_text(target)}, a number: mean {mean:.4g}, standard deviation {deviation:.4g}"
+    return [Fact("Outcome", text + hint)]
+
+
+def describe_classes(target: str, shares: Mapping[str, float], hint: str = "") -> list[Fact]:
+    """Return an outcome of several classes, the most frequent first.
+
+    >>> describe_classes("grade", {"mild": 0.25, "severe": 0.75})[0].text
+    'grade, 2 classes: severe 75.0%, mild 25.0%'
+    """
+    most_frequent_first = sorted(shares.items(), key=lambda item: -item[1])
+    listed = [f"{as_text(label)} {share:.1%}" for label, share in most_frequent_first]
+    text = f"{as_text(target)}, {len(shares):,} classes: {shorten_list(listed)}"
+    return [Fact("Outcome", text + hint)]
 
 
 def describe_environments(column: str | None, n_environments: int) -> list[Fact]:

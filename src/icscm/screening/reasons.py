@@ -1,0 +1,15 @@
+"""Why the screen says what it says of a column, in the words of its table.
+
+Reports explain each reason with the numbers of the column (`icscm.report.wording.screening`).
+"""
+
+from typing import Final
+
+DIFFERS: Final = "its effect differs"
+DIFFERS_JOINTLY: Final = "its effect differs, jointly with other columns"
+MAY_BE_REVERSED: Final = "its effect may be reversed"
+DETERMINES: Final = "determines the environment"
+ONE_DIFFERENCE: Final = "two environments show one difference"
+TOO_LITTLE_DATA: Final = "its effect may differ: too little data"
+NO_ENVIRONMENTS: Final = "no environments"
+INTERRUPTED: Final = "the screen was interrupted"
