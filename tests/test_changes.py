@@ -48,6 +48,8 @@ def test_signatures_show_present_arguments_only():
         (icscm.ICSCMClassifier, "correction", "a smaller alpha"),
         (icscm.SCMClassifier, "feature_weights", "drop the columns"),
         (icscm.InvariantForestClassifier, "resample", "each tree is grown on some of the rows"),
+        (icscm.InvariantFeatureSelector, "min_replication", "columns that determine the environ"),
+        (icscm.InvariantScoreClassifier, "min_replication", "columns that determine the environ"),
         (icscm.InvariantTreeClassifier, "missing", "missing values are candidates"),
     ],
 )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -49,19 +50,35 @@ def make_environments(X, y):
     return above if 0 < above.sum() < len(above) else alternating
 
 
+class ScreenWithEnvironments(InvariantFeatureSelector):
+    """A selector whose rows are from three environments in turn, so that it has to screen."""
+
+    def fit(self, X, y, *, environments=None, groups=None, sample_weight=None):
+        n_rows = np.size(np.asarray(y))
+        if environments is None and n_rows > 1:
+            environments = np.arange(n_rows) % 3
+        return super().fit(
+            X, y, environments=environments, groups=groups, sample_weight=sample_weight
+        )
+
+
 # An estimator of each base class, with a setting under which its checks take about a second.
 BASE_CLASSES = [
     ICSCMClassifier(),
     InvariantTreeClassifier(),
     InvariantForestClassifier(n_estimators=3, random_state=0),
     InvariantScoreClassifier(random_state=0, n_jobs=1),
-    InvariantFeatureSelector(DecisionTreeClassifier(random_state=0), cv=2, random_state=0),
+    InvariantFeatureSelector(LogisticRegression(), cv=2, random_state=0),
+    ScreenWithEnvironments(LinearRegression(), cv=2, random_state=0),
     WithEnvironments(alpha=0.98, max_set_size=1),
 ]
 OTHERS = [
     SCMClassifier(),
     InvariantTreeClassifier(probabilities="balanced", max_leaves=3),
     InvariantFeatureSelector(cv=2, random_state=0),
+    InvariantFeatureSelector(LinearRegression(), cv=2, random_state=0),
+    ScreenWithEnvironments(LogisticRegression(), cv=2, random_state=0),
+    ScreenWithEnvironments(DecisionTreeClassifier(random_state=0), cv=2, random_state=0),
     WithEnvironments(),
     WithEnvironments(model="tree", random_state=0),
 ]

@@ -71,12 +71,13 @@ def test_rejected_separately(changes, expected):
         ({}, Reason.JOINTLY),
         ({"p_value": 0.003}, None),
         ({"low": 0.51}, None),
-        ({"ratio": 1.9}, None),
     ],
 )
 def test_rejected_jointly(changes, expected):
     evidence = make_evidence(joint=replace(DIFFERING, **changes))
     assert find_reason(evidence, STANDARD) == expected
+    learned_by_chance = replace(evidence, separate=replace(STABLE, ratio=1.9))
+    assert find_reason(learned_by_chance, STANDARD) is None
 
 
 DOUBTFUL = replace(STABLE, low=0.4, p_value=0.04)

@@ -163,9 +163,13 @@ def fails_separately(evidence: Evidence, standard: Standard) -> bool:
 
 
 def fails_jointly(evidence: Evidence, standard: Standard) -> bool:
-    """Return whether a column fails in one regression with the columns that contribute most."""
+    """Return whether a column fails in one regression with the columns that contribute most.
+
+    Whether the model has learned something of it is asked of the separate worth: by chance a joint
+    one is above 0 too often.
+    """
     worth = evidence.joint
-    if worth is None or not is_learned(worth, evidence.own, standard):
+    if worth is None or not is_learned(evidence.separate, evidence.own, standard):
         return False
     return standard.differs(worth) and worth.low_share < standard.needed
 
