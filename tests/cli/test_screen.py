@@ -196,7 +196,7 @@ def make_graded_table(n=300, n_sites=4):
     number = np.arange(len(table)) // n
     grade = (table["age"].fillna(60) + rng.normal(0, 5, len(table)) - 30) / 5
     noise = rng.normal(size=len(table))
-    code = np.linspace(2, -1, n_sites)[number] * grade + noise
+    code = np.linspace(2, -1, n_sites)[number] * (grade - grade.mean()) + noise
     weight = rng.integers(1, 4, len(table))
     return table.assign(grade=grade.round(2), code=code.round(2), weight=weight)
 
