@@ -22,7 +22,9 @@ DOCS = Path(__file__).parent
 PAGES = {
     **dict.fromkeys(("sharper", "parents", "guarantee"), "sharper.md"),
     "transfer": "transfer.md",
-    **dict.fromkeys(("screen", "screen-levels", "screen-shifts"), "screen-study.md"),
+    **dict.fromkeys(
+        ("screen", "screen-outcomes", "screen-levels", "screen-shifts"), "screen-study.md"
+    ),
     **dict.fromkeys(("clones", "levels"), "guide/groups.md"),
     **dict.fromkeys(("mechanisms", "more-parents"), "sharper.md"),
     "intervals": "new-environments.md",

@@ -16,7 +16,7 @@ NAMES = (
 )
 # Studies of single questions take long: `all` does not run them.
 SCREENS = (
-    *("screen", "screen-levels", "screen-shifts"),
+    *("screen", "screen-outcomes", "screen-levels", "screen-shifts"),
     *("clones", "mechanisms", "more-parents", "intervals", "levels"),
 )
 

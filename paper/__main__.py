@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _add_screen_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("options of screen, screen-levels, screen-shifts, intervals")
+    group = parser.add_argument_group("options of the studies of the screen, and of intervals")
     home = os.environ.get("ICSCM_TABLES")
     help_tables = "folder of prepared tables, NAME.parquet (default: $ICSCM_TABLES, or raw data)"
     group.add_argument("--tables", type=Path, default=home and Path(home), help=help_tables)

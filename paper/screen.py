@@ -1,6 +1,7 @@
-"""Columns screened for any learner, tested in environments left out, clean and planted.
+"""Columns screened for any learner of two classes, tested in environments left out.
 
-`InvariantFeatureSelector` beside all columns, and beside three other ways to choose columns.
+`InvariantFeatureSelector` beside all columns, and beside three other ways to choose columns, with
+and without planted shortcuts. `paper.screen_outcomes` has other outcomes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from paper.base import Options, Summary, Table, make_long_plan
 from paper.runner import Plan, Row, Rows, Task, make_seed, split_failed
 from paper.screen_tables import TITLES, list_cells, load
 from paper.selection import LEARNERS, METHODS, PEERS, Sample, compute_auc, make_learner
-from paper.shares import find_mean, group_rows, read_numbers
+from paper.shares import find_mean, group_rows
 from paper.shortcuts import KINDS, plant
 
 if TYPE_CHECKING:
@@ -34,11 +35,10 @@ DESCRIPTION = (
 FORWARD_KINDS = ("clean", "one", "half", "numeric", "leaky_copy")
 # Of a method that chooses without the learner one task has the AUC of every learner.
 ANY = "any"
-COLUMNS_OUT = (*LEARNERS, "columns", "planted", "kept", "rejected", "rounds", "seconds", "fit")
+COLUMNS_OUT = (*LEARNERS, "columns", "planted", "kept", "rejected", "rounds", "seconds")
 # Goals: how far below all columns screened ones may be, clean, and planted below clean.
 FROM_ALL = 0.005
 FROM_CLEAN = 0.01
-N_FOLDS = 5  # of the selector
 
 
 def make_plan(options: Options) -> Plan:
@@ -79,13 +79,11 @@ def run_task(task: Task, _: int, options: Options) -> Row:
     chosen = choose_columns(sample, task["learner"])
     seconds = perf_counter() - start
 
-    start = perf_counter()
     learners = LEARNERS if task["learner"] == ANY else (task["learner"],)
     aucs = {
         learner: _test(learner, sample, chosen.columns, X[is_out], data.y[is_out])
         for learner in learners
     }
-    fit_seconds = perf_counter() - start
 
     planted = [name for name in X if name not in data.X]
     rejected = [name for name in data.X if name not in chosen.columns]
@@ -98,7 +96,6 @@ def run_task(task: Task, _: int, options: Options) -> Row:
         "rejected": " ".join(rejected),
         "rounds": chosen.n_rounds,
         "seconds": seconds,
-        "fit": fit_seconds,
     }
 
 
@@ -129,7 +126,7 @@ def summarise(rows: Rows) -> Summary:
         _show_kinds(unfolded),
         _count_kept(rows),
         _count_rejected(rows),
-        _compare_times(unfolded),
+        _compare_times(rows),
     ]
     return Summary(tables, (), [*_find(unfolded), *failures])
 
@@ -186,24 +183,15 @@ def _show_kinds(rows: Rows) -> Table:
 
 def _count_kept(rows: Rows) -> Table:
     """Shares of the planted columns."""
-    variants = _list_variants()
     lines: list[list[str]] = []
     for kind in KINDS:
         if kind == "clean":
             continue
         rows_of_kind = [row for row in rows if row["kind"] == kind]
-        cells = group_rows(rows_of_kind, "method", "learner")
-        lines.append([kind, *(_share_kept(cells.get(variant, [])) for variant in variants)])
-    names = [method if learner == ANY else f"{method}, {learner}" for method, learner in variants]
+        cells = group_rows(rows_of_kind, "method")
+        lines.append([kind, *(_share_kept(cells.get(method, [])) for method in PEERS)])
     caption = "Share of the planted columns that were kept, over tables and environments left out."
-    return Table("screen-kept", caption, ["kind", *names], lines)
-
-
-def _list_variants() -> list[tuple[str, str]]:
-    """The methods that choose columns, and for which learner."""
-    screens = [("screened", learner) for learner in LEARNERS]
-    peers = [(method, ANY) for method in PEERS]
-    return screens + peers
+    return Table("screen-kept", caption, ["kind", *PEERS], lines)
 
 
 def _share_kept(rows: Rows) -> str:
@@ -215,16 +203,16 @@ def _share_kept(rows: Rows) -> str:
 def _count_rejected(rows: Rows) -> Table:
     """Columns that were there before, and were not kept."""
     lines: list[list[str]] = []
-    cells = group_rows(rows, "table", "method", "learner")
+    cells = group_rows(rows, "table", "method")
     tables = {row["table"] for row in rows}
     for table in (name for name in TITLES if name in tables):
-        for method, learner in _list_variants():
-            cell = cells.get((table, method, learner), [])
+        for method in PEERS:
+            cell = cells.get((table, method), [])
             clean = [row for row in cell if row["kind"] == "clean"]
             planted = [row for row in cell if row["kind"] != "clean"]
             means = [_mean_rejected(clean), _mean_rejected(planted)]
-            lines.append([TITLES[table], method, learner, *means, _list_rejected(cell)])
-    header = ["table", "method", "learner", "clean", "planted", "most often"]
+            lines.append([TITLES[table], method, *means, _list_rejected(cell)])
+    header = ["table", "method", "clean", "planted", "most often"]
     caption = "Columns of the table that were rejected: mean number, clean and with planted ones."
     return Table("screen-rejected", caption, header, lines)
 
@@ -245,30 +233,20 @@ def _list_rejected(rows: Rows) -> str:
 
 
 def _compare_times(rows: Rows) -> Table:
-    """Seconds, and fits of the learner on all columns that take as long."""
+    """Seconds to choose the columns, and rounds of the screen."""
     lines: list[list[str]] = []
-    for (table, learner), cell in group_rows(rows, "table", "learner").items():
-        rows_by_method = group_rows(cell, "method")
-        if "all columns" not in rows_by_method:
-            continue
-        fit = find_mean(rows_by_method["all columns"], "fit")
-        for method in METHODS:
-            if method == "all columns" or method not in rows_by_method:
-                continue
-            seconds = find_mean(rows_by_method[method], "seconds")
-            n_fits = "-"
-            if method == "screened":
-                n_rounds = read_numbers(rows_by_method[method], "rounds")
-                n_fits = f"{(N_FOLDS * n_rounds).mean():.1f}"
-            times = [f"{fit:.2f}", f"{seconds:.1f}", f"{seconds / fit:.1f}", n_fits]
-            lines.append([TITLES[table], learner, method, *times])
-    header = ["table", "learner", "method", "one fit (s)", "choice (s)", "in fits", "fits needed"]
-    caption = (
-        "Time to choose the columns, in seconds on one core and as multiples of one fit of the "
-        f"learner on all columns. The screen needs {N_FOLDS} fits a round, and for learners other "
-        "than boosting as many fits of boosting."
-    )
-    return Table("screen-time", caption, header, sorted(lines, key=_sort_key))
+    cells = group_rows(rows, "table", "method")
+    tables = {row["table"] for row in rows}
+    for table in (name for name in TITLES if name in tables):
+        for method in PEERS:
+            cell = cells.get((table, method))
+            if cell:
+                seconds = f"{find_mean(cell, 'seconds'):.1f}"
+                rounds = f"{find_mean(cell, 'rounds'):.1f}" if method == "screened" else "-"
+                lines.append([TITLES[table], method, seconds, rounds])
+    header = ["table", "method", "choice (s)", "rounds"]
+    caption = "Time to choose the columns, on one core, and rounds of the screen."
+    return Table("screen-time", caption, header, lines)
 
 
 def _find(rows: Rows) -> Iterator[str]:

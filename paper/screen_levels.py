@@ -36,7 +36,6 @@ SHORTCUTS = ("one", "numeric", "faint")
 POWER_PLACES = (2, 3, 5, 10, 40)
 POWER_ROWS = (300, 1_500)
 N_POWER_RUNS = 20
-LEARNERS = ("boosting", "logistic regression")
 COLUMNS_OUT = ("causes", "noise", "shortcut", "seconds")
 # Goals: causes kept, noise rejected.
 KEPT = 0.95
@@ -44,21 +43,19 @@ REJECTED = 0.05
 
 
 def make_plan(options: Options) -> Plan:
-    """A task for each simulated table and learner."""
+    """A task for each simulated table."""
     *interactions, additive = N_CAUSES
     level = cross(
         structure=interactions,
         kind=["clean"],
         places=[PLACES],
         rows=[300 if options.quick else ROWS],
-        learner=LEARNERS,
     )
     power = cross(
         structure=[additive],
         kind=["clean", *SHORTCUTS],
         places=(2, 3) if options.quick else POWER_PLACES,
         rows=(300,) if options.quick else POWER_ROWS,
-        learner=LEARNERS[:1],
     )
     tasks = options.repeat(level, N_RUNS) + options.repeat(power, N_POWER_RUNS)
     return make_long_plan(options, tasks, run_task, COLUMNS_OUT)
@@ -87,14 +84,13 @@ def simulate(structure: str, n_places: int, n_rows: int, seed: int) -> Sample:
 
 def run_task(task: Task, seed: int) -> Row:
     """Shares: causes kept, noise rejected, shortcuts rejected (empty where none is planted)."""
-    # the same tables for every learner
     table_keys = [task[name] for name in ("structure", "kind", "places", "rows", "run")]
     seed = make_seed(task["seed"], *table_keys)
     sample = simulate(task["structure"], task["places"], task["rows"], seed)
     X = plant(sample.X, sample.y, sample.environments, None, task["kind"], seed)
 
     start = perf_counter()
-    kept = screen(sample._replace(X=X), task["learner"]).columns
+    kept = screen(sample._replace(X=X), "any").columns
     seconds = perf_counter() - start
 
     names = list(sample.X)
@@ -123,10 +119,10 @@ def summarise(rows: Rows) -> Summary:
 
 def _show_levels(rows: Rows) -> Table:
     lines = []
-    for (structure, learner), cell in group_rows(rows, "structure", "learner").items():
+    for structure, cell in group_rows(rows, "structure").items():
         means = [format_mean(read_numbers(cell, column)) for column in ("causes", "noise")]
-        lines.append([structure, learner, str(len(cell)), f"{_find_all_kept(cell):.2f}", *means])
-    header = ["structure", "learner", "runs", "all causes kept", "causes kept", "noise rejected"]
+        lines.append([structure, str(len(cell)), f"{_find_all_kept(cell):.2f}", *means])
+    header = ["structure", "runs", "all causes kept", "causes kept", "noise rejected"]
     caption = (
         f"{rows[0]['places']} environments of {rows[0]['rows']} rows, eight columns, nothing "
         "planted: share of runs that keep all causes, of causes kept, and of noise rejected."
@@ -150,7 +146,7 @@ def _show_power(rows: Rows) -> Table:
         lines.append([n_places, f"{int(n_rows):,}", str(n_runs), *power, *levels])
     header = ["environments", "rows in each", "runs", *(f"{kind} rejected" for kind in SHORTCUTS)]
     caption = (
-        "Four causes and four columns of noise, boosting: share of runs in which a planted "
+        "Four causes and four columns of noise: share of runs in which a planted "
         "shortcut was rejected; and without one, of causes kept and of noise rejected."
     )
     return Table("screen-power", caption, [*header, "causes kept", "noise rejected"], lines)
@@ -162,11 +158,11 @@ def _format(rows: Rows, column: str) -> str:
 
 def _find(rows: Rows) -> Iterator[str]:
     """The goals on causes and noise, and whether they are reached."""
-    for (structure, learner), cell in group_rows(rows, "structure", "learner").items():
+    for structure, cell in group_rows(rows, "structure").items():
         kept = _find_all_kept(cell)
         rejected = find_mean(cell, "noise")
         yield (
-            f"{structure}, {learner}: all causes kept in {kept:.2f} of {len(cell)} runs (goal "
+            f"{structure}: all causes kept in {kept:.2f} of {len(cell)} runs (goal "
             f"{KEPT:g}, {_judge(kept >= KEPT)}), {rejected:.3f} of noise columns rejected (goal at "
             f"most {REJECTED:g}, {_judge(rejected <= REJECTED)})."
         )

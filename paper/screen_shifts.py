@@ -26,12 +26,10 @@ from paper.base import Options, Summary, Table, make_long_plan
 from paper.runner import Plan, Row, Rows, Task, split_failed
 from paper.screen_tables import TITLES, list_cells, load
 from paper.selection import (
-    LEARNERS,
     Floats,
     compute_auc,
     encode_columns,
     fit_logistic,
-    make_learner,
 )
 from paper.shares import group_rows
 
@@ -47,8 +45,9 @@ DESCRIPTION = (
 COLUMNS_OUT = ("pairs", "seconds")
 VIEWS = ("alone", "given the others")
 FAILURES = ("changed sign", "differs", "both")
-# What might predict a failure: the share of heterogeneity, the verdict, and a weak effect.
-PREDICTORS = ("share", "rejected", "weakness")
+# What might predict a failure: the worth that the column may lose in a new environment by the
+# screen, the verdict, and a weak effect.
+PREDICTORS = ("lost worth", "rejected", "weakness")
 # Cuts tried of a column: at quantiles of its numbers, or at its most frequent levels.
 _N_QUANTILES = 20
 _MAX_LEVELS = 20
@@ -66,27 +65,27 @@ class Effect(NamedTuple):
 
 
 def make_plan(options: Options) -> Plan:
-    """A task for each table, environment left out and learner."""
-    learners = LEARNERS[:1] if options.quick else LEARNERS
-    cells = list_cells(options)
-    tasks = [{**cell, "learner": learner} for cell in cells for learner in learners]
-    return make_long_plan(options, tasks, partial(run_task, options=options), COLUMNS_OUT)
+    """A task for each table and environment left out."""
+    return make_long_plan(
+        options, list_cells(options), partial(run_task, options=options), COLUMNS_OUT
+    )
 
 
 def run_task(task: Task, _: int, options: Options) -> Row:
     """Screen the columns in the other environments; all pairs as JSON in one field."""
     start = perf_counter()
     data = load(task["table"], options)
-    learner = make_learner(task["learner"])
     is_in = data.environments != task["out"]
     X = data.X[is_in].reset_index(drop=True)
-    selector = InvariantFeatureSelector(learner, random_state=0, n_jobs=1)
+    selector = InvariantFeatureSelector(random_state=0, n_jobs=1)
     screen = selector.fit(X, data.y[is_in], environments=data.environments[is_in]).screen_
     effects = measure_effects(data.X, data.y, data.environments, task["out"])
 
     pairs = []
-    for name, verdict, share in zip(
-        screen["column"], screen["verdict"], screen["share"], strict=True
+    # a column that the model does not use has nothing to lose
+    lost_worths = (1.0 - screen["worth_low"]).fillna(0.0)
+    for name, verdict, lost_worth in zip(
+        screen["column"], screen["verdict"], lost_worths, strict=True
     ):
         if name not in effects:
             continue
@@ -94,7 +93,7 @@ def run_task(task: Task, _: int, options: Options) -> Row:
             {
                 "column": name,
                 "rejected": int(verdict == "rejected"),
-                "share": round(float(share), 6),
+                "lost worth": round(float(lost_worth), 6),
                 "effects": effects[name],
             }
         )
@@ -254,11 +253,11 @@ def judge_pair(effect: list[float]) -> dict[str, float]:
 
 
 def unfold(rows: Rows) -> Iterator[Row]:
-    """A row for each table, environment left out, learner, column and view."""
+    """A row for each table, environment left out, column and view."""
     for row in rows:
         for pair in json.loads(row["pairs"]):
             for view, effect in pair["effects"].items():
-                task = {name: row[name] for name in ("table", "out", "learner")}
+                task = {name: row[name] for name in ("table", "out")}
                 yield {**task, **pair, "view": view, **judge_pair(effect)}
 
 
@@ -267,34 +266,34 @@ def summarise(rows: Rows) -> Summary:
     rows, failures = split_failed(rows)
     pairs = list(unfold(rows))
     lines = [line for table in (*TITLES, "all") for line in _describe(table, pairs)]
-    header = ["table", "learner", "effect", "failure", "pairs", "rejected", "fail if rejected",
+    header = ["table", "effect", "failure", "pairs", "rejected", "fail if rejected",
               "fail if kept", *(f"AUC of {each}" for each in PREDICTORS)]  # fmt: skip
     caption = (
         "Pairs of column and environment left out, nothing planted: how often columns fail that "
-        "were rejected or kept in the other environments, and how well the share of "
-        "heterogeneity, the verdict, and the weakness of the effect there predict failing. "
+        "were rejected or kept in the other environments, and how well the worth that the screen "
+        "says may be lost, the verdict, and the weakness of the effect there predict failing. "
         "By table: changes of sign only."
     )
     return Summary([Table("screen-shifts", caption, header, lines)], (), [*_find(pairs), *failures])
 
 
 def _describe(table: str, pairs: list[Row]) -> Iterator[list[str]]:
-    """Lines on a table, or on "all": for each learner, kind of effect and kind of failure."""
+    """Lines on a table, or on "all": for each kind of effect and kind of failure."""
     pairs_of_table = [pair for pair in pairs if table in ("all", pair["table"])]
-    cells = group_rows(pairs_of_table, "learner", "view")
-    learners = {pair["learner"] for pair in pairs_of_table}
-    for learner in (name for name in LEARNERS if name in learners):
-        for view, failure in product(VIEWS, FAILURES):
-            is_main = (view, failure) == (VIEWS[-1], FAILURES[0])
-            if table != "all" and not is_main:
-                continue
-            cell = cells.get((learner, view), [])
-            rejected = [pair for pair in cell if pair["rejected"]]
-            kept = [pair for pair in cell if not pair["rejected"]]
-            counts = [str(len(cell)), str(len(rejected))]
-            shares = [_count_failures(rejected, failure), _count_failures(kept, failure)]
-            aucs = [_format(_predict(cell, failure, predictor)) for predictor in PREDICTORS]
-            yield [TITLES.get(table, table), learner, view, failure, *counts, *shares, *aucs]
+    if not pairs_of_table:
+        return
+    cells = group_rows(pairs_of_table, "view")
+    for view, failure in product(VIEWS, FAILURES):
+        is_main = (view, failure) == (VIEWS[-1], FAILURES[0])
+        if table != "all" and not is_main:
+            continue
+        cell = cells.get(view, [])
+        rejected = [pair for pair in cell if pair["rejected"]]
+        kept = [pair for pair in cell if not pair["rejected"]]
+        counts = [str(len(cell)), str(len(rejected))]
+        shares = [_count_failures(rejected, failure), _count_failures(kept, failure)]
+        aucs = [_format(_predict(cell, failure, predictor)) for predictor in PREDICTORS]
+        yield [TITLES.get(table, table), view, failure, *counts, *shares, *aucs]
 
 
 def _count_failures(pairs: list[Row], failure: str) -> str:
@@ -317,9 +316,9 @@ def _format(auc: float | None) -> str:
 
 def _find(pairs: list[Row]) -> Iterator[str]:
     for line in _describe("all", pairs):
-        _, learner, view, failure, n_pairs, n_rejected, rejected, kept, *aucs = line
+        _, view, failure, n_pairs, n_rejected, rejected, kept, *aucs = line
         yield (
-            f"{learner}, effect {view}, {failure}: {rejected} of the rejected and {kept} of the "
-            f"kept columns ({n_rejected} of {n_pairs} pairs rejected); AUC of the share {aucs[0]}, "
-            f"of the verdict {aucs[1]}, of weakness {aucs[2]}."
+            f"Effect {view}, {failure}: {rejected} of the rejected and {kept} of the kept columns "
+            f"({n_rejected} of {n_pairs} pairs rejected); AUC of the lost worth {aucs[0]}, of the "
+            f"verdict {aucs[1]}, of weakness {aucs[2]}."
         )

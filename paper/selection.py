@@ -49,7 +49,7 @@ class Sample(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The columns kept, and how many times the learner was cross-fitted for it."""
+    """The columns kept, and in how many rounds they were chosen."""
 
     columns: list[str]
     n_rounds: int = 0
@@ -87,9 +87,9 @@ def keep_all(sample: Sample, _: str) -> Chosen:
     return Chosen(list(sample.X))
 
 
-def screen(sample: Sample, learner: str) -> Chosen:
-    """The columns that `InvariantFeatureSelector` keeps for the learner."""
-    selector = InvariantFeatureSelector(make_learner(learner), random_state=0, n_jobs=1)
+def screen(sample: Sample, _: str) -> Chosen:
+    """The columns that `InvariantFeatureSelector` keeps, for any learner."""
+    selector = InvariantFeatureSelector(make_learner("boosting"), random_state=0, n_jobs=1)
     selector.fit(sample.X, sample.y, environments=sample.environments)
     return Chosen(selector.kept_, len(selector.rounds_))
 
@@ -295,4 +295,4 @@ METHODS: dict[str, Callable[[Sample, str], Chosen]] = {
     "invariant forest": use_forest,
 }
 # These choose without the learner; it is fitted on their columns.
-PEERS = ("forward selection", "stability selection", "invariant forest")
+PEERS = ("screened", "forward selection", "stability selection", "invariant forest")

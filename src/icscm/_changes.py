@@ -85,7 +85,8 @@ def data_by_name(function: Function) -> Function:
     """Decorate a function that takes data, so that a call of version 0.3 gets a clear error.
 
     Version 0.3 took environments, groups and weights by position, in an order that differed between
-    learners: patient numbers were taken for weights in silence.
+    learners: patient numbers were taken for weights in silence. Now they go by name. The error says
+    which to name, or what replaces an argument that is gone.
     """
     parameters = inspect.signature(function).parameters
     positional = [

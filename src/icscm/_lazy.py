@@ -87,11 +87,14 @@ def is_sparse(X: Any) -> bool:
 def load_lazily(
     package_globals: dict[str, Any], *modules: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package that has all that its modules have.
+    """Return the functions `__getattr__` and `__dir__` of a package that has what its modules have.
 
-    Python calls these two functions of a package for a name that it does not have yet, and to list
-    its names; the first such call imports the modules. Kernels need numba, which takes as long to
-    import as all the rest; who only shows a model or predicts never calls one.
+        __getattr__, __dir__ = load_lazily(globals(), "coding", "counting")
+
+    Python calls them for a name that the package does not have yet, and to list its names. The
+    first such call imports the modules, and puts their public names into the package. So kernels
+    are imported when one is first called: they need numba, which takes as long to import as all the
+    rest, and who only shows a model or predicts calls none.
     """
     package = package_globals["__name__"]
 

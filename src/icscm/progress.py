@@ -105,8 +105,9 @@ def show_progress(text: str = "", total: int | None = None) -> Iterator[Callable
             else:
                 bar.update(task, completed=n_done)
 
+        # Without a total, the next long loop reports; with one, the block does so itself.
         _listeners.clear()
-        if total is None:  # else the block reports, and loops inside it do not
+        if total is None:
             _listeners.append(listen)
         _printers[:] = [lambda line: bar.console.print(escape(escape_controls(line)))]
         try:

@@ -215,7 +215,8 @@ class _Answer:
         is_known = set(counts_by_column) <= set(expected_by_column)
         assert is_known, "a cube names a column that does not exist"
 
-        # counts by (bin, label, environment); a source may have more empty bins than another
+        # Counts by (bin, label, environment). A source may have more empty bins than another, and
+        # may leave out a column whose rows are all in one bin.
         for column, expected_counts in expected_by_column.items():
             if column not in counts_by_column:
                 n_filled_bins = (expected_counts.sum(axis=(1, 2)) > 0).sum()

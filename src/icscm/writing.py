@@ -72,9 +72,15 @@ def is_stream(path: Path) -> bool:
 
 
 def write_whole(path: Path, write: Write, *, n_bytes: int | None = None) -> None:
-    """Let `write` fill a new file of `n_bytes`, if known; rename it only when complete.
+    """Write a file completely or not at all: `write` fills a hidden one, which is then renamed.
 
-    For a link, its target is written and the link stays.
+        1. remove hidden files that killed processes have left, and open a new one
+        2. let `write` fill it
+        3. rename it
+        4. whatever failed, remove the hidden file, if it is still there
+
+    For a link, its target is written and the link stays. `n_bytes` is the size of the file, if it
+    is known, for messages.
     """
     if is_stream(path):
         _write_into(path, write)

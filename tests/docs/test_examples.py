@@ -204,10 +204,10 @@ def test_the_claims_on_heart_disease():
     is_missing = X.loc[hospital != "cleveland", "ca"].isna()
     assert is_missing.mean() > 0.95
     score = InvariantScoreClassifier(max_terms=8, random_state=0)
-    with pytest.warns(TooLittleDataWarning, match="No column has a verdict"):
-        score.fit(X, y, environments=hospital)
-    assert score.screen_["verdict"].value_counts().to_dict() == {"cannot tell": 12, "rejected": 1}
-    assert score.screen_.set_index("column")["verdict"]["ca"] == "rejected"
+    score.fit(X, y, environments=hospital)
+    verdicts = score.screen_.set_index("column")["verdict"]
+    assert verdicts["cp"] == "cannot tell"
+    assert 3 <= (verdicts == "cannot tell").sum() <= 7
 
 
 @pytest.mark.thorough

@@ -51,11 +51,14 @@ def compare(
     files.check_ending(out, ".csv", ".tsv", ".parquet", ".md")
     files.check_ending(plot, ".svg")
     files.check_outputs([out, plot], force=options["force"], inputs=[data])
+
     from icscm.validation.candidates import choose_candidates
     from icscm.validation.comparison import compare as compare_candidates
 
+    # Before the file is read, so that a name that is unknown shows at once.
     names = split_commas([options["candidates"]]) if options["candidates"] else None
-    candidates = choose_candidates(names)  # an error comes before the file is read
+    candidates = choose_candidates(names)
+
     progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_any_samples(data, options)
@@ -71,6 +74,7 @@ def compare(
             min_positives=options["min_positives"],
             random_state=options["random_state"],
         )
+
     _write(comparison, out, plot)
     _print(comparison, data, samples)
     console.print_written(out, plot)

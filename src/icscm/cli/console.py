@@ -99,9 +99,10 @@ def list_data_facts(
     n_positive: int | None = None,
     outcome: Sequence[Fact] = (),
 ) -> list[Fact]:
-    """The first lines of a command: its data, as terms and texts.
+    """The first lines that a command prints: its data, as terms and texts.
 
-    An outcome of two classes is described by its positive rows, another one by facts of its own.
+    `n_rows` are those that are used: rows of excluded environments are counted by `labels`. An
+    outcome of two classes is described by its positive rows, another one by facts of its own.
     """
     from icscm.report.wording import data as wording
 

@@ -42,7 +42,7 @@ def demo(
     from icscm.datasets import make_conjunction
     from icscm.estimators.cover import ICSCMClassifier, SCMClassifier
 
-    # a report that exists is kept, unless the user names it or overwrites it
+    # A report that exists is kept, unless the user names it or overwrites it.
     is_kept = not is_given(ctx, "report") and not force and report.exists()
     writes_report = not no_report and not is_kept
     if writes_report:
@@ -55,6 +55,7 @@ def demo(
         "cause the label, C1 is a child of label and environment, "
         f"{settings['n_distractors']} features B are noise.\n"
     )
+
     plain = SCMClassifier()
     invariant = ICSCMClassifier()
     with console.hide_repeated_warnings():

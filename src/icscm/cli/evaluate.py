@@ -49,6 +49,7 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
     report = options["report"]
     files.check_ending(report, ".html", ".htm")
     files.check_outputs([report], force=options["force"], inputs=[model, data])
+
     saved = load(model)
     progress = console.Progress(quiet=quiet)
     with progress.stage(f"Reading {describe_path(data)}"):
@@ -56,6 +57,7 @@ def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: An
     with progress.stage(f"Evaluating on {rows.table.num_rows:,} rows"):
         evaluation = _evaluate_rows(saved, rows, threshold=options["threshold"])
     evaluation = replace(evaluation, data=locating.name_data(data))
+
     if report is not None:
         write_text(report, evaluation.to_html())
     screen = console.make_console()
@@ -88,7 +90,8 @@ def _evaluate_rows(saved: SavedModel, rows: LabelledRows, threshold: str | None)
     )
     if roles.class_names is None:
         return evaluation
-    # True and False stand for several values of the target
+
+    # The model predicts True or False, each of which stands for several values of the target.
     negative, positive = roles.class_names
     classes = (negative or "anything else", positive)
     baseline = classes[saved.classes.index(evaluation.baseline)]

@@ -135,9 +135,12 @@ class _Group(click.Group):
         return [name for name in _ORDER if name in self.commands]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; print its result if --json is given."""
+        """Run a command; print its result if --json is given.
+
+        Warnings of this package are part of the result: each is printed once, whatever Python's
+        other filters say. A lack of memory becomes an error that says how to need less.
+        """
         with warnings.catch_warnings():
-            # warnings of this package are part of the result: Python's other filters do not apply
             warnings.simplefilter("always", IcscmWarning)
             warnings.showwarning = make_warning_printer()
             try:
@@ -147,8 +150,8 @@ class _Group(click.Group):
                 sys.stdout.flush()
                 if is_interrupted(ctx):
                     return _STOPPED_BY_CTRL_C
-            # the reader, such as `head`, has closed the pipe; rich makes it a SystemExit
             except (BrokenPipeError, SystemExit):
+                # The reader, such as `head`, has closed the pipe; rich makes it a SystemExit.
                 discard_output()
                 return 0
             except Exception as error:

@@ -242,7 +242,11 @@ class _MemoryFit:
         return countable
 
     def validate(self, countable: Countable[Any]) -> dict[str, Any]:
-        """Measure the performance in environments left out, or say why that is not done."""
+        """Measure the performance in environments left out, or say why that is not done.
+
+        It takes a fit for each environment. So where that would take long, it is only done if the
+        user asks for it by --validation.
+        """
         from icscm.search.shape import count_steps
         from icscm.validation.leave_one_out import leave_one_environment_out
 
@@ -251,8 +255,10 @@ class _MemoryFit:
             return {"unvalidated": _NO_ENVIRONMENTS}
         if self.options["no_validation"]:
             return {"unvalidated": "--no-validation"}
+
         is_asked_for = self.options["validation"]
-        n_steps = n_environments * count_steps(countable, self.n_rows, n_steps_of_number=4)
+        n_steps_of_fit = count_steps(countable, self.n_rows, n_steps_of_number=4)
+        n_steps = n_environments * n_steps_of_fit
         max_steps = self.model.max_validation_steps
         if not is_asked_for and n_steps > max_steps:
             size = f"{n_steps:,} steps, by default at most {max_steps:,}"
@@ -270,13 +276,17 @@ class _MemoryFit:
         return {"validation": validation}
 
     def resample(self, countable: Countable[Any]) -> dict[str, Any]:
-        """Learn from subsamples: as many as asked for, or a few for a line on a rule."""
+        """Learn from random subsamples, to see how often they give the same columns.
+
+        The user may ask for a number of them (--stability), for a table of the report. Else there
+        are a few, for one line on how often a rule returned, if that does not take long.
+        """
         from icscm.search.shape import count_steps
         from icscm.validation import stability
 
         n_subsamples = self.options["stability"]
-        is_brief = n_subsamples is None
-        if is_brief:
+        is_for_one_line = n_subsamples is None
+        if is_for_one_line:
             has_rules = self.model.is_rule and bool(self.learner.model_.rules)
             is_small = count_steps(countable, self.n_rows) <= stability.MAX_BRIEF_STEPS
             n_subsamples = stability.N_BRIEF if has_rules and is_small else 0
@@ -291,7 +301,7 @@ class _MemoryFit:
                 n_resamples=n_subsamples,
                 random_state=self.options["random_state"],
             )
-        if is_brief:
+        if is_for_one_line:
             n_same = round(selection.columns_frequency * n_subsamples)
             return {"n_returned": (n_same, n_subsamples)}
         return {"stability": selection}

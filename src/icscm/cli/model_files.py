@@ -113,12 +113,15 @@ class LabelledRows:
 def read_labelled_rows(saved: SavedModel, data: Path, options: Options) -> LabelledRows:
     """Read rows with their outcome, to compare it with what the model predicts.
 
-    The roles of columns, such as target, that no option names are those of the model's own table.
+    1. read the table, and choose its columns of outcome and environment: those that an option
+       names, or else those of the table that the model was learned from
+    2. find which values of the outcome are positive, and which rows are dropped
+    3. write outcomes as the model writes them, since it may call several values one class
     """
     from icscm.model.saved import list_used
 
-    roles = _find_roles(saved, options)
     where = describe_path(data)
+    roles = _find_roles(saved, options)
     table = _read_columns(saved, data, options, _find_role_types(saved, roles))
     column_names = table.column_names
     notes: list[str] = []
@@ -142,9 +145,9 @@ def read_labelled_rows(saved: SavedModel, data: Path, options: Options) -> Label
     labelled = labelling.apply(table)
     y = list_values(labelled, roles.target)
     if roles.positive:
-        # the target is now True or False, for several values each
+        # The target is now True or False, for several values each.
         y = np.array([saved.classes[label is True] for label in y.tolist()], dtype=object)
-        # rows may lack the values that were positive for fit, and the report names them still
+        # These rows may lack some of the positive values of fit, which the report names still.
         negative = labelling.negative or tuple(sorted(set(target_values.values()), key=str))
         labelling = replace(labelling, positive=roles.positive, negative=negative)
     return LabelledRows(table=labelled, y=y, roles=labelling, notes=tuple(notes))
@@ -199,15 +202,21 @@ def _check_positive(texts: tuple[str, ...], values: dict[str, Any], target: str)
 def _read_columns(
     saved: SavedModel, data: Path, options: Options, types: dict[str, str]
 ) -> pyarrow.Table:
-    """The rows of a table or, of genomes, those of --labels with the genes of the model."""
+    """The rows of a table or, of genomes, those of --labels with the genes of the model.
+
+    The table of --labels names a genome in each row; the genes of that genome are added to it.
+    """
     labels_path = options["labels"]
-    if not files.check_labels(data, labels_path):
+    are_genomes = files.check_labels(data, labels_path)
+    if not are_genomes:
         return read_alike(saved, data, options, find_types(saved) | types)
+
     from icscm.model.saved import list_used
     from icscm.sources.bits.opening import read_genomes
 
     used_genes = list_used(saved)
     genomes = read_genomes(data, used_genes)
+
     table = read_alike(saved, labels_path, options, types)
     name_column = options["sample_column"] or table.column_names[0]
     check_columns([name_column], table.column_names, describe_path(labels_path))

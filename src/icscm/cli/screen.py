@@ -43,9 +43,9 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     cross-fitted, and for each column it is estimated what the column is worth in each environment:
     1 if it says there what the model has learned, 0 nothing, below 0 the reverse. Of the columns
     whose worth differs and may fall too low in a new environment (--tolerance) the worst is
-    rejected. This is repeated without it until no column is rejected; Ctrl-C ends with the rounds
-    that are done. The verdicts are printed; --out writes the names of the columns kept, --report a
-    page with the worth and the effect of every column in each environment.
+    rejected. This is repeated without it until no column is rejected; Ctrl-C shows the rounds so
+    far. The verdicts are printed; --out writes the names of the columns kept, --report a page with
+    the worth and the effect of every column in each environment.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, a
     folder of such files, or - for CSV from standard input; it is read into memory. Genomes

@@ -98,11 +98,11 @@ def _choose_settings(
     settings = {}
     for option, value in options.items():
         parameter = _HOSPITAL_NAMES.get(option, option) if hospitals else option
-        if parameter not in parameters:
-            if is_given(ctx, option):
-                kind = "not for --hospitals" if hospitals else "for --hospitals only"
-                raise IcscmError(Parameter(option), f" is {kind}")
-        elif value is not None:
+        is_for_other = parameter not in parameters
+        if is_for_other and is_given(ctx, option):
+            kind = "not for --hospitals" if hospitals else "for --hospitals only"
+            raise IcscmError(Parameter(option), f" is {kind}")
+        if not is_for_other and value is not None:
             settings[parameter] = value
     return settings
 

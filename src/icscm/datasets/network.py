@@ -116,6 +116,7 @@ def make_conjunction(
     # in random order, so that unshuffled folds hold all environments
     environments = rng.permutation(np.repeat(np.arange(n_environments), n_samples))
 
+    # columns are drawn as arrays (column, row); the order of draws decides what a seed gives
     rates = _compute_parent_rates(n_parents, n_environments)
     parents = rng.random((n_parents, n_rows)) < rates[:, environments]
     clean_outcome = _evaluate_tree(parents) if model_type == "tree" else _evaluate_all(parents)
@@ -126,7 +127,8 @@ def make_conjunction(
         outcome = ~outcome
     distractors = rng.integers(2, size=(n_distractors, n_rows), dtype=np.uint8) == 1
 
-    # a mark is 0 in the first environment, 1 in the last, and in others by their place in between
+    # a child copies the outcome, or has a mark: 0 in the first environment, 1 in the last, and in
+    # others either, with a probability by their place in between
     mark_rate = environments / max(1, n_environments - 1)
     marks = rng.random((n_children, n_rows)) < mark_rate
     if child == "code":
@@ -135,6 +137,7 @@ def make_conjunction(
     children = np.where(is_marked, marks, outcome)
 
     bits = np.concatenate((parents, distractors, children))
+    # as numbers, a bit of 0 is below 0.5 and a bit of 1 above
     values = (bits + rng.random(bits.shape)) / 2 if continuous else bits.view(np.uint8)
     parent_names = _number_names("A", n_parents)
     names = [*parent_names, *_number_names("B", n_distractors), *_number_names("C", n_children)]

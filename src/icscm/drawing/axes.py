@@ -105,7 +105,8 @@ def choose_share_marks(values: Iterable[float]) -> list[float]:
     high = max(known, default=1.0)
     step = _choose_share_step(max(high - low, _MIN_SHARE_WIDTH))
 
-    # the numbers of the first and the last mark, in steps from 0
+    # the numbers of the first and the last mark, in steps from 0; rounded first, since 0.3 / 0.1 is
+    # a little less than 3
     min_steps = ceil(_MIN_SHARE_WIDTH / step)
     first = floor(round(low / step, 6))
     last = max(ceil(round(high / step, 6)), first + min_steps)

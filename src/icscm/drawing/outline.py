@@ -56,9 +56,20 @@ class OutlineRow:
 
 
 def lay_out_outline(nodes: Sequence[OutlineNode], *, max_leaves: int) -> Sequence[OutlineRow]:
-    """Lay out the nodes of a tree; of a very large one, those below the largest splits."""
+    """Lay out the nodes of a tree as rows; of a very large one, those below the largest splits.
+
+    Nodes come from the root down: after a node its first child with all nodes below that, then its
+    second child. Between the two, the twig at their level passes the rows:
+
+        all
+        |- age > 63               open levels: 1
+        |  |- smoker == yes                    1 and 2
+        |  '- smoker != yes                    1
+        '- age <= 63                           none
+    """
     shown_splits = _choose_splits(nodes, n_splits=max_leaves - 1)
     rows: list[OutlineRow] = []
+    # the split of the latest node at each level, which at the level above is the parent
     split_at_level: dict[int, int | None] = {}
     # levels at which a first child was seen, and its sibling is still to come
     open_levels: set[int] = set()

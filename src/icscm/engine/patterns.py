@@ -37,43 +37,56 @@ def find_patterns(truths: Sequence[BoolArray], n_rows: int) -> RowPatterns:
     rules the numbers that occur are replaced by 0, 1, 2, ..., in the same order.
     """
     numbers = np.zeros(n_rows, dtype=np.int64)
-    # without any rule there is one pattern, that of no truths
+    # Without any rule there is one pattern, that of no truths.
     found = RowPatterns(patterns=np.zeros((1, 0), dtype=np.bool_), numbers=numbers)
     n_new_rules = 0
     for is_true in truths:
-        # one more binary digit
+        # Append the truth of this rule to the number of each row, as its last binary digit.
         numbers <<= 1
         numbers |= is_true
         n_new_rules += 1
-        n_possible_patterns = len(found.patterns) << n_new_rules
+
+        n_possible_patterns = len(found.patterns) * 2**n_new_rules
         if n_possible_patterns > _MAX_POSSIBLE_PATTERNS:
-            found = _renumber(found.patterns, n_new_rules, numbers)
+            found = _renumber(numbers, found.patterns, n_new_rules)
             numbers = found.numbers
             n_new_rules = 0
-    return _renumber(found.patterns, n_new_rules, numbers)
+    return _renumber(numbers, found.patterns, n_new_rules)
 
 
-def _renumber(patterns: BoolArray, n_new_rules: int, numbers: IntArray) -> RowPatterns:
-    """Number the patterns that occur, once some more rules are the last digits of the numbers.
+def _renumber(numbers: IntArray, patterns: BoolArray, n_new_rules: int) -> RowPatterns:
+    """Find which patterns occur, and number the rows by these.
 
-    With two patterns so far, and one more rule (F false, T true):
+    `numbers` has a number for each row. It is the number of one of the `patterns` (pattern, rule)
+    of earlier rules, followed by a binary digit for each new rule. So it counts the patterns that
+    are possible: each of the earlier ones with each ending. With two patterns and one new rule (F
+    false, T true):
 
-        patterns    possible ones    occur        numbers of rows
-        F T         0   F T F        no           1 2 2 1
-        T T         1   F T T        yes: 0       0 1 1 0    ... replaced
-                    2   T T F        yes: 1
-                    3   T T T        no
+        patterns      possible patterns      rows have             occurs    new number
+        0  F T        0  F T F               1 2 2 1               no
+        1  T T        1  F T T                                     yes       0
+                      2  T T F               renumbered            yes       1
+                      3  T T T               0 1 1 0               no
     """
-    n_endings = 2**n_new_rules
-    digit_shifts = np.arange(n_new_rules)[::-1]
-    endings = np.arange(n_endings)[:, np.newaxis] >> digit_shifts & 1 == 1
-    possible = np.column_stack(
-        (np.repeat(patterns, n_endings, axis=0), np.tile(endings, (len(patterns), 1)))
-    )
+    endings = _list_combinations(n_new_rules)
+    beginnings_of_possible = np.repeat(patterns, len(endings), axis=0)
+    endings_of_possible = np.tile(endings, (len(patterns), 1))
+    possible = np.column_stack((beginnings_of_possible, endings_of_possible))
 
     occurs = np.bincount(numbers, minlength=len(possible)) > 0
     new_numbers = np.cumsum(occurs) - 1
     return RowPatterns(patterns=possible[occurs], numbers=new_numbers[numbers])
+
+
+def _list_combinations(n_rules: int) -> BoolArray:
+    """List all combinations (combination, rule) of truths: of two rules FF, FT, TF and TT.
+
+    Combination i has the binary digits of i: the last rule is true if i contains 1, the one before
+    if i contains 2, then 4, and so on.
+    """
+    combinations = np.arange(2**n_rules)
+    digit_values = 2 ** np.arange(n_rules)[::-1]
+    return np.asarray(combinations[:, np.newaxis] & digit_values != 0)
 
 
 def count_patterns(truths: Sequence[BoolArray], cells: Array, n_environments: int) -> PatternTable:

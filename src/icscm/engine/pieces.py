@@ -33,7 +33,7 @@ from icscm.engine.counts import (
 from icscm.engine.counts import BinnedSplit as BinnedSplit
 from icscm.engine.patterns import add_patterns, count_patterns
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store, sort_rows
-from icscm.engine.threads import split_evenly
+from icscm.engine.threads import divide_up, split_evenly
 from icscm.model import splits as tree_splits
 
 # The bin of each row, by column.
@@ -65,29 +65,32 @@ def plan_blocks(
 ) -> list[Block]:
     """Plan blocks of the columns that can be cut at all, the same for every piece of a table.
 
-    Columns of one layout and about one width share a block, unless its cube would be too large for
-    a message.
+    A block is counted into one array (column, bin, outcome, environment), which has as many bins as
+    its widest column. So columns of one layout and about one number of bins share a block. One that
+    would be too large for a message is divided.
     """
-    n_bins = binned_columns.count_bins(columns)
-    can_be_cut = n_bins > 1
-    groups: dict[_BlockKind, list[int]] = {}
-    for position in np.flatnonzero(can_be_cut).tolist():
-        column = int(columns[position])
-        rank = _rank_width(int(n_bins[position]), column)
-        kind = _BlockKind(layout=binned_columns.find_layout(column), rank_of_width=rank)
-        groups.setdefault(kind, []).append(position)
+    n_bins_of_columns = binned_columns.count_bins(columns)
+    cuttable_columns = columns[n_bins_of_columns > 1]
+    n_bins_of_cuttable = n_bins_of_columns[n_bins_of_columns > 1]
+
+    columns_by_kind: dict[_BlockKind, list[int]] = {}
+    for column, n_bins in zip(cuttable_columns.tolist(), n_bins_of_cuttable.tolist(), strict=True):
+        kind = _BlockKind(
+            layout=binned_columns.find_layout(column), rank_of_width=_rank_width(n_bins, column)
+        )
+        columns_by_kind.setdefault(kind, []).append(column)
 
     blocks = []
-    for kind in sorted(groups):
-        positions = groups[kind]
+    for kind in sorted(columns_by_kind):
+        columns_of_kind = np.array(columns_by_kind[kind], dtype=columns.dtype)
         block = Block(
-            columns=columns[positions],
-            n_bins=int(n_bins[positions].max()),
+            columns=columns_of_kind,
+            n_bins=int(binned_columns.count_bins(columns_of_kind).max()),
             layout=kind.layout,
         )
-        n_parts = -(-block.count_cells(n_environments) // SENT_CELLS)
-        parts = split_evenly(len(block.columns), n_parts)
-        blocks += [block._replace(columns=block.columns[part]) for part in parts]
+        n_messages = divide_up(block.count_cells(n_environments), SENT_CELLS)
+        parts = split_evenly(len(columns_of_kind), n_messages)
+        blocks += [block._replace(columns=columns_of_kind[part]) for part in parts]
     return blocks
 
 
@@ -113,7 +116,7 @@ def _rank_width(n_bins: int, column: int) -> int:
 def make_cubes(blocks: Sequence[Block], counted: Iterable[CountArray]) -> Iterator[CountCube]:
     """Cut the counts of each block into parts that the search can work on in the cache."""
     for block, counts in zip(blocks, counted, strict=True):
-        n_parts = -(-counts.size // BLOCK_CELLS)
+        n_parts = divide_up(counts.size, BLOCK_CELLS)
         for part in split_evenly(len(block.columns), n_parts):
             yield CountCube(block.columns[part], counts[part], block.layout)
 
@@ -202,20 +205,23 @@ class Piece:
 
         `environments` are those of the rows; `columns` are the wanted ones, by default all.
         """
+        n_values = values.shape[1]
         for store in self.stores:
             wanted = store.columns
             if columns is not None:
                 wanted = np.intersect1d(wanted, columns)
             if len(wanted) == 0:
                 continue
-            shape = store.n_bins, values.shape[1], self.n_environments
-            n_blocks = -(-len(wanted) * math.prod(shape) // BLOCK_CELLS)
-            for block in split_evenly(len(wanted), n_blocks):
-                sums: Array = np.zeros((block.stop - block.start, *shape))
-                for sums_of_column, column in zip(sums, wanted[block].tolist(), strict=True):
+
+            cells_of_column = store.n_bins, n_values, self.n_environments
+            n_cells = len(wanted) * math.prod(cells_of_column)
+            for block in split_evenly(len(wanted), divide_up(n_cells, BLOCK_CELLS)):
+                columns_of_block = wanted[block]
+                sums: Array = np.zeros((len(columns_of_block), *cells_of_column))
+                for column, sums_of_column in zip(columns_of_block.tolist(), sums, strict=True):
                     bins = self.rows.take(store.find_codes(column))
                     _kernels.add_values(bins, environments, values, sums_of_column)
-                yield ValueCube(columns=wanted[block], sums=sums, layout=store.layout)
+                yield ValueCube(columns=columns_of_block, sums=sums, layout=store.layout)
 
     def find_store(self, column: int) -> Store | None:
         """Find the store that has a column; None if no store has it, since it cannot be cut."""

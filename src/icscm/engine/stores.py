@@ -22,7 +22,7 @@ from icscm import _constants as limits
 from icscm._types import Array, BoolArray, CountArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import CountCube, Layout, Shortlister
-from icscm.engine.threads import run_ahead, run_tasks, split_evenly
+from icscm.engine.threads import divide_up, run_ahead, run_tasks, split_evenly
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class CodeStore(Store):
         n_segments = len(rows.bounds) - 1
         n_columns = len(self.columns)
         n_cells = n_columns * self.n_bins * n_segments
-        for block in split_evenly(n_columns, -(-n_cells // limits.BLOCK_CELLS)):
+        for block in split_evenly(n_columns, divide_up(n_cells, limits.BLOCK_CELLS)):
             counts = np.zeros(
                 (block.stop - block.start, self.n_bins, n_segments), dtype=limits.COUNT_DTYPE
             )
@@ -206,9 +206,9 @@ class BitStore(Store):
         self.layout = layout
         self.n_threads = n_threads
 
-        n_words = -(-rows.sizes // limits.WORD_BITS)
+        n_words = -(-rows.sizes // limits.WORD_BITS)  # rounded up
         self._word_bounds = np.concatenate(([0], np.cumsum(n_words)))
-        # of each segment in turn: the bits that are used, and those that fill its last word
+        # Of each segment in turn: the bits that are used, and those that fill its last word.
         n_filling = -rows.sizes % limits.WORD_BITS
         run_lengths = np.column_stack((rows.sizes, n_filling)).ravel()
         is_used_run = np.arange(len(run_lengths)) % 2 == 0
@@ -224,7 +224,7 @@ class BitStore(Store):
         Only for who fills the store: afterwards it never changes.
         """
         kept = np.searchsorted(self.columns, columns)
-        for part in split_evenly(len(kept), -(-self.words.size // limits.BLOCK_CELLS)):
+        for part in split_evenly(len(kept), divide_up(self.words.size, limits.BLOCK_CELLS)):
             self.words[part] = self.words[kept[part]]  # in place: all move towards the start
         self.words = self.words[: len(kept)]
         self.columns = columns
@@ -241,7 +241,7 @@ class BitStore(Store):
     def count_cubes(self, rows: Rows) -> Iterator[CountCube]:
         mask = self._make_mask(rows)
         n_cells = len(self.columns) * 2 * len(rows.sizes)
-        blocks = split_evenly(len(self.columns), -(-n_cells // limits.PACKED_BLOCK_CELLS))
+        blocks = split_evenly(len(self.columns), divide_up(n_cells, limits.PACKED_BLOCK_CELLS))
         n_threads = self.n_threads if self.words.size >= limits.MIN_THREADED_CELLS else 1
 
         def count_block(block: slice) -> CountCube:

@@ -120,6 +120,16 @@ def split_evenly(n: int, n_parts: int, multiple: int = 1) -> list[slice]:
     >>> split_evenly(20, 2, multiple=8)
     [slice(0, 16, None), slice(16, 20, None)]
     """
-    size_in_multiples = -(-n // max(1, n_parts) // multiple)
+    size_of_equal_parts = divide_up(n, max(1, n_parts))
+    size_in_multiples = divide_up(size_of_equal_parts, multiple)
     size = max(multiple, size_in_multiples * multiple)
     return [slice(start, min(n, start + size)) for start in range(0, n, size)]
+
+
+def divide_up(n: int, size: int) -> int:
+    """Divide and round up: how many parts of at most some size n things make.
+
+    >>> divide_up(20, 8)
+    3
+    """
+    return (n + size - 1) // size

@@ -198,11 +198,17 @@ class DescribingMixin:
 
 
 def explain_splits(tree: Tree) -> list[float]:
-    """Return the deviance that the effect of each split of a tree explains, at least 0."""
+    """Return the deviance that the effect of each split of a tree explains, at least 0.
+
+    Effects are measured from the rows of each node and those where its rule is true, both counted
+    by (outcome, environment).
+    """
     counts_of_nodes, counts_where_true = tree.count_splits()
+    min_rows = 0  # a split that was made is measured whatever its size
     deviances: list[float] = []
     for node, where_true in zip(counts_of_nodes, counts_where_true, strict=True):
-        effects = measure_effects(where_true[np.newaxis], node, 0)
+        only_split = where_true[np.newaxis]  # splits are measured many at a time
+        effects = measure_effects(only_split, node, min_rows)
         deviances.append(max(effects.deviance_explained.item(), 0.0))
     return deviances
 

@@ -91,33 +91,44 @@ class InvariantForestClassifier(BaseTreeClassifier):
     min_replication: float = 0.15
 
     def _learn(self, countable: Countable[Any]) -> None:
+        """Grow a forest, calibrate it, and score what it then predicts.
+
+        1. Grow the trees. Each row gets as its vote the mean of those that were not grown on it.
+        2. Fit a calibration line to these votes, and give its intercept and slope to the forest.
+        3. Score the votes as the forest calibrates them, which is why this step is the last.
+        """
         source = countable.source
         if source.rows is None:
             raise IcscmError(
                 "a forest draws rows, which is not possible with these samples; fit it on a table "
                 "in memory or with fit_dataset, or use InvariantTreeClassifier"
             )
-        tree_settings = self._make_settings(countable)
+        settings = self._make_forest_settings(countable)
         self._warn_of_environments(countable)
-        self.tolerance_ = tree_settings.tolerance
-        settings = ForestSettings(
-            tree=tree_settings,
+        self.tolerance_ = settings.tree.tolerance
+
+        plain_forest, self.trace_, out_of_bag = find_forest(source, settings)
+
+        line = fit_usable_calibration(out_of_bag, n_environments=len(source.environments))
+        self.calibration_ = line
+        self.model_ = plain_forest
+        if line is not None:
+            self.model_ = replace(plain_forest, calibration=line.calibration)
+
+        calibrated_votes = self.model_.calibrate(out_of_bag.votes)
+        self.out_of_bag_ = score_out_of_bag(
+            replace(out_of_bag, votes=calibrated_votes), source.environments
+        )
+
+    def _make_forest_settings(self, countable: Countable[Any]) -> ForestSettings:
+        """Make the settings of the search: those of each tree, and how many trees of which rows."""
+        return ForestSettings(
+            tree=self._make_settings(countable),
             n_trees=self.n_estimators,
             max_features=float(self.max_features),
             seed=draw_seed(self.random_state),
             n_threads=count_threads(self.n_jobs),
         )
-        forest, self.trace_, out_of_bag = find_forest(source, settings)
-
-        self.calibration_ = fit_usable_calibration(
-            out_of_bag, n_environments=len(source.environments)
-        )
-        if self.calibration_ is not None:
-            forest = replace(forest, calibration=self.calibration_.calibration)
-        self.model_ = forest
-
-        calibrated = replace(out_of_bag, votes=forest.calibrate(out_of_bag.votes))
-        self.out_of_bag_ = score_out_of_bag(calibrated, source.environments)
 
     def _warn_of_findings(self) -> None:
         super()._warn_of_findings()

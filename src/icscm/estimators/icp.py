@@ -241,7 +241,11 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         )
 
     def _keep(self, sets: InvariantSets, candidates: _Candidates) -> None:
-        """Keep what was found, with columns by name."""
+        """Keep the parents and the tested sets, with columns by name.
+
+        The parents are the accepted set of lowest BIC, or the columns that all accepted sets share;
+        None where no set was accepted.
+        """
         bics: dict[CandidateSet, float] = {}
         if self.conclusion == "best":
             bics = candidates.tester.compute_bics(sets.accepted)

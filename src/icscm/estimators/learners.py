@@ -207,6 +207,8 @@ class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.levels_.append(counts.index)
             # pandas gives missing values, and levels that it does not know, the code -1: the last
             self.numbers_.append(np.append(numbers, np.nan))
+        # boosting cannot bin a column without any value
+        self.is_empty_ = frame.iloc[:, np.flatnonzero(~self.is_text)].isna().all().to_numpy()
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -223,7 +225,7 @@ class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             codes = pandas.Categorical(frame.iloc[:, column], categories=categories).codes
             table[:, position] = self.numbers_[position][codes]
         numbers = frame.iloc[:, number_columns].to_numpy(dtype=float, na_value=np.nan)
-        table[:, len(text_columns) :] = numbers
+        table[:, len(text_columns) :] = np.where(self.is_empty_, 0.0, numbers)
         return table
 
 

@@ -118,6 +118,11 @@ class InvariantScoreClassifier(BaseRuleClassifier):
         )
 
     def _learn(self, countable: Countable[Any]) -> None:
+        """Screen the columns, give points to those that are kept, and judge the result.
+
+        The screen rejects columns whose effect differs between environments by more than the
+        tolerance. Without environments or without a tolerance, all columns are kept.
+        """
         source = countable.source
         settings = self._make_settings(countable)
         if not countable.has_environments:
@@ -140,6 +145,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             settings = replace(settings, columns=kept)
 
         self.model_ = find_score(source, settings)
+        # the classes of totals are tested afterwards: rates may differ although effects do not
         self.trace_ = make_trace(
             source,
             nodes=(),

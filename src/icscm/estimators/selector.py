@@ -18,7 +18,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
@@ -39,7 +39,13 @@ from icscm.screening.screened_table import ScreenedTable, read_table
 from icscm.sources.columns import OpenColumns, open_columns
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.environments import check_several, take_environments
-from icscm.tables.outcomes import OutcomeKind, OutcomeValues, is_numeric_outcome, read_outcome
+from icscm.tables.outcomes import (
+    OutcomeKind,
+    OutcomeValues,
+    check_weighted,
+    is_numeric_outcome,
+    read_outcome,
+)
 from icscm.tables.weights import read_weights
 
 # Columns are cut at up to so many quantiles.
@@ -201,6 +207,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         weights = None
         if sample_weight is not None:
             weights = read_weights(sample_weight, count_rows(X), "sample_weight")
+            check_weighted(values, weights)
         opened = open_columns(
             X,
             environments=environments,
@@ -342,6 +349,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             names=self._names,
             environments=self.environments_,
             rejects_undecided=self.on_undecided == "reject",
+            empty_columns=opened.empty_columns,
+            date_columns=opened.date_columns,
             classes=self._name_outputs(),
         )
         self.screen_ = tables.screen
@@ -428,7 +437,10 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         array or frame
             Of shape (n_samples, n_kept).
         """
-        return self._select(X)
+        selected = self._select(X)
+        if not is_frame(selected) and not get_tags(self).input_tags.allow_nan:
+            assert_all_finite(selected)
+        return selected
 
     def _select(self, X: Any) -> Any:
         """Select the columns kept, by name where the columns had names."""
@@ -527,7 +539,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         tags.estimator_type = own.estimator_type
         tags.classifier_tags = own.classifier_tags
         tags.regressor_tags = own.regressor_tags
-        tags.input_tags.allow_nan = True
+        # the screen takes missing values, and hands them on to the learner
+        tags.input_tags.allow_nan = own.input_tags.allow_nan
         tags.target_tags.required = True
         return tags
 

@@ -38,6 +38,8 @@ REASONS = {
     Reason.JOINTLY: DIFFERS_JOINTLY,
     Reason.SUPPORTED: MAY_BE_REVERSED,
 }
+NO_VALUE = "has no value"
+IS_DATE = "dates are not screened"
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,15 @@ def decide(
     names: Sequence[str | int],
     n_environments: int,
     rejects_undecided: bool,
+    empty_columns: Sequence[int] = (),
+    date_columns: Sequence[int] = (),
 ) -> ColumnVerdict:
-    """Decide on a column; it is kept only if the data would have shown that it is a shortcut."""
+    """Decide on a column; it is kept only if the data would have shown that it is a shortcut.
+
+    A column without any value is rejected in any case, since many learners take none.
+    """
+    if column in empty_columns:
+        return ColumnVerdict(Verdict.REJECTED, NO_VALUE)
     if n_environments == 0:
         return ColumnVerdict(Verdict.CANNOT_TELL, NO_ENVIRONMENTS)
     if column in screen.giveaways.determining:
@@ -73,11 +82,13 @@ def decide(
     if column in screen.rejected:
         return ColumnVerdict(Verdict.REJECTED, explain_rejection(screen, column, names))
 
-    judged = screen.judged.get(column)
-    if judged is None:
-        return ColumnVerdict(Verdict.KEPT)
     reason = ""
-    if judged.is_undecided:
+    judged = screen.judged.get(column)
+    if column in date_columns:
+        reason = IS_DATE
+    elif judged is None:
+        return ColumnVerdict(Verdict.KEPT)
+    elif judged.is_undecided:
         reason = ONE_DIFFERENCE if n_environments < MIN_ENVIRONMENTS else TOO_LITTLE_DATA
     elif not screen.is_complete:
         reason = INTERRUPTED
@@ -104,6 +115,8 @@ def make_tables(
     names: Sequence[str | int],
     environments: Sequence[Any] | None,
     rejects_undecided: bool,
+    empty_columns: Sequence[int] = (),
+    date_columns: Sequence[int] = (),
     classes: Sequence[Any] | None = None,
 ) -> ScreenTables:
     """Make the tables of a screen, with columns by name and environments by label.
@@ -122,6 +135,8 @@ def make_tables(
             names=names,
             n_environments=len(labels),
             rejects_undecided=rejects_undecided,
+            empty_columns=empty_columns,
+            date_columns=date_columns,
         )
         row = {
             "column": name,

@@ -178,7 +178,9 @@ def join_kinds(parts: Sequence[Sequence[Kind]]) -> list[Kind]:
 def choose_type(kind: Kind, wanted: str | None = None) -> Any:
     """Choose the Arrow type of a column; None if it cannot be the type that a model needs.
 
-    A column in which all cells are missing can be anything; it is text, unless another is wanted.
+    `kind` has a flag for each type that all cells can be read as, `wanted` is the type that the
+    column had when the model was fitted. If none is wanted, a column becomes numbers, booleans or
+    dates if it can, in this order, and text otherwise, as it does if all cells are missing.
     """
     if wanted == CATEGORY:
         return pyarrow.string()
@@ -191,9 +193,10 @@ def choose_type(kind: Kind, wanted: str | None = None) -> Any:
 
     is_whole = Kind.WHOLE | Kind.NUMBER in kind
     is_code = is_whole and Kind.UNPADDED not in kind  # such as 007
-    number_type = None if is_code else _choose_number_type(kind)
-    if number_type is not None:
-        return number_type
+    if not is_code:
+        number_type = _choose_number_type(kind)
+        if number_type is not None:
+            return number_type
     if Kind.BOOLEAN in kind:
         return pyarrow.bool_()
     for date, date_type in _DATE_TYPES.items():
@@ -254,7 +257,15 @@ def _find_kind(texts: Any, form: TextFormat) -> Kind:
 
 
 def _find_number_kind(texts: Any, form: TextFormat) -> Kind:
-    """Find whether all cells of a column are numbers, whole, and without a 0 before them."""
+    """Find which flags of numbers a column has: what is true of all of its cells.
+
+    cells       flags
+    7, 12       NUMBER, WHOLE, UNPADDED
+    7.5, 12     NUMBER, UNPADDED
+    007, 012    NUMBER, WHOLE               codes, such as of a post office
+    0x10        none                        pyarrow reads it as a whole number
+    a, b        UNPADDED
+    """
     if form.decimal == ",":
         are_numbers = compute.match_substring_regex(texts, _COMMA_NUMBER)
         if not compute.all(are_numbers).as_py():
@@ -264,13 +275,13 @@ def _find_number_kind(texts: Any, form: TextFormat) -> Kind:
     is_whole = _can_cast(plain, pyarrow.int64())
     is_padded = is_whole and _matches_any(texts, _PADDED_PATTERN)
     if is_whole and not is_padded:
-        return Kind.UNPADDED | Kind.NUMBER | Kind.WHOLE
+        return Kind.NUMBER | Kind.WHOLE | Kind.UNPADDED
 
-    # 007 is a number, but 0x10, which pyarrow reads as a whole number, is none
+    # Unlike whole numbers, floats are not read from texts such as 0x10.
     is_number = _can_cast(plain, pyarrow.float64())
     if is_padded:
         return Kind.NUMBER | Kind.WHOLE if is_number else Kind(0)
-    return Kind.UNPADDED | Kind.NUMBER if is_number else Kind.UNPADDED
+    return Kind.NUMBER | Kind.UNPADDED if is_number else Kind.UNPADDED
 
 
 def _matches_any(texts: Any, pattern: str) -> bool:

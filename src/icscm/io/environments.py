@@ -111,6 +111,8 @@ def find_renamed(
 ) -> dict[Any, Any]:
     """Find the new name of each environment, None if it is excluded; empty if none changes.
 
+    The user names environments by texts, as on a command line, where `levels` may be numbers.
+
     Parameters
     ----------
     levels : collection
@@ -133,15 +135,16 @@ def find_renamed(
     new_names: dict[Any, str | None] = {}
     for renaming in renamings:
         for text in renaming.texts:
-            if text in level_of_text:
-                level = level_of_text[text]
-                _check_not_renamed(text, renaming.name, new_names.get(level, renaming.name))
-                new_names[level] = renaming.name
-            elif not may_lack:
+            if text not in level_of_text and may_lack:
+                continue
+            if text not in level_of_text:
                 hint = suggest(text, map(as_level_text, levels))
                 raise IcscmError(f"the environment {column!r} has no value {text!r}{hint}")
+            level = level_of_text[text]
+            _check_not_renamed(text, renaming.name, new_names.get(level, renaming.name))
+            new_names[level] = renaming.name
 
-    # names of merged environments are texts, and so are then all others
+    # Names of merged environments are texts, and so are then all others.
     unchanged = {level: as_level_text(level) if merged else level for level in levels}
     return unchanged | new_names
 

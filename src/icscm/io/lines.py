@@ -8,6 +8,7 @@ load_lines         all cells as text, from a file that is opened once
 
 import csv
 import io
+import math
 import mmap
 import re
 from collections.abc import Iterator, Sequence
@@ -105,7 +106,11 @@ class RereadableStream(io.RawIOBase):
 
 
 def _read_header(stream: ByteStream, source: Source, form: TextFormat) -> "Lines":
-    """Parse the first lines: the header, and some that tell the delimiter."""
+    """Parse the first lines of a file: the header, and some below it that tell the delimiter.
+
+    Of these lines is also learned what reading the rest needs: how long lines are, and whether
+    numbers may have decimal commas.
+    """
     # a byte-order mark is not part of a name
     is_utf8 = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
     encoding = "utf-8-sig" if is_utf8 else form.encoding
@@ -214,11 +219,13 @@ class Lines:
     def stream(
         self, columns: Sequence[str], opened: ByteStream | None = None
     ) -> Iterator[pyarrow.Table]:
-        """Yield cells as text, a block of rows at a time.
+        """Yield the cells of some columns as text, a block of rows at a time.
 
-        They are read from a file that is open already, if given. The size of blocks is estimated
-        from the first lines. At a row that is longer than a block, reading begins again with larger
-        blocks, and passes over the rows that were read.
+        pyarrow cannot read a row that is longer than a block. The size of blocks is estimated from
+        the first lines of the file; at a longer row, the file is read anew with larger blocks, and
+        the rows that were yielded before are skipped.
+
+        `opened` is a stream to read from the first time, if the file is open already.
         """
         if self.is_empty:
             return
@@ -227,7 +234,7 @@ class Lines:
         n_bytes = self.source.find_size()
         with translate_errors(self.source, self.form.encoding):
             while True:
-                n_blocks = None if n_bytes is None else -(-n_bytes // block)
+                n_blocks = None if n_bytes is None else math.ceil(n_bytes / block)
                 batches = self._parse(columns, block, n_skipped=n_rows_read, opened=opened)
                 try:
                     for batch in track(batches, n_blocks):
@@ -252,7 +259,10 @@ class Lines:
         opened: ByteStream | None = None,
         use_threads: bool = True,
     ) -> Iterator[pyarrow.RecordBatch]:
-        """Yield cells as text, as pyarrow splits lines into them, without the first rows."""
+        """Yield cells as text, as pyarrow splits lines into them, without the first rows.
+
+        All columns are read as text, since pyarrow would choose types by the first block only.
+        """
         read_options = pyarrow.csv.ReadOptions(
             skip_rows_after_names=self.n_header,
             column_names=self.names,
@@ -278,10 +288,11 @@ class Lines:
             self.source.open() if opened is None else nullcontext(opened) as stream,
             pyarrow.csv.open_csv(stream, read_options, parse_options, convert_options) as reader,
         ):
+            n_still_skipped = n_skipped
             for batch in reader:
-                if n_skipped < len(batch):
-                    yield batch[n_skipped:]
-                n_skipped = max(0, n_skipped - len(batch))
+                if n_still_skipped < len(batch):
+                    yield batch[n_still_skipped:]
+                n_still_skipped = max(0, n_still_skipped - len(batch))
 
     def _reject_row(self, columns: Sequence[str], block: int) -> None:
         """Read again with one thread, which knows the number of a row, and raise for the row."""

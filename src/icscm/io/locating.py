@@ -244,14 +244,15 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
 def translate_errors(what: object, encoding: str = "", kind: str = "") -> Iterator[None]:
     """Turn errors of decoders and parsers into one clear sentence, about the file `what`.
 
-    `encoding` is that of a text file, `kind` the format of another.
+    `encoding` is that of a text file, `kind` the format of another. A lack of memory is no fault of
+    the file, and becomes a `MemoryError`.
     """
     import pyarrow
 
     try:
         yield
     except (*_DAMAGES, pyarrow.ArrowException, csv.Error, OSError) as error:
-        if is_short_of_memory(error):  # not an error of the file
+        if is_short_of_memory(error):
             raise MemoryError(str(error)) from error
         if encoding and (isinstance(error, UnicodeError) or "UTF8" in str(error)):
             advice = "name its encoding (--encoding cp1252 for older Windows programs)"

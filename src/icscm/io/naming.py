@@ -34,6 +34,9 @@ def suggest(name: str, names: Iterable[str]) -> str:
 def split_known(text: str, separator: str, known: Iterable[str]) -> list[str]:
     """Split names at separators; a known name that contains the separator is kept whole.
 
+    The text is split at every separator, and then as many parts as possible are joined again if
+    they make a known name.
+
     >>> split_known("a,b, c,d", ",", ["a,b", "c", "d"])
     ['a,b', 'c', 'd']
     """

@@ -401,8 +401,14 @@ def _set_nan_to_null(column: Any) -> Any:
 def find_labelling(tallies: Iterable[Tally], roles: Roles, *, is_new: bool = False) -> Roles:
     """Find what the values of the target mean, by all rows, and which rows are dropped.
 
-    Raise if target or environment is missing in rows that may not be dropped. New rows (`is_new`)
-    of a table that a model was learned from need not have every value.
+    `tallies` count the rows by target and environment, one for each part of the table. From these:
+
+        1. the new names of environments, and those that are excluded
+        2. among the other rows, whether target or environment is missing, which is an error unless
+           such rows are to be dropped
+        3. the positive values of the target: those that the user named, or the last of two
+
+    In new rows for a model (`is_new`), values of the target that it was learned with may lack.
     """
     tally: Counter[RowKey] = Counter()
     for part in tallies:
@@ -418,6 +424,7 @@ def find_labelling(tallies: Iterable[Tally], roles: Roles, *, is_new: bool = Fal
         raise IcscmError("--exclude-environment leaves no row; exclude fewer environments")
     _check_missing(kept, roles)
 
+    # Values of different types are ordered by type, since they cannot be compared.
     targets = {key.target for key in kept if key.is_complete}
     levels = sorted(targets, key=lambda value: (type(value).__name__, value))
     positive = tuple(_find_positive(levels, roles, is_new=is_new))

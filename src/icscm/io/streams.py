@@ -14,6 +14,7 @@ A reader is a `TableReader`, of which there are four:
 from __future__ import annotations
 
 import io
+import math
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,8 +45,12 @@ _FEW_COLUMNS = 64
 _SMALLEST_BUFFER = 2**12
 # Rows of a batch where all of them are loaded.
 _LOADED_ROWS = 2**20
-# The usual size of a page of a Parquet column.
+# The usual size of a page, a part of a Parquet column.
 _PAGE_BYTES = 2**20
+# Pages of a column in memory: one compressed, the same uncompressed, and what is read ahead.
+_PAGES_HELD = 3
+# Memory for reading text, in blocks: of its bytes, and of the cells that are parsed from them.
+_BLOCKS_HELD = 32
 
 
 class TableReader(Protocol):
@@ -63,7 +68,7 @@ class TableReader(Protocol):
         """The rows in order, some columns of them, in batches of about so many rows."""
 
     def estimate_bytes(self) -> int:
-        """Memory that `read` takes in addition to the batches."""
+        """Bytes of memory that `read` takes in addition to the batches, for any columns."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +271,7 @@ class ParquetFiles:
     ) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of a file, with the columns in the given order."""
         batches = file.iter_batches(batch_size=batch_rows, columns=list(columns))
-        n_batches = -(-file.metadata.num_rows // batch_rows)
+        n_batches = math.ceil(file.metadata.num_rows / batch_rows)
         for batch in track(batches, n_batches):
             yield _check(batch).select(list(columns))
 
@@ -284,12 +289,13 @@ class ParquetFiles:
             metadata = file.metadata
         if metadata.num_row_groups == 0:
             return 0
+        # Row groups are alike, and one of them is read at a time: the first stands for all.
         first_group = metadata.row_group(0)
         n_bytes = 0
         for column in range(first_group.num_columns):
             column_bytes = first_group.column(column).total_uncompressed_size
             page_bytes = min(_PAGE_BYTES, column_bytes)
-            n_bytes += 3 * page_bytes  # a page compressed and uncompressed, and what is read ahead
+            n_bytes += _PAGES_HELD * page_bytes
         return n_bytes
 
 
@@ -390,7 +396,7 @@ class TextFiles:
         return track(self.files, len(self.files))
 
     def estimate_bytes(self) -> int:
-        return 32 * MIN_BLOCK
+        return _BLOCKS_HELD * MIN_BLOCK
 
 
 class DatasetReader:

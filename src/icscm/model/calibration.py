@@ -173,6 +173,7 @@ class CalibratedModel(DisplayMixin):
         float
             Found by bisection, to the last bit.
         """
+        # At `high` rows are predicted positive, at `low` they are not.
         low = 0.0
         high = 1.0
         while True:

@@ -75,15 +75,19 @@ class Forest(CalibratedModel):
             followed = tree.follow(columns, unseen, n_rows)
             probabilities = tree.leaf_probabilities()[followed.leaves]
             is_positive = tree.leaf_verdicts[followed.leaves]
+
+            # Rows that lack a value of a rule fall in several leaves, and get the mean of these.
             blend = followed.blend
             if len(blend.rows):
                 probabilities[blend.rows] = blend.probability
                 is_positive[blend.rows] = tree.is_positive(blend.probability)
                 is_blended[blend.rows] = True
+
             sum_of_probabilities += probabilities
             n_positive_trees += is_positive
-
         probability = self.calibrate(sum_of_probabilities / n_trees)
+
+        # What decided: how many trees are above 0.5, and what is missing, if anything.
         texts = [f"{n:,} of {count(n_trees, 'tree')} above 0.5" for n in range(n_trees + 1)]
         decided_by = np.array(texts, dtype=object)[n_positive_trees]
         blended_rows = np.flatnonzero(is_blended)

@@ -338,11 +338,15 @@ class ModelReader:
         return _make(Forest, where, fields, trees=fields["trees"])
 
     def read_tree(self, value: Any, where: str, kinds: Sequence[str] = ("tree",)) -> Tree:
-        """Read a tree, or a conjunction or disjunction, which is a chain of splits."""
+        """Read a tree, or a conjunction or disjunction, which is a chain of splits.
+
+        A child of a split is a split, by its number, or a leaf, by a negative number: of n splits
+        there are n + 1 leaves, -1 to -n-1. So the splits must be counted before they are read.
+        """
         kind = checks.read_kind(value, where, kinds)
         listed_splits = value.get("splits")
         n_splits = len(listed_splits) if isinstance(listed_splits, list) else 0
-        check_child = whole_number(-n_splits - 1, n_splits - 1)  # a leaf is negative
+        check_child = whole_number(-n_splits - 1, n_splits - 1)
         check_split = object_of(rule=self.read_rule, if_true=check_child, if_false=check_child)
         check_tree = object_of(
             _CALIBRATION,
@@ -354,7 +358,6 @@ class ModelReader:
 
         fields = check_tree(value, where)
         splits = tuple(Split(**parts) for parts in fields["splits"])
-        # How many leaves there must be is known once there are splits.
         leaves = self.read_leaves(fields["leaves"], f"{where}.leaves", n_leaves=len(splits) + 1)
         return _make(
             Tree,

@@ -38,11 +38,24 @@ _HIGHEST_SHIFT: Final = 80.0
 
 
 class Shift(NamedTuple):
-    """The shift of the log odds of a model for a site.
+    """How the log odds of a model are changed for a site, and how sure that is.
 
-    `intercept` and `slope` are applied. `estimate` is the shift with the slope kept, before it is
-    shrunk, with its standard error and 95% interval, None for a base rate that is taken as exact.
-    `rate` is that of positives at the site, `n` the number of rows.
+    The model predicts  intercept + slope x  there, where it had predicted the log odds x.
+
+    Attributes
+    ----------
+    intercept, slope : float
+        As they are applied. With few rows the slope is 1, and the intercept is the estimate after
+        it was shrunk towards 0; with many, both are those of a logistic regression.
+    estimate : float
+        The intercept with a slope of 1, before it is shrunk.
+    standard_error, low, high : float, optional
+        Of the estimate, with the ends of its 95% interval; None where it comes from a base rate
+        that is taken as exact.
+    rate : float
+        The share of positives at the site.
+    n : int
+        The number of rows of the site; 0 for a base rate without rows.
     """
 
     intercept: float
@@ -81,40 +94,48 @@ def _make_shift(a: float, standard_error: float, *, applied: float, rate: float,
 
 
 def fit_shift(log_odds: FloatArray, y: Array) -> Shift:
-    """Fit the shift of a site to rows with outcomes, 0 or 1, and the model's log odds.
+    """Fit the change of a model's log odds for a site, to rows of it with their outcomes, 0 or 1.
 
-    The shift a solves the equation of the module; with enough rows of each outcome, the applied
-    intercept and slope are instead those of a logistic regression.
+    With few rows of either outcome only an intercept is fitted, and shrunk towards 0, since a slope
+    would be too imprecise. With many, the applied intercept and slope are those of a logistic
+    regression of the outcomes on the log odds; the estimate and its interval stay as they are.
 
     >>> shift = fit_shift(np.zeros(40), np.arange(40) < 30)
     >>> print(f"{shift.estimate:.2f} from {shift.low:.2f} to {shift.high:.2f}")
     1.07 from 0.36 to 1.78
     """
-    shift = _fit_intercept(log_odds, y)
+    shift_with_slope_1 = _fit_intercept(log_odds, y)
     n_positives = y.sum()
     n_negatives = len(y) - n_positives
     if min(n_positives, n_negatives) < MIN_FOR_SLOPE:
-        return shift
+        return shift_with_slope_1
 
     line = fit_logistic_regression(
         columns=log_odds[:, np.newaxis],
         positives=y,
-        environments=np.zeros(len(y), dtype=np.intp),
+        environments=np.zeros(len(y), dtype=np.intp),  # the site is the only one
         n_environments=1,
         initial_slope=1.0,
     )
     if line is None:  # all predictions are equal, or separate the outcomes
-        return shift
-    return shift._replace(intercept=float(line.intercepts[0]), slope=float(line.slopes[0]))
+        return shift_with_slope_1
+    return shift_with_slope_1._replace(
+        intercept=float(line.intercepts[0]), slope=float(line.slopes[0])
+    )
 
 
 def _fit_intercept(log_odds: FloatArray, y: Array) -> Shift:
-    """Fit the shift with the slope kept, and shrink it.
+    """Fit the shift a of the log odds x_i with a slope of 1, and shrink it towards 0.
 
-    With p_i = expit(a + x_i) and v_i = p_i (1 - p_i),
+    It is the maximum of the likelihood with Jeffreys' prior (Firth 1993), which is finite even if
+    all outcomes y_i are equal. With p_i = expit(a + x_i) and v_i = p_i (1 - p_i), a solves
 
-        sum (y_i - p_i) + sum v_i (1 - 2 p_i) / (2 sum v_i) = 0        s^2 = 1 / sum v_i
-        applied shift = a tau^2 / (tau^2 + s^2)
+        sum (y_i - p_i) + sum v_i (1 - 2 p_i) / (2 sum v_i) = 0,
+
+    where the first sum is the score, and the rest the penalty of the prior. With few rows a is
+    imprecise, so it is shrunk by its variance s^2, as if sites varied by tau, `SITE_SPREAD`:
+
+        s^2 = 1 / sum v_i        applied shift = a tau^2 / (tau^2 + s^2)
     """
 
     def compute_penalized_score(a: float) -> float:

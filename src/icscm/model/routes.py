@@ -102,7 +102,10 @@ class FollowedRows:
 
 @dataclass(frozen=True)
 class _NodeResult:
-    """What rows get that reach a node: an entry for each, or a number for all that reach a leaf."""
+    """What rows get that reach a node: an entry for each, or a number for all that reach a leaf.
+
+    Their probability, the number of leaves that they fall into, and the likeliest of these.
+    """
 
     probability: FloatArray | float
     n_leaves: RowNumbers | int
@@ -136,10 +139,12 @@ def blend(
     columns, unseen : dict
         From `read_columns`.
     """
-    lacks_value = np.logical_or.reduce([*unseen.values()])
-    rows = np.flatnonzero(lacks_value)
-    n_rows_at_a_time = max(_BLENDED_CELLS // len(splits), 1)
+    # Rows that lack a value may fall into one leaf still, if no rule on their path needs it.
+    lacks_any_value = np.logical_or.reduce([*unseen.values()])
+    rows = np.flatnonzero(lacks_any_value)
 
+    # Every split has an array with an entry for each row, so rows are taken in parts.
+    n_rows_at_a_time = max(_BLENDED_CELLS // len(splits), 1)
     blends = [NO_BLEND]
     for start in range(0, len(rows), n_rows_at_a_time):
         some_rows = rows[start : start + n_rows_at_a_time]
@@ -164,10 +169,16 @@ def _follow_both_branches(
     columns: Columns,
     unseen: Unseen,
 ) -> _NodeResult:
-    """Compute what rows get at the root, from what they would get at every node below it.
+    """Compute what rows get that go down both branches of a split whose column they lack.
 
-    It goes from the leaves up: each split takes the mean of its two branches, with the weight 1 or
-    0 where its rule is true or false, and its share where the rule is neither.
+    From the leaves up: for every node, what each row would get if it were there. At a leaf this is
+    the leaf's probability. A split takes the weighted mean of its two children,
+
+        w * (what the row gets at if_true) + (1 - w) * (what it gets at if_false),
+
+    with w = 1 or 0 where the rule is true or false of the row, and the share of the split where it
+    is neither. The row gets what the first split, the root, has in the end. A row's leaf is that
+    at the end of the branches of larger weight.
     """
     result_of_leaf = [
         _NodeResult(probability=probability, n_leaves=1, leaf=number)
@@ -187,15 +198,18 @@ def _follow_both_branches(
         is_true = rule.judge(columns[rule.feature].take(rows))
         weight_of_true = is_true.astype(np.float64)
         n_leaves = np.where(is_true, if_true.n_leaves, if_false.n_leaves)
-        if rule.is_unsure and rule.feature in unseen:
-            follows_both = unseen[rule.feature][rows]
-            weight_of_true[follows_both] = shares[number]
-            n_leaves = np.where(follows_both, if_true.n_leaves + if_false.n_leaves, n_leaves)
+        can_be_neither = rule.is_unsure and rule.feature in unseen
+        if can_be_neither:
+            lacks_value = unseen[rule.feature][rows]
+            weight_of_true[lacks_value] = shares[number]
+            n_leaves_of_both = if_true.n_leaves + if_false.n_leaves
+            n_leaves = np.where(lacks_value, n_leaves_of_both, n_leaves)
 
         weight_of_false = 1.0 - weight_of_true
+        part_if_true = weight_of_true * if_true.probability
+        part_if_false = weight_of_false * if_false.probability
         result_of_split[number] = _NodeResult(
-            probability=weight_of_true * if_true.probability
-            + weight_of_false * if_false.probability,
+            probability=part_if_true + part_if_false,
             n_leaves=n_leaves,
             leaf=np.where(weight_of_true >= 0.5, if_true.leaf, if_false.leaf),
         )
@@ -235,12 +249,13 @@ def name_missing(feature: str | int, averaged: Container[str | int] = ()) -> str
 def name_unseen(unseen: Unseen, rows: RowNumbers, averaged: Container[str | int] = ()) -> Array:
     """Name what is missing in each of some rows: `age missing, bmi missing: `.
 
-    Many rows lack the same columns, so there is one text for each pattern of missing columns.
+    `unseen` says of each column in which of all rows it is missing. Many rows lack the same
+    columns, so a text is made for each pattern of missing columns, not for each row.
     """
     names = [name_missing(column, averaged) for column in unseen]
-    is_missing = np.array([missing[rows] for missing in unseen.values()])
-    patterns, pattern_of_row = np.unique(
-        is_missing.reshape(len(names), -1).T, axis=0, return_inverse=True
-    )
+    is_missing_by_column = np.array([missing[rows] for missing in unseen.values()])
+    is_missing_by_row = is_missing_by_column.reshape(len(names), -1).T
+
+    patterns, pattern_of_row = np.unique(is_missing_by_row, axis=0, return_inverse=True)
     texts = [f"{', '.join(compress(names, pattern))}: " for pattern in patterns.tolist()]
     return np.array(texts, dtype=object)[pattern_of_row.ravel()]

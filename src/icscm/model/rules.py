@@ -6,7 +6,6 @@ missing value that turns up later, and a model takes the mean of both branches
 (`icscm.model.routes.blend`).
 """
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
@@ -94,9 +93,9 @@ class Rule:
         return plain
 
     def __str__(self) -> str:
-        return f"{format_name(self.feature)} {self._format_condition()}{self._format_note()}"
+        return f"{format_name(self.feature)} {self.format_condition()}{self._format_note()}"
 
-    def _format_condition(self) -> str:
+    def format_condition(self) -> str:
         """Write what the rule says of its column, such as `> 63`."""
         raise NotImplementedError
 
@@ -143,7 +142,7 @@ class ThresholdRule(Rule):
             return values > np.float64(self.threshold)
         return values > self.threshold
 
-    def _format_condition(self) -> str:
+    def format_condition(self) -> str:
         sign = ">" if self.above else "<="
         return f"{sign} {format_number(self.threshold)}"
 
@@ -220,7 +219,7 @@ class CategoryRule(Rule):
     def _format_note(self) -> str:
         return _format_missing(self.missing)
 
-    def _format_condition(self) -> str:
+    def format_condition(self) -> str:
         verb = "in" if self.equal else "not in"
         if self.pooled:
             return f"{verb} {count(len(self.levels), 'rare level')}"
@@ -265,7 +264,7 @@ class MissingRule(Rule):
             return np.zeros(len(column), dtype=np.bool_)
         return column.missing
 
-    def _format_condition(self) -> str:
+    def format_condition(self) -> str:
         return "is missing" if self.is_missing else "is present"
 
 
@@ -301,7 +300,7 @@ class PresenceRule(Rule):
             return is_present_by_code[column.codes]
         return _read_numbers(column, self) > 0
 
-    def _format_condition(self) -> str:
+    def format_condition(self) -> str:
         return "present" if self.present else "absent"
 
 
@@ -436,8 +435,12 @@ def _join(first: Rule, second: Rule, *, all_hold: bool) -> Rule | None:
 
 
 def _join_both(first: Rule, second: Rule) -> Rule | None:
-    """Join two rules on a column into one that is true where both are; None if there is none."""
-    if isinstance(second, MissingRule):
+    """Join two rules on a column into one that is true where both are; None if there is none.
+
+    Such as `age > 45` and `age > 40`, of which the first is enough; or `age > 45 (missing: true)`
+    and `age is present`, which together are `age > 45 (missing: false)`.
+    """
+    if isinstance(second, MissingRule):  # if one of them is, it comes first
         first, second = second, first
     if not isinstance(second, ThresholdRule | CategoryRule):
         return first if first == second else None
@@ -448,7 +451,9 @@ def _join_both(first: Rule, second: Rule) -> Rule | None:
         # Missing values satisfy both rules, or nothing does: then the rules stay as they are.
         return first if second.missing else None
 
-    if not isinstance(first, ThresholdRule | CategoryRule) or first.is_unsure != second.is_unsure:
+    if not isinstance(first, ThresholdRule | CategoryRule):
+        return None
+    if first.is_unsure != second.is_unsure:  # only one of them knows what missing values mean
         return None
     return _find_stronger(first, second)
 
@@ -469,12 +474,21 @@ def _find_stronger(
 
 
 def _implies(premise: Rule, conclusion: Rule) -> bool:
-    """Whether a rule is true wherever another one is, missing values apart."""
+    """Whether the conclusion is true wherever the premise is, missing values apart.
+
+    Of rules on one column, for example:
+
+        age > 45        implies    age > 40
+        in {a}          implies    in {a, b}
+        in {a}          implies    not in {b, c}
+        not in {a, b}   implies    not in {a}
+    """
     if isinstance(premise, ThresholdRule) and isinstance(conclusion, ThresholdRule):
         if premise.above != conclusion.above:
             return False
-        is_as_far = operator.ge if premise.above else operator.le
-        return bool(is_as_far(premise.threshold, conclusion.threshold))
+        if premise.above:
+            return premise.threshold >= conclusion.threshold
+        return premise.threshold <= conclusion.threshold
 
     if not (isinstance(premise, CategoryRule) and isinstance(conclusion, CategoryRule)):
         return False
@@ -482,6 +496,8 @@ def _implies(premise: Rule, conclusion: Rule) -> bool:
     concluded = {sort_key(level) for level in conclusion.levels}
     if premise.equal and conclusion.equal:
         return premised <= concluded
-    if premise.equal:
+    if premise.equal and not conclusion.equal:
         return premised.isdisjoint(concluded)
-    return not conclusion.equal and concluded <= premised
+    if not premise.equal and not conclusion.equal:
+        return concluded <= premised
+    return False  # levels that are left over may be any, also some that are not known

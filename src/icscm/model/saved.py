@@ -503,20 +503,20 @@ class _DescribedModel:
 def _describe_columns(learner: SavableLearner) -> _DescribedModel:
     """Return a learner's model with the columns of its table.
 
-    A packed store has millions of columns: of its models those that rules use are enough, and the
-    rules are renumbered.
+    A packed store has millions of columns, so its models are saved with those that rules use. These
+    get the numbers 0, 1, 2 ..., also in the rules.
     """
     model = learner.model_
     features = learner._list_features()
     if features is not None:
         return _DescribedModel(model=model, features=features)
 
-    names_of_columns = {rule.column: rule.name for rule in model.rules}
-    used = sorted(names_of_columns)
-    positions = {column: position for position, column in enumerate(used)}
+    name_of_column = {rule.column: rule.name for rule in model.rules}
+    used_columns = sorted(name_of_column)
+    new_number = {column: number for number, column in enumerate(used_columns)}
     return _DescribedModel(
-        model=model.replace_rules(lambda rule: replace(rule, column=positions[rule.column])),
-        features=tuple(Feature(names_of_columns[column], NUMBER) for column in used),
+        model=model.replace_rules(lambda rule: replace(rule, column=new_number[rule.column])),
+        features=tuple(Feature(name_of_column[column], NUMBER) for column in used_columns),
     )
 
 

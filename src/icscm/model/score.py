@@ -104,6 +104,7 @@ class Score(CalibratedModel):
     count_contrary: ClassVar[Any] = Tree.count_contrary
 
     def __post_init__(self) -> None:
+        """Raise unless there is a risk for each total, and counts for each class of totals."""
         super().__post_init__()
         if not max(self.bounds, default=0) <= self.max_total <= MAX_TOTAL:
             raise IcscmError(
@@ -137,11 +138,10 @@ class Score(CalibratedModel):
         """
         columns, _ = read_columns(X, self.rules)
         totals = self._add(columns, count_rows(X))
-        text_of_total = np.array(
-            [f"total of {total}" for total in range(self.max_total + 1)], dtype=object
-        )
-        texts = text_of_total[totals]
+        texts_of_totals = [f"total of {total}" for total in range(self.max_total + 1)]
+        texts = np.array(texts_of_totals, dtype=object)[totals]
 
+        # Rows that lack a value have points for that, and their text says what is missing.
         is_missing = {
             rule.feature: rule.judge(columns[rule.feature]) for rule in self.missing_rules
         }
@@ -337,16 +337,21 @@ class Score(CalibratedModel):
         return [row for terms in self.list_columns() for row in self._list_rows_of_column(terms)]
 
     def _list_rows_of_column(self, terms: Sequence[Term]) -> list[PointsRow]:
-        """List the rows of one column, given its terms.
+        """List the rows of one column, given its terms; levels with the same points share one.
 
-        The first term that is true counts, so terms on values come in descending order, and are
-        printed from the last to the first.
+        The first term that is true counts, so that terms on numbers come in descending order, and
+        rows are printed from the last term to the first:
+
+            terms    age > 60: 3    age > 50: 1    age <= 50: 0
+            rows     <= 50    0
+                     > 50 to 60    1
+                     > 60    3
         """
         texts_of_rows: dict[_RowKey, list[str]] = {}
         for number in reversed(range(len(terms))):
             rule, points = terms[number]
-            rule_above = terms[number - 1].rule if number else None
-            text = _describe_values(rule, above=rule_above)
+            rule_before = terms[number - 1].rule if number > 0 else None
+            text = _describe_values(rule, rule_before)
             if isinstance(rule, MissingRule) and rule.feature in self.averaged:
                 text += " (average)"
 
@@ -423,16 +428,24 @@ class _RowKey(NamedTuple):
     number: int | None
 
 
-def _describe_values(rule: Rule, above: Rule | None) -> str:
-    """Describe the values of a row: `> 50 to 60`, a level, `other`, `missing`.
+def _describe_values(rule: Rule, rule_before: Rule | None) -> str:
+    """Describe the values of a column that get the points of a rule, for the table of points.
 
-    `above` is the rule of the next higher values, which limits those of this one.
+    Such as `yes`, a level; `other`, all levels without points of their own; or `missing`. Of the
+    rules on a column the first that is true gives the points. So after age > 60, whose rows have
+    got theirs, the rule age > 50 is left with the values `> 50 to 60`.
     """
     if isinstance(rule, MissingRule):
         return "missing"
+    if isinstance(rule, CategoryRule) and not rule.equal:
+        return "other"
+
+    condition = rule.format_condition()
     if isinstance(rule, CategoryRule):
-        return rule._format_condition().removeprefix("== ") if rule.equal else "other"
-    text = rule._format_condition()
-    if isinstance(rule, ThresholdRule) and rule.above and isinstance(above, ThresholdRule):
-        text += f" to {format_number(above.threshold)}"
-    return text
+        return condition.removeprefix("== ")  # a single level needs no sign
+    if not isinstance(rule, ThresholdRule) or not rule.above:
+        return condition
+
+    if isinstance(rule_before, ThresholdRule):
+        return f"{condition} to {format_number(rule_before.threshold)}"
+    return condition

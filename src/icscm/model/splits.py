@@ -114,6 +114,8 @@ def find_leaves(
 ) -> NDArray[np.intp]:
     """Find the leaf in which each row falls: all rows start at the root, and part at each split.
 
+    A split comes before its children, so that its rows are known when it is its turn.
+
     Parameters
     ----------
     splits : sequence
@@ -128,7 +130,8 @@ def find_leaves(
     for number, split in enumerate(splits):
         rows = rows_of_split.pop(number)
         is_true = find_true(split, rows)
-        for child, its_rows in ((split.if_true, rows[is_true]), (split.if_false, rows[~is_true])):
+        parts = (split.if_true, rows[is_true]), (split.if_false, rows[~is_true])
+        for child, its_rows in parts:
             if is_leaf(child):
                 leaves[its_rows] = decode_leaf(child)
             else:
@@ -137,7 +140,14 @@ def find_leaves(
 
 
 def make_chain_splits(kind: str, rules: Sequence[Rule]) -> tuple[Split, ...]:
-    """Make the splits of a chain of rules: each rule has a leaf, and the last one two."""
+    """Make the splits of a chain of rules: each rule has a leaf, and the last one two.
+
+    A row goes down the chain until a rule decides it, or *covers* it; after the last rule, the rows
+    that none covers are in a leaf of their own. A conjunction covers where a rule is false:
+
+        split 0, age > 63         false: leaf 0      true: split 1
+        split 1, smoker == yes    false: leaf 1      true: leaf 2
+    """
     splits = []
     for number, rule in enumerate(rules):
         covered = encode_leaf(number)
@@ -151,10 +161,17 @@ def make_chain_splits(kind: str, rules: Sequence[Rule]) -> tuple[Split, ...]:
 
 
 def check_splits(splits: Sequence[Split]) -> None:
-    """Raise unless the splits form a tree, numbered as trees are."""
+    """Raise unless the splits form a tree, numbered as trees are.
+
+    A child is the number of a split, from 0 on, or stands for a leaf by a negative number: -1 for
+    leaf 0, -2 for leaf 1. A tree of n splits has n + 1 leaves, and
+
+        - every split but the first, and every leaf, is the child of one split
+        - a split has a greater number than its parent
+        - leaves are numbered from left to right, if the branch for true is drawn on the left
+    """
     n_splits = len(splits)
     children = [child for split in splits for child in (split.if_true, split.if_false)]
-
     encoded_leaves = [*range(-n_splits - 1, 0)]
     splits_but_first = [*range(1, n_splits)]
     if n_splits and sorted(children) != encoded_leaves + splits_but_first:

@@ -242,24 +242,28 @@ class Tree(CalibratedModel):
 
             rate = (positives + 1) / (rows + 2)
 
-        If `balanced`, it is the mean of the rates of the environments that have rows in the leaf.
+        If `balanced`, it is the mean of the rates of the environments that have rows in the leaf,
+        in which a large environment counts no more than a small one.
 
         Returns
         -------
         array of float
             One for each leaf; 0.5 before calibration where there are no rows.
         """
-        # by (leaf, outcome, environment), all rows being one environment unless balanced
+        # Counts by (leaf, outcome, environment); unless balanced, all rows are one environment.
         if self.balanced:
             counts = np.array(self.leaves, dtype=np.float64)
         else:
             pooled = [count_labels(leaf) for leaf in self.leaves]
             counts = np.array(pooled, dtype=np.float64)[:, :, np.newaxis]
 
-        sizes = counts.sum(axis=1)
-        has_rows = sizes > 0
+        # By (leaf, environment).
+        n_rows = counts.sum(axis=1)
         n_positive = counts[:, 1]
-        rates = np.where(has_rows, (n_positive + 1.0) / (sizes + 2.0), 0.0)
+        has_rows = n_rows > 0
+        rates = np.where(has_rows, (n_positive + 1.0) / (n_rows + 2.0), 0.0)
+
+        # The mean over the environments of each leaf.
         n_environments = has_rows.sum(axis=1)
         means = rates.sum(axis=1) / np.maximum(n_environments, 1)
         return self.calibrate(np.where(n_environments > 0, means, 0.5))
@@ -366,6 +370,8 @@ class Tree(CalibratedModel):
     def count_splits(self) -> tuple[CountArray, CountArray]:
         """Count the training rows at each split, from the leaves up.
 
+        The rows at a split are those of its two children, each of which is a leaf or a later split.
+
         Returns
         -------
         tuple of two arrays of int, of shape (n_splits, 2, n_environments)
@@ -398,10 +404,13 @@ class Tree(CalibratedModel):
         texts.append(chain.uncovered)
         if self.threshold is None:
             return tuple(texts)
-        return tuple(
-            f"{text}; {'reaches' if is_positive else 'below'} threshold {self.threshold:.3g}"
-            for text, is_positive in zip(texts, self.leaf_verdicts.tolist(), strict=True)
-        )
+
+        # With a threshold, what the rules say need not be what is predicted.
+        texts_with_threshold = []
+        for text, is_positive in zip(texts, self.leaf_verdicts.tolist(), strict=True):
+            verb = "reaches" if is_positive else "below"
+            texts_with_threshold.append(f"{text}; {verb} threshold {self.threshold:.3g}")
+        return tuple(texts_with_threshold)
 
     def list_nodes(self) -> Iterator[NodeLine]:
         """List the nodes in the order of a depth-first walk that visits the true side first.

@@ -37,8 +37,8 @@ from icscm.report.wording.estimates import (
 )
 from icscm.report.wording.evaluation import describe_decisions
 
-# Characters of the columns that leave along a path.
-_MAX_REJECTED: Final = 26
+# Characters of the names of the columns that a tree no longer has, in the text of its dot.
+_MAX_DROPPED: Final = 26
 # The AUC of a ranking at random.
 CHANCE_AUC: Final = 0.5
 
@@ -186,32 +186,42 @@ def draw_tolerance_path(trees: Sequence[TreeAtTolerance]) -> DrawnCurves:
 
 
 def make_path_dots(trees: Sequence[TreeAtTolerance]) -> list[PathDot]:
-    """Make the dots of a path, one for neighbours of equal heterogeneity and deviance."""
-    groups = groupby(trees, key=_find_place)
-    return [_make_path_dot(place, list(group)) for place, group in groups]
+    """Make the dots of a path: neighbours of equal heterogeneity and deviance share a dot.
+
+    At neighbouring tolerances, learning often gives the same tree; its dots would cover each other.
+    """
+    groups = groupby(trees, key=_find_position)
+    return [_make_path_dot(position, list(group)) for position, group in groups]
 
 
-class PathPlace(NamedTuple):
+class DotPosition(NamedTuple):
     """Where the tree of a tolerance is drawn, rounded so that equal trees are in one place."""
 
     heterogeneity: float
     deviance_explained: float
 
 
-def _find_place(tree: TreeAtTolerance) -> PathPlace:
+def _find_position(tree: TreeAtTolerance) -> DotPosition:
     """Return where a tree is drawn."""
-    return PathPlace(round(tree.varies, 6), round(tree.deviance_explained, 6))
+    return DotPosition(
+        heterogeneity=round(tree.varies, 6),
+        deviance_explained=round(tree.deviance_explained, 6),
+    )
 
 
-def _make_path_dot(place: PathPlace, trees: Sequence[TreeAtTolerance]) -> PathDot:
-    """Make the dot of trees in the same place; its text names the columns that leave there."""
+def _make_path_dot(position: DotPosition, trees: Sequence[TreeAtTolerance]) -> PathDot:
+    """Make the dot that a plot has for the trees of neighbouring tolerances, which are alike.
+
+    Its text has their tolerances, and the columns that the tree of the tolerance before has but
+    they have not, as in "0.5 to 0.3 without age, bmi".
+    """
     text = format_span([tree.name for tree in trees])
-    rejected = [column for tree in trees for column in tree.leave]
-    if rejected:
-        text += f" without {clip(', '.join(rejected), _MAX_REJECTED)}"
+    dropped_columns = [column for tree in trees for column in tree.leave]
+    if dropped_columns:
+        text += f" without {clip(', '.join(dropped_columns), _MAX_DROPPED)}"
     return PathDot(
-        heterogeneity=place.heterogeneity,
-        deviance_explained=place.deviance_explained,
+        heterogeneity=position.heterogeneity,
+        deviance_explained=position.deviance_explained,
         text=text,
         is_own=any(tree.is_own for tree in trees),
     )

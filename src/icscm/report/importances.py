@@ -101,14 +101,15 @@ class PermutationImportance(DisplayMixin):
         if by == "environments":
             pairs = [*product(self.features, self.environments)]
             frame = pandas.DataFrame(pairs, columns=["feature", "environment"], dtype=object)
+            # losses by (feature, repetition, environment)
             for metric, losses in zip(METRICS, self.by_environment, strict=True):
-                # by (feature, repetition, environment), as are the pairs without repetitions
-                frame[metric] = losses.mean(axis=1).ravel()
+                means = losses.mean(axis=1)
+                frame[metric] = means.ravel()  # in the order of the pairs
             return frame
 
         frame = pandas.DataFrame({"feature": pandas.Series(self.features, dtype=object)})
+        # losses by (feature, repetition)
         for metric, losses in zip(METRICS, self.pooled, strict=True):
-            # by (feature, repetition)
             frame[metric] = losses.mean(axis=1)
             frame[f"{metric}_sd"] = losses.std(axis=1)
         return frame.sort_values("auc", ascending=False, kind="stable", ignore_index=True)

@@ -58,17 +58,18 @@ def list_new_intervals(content: LearnerContent, limits: Limits) -> list[NewInter
     """Return the interval of all rows, and of each leaf that has one; nothing without any."""
     task = content.task
     overall = content.new_environments.overall
-    shown = choose_leaves(content.leaves, limits)
-    known = [leaf for leaf in shown if leaf.new_interval is not None]
-    if overall.new_interval is None or (shown and not known):
+    shown_leaves = choose_leaves(content.leaves, limits)
+    leaves_with_interval = [leaf for leaf in shown_leaves if leaf.new_interval is not None]
+    no_leaf_has_one = bool(shown_leaves) and not leaves_with_interval
+    if overall.new_interval is None or no_leaf_has_one:
         return []
-    return [
-        make_new_interval("all samples", task.overall, task.environments, overall),
-        *(
-            make_new_interval(f"{leaf.number}: {leaf.condition}", leaf, leaf.environments, leaf)
-            for leaf in known
-        ),
-    ]
+
+    intervals = [make_new_interval("all samples", task.overall, task.environments, overall)]
+    for leaf in leaves_with_interval:
+        name = f"{leaf.number}: {leaf.condition}"
+        # a leaf has its rates, and what is expected of it
+        intervals.append(make_new_interval(name, leaf, leaf.environments, leaf))
+    return intervals
 
 
 def make_new_interval(

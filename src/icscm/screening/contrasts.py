@@ -77,7 +77,10 @@ def list_cuts(table: ScreenedTable, column: int) -> list[tuple[Cut, FloatArray]]
         is_missing = Cut(column, MISSINGNESS, negated=False, missing=True)
         cuts.append((is_missing, (numbers == 0).astype(np.float64)))
     if table.columns.is_nominal[column]:
-        for level in range(n_bins - first):
+        levels = range(n_bins - first)
+        if len(levels) == 2 and not first:  # of no and yes, the rule is about yes
+            levels = range(1, 2)
+        for level in levels:
             is_true = (numbers == first + level).astype(np.float64)
             cuts.append((Cut(column, level, negated=False), is_true))
         return cuts

@@ -10,13 +10,14 @@ using a column that is worth less does more harm than good (squared loss). Of se
 of that is enough: one worth for all classes is a coarse description, which differs between
 environments a little if it differs between classes. There are three reasons to reject a column:
 
-    separately   its worth differs between environments, all other columns held fixed, and may be
-                 below what is needed; and it fails by itself, too, or the differences are large
-    jointly      the same of its worth in a regression on the contributions of all columns
+    separately   its worth differs between environments, all other columns held fixed, by more than
+                 a trifle, and may be below what is needed in a new one
+    jointly      the same of its worth in one regression on the contributions of all columns
     supported    by itself it may be reversed in a new environment, and the model, in which other
                  columns may stand in for it, points the same way
 
-To *differ* is to be significant by Cochran's Q, corrected for all columns and both tests.
+To *differ* is to be significant by Cochran's Q, corrected for all columns and both tests. That
+holds for effects that the model has learned; of others the first two reasons say nothing.
 
 A column that no reason rejects is kept, unless the data cannot tell: it matters to the model, its
 worth in a new environment may be below what is needed, but its differences may be chance.
@@ -32,8 +33,6 @@ from icscm.screening.worth import PooledWorth
 
 # Heterogeneity beyond chance that matters, as a part of the explained or of the null deviance.
 MIN_SHARE: Final = 0.01
-# Heterogeneity beyond chance of a joint worth that is no trifle, in units of deviance.
-MIN_JOINT_EXCESS: Final = 3.0
 # Of several classes, the part of the worth needed that is enough.
 NEEDED_OF_SEVERAL_CLASSES: Final = 0.5
 # A column may be reversed if its own worth in a new environment is so much below what is needed.
@@ -154,22 +153,34 @@ def find_reason(evidence: Evidence, standard: Standard) -> Reason | None:
 def fails_separately(evidence: Evidence, standard: Standard) -> bool:
     """Return whether a column fails by its own slope, all other columns held fixed.
 
-    A small difference rejects it only if it also fails by itself, without the model. Otherwise, in
-    a table of many rows, causes whose effects vary a little would be rejected.
+    The difference must be no trifle: with many rows, any cause whose effect varies a little differs
+    significantly.
     """
     worth = evidence.separate
-    if not standard.differs(worth) or worth.low_share >= standard.needed:
+    if evidence.share <= MIN_SHARE or not is_learned(worth, evidence.own, standard):
         return False
-    fails_alone = standard.is_own_below(evidence.own, standard.needed)
-    return fails_alone or evidence.share > MIN_SHARE
+    return standard.differs(worth) and worth.low_share < standard.needed
 
 
 def fails_jointly(evidence: Evidence, standard: Standard) -> bool:
     """Return whether a column fails in one regression with the columns that contribute most."""
     worth = evidence.joint
-    if worth is None or not standard.differs(worth):
+    if worth is None or not is_learned(worth, evidence.own, standard):
         return False
-    return worth.low_share < standard.needed and worth.excess > MIN_JOINT_EXCESS
+    return standard.differs(worth) and worth.low_share < standard.needed
+
+
+def is_learned(worth: PooledWorth, own: OwnEffect, standard: Standard) -> bool:
+    """Return whether the model has learned something of a column, or the column says it by itself.
+
+    Where there is nothing to learn, the models of different folds learn from each other's rows by
+    chance, so that the worth of a column is about 0 and Cochran's Q is too large too often. A
+    shortcut that is reversed in half of the environments is worth about 0, too, but differs clearly
+    by itself.
+    """
+    if worth.ratio > MIN_RATIO:
+        return True
+    return own.part > MIN_SHARE and standard.is_own_below(own, standard.needed)
 
 
 def fails_with_support(evidence: Evidence, standard: Standard) -> bool:

@@ -256,11 +256,12 @@ class Numbers:
 def make_outcome(values: Array, weights: FloatArray | None, *, is_number: bool) -> Outcome:
     """Make the outcome of the rows: numbers, or classes numbered from 0."""
     n_rows = len(values)
-    row_weights = np.ones(n_rows) if weights is None else weights * (n_rows / weights.sum())
+    row_weights = np.ones(n_rows)
+    if weights is not None:
+        row_weights = weights / weights.max()  # a sum of large weights may overflow
+        row_weights /= row_weights.mean()
     if is_number:
-        numbers = values.astype(np.float64)
-        spread = numbers.std() or 1.0
-        targets = ((numbers - numbers.mean()) / spread)[:, np.newaxis]
+        targets = standardise(values.astype(np.float64))[:, np.newaxis]
         return Numbers(targets=targets, weights=row_weights)
 
     n_classes = int(values.max()) + 1
@@ -272,6 +273,15 @@ def make_outcome(values: Array, weights: FloatArray | None, *, is_number: bool) 
     targets = np.eye(n_classes)[values]
     priors = np.average(targets, axis=0, weights=row_weights)
     return SeveralClasses(targets=targets, weights=row_weights, priors=priors, n_outputs=n_classes)
+
+
+def standardise(numbers: FloatArray) -> FloatArray:
+    """Return numbers less their mean, in standard deviations; neither may overflow."""
+    largest = np.abs(numbers).max()
+    scaled = numbers / largest if largest > 0 else numbers
+    deviations = scaled - scaled.mean()
+    deviations /= np.abs(deviations).max() or 1.0
+    return np.asarray(deviations / (deviations.std() or 1.0))
 
 
 # --- scores without columns -----------------------------------------------------------------------

@@ -92,6 +92,8 @@ class PooledWorth:
         Of Cochran's Q: the chance of such differences if the worth is the same everywhere.
     dof : int
         Environments with a known worth, less one.
+    ratio : float
+        The mean if the worth is the same everywhere, in its standard errors.
     detectable_tau : float
         The standard deviation between environments from which on differences are significant at
         5 %, as a rule.
@@ -104,6 +106,7 @@ class PooledWorth:
     excess: float = 0.0
     p_value: float = 1.0
     dof: int = 0
+    ratio: float = 0.0
     detectable_tau: float = np.inf
 
     @property
@@ -113,7 +116,7 @@ class PooledWorth:
         A mean above 1 says that the model has learned too little of the column; a learner that
         learns all of it would use it by so much more. Below 1 it would not use it by less.
         """
-        return self.low / max(self.mean, 1.0)
+        return self.low / max(1.0, self.mean)
 
 
 def pool_worth(worth: Worth) -> PooledWorth:
@@ -141,6 +144,7 @@ def pool_worth(worth: Worth) -> PooledWorth:
         excess=max(Q - dof - 3.0 * (2.0 * dof) ** 0.5, 0.0),
         p_value=float(special.chdtrc(dof, Q)),
         dof=dof,
+        ratio=float((w * s).sum() / w.sum() ** 0.5),
         detectable_tau=float(estimate_tau_squared(critical_value - dof, dof, w)) ** 0.5,
     )
 

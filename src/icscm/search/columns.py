@@ -30,6 +30,7 @@ import numpy as np
 from icscm._constants import CHANCE_LEVEL, DEVIANCE_DECIMALS
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.engine.counts import CountCube, Cut, MomentCube, RowSource
+from icscm.engine.leaf_tables import LeafTables
 from icscm.engine.moments import compute_cut_moments
 from icscm.model.rules import Rule
 from icscm.search.design_effects import measure_design_effects
@@ -278,39 +279,47 @@ class ColumnScreen:
     def _test_block(
         self, cube: MomentCube, total_hessians: FloatArray, rejected: Sequence[int]
     ) -> "_TestedBlock":
-        """Test all cuts of a block of columns.
+        """Test whether the effects of the cuts of a block of columns differ by environment.
 
-        `total_hessians` are those of all rows, by environment: what is not on one side of a cut is
-        on the other.
+        `cube` has sums (column, bin, environment) over the rows: of the gradients, which are what
+        the tree leaves unexplained of the outcome, and of the hessians, their variances.
+        `total_hessians` (environment) are those of all rows. The effect of a cut in an environment
+        follows from the sums on its two sides. Cuts on `rejected` columns are not tested again.
         """
-        # What the effects of bins have in common in all environments is no heterogeneity. Of two
-        # bins it is the mean effect of the only cut, which the comparison leaves out anyway.
-        is_wide = self._source.columns.count_bins(cube.columns) > 2
-        gradients = cube.gradients.copy()
-        gradients[is_wide] = remove_common_effects(cube.gradients[is_wide], cube.hessians[is_wide])
-
-        moments = compute_cut_moments(replace(cube, gradients=gradients), self._source.columns)
-        cuts = moments.cuts
+        unexplained = self._remove_common_effects(cube)
+        sides = compute_cut_moments(unexplained, self._source.columns)
+        # The tree has an intercept for each environment, so its gradients add up to 0 there.
+        total_gradients = np.zeros_like(total_hessians)
         heterogeneity = compare_cut_effects(
-            moments.gradients,
-            moments.hessians,
-            total_gradients=np.zeros_like(total_hessians),
+            sides.gradients,
+            sides.hessians,
+            total_gradients=total_gradients,
             total_hessians=total_hessians,
         )
 
-        is_rejected: BoolArray = np.isin(cube.columns, rejected)
-        is_on_rejected = np.repeat(is_rejected, cuts.n_candidates)
-        is_tested = (heterogeneity.dof > 0) & ~is_on_rejected
-        deviances = np.where(is_tested, heterogeneity.deviance, 0.0).round(DEVIANCE_DECIMALS)
-        worst_of_columns = cuts.find_best(deviances).tolist()
+        column_is_rejected: BoolArray = np.isin(cube.columns, rejected)
+        cut_is_rejected = np.repeat(column_is_rejected, sides.cuts.n_candidates)
+        can_differ = heterogeneity.dof > 0
+        is_tested = can_differ & ~cut_is_rejected
+        deviances = np.where(is_tested, heterogeneity.deviance, 0.0)
         return _TestedBlock(
+            cuts=sides.cuts,
             heterogeneity=heterogeneity,
-            deviances=deviances,
-            worst={
-                cuts.locate(number): number for number in worst_of_columns if deviances[number] > 0
-            },
-            n_tests=cuts.count(is_tested),
+            deviances=deviances.round(DEVIANCE_DECIMALS),
+            n_tests=sides.cuts.count(is_tested),
         )
+
+    def _remove_common_effects(self, cube: MomentCube) -> MomentCube:
+        """Take out of a block what effects of its bins explain that all environments share.
+
+        The tree may have missed an effect of a column, which is not heterogeneity but may look like
+        it. Of a column of two bins this effect is the mean effect of its only cut, with which the
+        cut is compared anyway: nothing is to be done.
+        """
+        is_wide = self._source.columns.count_bins(cube.columns) > 2
+        gradients = cube.gradients.copy()
+        gradients[is_wide] = remove_common_effects(cube.gradients[is_wide], cube.hessians[is_wide])
+        return replace(cube, gradients=gradients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,34 +328,36 @@ class _TestedBlock:
 
     Attributes
     ----------
+    cuts : LeafTables
+        Which cuts these are, by number.
     heterogeneity : Heterogeneity
         That of the effect of each cut.
     deviances : array of float, (cut)
         The same as a deviance; 0 for cuts that are not tested.
-    worst : dict of Cut to int
-        The cut that differs most, by number, of each column that differs beyond chance.
     n_tests : int
         How many cuts were tested.
     """
 
+    cuts: LeafTables
     heterogeneity: Heterogeneity
     deviances: FloatArray
-    worst: dict[Cut, int]
     n_tests: int
 
     def list_differing(self, explained: float) -> list[DifferingColumn]:
-        """List the columns that differ, with p-values of a single test.
+        """List the columns that differ beyond chance, each by its worst cut.
 
-        `explained` is the deviance that the tree explains.
+        `explained` is the deviance that the tree explains. The p-values are of a single test.
         """
+        worst_of_columns = self.cuts.find_best(self.deviances).tolist()
         return [
             DifferingColumn(
-                cut=cut,
+                cut=self.cuts.locate(number),
                 share=float((self.deviances[number] / explained).round(DEVIANCE_DECIMALS)),
                 p_value=float(self.heterogeneity.p_values[number]),
                 effects=self._shrink_effects(number),
             )
-            for cut, number in self.worst.items()
+            for number in worst_of_columns
+            if self.deviances[number] > 0
         ]
 
     def _shrink_effects(self, number: int) -> FloatArray:

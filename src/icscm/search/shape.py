@@ -19,6 +19,7 @@ import numpy as np
 
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine.counts import BinnedSplit, RowAccess, RowCells, RowSource
+from icscm.engine.threads import divide_up
 from icscm.model.splits import encode_leaf
 from icscm.search.greedy import learn_conjunction
 from icscm.search.grow import TOLERANCES, TreeSettings, make_binned_splits
@@ -128,7 +129,7 @@ def thin_out(source: RowSource) -> RowSource:
     assert source.rows is not None
     # Rows are sorted by outcome and environment, so those of a cell of the counts come together.
     cell_sizes = source.count_rows().ravel()
-    step = -(-int(cell_sizes.sum()) // MAX_ROWS)  # rounded up
+    step = divide_up(int(cell_sizes.sum()), MAX_ROWS)
     if step <= 1:
         return source
     is_taken = [np.arange(n_rows, dtype=np.int32) % step == 0 for n_rows in cell_sizes.tolist()]

@@ -29,7 +29,7 @@ from icscm.search.nodes import Node
 from icscm.search.records import Candidate, RejectedColumn, Rejection
 from icscm.search.trace import Scan, Step, Trace, make_trace
 from icscm.stats.independence import make_test
-from icscm.stats.splits import compute_rate_heterogeneity, measure_effects
+from icscm.stats.splits import compute_rate_heterogeneity, measure_effect
 from icscm.stats.verdicts import make_verdicts
 
 
@@ -120,20 +120,23 @@ class TreeRecorder:
         return rule if step.is_true else rule.negate()
 
     def _make_candidate(self, node: Node, split: SplitCandidate) -> Candidate:
-        """Record a split of a node, with the numbers by which a reader may judge it."""
-        if_true = node.counts - split.if_false
-        # The effects of several splits, of which there is one, so that each array has one item.
-        one_split = self._settings.pool(split.if_false[np.newaxis])
-        effects = measure_effects(one_split, self._settings.pool(node.counts), 0)
+        """Record a split of a node, with the numbers by which a reader may judge it.
+
+        `split.if_false` are the rows (outcome, environment) of which its rule is false. Effects are
+        within environments; a plain tree, which uses none, has all its rows pooled as in one.
+        """
+        effect = measure_effect(
+            half=self._settings.pool(split.if_false), node=self._settings.pool(node.counts)
+        )
         return Candidate(
             rule=self._columns.make_rule(split.cut),
-            if_true=freeze_counts(if_true),
+            if_true=freeze_counts(node.counts - split.if_false),
             if_false=freeze_counts(split.if_false),
             deviance_explained=split.deviance_explained,
             rate_heterogeneity=compute_added_heterogeneity(node, split),
-            heterogeneity=effects.heterogeneity.item(),
-            heterogeneity_share=effects.heterogeneity_share.item(),
-            log_odds_ratio=effects.log_odds_ratio.item(),
+            heterogeneity=effect.heterogeneity,
+            heterogeneity_share=effect.heterogeneity_share,
+            log_odds_ratio=effect.log_odds_ratio,
         )
 
 

@@ -4,29 +4,49 @@ Counts are by outcome, which must have two classes. The screen of columns takes 
 up values of its own; it needs bins and environments only.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from icscm._lazy import is_sparse
 from icscm._types import IntArray
 from icscm.engine.bits import NotBinaryError
 from icscm.exceptions import IcscmError
 from icscm.sources.memory import make_memory_source
 from icscm.sources.stored import StoredSource
+from icscm.tables.coded import CodedTable
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.environments import encode_environments, number_environments
-from icscm.tables.parsing import ParsedTable, make_dense, read_table
+from icscm.tables.parsing import make_dense, read_table
 
 
 @dataclass(frozen=True, eq=False)
 class OpenColumns:
-    """A table in bins: its source, and the number of the group of each row, if there are groups."""
+    """A table in bins, with what is known of its rows and of columns that have no bins.
+
+    Attributes
+    ----------
+    source : StoredSource
+        The bins of the columns, and the environments.
+    n_rows : int
+        The number of rows.
+    has_environments : bool
+        Whether environments were given.
+    groups : array of int or None
+        The number of the group of each row, if there are groups.
+    empty_columns : list of int
+        Columns without any value.
+    date_columns : list of int
+        Columns of dates, which are not binned.
+    """
 
     source: StoredSource
     n_rows: int
     has_environments: bool
     groups: IntArray | None
+    empty_columns: list[int]
+    date_columns: list[int]
 
 
 def open_columns(
@@ -41,21 +61,36 @@ def open_columns(
     if groups is not None:
         group_numbers = encode_environments(bring(groups), table.n_rows, what="groups")[0]
 
+    coded = table.code(max_thresholds, None)
     try:
-        source = _bin(table, numbers, labels, max_thresholds=max_thresholds, n_jobs=n_jobs)
+        source = _bin(coded, numbers, labels, max_thresholds=max_thresholds, n_jobs=n_jobs)
     except NotBinaryError:  # a sparse matrix of other numbers than 0 and 1
         table = read_table(make_dense(table.content))
-        source = _bin(table, numbers, labels, max_thresholds=max_thresholds, n_jobs=n_jobs)
+        coded = table.code(max_thresholds, None)
+        source = _bin(coded, numbers, labels, max_thresholds=max_thresholds, n_jobs=n_jobs)
+    date_columns = sorted(coded.dropped)
     return OpenColumns(
         source=source,
         n_rows=table.n_rows,
         has_environments=environments is not None,
         groups=group_numbers,
+        empty_columns=[column for column in find_empty(coded) if column not in date_columns],
+        date_columns=date_columns,
     )
 
 
+def find_empty(table: CodedTable) -> list[int]:
+    """Find the columns without any value."""
+    if is_sparse(table.values):
+        return []
+    candidates = np.flatnonzero(np.isnan(table.values[0]))
+    is_empty = np.isnan(table.values[:, candidates]).all(axis=0)
+    empty: list[int] = candidates[is_empty].tolist()
+    return empty
+
+
 def _bin(
-    table: ParsedTable,
+    columns: CodedTable,
     environments: IntArray,
     labels: Any,
     *,
@@ -63,10 +98,9 @@ def _bin(
     n_jobs: int | None,
 ) -> StoredSource:
     """Bin all columns; dates, which have no order that a rule could use, are constants."""
-    columns = table.code(max_thresholds, None)
-    no_outcome = np.zeros(table.n_rows, dtype=np.int64)
+    no_outcome = np.zeros(len(environments), dtype=np.int64)
     return make_memory_source(
-        replace(columns),
+        columns,
         no_outcome,
         environments,
         environment_labels=labels,

@@ -1,10 +1,14 @@
 """Tables in memory: checked, binned, and made countable.
 
-    X                        read_table       numbers and levels; X may be on a graphics card
-    y, environments, groups  _label_rows      numbers, for the rows that count
+Learners count rows by the bin of each column, by outcome and environment. `open_memory` makes that
+possible in three steps:
+
+    X                        _read_table      numbers and levels; X may be on a graphics card
+    y, environments, groups  _label_rows      a number for each row, without rows of weight 0
     all of them              _make_countable  bins in stores, sorted by outcome and environment
 
-Other sources use the last step by `make_memory_source`, if they have numbers already.
+A *store* holds the bins of some columns, for all rows, in one format. Other sources that have
+numbers already use `make_memory_source`, the main part of the last step.
 """
 
 from __future__ import annotations
@@ -90,6 +94,8 @@ def open_memory(
     config = preparation or BinningConfig()
     if is_dask(X):
         raise IcscmError("X is a Dask collection, which only fit and predict take; use X.compute()")
+
+    # Environments and groups may be names of columns of X, which are not learned from then.
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
 
@@ -103,18 +109,21 @@ def open_memory(
     )
 
     try:
-        rows = _make_countable(table, labels, config)
-    except NotBinaryError:  # a sparse matrix; known only after a full scan
-        assert isinstance(table, ParsedTable)
+        countable_rows = _make_countable(table, labels, config)
+    except NotBinaryError:
+        # A sparse matrix is packed as bits, and only then a number other than 0 and 1 shows.
+        assert isinstance(table, ParsedTable), "only a ParsedTable holds a sparse matrix"
         dense_table = read_table(make_dense(table.content, labels.table_rows))
-        rows = _make_countable(dense_table, labels, config)
+        countable_rows = _make_countable(dense_table, labels, config)
 
+    source = countable_rows.source
+    columns = countable_rows.columns
     return Countable(
-        rows.source,
-        table=rows.columns,
-        names=rows.columns.names,
+        source,
+        table=columns,
+        names=columns.names,
         classes=labels.classes,
-        n_features=rows.columns.n_columns,
+        n_features=columns.n_columns,
         has_environments=environments is not None,
         config=config,
     )
@@ -124,10 +133,16 @@ def open_memory(
 class _LabelledRows:
     """The rows that count, with what is known of each besides its columns.
 
+    A row of weight 3 counts as three rows would, one of weight 0 not at all:
+
+        weights of 4 rows    1 0 3 1
+        table_rows           0 2 2 2 3      the rows that count, all arrays below are by these
+        outcomes             0 1 1 1 0
+
     Attributes
     ----------
     table_rows : array, optional
-        Their numbers in the table, some repeated by their weights; None if all count once.
+        Their numbers in the table, repeated as their weights say; None if all rows count once.
     outcomes : array
         0 or 1.
     classes : array of shape (2,)
@@ -139,7 +154,7 @@ class _LabelledRows:
     groups : array, optional
         The number of each row's group; None if all rows are independent.
     unit : float
-        How many rows stand for one.
+        How often a row is repeated by its weight, on average; 1 without weights.
     """
 
     table_rows: Array | None
@@ -167,15 +182,16 @@ def _label_rows(
 ) -> _LabelledRows:
     """Check and number the outcomes, environments and groups of the rows that count.
 
-    A row of weight 3 counts as three rows would.
+    The copies of a row that its weight repeats are a group, unless groups are given: tests must
+    not take them for independent rows.
     """
     table_rows = None
     unit = 1.0
     if sample_weight is not None:
         table_rows = find_weighted_rows(sample_weight, n_rows)
-        if table_rows is not None:
-            n_different_rows = len(np.unique(table_rows))
-            unit = len(table_rows) / n_different_rows
+    if table_rows is not None:
+        n_different_rows = len(np.unique(table_rows))
+        unit = len(table_rows) / n_different_rows
 
     outcomes, classes = check_labels(y, n_rows, table_rows)
     environment_of_row, environment_names = number_environments(environments, n_rows, table_rows)
@@ -183,7 +199,7 @@ def _label_rows(
     group_of_row = None
     if groups is not None:
         group_of_row = encode_environments(groups, n_rows, table_rows, "groups")[0]
-    elif unit > 1:  # a row that is repeated is one row, however often
+    elif unit > 1:
         group_of_row = table_rows
 
     return _LabelledRows(
@@ -208,11 +224,15 @@ class _CountableRows:
 def _make_countable(
     table: ParsedTable | CardValues, labels: _LabelledRows, config: BinningConfig
 ) -> _CountableRows:
-    """Code and bin the rows that count, and make a source of them."""
+    """Make a source of the rows that count, and describe the columns of their table.
+
+    The description, a `CodedTable`, has no rows any more: the source holds them, as bins.
+    """
     values: CodedTable | CardValues
     if isinstance(table, ParsedTable):
+        coded_rows = table.code(config.max_thresholds, labels.table_rows)
         columns = table.drop_unusable(
-            table.code(config.max_thresholds, labels.table_rows),
+            coded_rows,
             labels=labels.outcomes,
             environments=labels.environments,
             rows=labels.table_rows,
@@ -237,7 +257,8 @@ def _make_countable(
     )
     if isinstance(source.columns, Binning):  # where all are 0 or 1, there are no thresholds
         columns = replace(columns, has_missing=source.columns.has_missing)
-    # the rows are in the source now, and their memory can be freed
+
+    # The rows are in the source now, and their memory can be freed.
     no_rows = np.empty((0, columns.n_columns), dtype=columns.values.dtype)
     return _CountableRows(source, replace(columns, values=no_rows))
 
@@ -268,9 +289,10 @@ def make_memory_source(
     labels, environments, groups : arrays with a value for each row of X
         The outcome, 0 or 1; a position in `environment_labels`; the number of its group.
     unit : float
-        How many rows stand for one, where rows are repeated by their weights.
+        How often a row is repeated by its weight, on average.
     """
     n_environments = len(environment_labels)
+    # `position[i]` is the place of row i of X once rows are sorted by outcome and environment.
     position, sorted_rows = sort_rows(labels, environments, n_environments)
     binned = _bin_values(
         X,
@@ -311,8 +333,8 @@ def _bin_values(
 ) -> _BinnedTable:
     """Bin values where they are: those on a card there, all others in memory.
 
-    Stores made in memory are then placed on the device that counts. `position` is that of each row
-    of X among the sorted rows.
+    Stores made in memory are then placed on the device that counts. `position` has the place of
+    each row of X among the sorted rows.
     """
     is_in_memory = isinstance(X, CodedTable | np.ndarray) or is_sparse(X)
     if not is_in_memory:

@@ -375,7 +375,7 @@ class SitesSource:
         return np.asarray(np.logical_and.reduce(is_same_at_sites))
 
     def count_patterns(self, rules: Sequence[BinnedRule]) -> PatternTable:
-        """Count all rows by the truth of each rule."""
+        """Count all rows by the truth of each rule: which combinations occur, and how often."""
 
         def read(answer: PatternTable) -> PatternTable:
             n_patterns = len(answer.patterns)
@@ -388,7 +388,8 @@ class SitesSource:
         )
         summed_table = add_patterns(tables)
 
-        # Checked as cubes of a single column, whose bins are the patterns.
+        # Each row has one pattern, as it is in one bin of a column. So counts by (pattern, outcome,
+        # environment) are checked as the cube of a single column, with a first axis of length 1.
         cubes = _SiteCounts(
             of_sites=[table.counts[np.newaxis] for table in tables],
             total=summed_table.counts[np.newaxis],

@@ -186,18 +186,24 @@ class StoredRows:
         return Clusters(codes, clusters.starts, clusters.groups, clusters.unit)
 
     def number_units(self, codes: IntArray | None = None) -> IntArray:
-        """Number the rows, or codes of them, by their first appearance in the table."""
+        """Number the rows, or what has the same code, by their first appearance in the table.
+
+            table       a b a c     codes of its rows, such as of groups
+            numbers     0 1 0 2
+
+        These do not depend on how rows are sorted here, in which order they are returned.
+        """
         import pandas
 
         order = self.list_in_table_order()
         if codes is None:
-            units_in_table_order = np.arange(len(order))
+            numbers_in_table_order = np.arange(len(order))
         else:
-            units_in_table_order = pandas.factorize(codes[order])[0]
+            numbers_in_table_order = pandas.factorize(codes[order])[0]
 
-        units = np.empty(len(order), dtype=np.int64)
-        units[order] = units_in_table_order
-        return units
+        numbers = np.empty(len(order), dtype=np.int64)
+        numbers[order] = numbers_in_table_order
+        return numbers
 
     def to_table_order(self, values: Array) -> Array:
         """Return values of the rows in the order of the table."""
@@ -211,10 +217,13 @@ class StoredRows:
 
     def list_in_table_order(self) -> IntArray:
         """List the rows as they come in the table: first the one that comes first there."""
+        # Row i of the table is at `position[i]` among the sorted rows of the whole table.
         position = self._source.position
         has_all_rows = self._all_rows.index is None
         if has_all_rows:
             return position
+
+        # Some of the sorted rows are here; they are ordered by their numbers in the table.
         table_row_of_sorted = np.empty_like(position)
         table_row_of_sorted[position] = np.arange(len(position), dtype=position.dtype)
         table_rows = self._all_rows.take(table_row_of_sorted)
@@ -257,8 +266,9 @@ class StoredRows:
     ) -> Iterator[MomentCube]:
         """Sum gradients, outcome - p, and hessians, p (1 - p), by column, bin and environment.
 
-        These are the derivatives of the log-likelihood of logistic regression. `p` is the predicted
-        risk by (pattern, environment), where a pattern is the truth of each rule.
+        These are the derivatives of the log-likelihood of logistic regression, from which follows
+        how much a rule on the column would add. `p` is the risk that rules found before predict for
+        a row, by (pattern, environment), where a pattern is the truth of each of these rules.
         """
         cells = self.list_cells()
         truth_of_rules = [self.find_true(rule) for rule in rules]

@@ -25,11 +25,12 @@ import numpy as np
 from icscm._lazy import special
 from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm.stats import _kernels
+from icscm.stats.heterogeneity import compute_excess
 from icscm.stats.independence import GTest, TableStatistics
 from icscm.stats.replication import count_effective
 
-# Heterogeneity counts from so many standard deviations of chance on.
-_CHANCE: Final = 3.0
+# The deviance of a split of which a half has too few rows.
+NOT_MEASURED: Final = -1.0
 # Odds ratios of splits that separate the outcomes in every environment.
 MIN_ODDS_RATIO: Final = 1e-9
 MAX_ODDS_RATIO: Final = 1e9
@@ -64,42 +65,66 @@ class Effects:
 
 
 def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effects:
-    """Measure the effects of splits, given one half of each (split, outcome, environment).
+    """Measure the effects of the splits of a node, all splits at once.
 
-    `node` are all rows (outcome, environment), and `n_least` the rows that a half needs. In an
-    environment with n rows, the half has a positive and b negative ones, the rest c and d:
+    A split divides the rows of the node into a half and the rest. Its effect is the odds ratio of a
+    positive outcome between the two, which is compared within environments. `tables` are the halves
+    (split, outcome, environment), `node` all rows (outcome, environment), and `n_least` the rows
+    that the half and the rest need, or the split is not measured. The steps are:
 
-        odds ratio     r = sum(a d / n) / sum(b c / n)                    Mantel and Haenszel (1959)
-        heterogeneity  Q = sum (a - A)^2 (1/A + 1/B + 1/C + 1/D)          Breslow and Day (1980)
-
-    with A, B, C and D the cells of the same margins whose odds ratio is r, so that
-    (a - A)^2 / A and the other three are summed. Beyond chance it is Q - dof - 3 sqrt(2 dof). The
-    share is that over spread x deviance explained, with the spread 1 - sum w^2 / (sum w)^2 over the
-    weights w of the environments, (a + b) (c + d) (a + c) (b + d) / n^3.
+    1.  The deviance that a split explains if its effect may be another in each environment.
+    2.  The odds ratio that is common to the environments (Mantel and Haenszel 1959).
+    3.  What of the deviance is due to environments that differ from it: the statistic Q (Breslow
+        and Day 1980). The heterogeneity is what chance does not explain of Q.
+    4.  What is left of the deviance is that of the common effect. The share is the heterogeneity
+        relative to this, and to how evenly the environments can show an effect.
     """
-    gain = measure_rates(tables, node, n_least).within
     halves = _make_halves(tables, node)
 
-    sum_ad = halves.sum_compared(halves.a * halves.d / halves.n)
-    sum_bc = halves.sum_compared(halves.b * halves.c / halves.n)
-    is_measured = (gain >= 0) & (sum_ad + sum_bc > 0)
-    # Where one cell is empty everywhere, the ratio is as good as infinite.
-    r = np.where(is_measured, sum_ad / np.maximum(sum_bc, TINY), 1.0)
-    r = r.clip(MIN_ODDS_RATIO, MAX_ODDS_RATIO)
+    rates = measure_rates(tables, node, n_least)
+    is_large_enough = rates.within >= 0.0
 
-    n_compared = halves.is_compared.sum(axis=1)
-    dof = np.where(is_measured, n_compared - 1, 0)
-    Q = np.where(dof > 0, _compute_breslow_day(halves, r), 0.0)
-    heterogeneity = np.maximum(Q - dof - _CHANCE * np.sqrt(2.0 * dof), 0.0)
+    estimated = _estimate_odds_ratios(halves)
+    is_measured = is_large_enough & ~np.isnan(estimated)
+    odds_ratios = np.where(is_measured, estimated, 1.0)  # 1 is no effect
 
-    spread = 1.0 - 1.0 / count_effective(halves.compute_weights())
-    explained = np.where(gain < 0.0, -1.0, np.maximum(gain - Q, 0.0))
-    share = heterogeneity / np.maximum(spread * explained, MIN_CELL)
+    n_environments = halves.is_compared.sum(axis=1)
+    dof = np.where(is_measured, n_environments - 1, 0)
+    Q = np.where(dof > 0, _compute_breslow_day(halves, odds_ratios), 0.0)
+    heterogeneity = np.maximum(compute_excess(Q, dof), 0.0)
+
+    of_common_effect = np.maximum(rates.within - Q, 0.0)
+    deviance_explained = np.where(is_large_enough, of_common_effect, NOT_MEASURED)
+    evenness = 1.0 - 1.0 / count_effective(halves.compute_weights())
+    share = heterogeneity / np.maximum(evenness * deviance_explained, MIN_CELL)
+
     return Effects(
-        deviance_explained=explained,
+        deviance_explained=deviance_explained,
         heterogeneity=heterogeneity,
         heterogeneity_share=np.minimum(share, _MAX_SHARE),
-        log_odds_ratio=0.0 - np.log(r),  # of the rest against the half
+        # Of the rest against the half: the other sign. Subtracted, since -log(1) would be -0.0.
+        log_odds_ratio=0.0 - np.log(odds_ratios),
+    )
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of one split; see `Effects`."""
+
+    deviance_explained: float
+    heterogeneity: float
+    heterogeneity_share: float
+    log_odds_ratio: float
+
+
+def measure_effect(half: CountArray, node: CountArray, n_least: int = 0) -> Effect:
+    """Measure the effect of one split, given a half and all rows (outcome, environment)."""
+    effects = measure_effects(half[np.newaxis], node, n_least)
+    return Effect(
+        deviance_explained=effects.deviance_explained.item(),
+        heterogeneity=effects.heterogeneity.item(),
+        heterogeneity_share=effects.heterogeneity_share.item(),
+        log_odds_ratio=effects.log_odds_ratio.item(),
     )
 
 
@@ -107,18 +132,18 @@ def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effec
 class _Halves:
     """The 2 x 2 table of each split in each environment.
 
-                  positive   negative
-        half          a          b       half_size
-        rest          c          d
-                  positives              n
+                  positive           negative
+        half      half_positives     half_negatives     half_size
+        rest      rest_positives     rest_negatives
+                  positives                             n
 
-    The cells and `half_size` are (split, environment), `positives` and `n` (environment,).
+    The cells and `half_size` are (split, environment), `positives` and `n` (environment).
     """
 
-    a: FloatArray
-    b: FloatArray
-    c: FloatArray
-    d: FloatArray
+    half_positives: FloatArray
+    half_negatives: FloatArray
+    rest_positives: FloatArray
+    rest_negatives: FloatArray
     half_size: FloatArray
     positives: CountArray
     n: FloatArray
@@ -135,45 +160,83 @@ class _Halves:
         return np.asarray(np.where(self.is_compared, terms, 0.0).sum(axis=1))
 
     def compute_weights(self) -> FloatArray:
-        """Compute the weight of each environment, (a + b) (c + d) (a + c) (b + d) / n^3."""
+        """Compute the weight of each environment, its information on the effect of a split.
+
+        It is the product of the four margins of its table, divided by n^3.
+        """
         of_halves = self.half_size * (self.n - self.half_size)
         return of_halves * self.positives * (self.n - self.positives) / self.n**3
 
 
 def _make_halves(tables: CountArray, node: CountArray) -> _Halves:
     """Make the 2 x 2 tables of splits, given one half of each and the rows of the node."""
-    a = tables[:, 1].astype(np.float64)
-    b = tables[:, 0].astype(np.float64)
+    half_negatives = tables[:, 0].astype(np.float64)
+    half_positives = tables[:, 1].astype(np.float64)
     return _Halves(
-        a=a,
-        b=b,
-        c=node[1] - a,
-        d=node[0] - b,
-        half_size=a + b,
+        half_positives=half_positives,
+        half_negatives=half_negatives,
+        rest_positives=node[1] - half_positives,
+        rest_negatives=node[0] - half_negatives,
+        half_size=half_positives + half_negatives,
         positives=node[1],
         n=np.maximum(node.sum(axis=0), 1.0),
     )
 
 
+def _estimate_odds_ratios(halves: _Halves) -> FloatArray:
+    """Estimate the odds ratio of each split that is common to all environments.
+
+                      sum half_positives rest_negatives / n
+        odds ratio = ---------------------------------------        Mantel and Haenszel (1959)
+                      sum half_negatives rest_positives / n
+
+    over the environments that are compared. A split that separates the outcomes in all of them has
+    a ratio as good as 0 or infinite; the ratio is NaN if both sums are 0.
+    """
+    numerator = halves.sum_compared(halves.half_positives * halves.rest_negatives / halves.n)
+    denominator = halves.sum_compared(halves.half_negatives * halves.rest_positives / halves.n)
+    ratios = numerator / np.maximum(denominator, TINY)
+    is_defined = numerator + denominator > 0
+    return np.where(is_defined, ratios.clip(MIN_ODDS_RATIO, MAX_ODDS_RATIO), np.nan)
+
+
 def _compute_breslow_day(halves: _Halves, odds_ratios: FloatArray) -> FloatArray:
-    """Compute the statistic Q of each split around its odds ratio, see `measure_effects`."""
-    A = _fit_cells(halves, odds_ratios[:, np.newaxis])
-    B = halves.half_size - A
-    C = halves.positives - A
-    D = halves.n - halves.half_size - halves.positives + A
-    expected = np.maximum(np.stack((A, B, C, D)), MIN_CELL)
-    return halves.sum_compared(((halves.a - A) ** 2 / expected).sum(axis=0))
+    """Compute how far the environments are from the common odds ratio of each split.
+
+        Q = sum (observed - expected)^2 / expected
+
+    over the environments that are compared and the four cells of their tables (Breslow and Day
+    1980). The expected cells have the margins of the observed ones, and the common odds ratio. In a
+    table all four differences are equal but for the sign.
+    """
+    half_positives = _expect_half_positives(halves, odds_ratios[:, np.newaxis])
+    half_negatives = halves.half_size - half_positives
+    rest_positives = halves.positives - half_positives
+    rest_negatives = halves.n - halves.half_size - halves.positives + half_positives
+
+    cells = np.stack((half_positives, half_negatives, rest_positives, rest_negatives))
+    expected = np.maximum(cells, MIN_CELL)
+    squared_difference = (halves.half_positives - half_positives) ** 2
+    return halves.sum_compared((squared_difference / expected).sum(axis=0))
 
 
-def _fit_cells(halves: _Halves, r: FloatArray) -> FloatArray:
-    """Find the cell A of tables with the margins of the halves and the odds ratio r.
+def _expect_half_positives(halves: _Halves, r: FloatArray) -> FloatArray:
+    """Compute the positives x of each half if tables keep their margins and have the odds ratio r.
 
-    By the definition of the odds ratio, A D = r B C, it is a root of
+    The table is then
 
-        (1 - r) A^2 + s A - r half_size positives = 0
+                  positive           negative
+        half      x                  half_size - x
+        rest      positives - x      n - half_size - positives + x
+
+    By the definition of the odds ratio,  x (n - half_size - positives + x)  is r times the product
+    of the other two cells, so x is a root of
+
+        (1 - r) x^2 + s x - r half_size positives = 0
         s = n - half_size - positives + r (half_size + positives)
 
-    the one that is a cell, in that of its two forms in which no digits cancel.
+    There are two forms of the root that lies within the margins. The one is taken in which no
+    digits cancel, which depends on the sign of s.
     """
     margins = halves.half_size + halves.positives
     s = halves.n - halves.half_size - halves.positives + r * margins

@@ -351,14 +351,16 @@ def _read_levels(array: pyarrow.Array) -> Levels:
     """
     from pyarrow import types
 
+    # The position of each row's value in the dictionary, -1 where it is null.
     encoded = array.dictionary_encode()  # a dictionary as it is, else the distinct values
     dictionary = encoded.dictionary.to_pylist()
     indices = encoded.indices.cast("int32")  # they may be unsigned
     position_of_row = indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    n_rows_at_position = np.bincount(position_of_row + 1, minlength=len(dictionary) + 1)[1:]
 
+    # The values that occur, and where each is in the dictionary. Counts begin with those of null.
+    n_rows_of_values = np.bincount(position_of_row + 1, minlength=len(dictionary) + 1)[1:]
     positions_of_level: dict[tuple[str, Level], list[int]] = {}
-    for position in np.flatnonzero(n_rows_at_position).tolist():
+    for position in np.flatnonzero(n_rows_of_values).tolist():
         value = dictionary[position]
         is_missing = value is None or value != value  # NaN does not equal itself
         if not is_missing:
@@ -366,7 +368,7 @@ def _read_levels(array: pyarrow.Array) -> Levels:
     is_ordered = bool(encoded.type.ordered)  # pandas' ordered categories, polars' Enum
     keys = list(positions_of_level) if is_ordered else sorted(positions_of_level)
 
-    # missing values, at the position -1, have the last entry
+    # The code by position; null, at the position -1, has the last entry, and stays -1.
     code_at_position = np.full(len(dictionary) + 1, -1, dtype=np.int32)
     for code, key in enumerate(keys):
         code_at_position[positions_of_level[key]] = code

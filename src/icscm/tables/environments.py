@@ -46,16 +46,18 @@ def encode_environments(
     """
     import pandas
 
+    # `codes` number the labels in the order in which they occur in the rows.
     values = _as_one_dimensional(environments, what)
     codes, distinct = number_groups(values, n_rows, rows, what)
     is_plain = isinstance(distinct, np.ndarray) and distinct.dtype.kind in "biu"
     labels = (distinct if is_plain else pandas.Index(distinct)).tolist()
 
-    # labels were numbered as they occurred, and get numbers in their order
-    order = _sort(labels)
-    new_numbers = np.empty(len(order), dtype=np.int64)
-    new_numbers[order] = np.arange(len(order))
-    return new_numbers[codes], tuple(labels[number] for number in order)
+    # So they are numbered anew, in the order of the labels.
+    codes_in_order = _sort(labels)
+    number_of_code = np.empty(len(labels), dtype=np.int64)
+    number_of_code[codes_in_order] = np.arange(len(labels))
+    sorted_labels = tuple(labels[code] for code in codes_in_order)
+    return number_of_code[codes], sorted_labels
 
 
 def number_environments(
@@ -132,16 +134,19 @@ def take_environments(X: Any, environments: Any, what: str = "environments") -> 
     """
     is_one_name = isinstance(environments, str)
     names = [environments] if is_one_name else environments
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+    is_list = isinstance(names, list | tuple)
+    can_be_names = is_list and all(isinstance(name, str) for name in names)
+    if not can_be_names:
         return X, environments
 
-    has_names = is_frame(X) or (is_dask(X) and hasattr(X, "columns"))
-    if not has_names and is_one_name:
+    # A single text is a name in any case; a list may hold the labels of rows.
+    has_column_names = is_frame(X) or (is_dask(X) and hasattr(X, "columns"))
+    if is_one_name and not has_column_names:
         raise IcscmError(
             f"{what}={environments!r} names a column, but X has no column names; give a DataFrame, "
             "or one label for each row"
         )
-    if not has_names:  # then they are labels
+    if not has_column_names:
         return X, environments
 
     columns = list(X.columns) if is_dask(X) else list_names(X)

@@ -16,9 +16,10 @@ from icscm.tables.errors import make_missing_error
 def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArray, Array]:
     """Return labels as 0 and 1, and the two classes, of y's type; the second is the positive one.
 
-    `rows` are those that count, as often as they are named; None means each once.
+    Classes are in the order of the labels, whichever comes first in y. `rows` are those that count,
+    as often as they are named; None means each once.
     """
-    values = _as_one_dimensional(y)
+    values = as_one_dimensional(y)
     codes, distinct = number_groups(values, n_rows, rows, "y")
     if len(distinct) != 2 or _has_infinity(distinct):
         _reject_labels(values if rows is None else values[rows], distinct)
@@ -36,7 +37,7 @@ def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArr
     return is_second[codes], classes if dtype is None else classes.astype(dtype)
 
 
-def _as_one_dimensional(y: Any) -> Array:
+def as_one_dimensional(y: Any) -> Array:
     """Return labels as an array that `pandas.factorize` takes."""
     import pandas
 
@@ -75,18 +76,23 @@ def _has_infinity(labels: Array) -> bool:
 
 
 def code_known(y: Any, classes: Array) -> IntArray:
-    """Return labels as 0 and 1; raises for labels that are not classes of the model."""
+    """Return labels as 0 and 1; raises for labels that are not classes of the model.
+
+    Each distinct label is looked up once: `codes` has the number of each row's among them.
+    """
     import pandas
 
     codes, distinct = pandas.factorize(np.asarray(y).ravel(), use_na_sentinel=False)
-    # as objects: NumPy's dates would become whole numbers
+
+    # As lists of objects: in an array, NumPy's dates would become whole numbers.
     labels = pandas.Series(distinct, dtype=object).tolist()
     known = pandas.Series(classes, dtype=object).tolist()
     listed = " and ".join(map(repr, known))
     advice = f", not among the classes of the model, {listed}; give labels of these classes"
     reject_unknown(labels, known, "y holds ", after=advice)
-    numbers = np.array([known.index(label) for label in labels], dtype=np.int64)
-    return np.asarray(numbers[codes])
+
+    class_of_code = np.array([known.index(label) for label in labels], dtype=np.int64)
+    return np.asarray(class_of_code[codes])
 
 
 def find_series_names(target: Any = None, environments: Any = None) -> dict[str, str | None]:

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from icscm._lazy import multiclass
 from icscm._types import Array, FloatArray, IntArray
 from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.columns import bring
-from icscm.tables.labels import number_groups
+from icscm.tables.labels import as_one_dimensional, number_groups
 
 # An outcome of numbers with at most so many distinct values is taken for classes.
 MAX_CLASSES_OF_NUMBERS: Final = 10
@@ -80,14 +81,19 @@ def read_outcome(y: Any, n_rows: int, *, is_number: bool) -> OutcomeValues:
     return OutcomeValues(values=codes, classes=classes)
 
 
-def as_one_dimensional(y: Any) -> Any:
-    """Return an outcome with one dimension; a table of one column is taken as that column."""
-    shape = np.shape(y)
-    if len(shape) == 2 and shape[1] == 1:
-        return np.asarray(y).ravel()
-    if len(shape) != 1:
-        raise IcscmError(f"y must have one dimension; got shape {shape}")
-    return y
+def check_weighted(outcome: OutcomeValues, weights: FloatArray) -> None:
+    """Raise unless each class, or two distinct numbers, have rows of a positive weight."""
+    weighted = np.unique(outcome.values[weights > 0])
+    if outcome.classes is None:
+        if len(weighted) < 2:
+            raise IcscmError("y is the same in every row of a positive sample_weight")
+        return
+    absent = np.setdiff1d(np.arange(len(outcome.classes)), weighted)
+    if len(absent):
+        label = outcome.classes.tolist()[absent[0]]
+        raise IcscmError(
+            f"sample_weight is 0 in every row of class {label!r}; drop these rows, or weight them"
+        )
 
 
 def read_numbers(values: Any, n_rows: int) -> FloatArray:
@@ -100,6 +106,8 @@ def read_numbers(values: Any, n_rows: int) -> FloatArray:
         raise IcscmError(
             Parameter("y"), " holds text; a learner of numbers needs numbers"
         ) from None
+    if n_rows == 1:
+        raise IcscmError("X has one row (n_samples = 1); learning needs more")
     is_wrong = ~np.isfinite(numbers)
     if is_wrong.any():
         first = int(is_wrong.argmax())
@@ -108,7 +116,7 @@ def read_numbers(values: Any, n_rows: int) -> FloatArray:
             f"y contains {what} in {is_wrong.sum()} rows, the first of them row {first}; "
             "drop these rows"
         )
-    if np.ptp(numbers) == 0:
+    if numbers.min() == numbers.max():
         raise IcscmError(f"y is {numbers[0]:g} in every row; there is nothing to predict")
     return numbers
 
@@ -119,9 +127,12 @@ def number_classes(values: Any, n_rows: int) -> tuple[IntArray, Array]:
     if array.dtype.kind == "f" and np.isinf(array).any():
         raise IcscmError("y contains infinity; labels must be finite")
     codes, distinct = number_groups(values, n_rows, None, "y")
+    if array.dtype.kind == "f":  # of which some may be no labels
+        multiclass.check_classification_targets(array)
     labels = np.asarray(distinct)
     if len(labels) < 2:
-        raise IcscmError(f"y holds one class only, {labels.tolist()[0]!r}; learning needs two")
+        what = f"one class only, {labels.tolist()[0]!r}" if len(labels) else "no class"
+        raise IcscmError(f"y holds {what}; learning needs two")
     if len(labels) > MAX_CLASSES:
         raise IcscmError(
             Parameter("y"),

@@ -93,7 +93,8 @@ class ParsedTable:
     def code(self, max_levels: int | None, rows: Array | None) -> CodedTable:
         """Return the table as numbers; `rows` are those that count, None meaning each once.
 
-        A category with more levels than `max_levels` has its rare ones together. Dates are dropped.
+        A category becomes the number of each row's level; one with more levels than `max_levels`
+        has its rare ones together. Dates, which rules cannot use, are dropped: their column is 0.
         """
         if not isinstance(self.content, list):
             values = self.content if rows is None else self.content[rows]
@@ -141,11 +142,13 @@ class ParsedTable:
             return suspicion.drop_columns(without_rounded, without_rounded.dropped)
 
         # A row that counts several times is checked once: its repeats are no repeated values.
-        once = slice(None) if rows is None else np.unique(rows, return_index=True)[1]
+        first_of_row: slice | IntArray = slice(None)
+        if rows is not None:
+            first_of_row = np.unique(rows, return_index=True)[1]
         reasons = suspicion.find_suspicious(
-            replace(without_rounded, values=table.values[once]),
-            labels[once],
-            environments[once],
+            replace(without_rounded, values=table.values[first_of_row]),
+            labels[first_of_row],
+            environments[first_of_row],
             whole=self.whole,
             declared=self.declared,
         )
@@ -208,7 +211,11 @@ def _validate(X: Any, **options: Any) -> Any:
 
 
 def _read_frame(frame: nw.DataFrame[Any]) -> ParsedTable:
-    """Read a frame as one array if all of its columns are numbers, else column by column."""
+    """Read a frame as one array if all of its columns are numbers, else column by column.
+
+    One array is quicker. But whole numbers beside floats become floats, too, and if any is too
+    large for that, columns are read one by one: it may be an identifier, which is dropped later.
+    """
     types = frame.schema
     for what, number in (("sample", len(frame)), ("feature", len(types))):
         if number == 0:
@@ -216,7 +223,7 @@ def _read_frame(frame: nw.DataFrame[Any]) -> ParsedTable:
 
     content: Array | list[Column] | None = None
     if all(dtype.is_integer() or dtype.is_float() for dtype in types.values()):
-        with suppress(RoundedError):  # then column by column: these may be identifiers
+        with suppress(RoundedError):
             content = _read_numbers(_find_plain_array(frame), _validate, types)
     if content is None:
         content = [columns.read_series(series) for series in frame.iter_columns()]
@@ -282,7 +289,10 @@ def _read_numbers(X: Any, validate: Validate, types: nw.Schema | None = None) ->
 
 
 def _as_numbers(X: Any, validate: Validate) -> Array:
-    """Return X as an array of numbers or booleans; raises if it holds anything else."""
+    """Return X as an array of numbers or booleans; raises if it holds anything else.
+
+    `validate` is scikit-learn's, whose errors are told apart by words in them.
+    """
     try:
         table: Array = validate(X, dtype="numeric", ensure_all_finite=False)
     except ValueError as error:
@@ -432,7 +442,11 @@ def _list_known_names(rules: Sequence[ColumnRule], names: Sequence[str] | None) 
 def _is_matched_by_name(
     frame: Any, rules: Sequence[ColumnRule], names: Sequence[str] | None
 ) -> bool:
-    """Whether the columns of a frame are those of the model by name; raises if some lack."""
+    """Whether the columns of a frame are those of the model by name; raises if some lack.
+
+    If no name is known, columns go by position. If any is, then names are meant, and a column that
+    a rule uses must not lack.
+    """
     used = dict.fromkeys(rule.feature for rule in rules)
     known = _list_known_names(rules, names)
     present = {*columns.list_names(frame)}

@@ -200,33 +200,40 @@ def find_suspicious(
 def _find_doubtful(values: Array, whole: BoolArray) -> Iterator[int]:
     """Find the columns of numbers that may be suspicious, judged by the first rows.
 
-    Not suspicious are columns of several values with decimals, or with too many repeats for an
-    identifier.
+    Suspicious are constants and identifiers. The first rows can clear a column of both: if they
+    have two values, and decimals or too many repeats for an identifier.
     """
     tolerated_repeats = count_tolerated_repeats(len(values))
     for start in range(0, values.shape[1], _CHECKED_TOGETHER):
         columns = slice(start, start + _CHECKED_TOGETHER)
-        # (column, row), sorted; missing values are last, and equal to none, not even to themselves
+        # By (column, row), each column sorted. Missing values are NaN, which is sorted last and
+        # equal to nothing, not even to itself.
         first_rows = np.sort(values[: limits.SUSPICION_ROWS, columns].T)
+        lowest = first_rows[:, :1]
         is_present = first_rows == first_rows
-        is_varied = ((first_rows != first_rows[:, :1]) & is_present).any(axis=1)
+        is_varied = ((first_rows != lowest) & is_present).any(axis=1)
         has_decimals = ((first_rows != np.floor(first_rows)) & is_present).any(axis=1)
         n_repeated = (first_rows[:, 1:] == first_rows[:, :-1]).sum(axis=1)
 
         is_measured = has_decimals & ~whole[columns]
-        is_clear = is_varied & (is_measured | (n_repeated > tolerated_repeats))
+        has_many_repeats = n_repeated > tolerated_repeats
+        is_clear = is_varied & (is_measured | has_many_repeats)
         yield from (start + np.flatnonzero(~is_clear)).tolist()
 
 
 def _gather_facts(table: CodedTable, position: int, copied: str | None) -> ColumnFacts:
-    """Gather the facts of a column of numbers or of a category."""
+    """Gather the facts of a column of numbers or of a category.
+
+    `copied` says why it is a copy of outcome or environment, if it is one; then nothing else
+    matters. A missing value is NaN, which is not equal to itself.
+    """
     column = table.values[:, position]
     n_rows = len(column)
     if copied is not None:
         return ColumnFacts(n_rows, n_present=n_rows, n_distinct=1, copied=copied)
 
+    # The last row tells of most columns that they are not constant, so that few are compared whole.
     first = column[0]
-    # the last row tells of most columns that they are not constant
     is_constant = _are_equal(column[-1], first) and _are_equal(column, first).all()
     if is_constant:
         is_present = bool(first == first)
@@ -241,20 +248,31 @@ def _gather_facts(table: CodedTable, position: int, copied: str | None) -> Colum
 
 
 def _find_copies(values: Array, groups: IntArray) -> list[int]:
-    """Find the columns that identify the groups: one value in each, and different ones in all."""
+    """Find the columns that identify the groups: one value in each, and different ones in all.
+
+    `groups` has the number of each row's group, such as its environment. The value of a group is
+    that of its first row, which all of its rows must have:
+
+        groups              0   1   0   2
+        a copy              5   8   5   3
+        no copies           5   8   6   3       5   8   5   8
+    """
     occurring = np.flatnonzero(np.bincount(groups))
     if len(occurring) < 2 or len(groups) < limits.COPY_ROWS:
         return []
-    row_of_group = np.zeros(occurring[-1] + 1, dtype=np.int64)
-    row_of_group[groups[::-1]] = np.arange(len(groups))[::-1]  # the first row is written last
 
-    # The first rows exclude most columns: each row must have the value of its group.
+    # Written backwards, so that of the rows of a group the first is written last, and stays.
+    row_numbers = np.arange(len(groups))
+    first_row_of_group = np.zeros(occurring[-1] + 1, dtype=np.int64)
+    first_row_of_group[groups[::-1]] = row_numbers[::-1]
+
+    # The start of the table excludes most columns, without reading all of their rows.
     start = slice(0, limits.SUSPICION_ROWS)
-    expected_at_start = values[row_of_group[groups[start]]]
+    expected_at_start = values[first_row_of_group[groups[start]]]
     is_candidate = _are_equal(values[start], expected_at_start).all(axis=0)
     copies = []
     for column in np.flatnonzero(is_candidate).tolist():
-        value_of_group = values[row_of_group, column]
+        value_of_group = values[first_row_of_group, column]
         groups_differ = len(np.unique(value_of_group[occurring])) == len(occurring)
         if groups_differ and _are_equal(values[:, column], value_of_group[groups]).all():
             copies.append(column)
@@ -291,14 +309,17 @@ def _are_equal(values: Any, others: Any) -> Any:
 def gather_number_facts(column: Array) -> ColumnFacts:
     """Gather the facts of a column of numbers that is not constant.
 
-    Some rows suffice to exclude an identifier in most columns; all rows take long.
+    Most columns repeat values too often for an identifier in the first rows already; to count the
+    different values of all rows takes long. `n_distinct` is infinite where it need not be known.
     """
     n_rows = len(column)
     unsuspicious = ColumnFacts(n_rows, n_present=n_rows, n_distinct=np.inf)
-    n_sampled = max(limits.SUSPICION_ROWS, n_rows // _ROWS_PER_SAMPLED)
-    sampled = column[:n_sampled]
-    present_in_sample = sampled[sampled == sampled]  # NaN is not equal to itself
-    n_repeated = len(present_in_sample) - len(np.unique(present_in_sample))
+
+    # The first rows; NaN is not equal to itself.
+    n_first = max(limits.SUSPICION_ROWS, n_rows // _ROWS_PER_SAMPLED)
+    first_rows = column[:n_first]
+    present_in_first = first_rows[first_rows == first_rows]
+    n_repeated = len(present_in_first) - len(np.unique(present_in_first))
     if n_repeated > count_tolerated_repeats(n_rows):
         return unsuspicious
 

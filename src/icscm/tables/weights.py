@@ -69,11 +69,19 @@ def find_weighted_rows(sample_weight: Any, n_rows: int) -> Array | None:
 
 
 def _compute_repetitions(weights: FloatArray) -> IntArray:
-    """Return how often each row counts, for positive weights."""
+    """Return how often each row counts, for positive weights; only their ratios matter.
+
+    weights        repetitions
+    2   2   2      1  1  1
+    30  60  90     1  2  3      divided by their greatest common divisor
+    0.3 0.5 1.1    rounded at a scale, since there is no common divisor, or it is too small
+    """
     if (weights == weights[0]).all():
         return np.ones(len(weights), dtype=np.int64)
 
-    max_mean = max(min(_MAX_REPETITIONS, _MAX_REPEATED_ROWS / len(weights)), _MIN_REPETITIONS)
+    wanted_mean = min(_MAX_REPETITIONS, _MAX_REPEATED_ROWS / len(weights))
+    max_mean = max(wanted_mean, _MIN_REPETITIONS)
+
     is_whole = weights.max() < LARGEST_EXACT and bool((weights == np.floor(weights)).all())
     if is_whole:
         whole_weights = weights.astype(np.int64)

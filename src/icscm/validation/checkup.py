@@ -488,8 +488,9 @@ def _summarize_environments(
     Its power is that of a test against all other environments together, since a shortcut may hold
     in any number of these.
     """
-    counts_of_others = counts.sum(axis=1, keepdims=True) - counts
+    # a table for each environment, which has itself and all others as its two environments:
     # (environment, outcome, itself or the others)
+    counts_of_others = counts.sum(axis=1, keepdims=True) - counts
     tables = np.stack((counts.T, counts_of_others.T), axis=2)
     differences = _compute_detectable_differences(tables, alpha)
 
@@ -568,10 +569,11 @@ def _cross_tabulate(
 
 
 def _associate(name: str | int, values: FloatArray, rows: _CodedRows) -> Association:
-    """Measure the association of a column with the environment, and what it decides.
+    """Measure the association of a column with the environment, and the outcomes that it decides.
 
-    Missing values are left out of the first: whether a value is missing has an association of its
-    own. For the outcome they are a value like any other, since rules may use them.
+    Both are measured on bins of its values. Missing values are left out of the association, since
+    whether a value is missing has an association of its own. For the outcome they are a value like
+    any other, since rules may use them.
     """
     bins = _bin_values(values)
     n_bins = N_BINS + 1  # with that of missing values, the last

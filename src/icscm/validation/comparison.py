@@ -456,11 +456,16 @@ def _cut_folds(cohort: Cohort, *, n_folds: int, random_state: Any, is_large: Boo
 
 
 def deal_environments(environment_codes: IntArray) -> list[list[int]]:
-    """Return the codes that are left out together: dealt out by size, then by first appearance."""
+    """Return the codes of environments that are left out together, a list for each part.
+
+    From the largest on they are dealt out to the parts in turn, like cards, so that parts are of
+    similar size; of equal sizes the one that appears first comes first.
+    """
     sizes = np.bincount(environment_codes)
-    codes = sorted(pd.unique(environment_codes).tolist(), key=lambda code: -sizes[code])
+    codes = pd.unique(environment_codes).tolist()  # as they appear
+    largest_first = sorted(codes, key=lambda code: -sizes[code])
     n_parts = min(MAX_HELD_OUT, len(codes))
-    return [sorted(codes[start::MAX_HELD_OUT]) for start in range(n_parts)]
+    return [sorted(largest_first[part::MAX_HELD_OUT]) for part in range(n_parts)]
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -576,12 +581,16 @@ def _summarize(
     of_all_rows: Fitted | None,
     gain: tuple[float, float, float] | None,
 ) -> CandidateScores:
-    """Summarize the results of a candidate, with the model that it learns from all rows."""
+    """Summarize the results of a candidate, with the model that it learns from all rows.
+
+    Only our learners are fitted to all rows; of others `of_all_rows` is None. Any fit may fail.
+    """
     fits: list[_Result | Fitted] = [*results.by_rows, *results.by_environment]
     if of_all_rows is not None:
         fits.append(of_all_rows)
     seconds = [fit.seconds for fit in fits if fit.failure is None]
     failures = [fit.failure for fit in fits if fit.failure is not None]
+
     model = None
     if of_all_rows is not None and of_all_rows.failure is None:
         model = describe_estimator(of_all_rows.estimator)

@@ -37,6 +37,9 @@ MIN_CLASS_ROWS: Final = 10
 # Share of the rows within the bandwidth, for up to so many rows.
 NEAR_SHARE: Final = 0.75
 MAX_ROWS_OF_SHARE: Final = 1000
+# A bandwidth is slightly wider than the distance of the last group within it, and never 0.
+BANDWIDTH_FACTOR: Final = 1.001
+MIN_BANDWIDTH: Final = 1e-9
 # Variance of the probabilities, as a share of the squared bandwidth, below which there is no slope.
 MIN_SPREAD: Final = 1e-9
 # Thresholds of a decision curve: these, but none beyond this share of the probabilities.
@@ -126,8 +129,11 @@ def _group_by_probability(is_positive: BoolArray, probability: FloatArray) -> _R
 def _smooth_rates(groups: _RowGroups, points: FloatArray, *, n_near: float) -> FloatArray:
     """Return the value at each point of the local line that is fitted around it.
 
-    With weights w of sum 1, in the symbols of the module's docstring:
+    A group of rows has a probability p, a rate y, and at the point p_0 a weight w: its size times
+    the tricube of its distance, (1 - (|p - p_0| / h)^3)^3, or 0 beyond the bandwidth h. With
+    weights of sum 1, the line through the weighted means is
 
+        slope      = sum w (p - p_mean) y / sum w (p - p_mean)^2
         curve(p_0) = y_mean + slope (p_0 - p_mean)
     """
     p = groups.probabilities
@@ -135,6 +141,7 @@ def _smooth_rates(groups: _RowGroups, points: FloatArray, *, n_near: float) -> F
     distances = np.abs(points[:, np.newaxis] - p)  # (point, group)
     h = _find_bandwidths(distances, groups.sizes, n_near)
 
+    # weights by (point, group); all that follows is by point
     w = np.maximum(1 - (distances / h[:, np.newaxis]) ** 3, 0) ** 3 * groups.sizes
     w /= w.sum(axis=1, keepdims=True)
     p_mean = w @ p
@@ -157,15 +164,16 @@ def _find_quantiles(probability: FloatArray, shares: FloatArray) -> FloatArray:
 def _find_bandwidths(distances: FloatArray, sizes: FloatArray, n_near: float) -> FloatArray:
     """Return for each point the distance within which there are `n_near` rows.
 
-    `distances` are by (point, group). The bandwidth is slightly wider, so that the group at this
-    distance has a weight.
+    `distances` are by (point, group), and `sizes` count the rows of each group. The bandwidth is
+    slightly wider, so that the group at this distance has a weight.
     """
     nearest_first = np.argsort(distances, axis=1)
     n_rows_within = np.cumsum(sizes[nearest_first], axis=1)
-    n_closer_groups = (n_rows_within < n_near).sum(axis=1)
+    # the group with which there are enough rows comes after those with which there are too few
+    position_of_last = (n_rows_within < n_near).sum(axis=1)
     sorted_distances = np.take_along_axis(distances, nearest_first, axis=1)
-    reach = sorted_distances[np.arange(len(distances)), n_closer_groups]
-    return np.asarray(np.maximum(1.001 * reach, 1e-9))
+    reach = sorted_distances[np.arange(len(distances)), position_of_last]
+    return np.asarray(np.maximum(BANDWIDTH_FACTOR * reach, MIN_BANDWIDTH))
 
 
 def choose_thresholds(probability: FloatArray) -> FloatArray:

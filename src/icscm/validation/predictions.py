@@ -184,6 +184,7 @@ def _read_rows(
     opened: _OpenedModel, X: Any, y: Any, *, environments: Any, groups: Any
 ) -> _KnownRows:
     """Read the rows, without those of environments that were excluded in training."""
+    # environments and groups may be given as names of columns, which are then taken out of X
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
     is_positive = _read_outcomes(X, y, opened.classes)
@@ -192,12 +193,15 @@ def _read_rows(
     group_codes = None
     if groups is not None:
         group_codes, _ = encode_environments(groups, n_rows, what="groups")
+
+    # without environments, all rows are in one that has no label
     environment_codes = np.zeros(n_rows, dtype=np.int64)
     environment_labels: tuple[Any, ...] = ()
     if environments is not None:
         environment_codes, environment_labels = _read_environments(
             environments, n_rows, opened.table_settings
         )
+
     cohort = Cohort(
         X=X,
         y=is_positive,
@@ -210,6 +214,7 @@ def _read_rows(
     is_excluded = environment_codes < 0
     if is_excluded.any():
         cohort = cohort.take(~is_excluded)
+
     n_groups = None if cohort.group_codes is None else len(np.unique(cohort.group_codes))
     notes = [
         *wording.note_excluded_rows(int(is_excluded.sum())),
@@ -219,14 +224,19 @@ def _read_rows(
 
 
 def _read_outcomes(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
-    """Return which rows are positive; raise for outcomes that are not classes of the model."""
+    """Return whether the outcome of each row is the positive class, the second of the model's.
+
+    Raises for outcomes that are neither class, as they would silently count as negative.
+    """
     if is_dask(X):
         raise IcscmError("X is a Dask collection; evaluate needs its rows in memory: X.compute()")
     n_rows = count_rows(X)
     if not n_rows:
         raise IcscmError("X has no rows; there is nothing to evaluate the model on")
-    codes, outcomes = encode_environments(y, n_rows, what="y")  # which encodes any labels
-    unknown = [repr(outcome) for outcome in outcomes if outcome not in classes]
+
+    # it numbers the distinct values of any column, and raises for missing ones
+    outcome_of_row, distinct_outcomes = encode_environments(y, n_rows, what="y")
+    unknown = [repr(outcome) for outcome in distinct_outcomes if outcome not in classes]
     if unknown:
         raise IcscmError(
             Parameter("y"),
@@ -234,15 +244,24 @@ def _read_outcomes(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
             f"{classes[1]!r}): {shorten_list(unknown)}; drop these rows, or give the labels "
             "as they were in training",
         )
-    is_positive_outcome = np.array([outcome == classes[1] for outcome in outcomes])
-    return is_positive_outcome[codes]
+
+    positive_class = classes[1]
+    positive_numbers = [
+        number for number, outcome in enumerate(distinct_outcomes) if outcome == positive_class
+    ]
+    return np.isin(outcome_of_row, positive_numbers)
 
 
 def _read_environments(
     environments: Any, n_rows: int, table_settings: dict[str, Any]
 ) -> tuple[IntArray, tuple[Any, ...]]:
-    """Return codes and labels, merged and excluded as `icscm fit` did; excluded rows have -1."""
+    """Return the number of each row's environment, -1 if it is excluded, and all their labels.
+
+    Environments are merged and excluded as `icscm fit` did in training, by the options that the
+    model file keeps; those of other models stay as they are.
+    """
     codes, labels = encode_environments(environments, n_rows)
+    # the new name of each label, or None if it is excluded; empty without these options
     new_names = find_renamed(
         labels,
         "",
@@ -370,41 +389,52 @@ def _take_notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
 
 
 def _note_levels(rules: Sequence[Rule], X: Any, training_levels: dict[Any, Any]) -> Iterator[str]:
-    """Note levels of rules that no row has, and levels that did not occur in training.
+    """Note where the levels of a column, such as "yes" and "no", differ from those of the model.
 
-    Often these are different spellings of one level. `training_levels` are those of each column in
-    training, where they are known.
+    A level that a rule asks for but no row has, and a level of a row that did not occur in
+    training, are often two spellings of one level. `training_levels` is from a model file: the
+    levels of a column in training by its name, where the file has them.
     """
-    rules_of_columns: dict[Any, list[CategoryRule]] = {}
+    for column_name, column_rules in _group_category_rules(rules).items():
+        column = read_column(X, column_rules[0].column, column_rules[0].name)
+        if not isinstance(column, Levels):  # it holds numbers now
+            continue
+        yield from _note_absent_levels(column_name, column, column_rules)
+
+        levels_in_training = training_levels.get(column_name)
+        if isinstance(levels_in_training, list):
+            yield from _note_new_levels(column_name, column, levels_in_training)
+
+
+def _group_category_rules(rules: Sequence[Rule]) -> dict[str | int, list[CategoryRule]]:
+    """Return the rules on levels of categories, by the name of their column."""
+    rules_of_columns: dict[str | int, list[CategoryRule]] = {}
     for rule in rules:
         if isinstance(rule, CategoryRule):
             rules_of_columns.setdefault(rule.feature, []).append(rule)
-
-    for column_name, rules_of_column in rules_of_columns.items():
-        first_rule = rules_of_column[0]
-        column = read_column(X, first_rule.column, first_rule.name)
-        if not isinstance(column, Levels):
-            continue
-        name = repr(column_name)
-        absent_levels = [
-            rule.levels[0] for rule in rules_of_column if not find_levels(column, rule.levels).any()
-        ]
-        yield from wording.note_absent_levels(
-            name, _format_levels(absent_levels), _format_levels(column.levels)
-        )
-        known_levels = training_levels.get(column_name)
-        if isinstance(known_levels, list):
-            new_levels, n_rows = _find_new_levels(column, known_levels)
-            yield from wording.note_new_levels(name, _format_levels(new_levels), n_rows)
+    return rules_of_columns
 
 
-def _find_new_levels(column: Levels, training: list[Any]) -> tuple[list[Level], int]:
-    """Return the levels that did not occur in training, and the number of rows that have one."""
-    known = [level for level in training if isinstance(level, str | int | float)]
-    is_new = ~find_levels(column, known)
-    new_levels = [level for level, new in zip(column.levels, is_new, strict=True) if new]
-    is_new_or_missing = np.append(is_new, False)  # missing values have the code -1
-    return new_levels, int(is_new_or_missing[column.codes].sum())
+def _note_absent_levels(
+    name: str | int, column: Levels, rules: Sequence[CategoryRule]
+) -> list[str]:
+    """Note the rules of which no row has any level; of several levels a rule's first is named."""
+    absent_levels = [rule.levels[0] for rule in rules if not find_levels(column, rule.levels).any()]
+    return wording.note_absent_levels(
+        repr(name), _format_levels(absent_levels), _format_levels(column.levels)
+    )
+
+
+def _note_new_levels(name: str | int, column: Levels, levels_in_training: list[Any]) -> list[str]:
+    """Note the levels that did not occur in training, and how many rows have one of them."""
+    # a file may hold anything
+    known_levels = [level for level in levels_in_training if isinstance(level, str | int | float)]
+    is_new_level = ~find_levels(column, known_levels)
+    new_levels = [
+        level for level, is_new in zip(column.levels, is_new_level, strict=True) if is_new
+    ]
+    n_rows = int(np.isin(column.codes, np.flatnonzero(is_new_level)).sum())
+    return wording.note_new_levels(repr(name), _format_levels(new_levels), n_rows)
 
 
 def _format_levels(levels: Sequence[Level]) -> list[str]:

@@ -79,7 +79,8 @@ class Subtree:
 def make_case(saved: SavedModel, tree: Tree, writer: ConditionWriter) -> Case:
     """Make the CASE of a tree, whose results have the columns of a leaf.
 
-    They are NULL where a value is missing that never was at fitting.
+    They are NULL where a value is missing that never was at fitting. The CASE of a split is made
+    of those of its two children, so it is made after them, from the last split to the first.
     """
     leaves = [
         Subtree(n_leaves=1, first_leaf=number, case=_make_leaf_case(saved, leaf))
@@ -93,7 +94,7 @@ def make_case(saved: SavedModel, tree: Tree, writer: ConditionWriter) -> Case:
     def get_subtree(child: int) -> Subtree:
         return leaves[decode_leaf(child)] if is_leaf(child) else subtrees[child]
 
-    # the last split first: children have greater numbers than their parent
+    # children have greater numbers than their parent
     for number in reversed(range(len(tree.splits))):
         split = tree.splits[number]
         subtrees[number] = _join_sides(
@@ -109,17 +110,18 @@ def make_case(saved: SavedModel, tree: Tree, writer: ConditionWriter) -> Case:
 def _join_sides(
     saved: SavedModel, split: Split, *, if_true: Subtree, if_false: Subtree, writer: ConditionWriter
 ) -> Subtree:
-    """Join the sides of a split: a branch to the smaller one, before the branches of the larger.
+    """Join the CASEs of the two sides of a split to that of the split.
 
-    Of sides of the same size, that of the first leaf comes first.
+    It has a branch to the smaller side, whose CASE is nested, and then the branches of the larger
+    side, which nests no deeper by that. Of sides of the same size, that of the lower leaf is first.
     """
-    is_true_first = (if_true.n_leaves, if_true.first_leaf) < (
-        if_false.n_leaves,
-        if_false.first_leaf,
-    )
-    smaller, larger = (if_true, if_false) if is_true_first else (if_false, if_true)
+    size_if_true = (if_true.n_leaves, if_true.first_leaf)
+    size_if_false = (if_false.n_leaves, if_false.first_leaf)
+    is_true_smaller = size_if_true < size_if_false
+    smaller, larger = (if_true, if_false) if is_true_smaller else (if_false, if_true)
 
-    condition = make_condition(split.rule, saved, is_true=is_true_first)
+    # the condition that leads to the smaller side: the rule of the split, or its opposite
+    condition = make_condition(split.rule, saved, is_true=is_true_smaller)
     branches = [Branch(writer.write(condition), smaller.case), *larger.case.branches]
     if split.rule.is_unsure:
         # asked before the condition, which would take a missing value for false

@@ -4,7 +4,10 @@ There are two forms of a condition. A model that was fitted on a table of typed 
 only NULL and NaN are missing, has the *plain* form, `d."age" > 63`. A model that was fitted on a
 file whose texts such as "?" mean missing has the *guarded* form, which looks for these texts first.
 
-A CASE takes NULL for false: where missing is false, or was decided before, NULL needs no mention.
+Every condition has a truth for missing values, `if_missing`. A CASE takes NULL for false, and a
+comparison with NULL is NULL. So NULL needs mention only where `if_missing` is true; where it is
+None, an earlier branch of the CASE has decided, and it may be treated as false.
+
 Columns are written with their table (d."age"), since SQLite reads a lone "age" as text where there
 is no such column.
 """
@@ -58,32 +61,38 @@ class ConditionWriter:
 
 
 def _write_plain_number(condition: Condition, column: str) -> str:
-    """Write a condition on a column of numbers.
+    """Write a condition on a column of numbers, in which NULL and NaN are missing.
 
-    NaN is greater than any threshold, and is in no list: `>` and `NOT IN` are true of it.
+    SQL's own comparisons are NULL, which a CASE takes for false, if the value is NULL. NaN is
+    greater than any threshold and in no list, so `>` and `NOT IN` are true of it. What the
+    condition wants otherwise for missing values is added to the comparison.
     """
     number = _cast_number(condition, column) if condition.type == NUMBER else column
     is_null = f"{column} IS NULL"
     is_nan = f"{number} > {_INFINITY}"
     is_not_nan = f"{number} <= {_INFINITY}"
 
-    comparison = _compare(condition, number)
-    if comparison is None:
+    if _asks_only_for_missing(condition):
         return f"{is_null} OR {is_nan}" if condition.if_missing else is_not_nan
-    if condition.if_missing and condition.operator == ">":
-        return f"{comparison} OR {is_null}"
+
+    comparison = _compare(condition, number)
     if condition.if_missing:
+        if condition.operator == ">":  # NaN is greater already
+            return f"{comparison} OR {is_null}"
         return f"{comparison} OR {is_null} OR {is_nan}"
-    if condition.operator in (">", "not in"):
+    if condition.operator in (">", "not in"):  # true of NaN, for which the condition is false
         return f"{comparison} AND {is_not_nan}"
     return comparison
 
 
 def _write_plain_text(condition: Condition, column: str) -> str:
-    """Write a condition on a column of texts or booleans."""
-    comparison = _compare(condition, column)
-    if comparison is None:
+    """Write a condition on a column of texts or booleans, in which NULL is missing.
+
+    A comparison with NULL is NULL, which a CASE takes for false.
+    """
+    if _asks_only_for_missing(condition):
         return f"{column} IS NULL" if condition.if_missing else f"{column} IS NOT NULL"
+    comparison = _compare(condition, column)
     return f"{comparison} OR {column} IS NULL" if condition.if_missing else comparison
 
 
@@ -91,11 +100,13 @@ def _write_plain_text(condition: Condition, column: str) -> str:
 
 
 def _write_guarded_number(condition: Condition, column: str, missing: MissingTexts) -> str:
-    """Write a condition on the number in a column of any type.
+    """Write a condition on the number in a column of any type, in which texts may mean missing.
 
-    The column may hold text: SQLite reads '' as 0, and DuckDB fails on it. So a value is cast to a
-    number inside a CASE, the only expression that both must evaluate in order. What is missing
-    becomes NULL.
+    First the column becomes an expression that is its number, or NULL where it is missing; then
+    that is compared. With "?" and -9 as missing, `age > 63` is
+
+        NULLIF(CASE WHEN CAST(d."age" AS VARCHAR) NOT IN ('?', ...)
+               THEN CAST(d."age" AS DOUBLE) END, -9) > 63
     """
     # NaN is missing, however it is written
     missing_texts = dict.fromkeys((*missing.texts, *_NAN_TEXTS))
@@ -104,13 +115,15 @@ def _write_guarded_number(condition: Condition, column: str, missing: MissingTex
         [quote_text(text) for text in missing_texts],
         operator="NOT IN",
     )
+    # Of a text that is no number, SQLite makes 0, and DuckDB an error. So it must not be cast; a
+    # CASE is the only expression of which both evaluate no more than they need.
     number = f"CASE WHEN {is_present} THEN {_cast_number(condition, column)} END"
     for missing_number in missing.numbers:
         number = f"NULLIF({number}, {format_sql_number(missing_number)})"
 
-    comparison = _compare(condition, number)
-    if comparison is None:
+    if _asks_only_for_missing(condition):
         return f"{number} IS NULL" if condition.if_missing else f"{number} IS NOT NULL"
+    comparison = _compare(condition, number)
     # the comparison with NULL is NULL, which stands for false; 1 = 1 is true in every SQL
     return f"COALESCE({comparison}, 1 = 1)" if condition.if_missing else comparison
 
@@ -118,8 +131,12 @@ def _write_guarded_number(condition: Condition, column: str, missing: MissingTex
 def _write_guarded_text(condition: Condition, column: str, missing: MissingTexts) -> str:
     """Write a condition on the text of a column, as a list of texts that it is in, or not in.
 
-    The list has the levels of the condition. The texts that mean missing belong to it where the
-    condition has the same truth for them as for the levels.
+    The list has the levels of the condition. The texts that mean missing join it where the
+    condition has the same truth for them as for the levels. With "?" as missing:
+
+        smoker in {yes}, false if missing        d."smoker" = 'yes'
+        smoker in {yes}, true if missing         d."smoker" IN ('yes', '?') OR d."smoker" IS NULL
+        smoker not in {yes}, false if missing    d."smoker" NOT IN ('yes', '?')
     """
     text = _cast_text(column, missing)
     missing_texts: Sequence[str] = missing.texts
@@ -128,15 +145,20 @@ def _write_guarded_text(condition: Condition, column: str, missing: MissingTexts
         missing_texts = [missing_text.lower() for missing_text in missing.texts]
 
     listed_texts = _list_levels(condition)
-    truth_if_listed = condition.operator in ("in", "is missing")
-    if condition.if_missing == truth_if_listed:
+    is_true_if_listed = condition.operator in ("in", "is missing")
+    if condition.if_missing == is_true_if_listed:
         listed_texts += [quote_text(missing_text) for missing_text in missing_texts]
-    truth = write_is_in(text, listed_texts, operator="IN" if truth_if_listed else "NOT IN")
-    return f"{truth} OR {column} IS NULL" if condition.if_missing else truth
+
+    operator = "IN" if is_true_if_listed else "NOT IN"
+    comparison = write_is_in(text, listed_texts, operator=operator)
+    return f"{comparison} OR {column} IS NULL" if condition.if_missing else comparison
 
 
 def _list_levels(condition: Condition) -> list[str]:
-    """List the levels of a condition as texts; booleans in both ways in which they are written."""
+    """List the levels of a condition as SQL texts, none of a condition on missing values alone.
+
+    Booleans are listed in both ways in which files write them, 'true' and '1'.
+    """
     if condition.operator not in ("in", "not in") or not isinstance(condition.value, tuple):
         return []
     if condition.compares != "booleans":
@@ -168,10 +190,14 @@ def _cast_number(condition: Condition, column: str) -> str:
     return column if is_long else f"CAST({column} AS DOUBLE)"
 
 
-def _compare(condition: Condition, expression: str) -> str | None:
-    """Write the comparison of an expression; None for a condition on missing values alone."""
-    if condition.value is None or condition.operator == "is missing":
-        return None
+def _asks_only_for_missing(condition: Condition) -> bool:
+    """Return whether a condition is "is missing" or "is present", and so compares no value."""
+    return condition.value is None or condition.operator == "is missing"
+
+
+def _compare(condition: Condition, expression: str) -> str:
+    """Write the comparison of an expression with the threshold or the levels of a condition."""
+    assert condition.value is not None  # see `_asks_only_for_missing`
     if isinstance(condition.value, tuple):
         levels = [quote_level(level) for level in condition.value]
         return write_is_in(expression, levels, operator=condition.operator.upper())

@@ -66,7 +66,11 @@ class SplitTruth:
 
 
 def make_mean(saved: SavedModel, tree: Tree, writer: ConditionWriter) -> Mean | None:
-    """Make the mean over the leaves of a tree; None if it is too deep for SQLite's parser."""
+    """Make the mean over the leaves of a tree; None if it is too deep for SQLite's parser.
+
+    The mean of a split is a sum of those of its children, so it is made after them, from the last
+    split to the first.
+    """
     leaves = [
         Mean(n_symbols=0, probability=write_probability(leaf), n_leaves="1")
         for leaf in make_leaves(saved, tree)
@@ -79,15 +83,16 @@ def make_mean(saved: SavedModel, tree: Tree, writer: ConditionWriter) -> Mean | 
     def get_mean(child: int) -> Mean:
         return leaves[decode_leaf(child)] if is_leaf(child) else means[child]
 
-    shares = tree.shares
-    # the last split first: children have greater numbers than their parent
+    # children have greater numbers than their parent
     for number in reversed(range(len(tree.splits))):
         split = tree.splits[number]
+        share_of_true = tree.shares[number]  # of the training rows that reach the split
         truth = _write_truth(saved, split.rule, writer)
-        true_side = _weigh(get_mean(split.if_true), truth, of_true_side=True, share=shares[number])
-        false_side = _weigh(
-            get_mean(split.if_false), truth, of_true_side=False, share=1.0 - shares[number]
-        )
+
+        mean_if_true = get_mean(split.if_true)
+        mean_if_false = get_mean(split.if_false)
+        true_side = _weigh(mean_if_true, truth, of_true_side=True, share=share_of_true)
+        false_side = _weigh(mean_if_false, truth, of_true_side=False, share=1.0 - share_of_true)
         mean = _add(true_side, false_side)
         if mean.n_symbols > MAX_SQL_SYMBOLS:
             return None

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from icscm.exceptions import IcscmError
@@ -124,7 +124,11 @@ def _make_columns(saved: SavedModel, writer: ConditionWriter) -> ResultColumns:
 
 
 def _make_tree_columns(saved: SavedModel, model: Tree, writer: ConditionWriter) -> ResultColumns:
-    """Make the columns from the row's leaf, or from several leaves where a value is missing."""
+    """Make the columns from the row's leaf, or from several leaves where a value is missing.
+
+    A row that lacks a value which no training row lacked may be in either child of a split. It has
+    no single leaf, and gets the mean over all leaves that it may be in.
+    """
     case = make_case(saved, model, writer)
     columns = ResultColumns(
         prediction=case.write("prediction"),
@@ -132,18 +136,15 @@ def _make_tree_columns(saved: SavedModel, model: Tree, writer: ConditionWriter) 
         decided_by=case.write("decided_by"),
     )
     missing_names = _name_missing(saved, writer)
-    if missing_names is None:
+    if missing_names is None:  # every row has a single leaf
         return columns
 
-    # Now the columns are NULL for rows that have no single leaf.
+    # now the columns are NULL for rows that have no single leaf
     mean = make_mean(saved, model, writer)
     if mean is None:
         too_deep = f"{missing_names} || {_TOO_DEEP}"
-        return ResultColumns(
-            prediction=columns.prediction,
-            probability=columns.probability,
-            decided_by=_replace_null(columns.decided_by, too_deep),
-        )
+        return replace(columns, decided_by=_replace_null(columns.decided_by, too_deep))
+
     mean_prediction = _decide(saved, mean.probability, model.threshold)
     mean_text = f"{missing_names} || 'mean of ' || CAST({mean.n_leaves} AS VARCHAR) || ' leaves'"
     return ResultColumns(
@@ -161,8 +162,8 @@ def _make_forest_columns(
 ) -> ResultColumns:
     """Make the columns from sums over trees: of their probabilities, and of their votes.
 
-    The trees are added in the order in which the model adds them, so that the mean is the same to
-    the last bit.
+    A row that lacks a value which no training row lacked may be in several leaves of a tree. In
+    the sums, that tree then counts with the mean over these leaves.
     """
     n_trees = len(model.trees)
     if n_trees > MAX_SQL_TERMS:
@@ -170,35 +171,36 @@ def _make_forest_columns(
             f"a sum over {n_trees:,} trees is more than SQLite and DuckDB take; export to "
             "'python' or 'json'"
         )
-    cases = [make_case(saved, tree, writer) for tree in model.trees]
-    terms = [
-        TreeTerm(
-            probability=case.write("probability", _TERM_INDENT),
-            vote=case.write("vote", _TERM_INDENT),
-        )
-        for case in cases
-    ]
+    # in the order in which the model adds its trees, for a mean that is the same to the last bit
+    terms = [_make_term(saved, tree, writer) for tree in model.trees]
     columns = _combine_trees(saved, model, terms)
     missing_names = _name_missing(saved, writer)
-    if missing_names is None:
+    if missing_names is None:  # every row has a single leaf in every tree
         return columns
 
-    # Now a term is NULL for rows that have no single leaf in its tree, and a sum where a term is.
+    # now a term is NULL for rows that have no single leaf in its tree, and a sum where a term is
     means = _make_means(saved, model, writer)
     if means is None:
         has_probability = f"{_average_probability(terms)} IS NOT NULL"
+        too_deep = f"{missing_names} || {_TOO_DEEP}"
         return ResultColumns(
             prediction=f"CASE WHEN {has_probability} THEN {columns.prediction} END",
             probability=columns.probability,
-            decided_by=_replace_null(columns.decided_by, f"{missing_names} || {_TOO_DEEP}"),
+            decided_by=_replace_null(columns.decided_by, too_deep),
         )
+
     filled_terms = [_fill_term(term, mean) for term, mean in zip(terms, means, strict=True)]
     filled_columns = _combine_trees(saved, model, filled_terms)
     prefix = f"CASE WHEN {_count_votes(terms)} IS NULL THEN {missing_names} ELSE '' END"
-    return ResultColumns(
-        prediction=filled_columns.prediction,
-        probability=filled_columns.probability,
-        decided_by=f"{prefix} || {filled_columns.decided_by}",
+    return replace(filled_columns, decided_by=f"{prefix} || {filled_columns.decided_by}")
+
+
+def _make_term(saved: SavedModel, tree: Tree, writer: ConditionWriter) -> TreeTerm:
+    """Make what a tree adds to the sums; NULL where a row has no single leaf."""
+    case = make_case(saved, tree, writer)
+    return TreeTerm(
+        probability=case.write("probability", _TERM_INDENT),
+        vote=case.write("vote", _TERM_INDENT),
     )
 
 
@@ -314,18 +316,19 @@ def _decide(saved: SavedModel, probability: str, threshold: float | None) -> str
 
 
 def _name_missing(saved: SavedModel, writer: ConditionWriter) -> str | None:
-    """Write the text on a row's missing columns; None if a model reports none of its columns.
+    """Write an expression that names the missing columns of a row; None if none is ever named.
 
-    For a row it is `age missing, bmi missing: `, or `: ` where nothing is missing.
+    For a row it is `age missing, bmi missing: `, or `: ` where nothing is missing. A tree names
+    only columns that no training row lacked: its rules do not say what a missing value means.
     """
-    names = []
+    parts = []
     for column in list_reported_columns(saved.model):
         is_missing = writer.write_is_missing(make_condition(column.rule, saved))
-        name = quote_text(f", {column.name}")
-        names.append(f"CASE WHEN {is_missing} THEN {name} ELSE '' END")
-    if not names:
+        text_if_missing = quote_text(f", {column.name}")
+        parts.append(f"CASE WHEN {is_missing} THEN {text_if_missing} ELSE '' END")
+    if not parts:
         return None
 
-    all_names = " || ".join(names)
-    # from the third character on: without the comma before the first name
-    return f"SUBSTR({all_names}, 3) || ': '"
+    joined_names = " || ".join(parts)
+    # from the third character on: without the comma and the space before the first name
+    return f"SUBSTR({joined_names}, 3) || ': '"

@@ -1,7 +1,7 @@
 """Rules and splits that a scan examined, with the numbers that decided whether they were chosen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, sqrt
 from typing import Final
 
@@ -115,18 +115,23 @@ def make_candidate(
 
 
 def make_rule_candidate(candidate: Candidate, names: Names, learner: Learner) -> RuleCandidate:
-    """Return a rule with its utility and the test of its leaf."""
+    """Return a rule with its utility and the test of its leaf.
+
+    `candidate.covered` counts the rows that the rule covers, by (outcome, environment). They are
+    covered rightly if they have the outcome that a covered row of this model is predicted.
+    """
     assert candidate.utility is not None
     environments = make_environment_rates(candidate.covered, names)
-    label_covered = int(learner.model_.covers_when)
+    predicted_outcome = int(learner.model_.covers_when)
+    # the p-value of the search counts, which is that of the verdict where there is one
     judgement = vars(make_judgement(candidate.verdict)) | {"p_value": candidate.p_value}
     return RuleCandidate(
         rule=str(candidate.rule),
         feature=format_name(candidate.rule.feature),
         utility=float(candidate.utility),
         n=count_rows(candidate.covered),
-        n_right=sum(candidate.covered[label_covered]),
-        n_wrong=sum(candidate.covered[1 - label_covered]),
+        n_right=sum(candidate.covered[predicted_outcome]),
+        n_wrong=sum(candidate.covered[1 - predicted_outcome]),
         counts=[list(row) for row in candidate.covered],
         replication=candidate.replication,
         **vars(make_rate_range(environments)),
@@ -195,44 +200,55 @@ def make_split_candidate(candidate: Candidate, names: Names) -> SplitCandidate:
 def make_odds_ratios(if_true: LeafCounts, if_false: LeafCounts, names: Names) -> list[OddsRatio]:
     """Return the odds ratio in each environment with its Wald interval.
 
-    With counts a and b of positive and negative rows where the rule is true, c and d where it is
-    false, and half a row added to each (Haldane 1956, Anscombe 1956),
+    `if_true` and `if_false` count the rows of which a rule is true or false, by (outcome,
+    environment). In an environment, they are
+
+                         positive    negative
+        rule is true        a           b
+        rule is false       c           d
+
+    With half a row added to each count (Haldane 1956, Anscombe 1956),
 
         log odds ratio = log(a) - log(b) - log(c) + log(d)
         standard error = sqrt(1 / a + 1 / b + 1 / c + 1 / d)
 
     It is None in an environment that the split does not divide, or that has one outcome only.
     """
-    true_negative, true_positive = np.array(if_true, dtype=np.float64)
-    false_negative, false_positive = np.array(if_false, dtype=np.float64)
-    n_rows = true_negative + true_positive + false_negative + false_positive
-    margins = [
-        true_negative + true_positive,
-        false_negative + false_positive,
-        true_negative + false_negative,
-        true_positive + false_positive,
-    ]
-    is_known = np.min(margins, axis=0) > 0
+    b, a = np.array(if_true, dtype=np.float64)
+    d, c = np.array(if_false, dtype=np.float64)
+    n_rows = a + b + c + d
+    is_divided = (a + b > 0) & (c + d > 0)
+    has_both_outcomes = (a + c > 0) & (b + d > 0)
+    is_known = is_divided & has_both_outcomes
 
-    cells = np.array([true_negative, true_positive, false_negative, false_positive]) + 0.5
+    cells = np.array([b, a, d, c]) + 0.5
     log_b, log_a, log_d, log_c = np.log(cells)
     log_ratios = log_a - log_b - log_c + log_d
     errors = np.sqrt((1 / cells).sum(axis=0))
 
     z = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2))
     half_widths = z * errors
-    ends = [log_ratios, log_ratios - half_widths, log_ratios + half_widths]
-    ratios, lows, highs = np.exp(ends).tolist()
-    return [
-        OddsRatio(
+    logs = [log_ratios, log_ratios - half_widths, log_ratios + half_widths]
+    ratios, lows, highs = np.exp(logs).tolist()
+
+    odds_ratios = []
+    for number, name in enumerate(names.environments):
+        odds_ratio = OddsRatio(
             environment=name,
             n=int(n_rows[number]),
-            odds_ratio=ratios[number] if is_known[number] else None,
-            odds_ratio_interval=[lows[number], highs[number]] if is_known[number] else None,
-            error=float(errors[number]) if is_known[number] else None,
+            odds_ratio=None,
+            odds_ratio_interval=None,
+            error=None,
         )
-        for number, name in enumerate(names.environments)
-    ]
+        if is_known[number]:
+            odds_ratio = replace(
+                odds_ratio,
+                odds_ratio=ratios[number],
+                odds_ratio_interval=[lows[number], highs[number]],
+                error=float(errors[number]),
+            )
+        odds_ratios.append(odds_ratio)
+    return odds_ratios
 
 
 @dataclass(frozen=True)

@@ -97,20 +97,24 @@ class Confusion:
 
 
 def make_errors(model: Tree | Score, names: Names, p: Any = 1.0) -> Errors:
-    """Return the errors on the training data, exact from the counts of the leaves."""
-    counts = np.array(model.leaves, dtype=np.int64)  # (leaf, label, environment)
-    counts_by_label = counts.sum(axis=2)
-    totals = counts.sum(axis=0)
-    majority = find_majority(totals)
+    """Return the errors on the training data, exact from the counts of the leaves.
 
-    confusions = count_confusions(counts, is_positive_leaf=model.leaf_verdicts)
-    overall_counts = counts_by_label[:, :, np.newaxis]  # as if of one environment
-    (confusion,) = count_confusions(overall_counts, is_positive_leaf=model.leaf_verdicts)
-    (overall,) = measure_errors([confusion], majority)
+    They are measured in each environment, and in all rows as if these were one environment.
+    """
+    counts = np.array(model.leaves, dtype=np.int64)  # (leaf, label, environment)
+    majority = find_majority(counts.sum(axis=0))
+    is_positive_leaf = model.leaf_verdicts
+    confusions = count_confusions(counts, is_positive_leaf=is_positive_leaf)
+    errors_of_environments = measure_errors(confusions, majority)
+
+    counts_by_label = counts.sum(axis=2)
+    counts_of_all = counts_by_label[:, :, np.newaxis]
+    confusions_of_all = count_confusions(counts_of_all, is_positive_leaf=is_positive_leaf)
+    (overall,) = measure_errors(confusions_of_all, majority)
     auc = compute_auc_of_counts(counts_by_label, model.leaf_probabilities())
     return compare_environments(
         replace(overall, auc=auc),
-        measure_errors(confusions, majority),
+        errors_of_environments,
         names=names,
         majority=majority,
         is_out_of_bag=False,
@@ -122,24 +126,25 @@ def make_errors(model: Tree | Score, names: Names, p: Any = 1.0) -> Errors:
 def make_out_of_bag_errors(learner: Any, names: Names) -> Errors:
     """Return the errors of a forest on the rows that some of its trees were not grown on.
 
-    The baseline's errors are those on all rows, since it has no trees to leave out.
+    The baseline, which always predicts the majority, errs on the rows of the other label. Its
+    errors are those on all rows, since it has no trees to leave out.
     """
-    totals = np.array(learner.class_counts_, dtype=np.int64)
+    totals = np.array(learner.class_counts_, dtype=np.int64)  # (label, environment)
     majority = find_majority(totals)
     n_minority = totals[1 - majority]
     sizes = totals.sum(axis=0)
-    majority_error = float(n_minority.sum() / totals.sum())
-    majority_errors = (n_minority / np.maximum(sizes, 1)).tolist()
+    baseline_error = float(n_minority.sum() / totals.sum())
+    baseline_errors = (n_minority / np.maximum(sizes, 1)).tolist()
 
-    overall, *scores_of_environments = learner.out_of_bag_.to_dict("records")
+    # the first row of the table is of all rows, and then there is one for each environment
+    overall_scores, *scores_of_environments = learner.out_of_bag_.to_dict("records")
+    errors_of_environments = [
+        read_out_of_bag(scores, error_of_baseline)
+        for scores, error_of_baseline in zip(scores_of_environments, baseline_errors, strict=True)
+    ]
     return compare_environments(
-        read_out_of_bag(overall, majority_error),
-        [
-            read_out_of_bag(scores, majority_error_of_environment)
-            for scores, majority_error_of_environment in zip(
-                scores_of_environments, majority_errors, strict=True
-            )
-        ],
+        read_out_of_bag(overall_scores, baseline_error),
+        errors_of_environments,
         names=names,
         majority=majority,
         is_out_of_bag=True,

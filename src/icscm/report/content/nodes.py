@@ -276,15 +276,21 @@ class Nodes:
 
 
 def make_nodes(learner: Learner, names: Names) -> Nodes:
-    """Return the nodes of a fitted learner's model and of its search."""
+    """Return the nodes of a fitted learner's model, and what its search chose and rejected.
+
+    A search is a series of scans, each of which compares all candidates at one node. The scans
+    that chose a rule or split (`trace.steps`) come first, then those that ended without.
+    """
     trace: Trace = learner.trace_
-    is_chain = trace.invariance is None
+    is_chain = trace.invariance is None  # a rule set, whose rules form a chain of nodes
     requirement = trace.alpha if is_chain else trace.tolerance
     chosen = make_chosen(learner, names)
     scans = [
         make_scan(number, scan, learner, names)
         for number, scan in enumerate(list_scans(trace), start=1)
     ]
+    # the scan after which the search of a rule set stopped
+    last_scan = scans[len(trace.steps)] if is_chain and trace.last_scan else None
     rejected = [candidate for scan in scans for candidate in scan.rejected]
     return Nodes(
         is_chain=is_chain,
@@ -297,7 +303,7 @@ def make_nodes(learner: Learner, names: Names) -> Nodes:
         stop_reason=trace.stop_reason,
         splits=chosen,
         scans=scans,
-        last_scan=scans[len(trace.steps)] if is_chain and trace.last_scan else None,
+        last_scan=last_scan,
         outliers=list_outliers(chosen, scans),
         best_rejected=max(rejected, key=get_worth, default=None),
         rejected_features=[] if is_chain else list_rejected_features(rejected, learner),
@@ -400,8 +406,13 @@ def make_chosen(learner: Learner, names: Names) -> list[ChosenRule] | list[Chose
 def make_rejected(
     rejection: Rejection, node: str, names: Names, learner: Learner
 ) -> RejectedCandidate:
-    """Return a rejected candidate, and the environments that stand out if those are few."""
-    candidate, trace = rejection.candidate, learner.trace_
+    """Return a rejected candidate, and what explains the rejection.
+
+    Of a rule whose rates differ between environments, that is the few environments that stand out;
+    of a split, that its column was rejected before the tree was grown.
+    """
+    trace = learner.trace_
+    candidate = rejection.candidate
     is_rule = candidate.utility is not None
     outliers = None
     if is_rule and rejection.reason == "dependent":

@@ -61,9 +61,13 @@ class NodePlace:
 def walk_nodes(model: Model, names: Names) -> Iterator[Node]:
     """Return nodes from the root down, the side of the leaf with the smaller number first.
 
-    root            `split` numbers the splits, `leaf` the leaves, both from 1; `question` is the
-    |- age > 63     rule of a split, and `answer` the one that leads to a node from above
-    '- age <= 63
+                        question     answer    split    leaf
+        all samples     age > 63?              1
+        |- age > 63                  yes                1
+        '- age <= 63                 no                 2
+
+    A forest and a score have no nodes. Nodes are numbered as the children of splits are: a split
+    by its position, and a leaf by a number below 0 (see `icscm.model.splits`).
     """
     if not isinstance(model, Tree):
         return
@@ -74,22 +78,37 @@ def walk_nodes(model: Model, names: Names) -> Iterator[Node]:
     places = dict(walk(model.splits, NodePlace(0, "all samples"), NodePlace.descend))
 
     def get_rank(node: int) -> tuple[int, int]:
+        # a split before the nodes below it, with which it may share its smallest leaf
         return smallest_leaves[node], places[node].depth
 
     for node in sorted(places, key=get_rank):
-        is_positive = is_positive_leaf[decode_leaf(node)] if is_leaf(node) else None
+        place = places[node]
         n_negative, n_positive = totals[node].tolist()
         (rate,) = make_rates([n_positive], [n_negative + n_positive])
+
+        question: str | None = None
+        split_number: int | None = None
+        leaf_number: int | None = None
+        is_positive: bool | None = None
+        predicts: str | None = None
+        if is_leaf(node):
+            leaf = decode_leaf(node)
+            leaf_number = leaf + 1
+            is_positive = is_positive_leaf[leaf]
+            predicts = names.predict(is_positive_leaf[leaf])
+        else:
+            split_number = node + 1
+            question = f"{model.splits[node].rule}?"
         yield Node(
-            depth=places[node].depth,
-            rule=places[node].rule,
+            depth=place.depth,
+            rule=place.rule,
             answer=answers.get(node),
-            question=None if is_leaf(node) else f"{model.splits[node].rule}?",
+            question=question,
             **vars(rate),
-            split=None if is_leaf(node) else node + 1,
-            leaf=decode_leaf(node) + 1 if is_leaf(node) else None,
+            split=split_number,
+            leaf=leaf_number,
             is_positive=is_positive,
-            predicts=None if is_positive is None else names.predict(is_positive),
+            predicts=predicts,
         )
 
 

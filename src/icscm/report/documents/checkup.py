@@ -132,13 +132,18 @@ def write_dropped(dropped: Sequence[Sequence[str]]) -> Block:
 
 
 def write_associations(checkup: Plain, n_strong: int, n_listed: int | None) -> Document:
-    """Return the columns that are associated with the environment."""
+    """Return the columns that are associated with the environment, the strongest first.
+
+    The first `n_strong` are strongly associated, and at most `n_listed` of these are listed; where
+    none is, a few of the others are. With None all columns are listed.
+    """
     title = "Columns associated with the environment"
     if not n_strong:
         title = "No column is strongly associated with the environment; the strongest"
+
     n_shown = n_listed
     if n_listed:
-        n_shown = min(n_strong, n_listed) or N_WEAK
+        n_shown = min(n_strong, n_listed) if n_strong else N_WEAK
     rows = [
         [
             shorten_name(format_name(association["column"])),

@@ -119,8 +119,11 @@ def write_environment(rows: EvaluatedRows | None, n_columns: int) -> list[str]:
 
 
 def write_leaves(content: EvaluationContent) -> Document:
-    """Return the rates of leaves beside those of training, and of prediction intervals."""
-    leaves = content.leaves[: LIMITS.leaves]
+    """Return the rate of each leaf in the new rows, beside that in training.
+
+    In new environments, it is also held against the prediction interval of the leaf.
+    """
+    shown_leaves = content.leaves[: LIMITS.leaves]
     rows = [
         [
             name_leaf(leaf),
@@ -131,10 +134,10 @@ def write_leaves(content: EvaluationContent) -> Document:
             format_p(leaf.adjusted),
             describe_movement(leaf.has_moved),
         ]
-        for leaf in leaves
+        for leaf in shown_leaves
     ]
     titles = ["leaf", ">training", ">samples", ">observed", ">samples", ">p", ""]
-    document: Document = [
+    return [
         Heading("Calibration by leaf"),
         Paragraph(describe_leaves(content.leaves)),
         make_table(titles, rows),
@@ -143,23 +146,32 @@ def write_leaves(content: EvaluationContent) -> Document:
             "counts are large) that both rates are equal, corrected for the number of leaves "
             "(Holm); differs where it is at most 0.05."
         ),
+        *write_interval_checks(content, shown_leaves),
     ]
+
+
+def write_interval_checks(
+    content: EvaluationContent, shown_leaves: Sequence[CalibratedLeaf]
+) -> Document:
+    """Return whether rates in new environments are within the prediction intervals of the leaves.
+
+    Nothing where no leaf has both an interval and a rate to hold against it.
+    """
     checks_text = describe_checks(content)
     if not checks_text:
-        return document
-    intervals = [
+        return []
+    rows = [
         [
             name_leaf(leaf),
             format_prediction_interval(leaf.new_interval),
             shorten_name(describe_interval_check(leaf.interval_checks)),
         ]
-        for leaf in leaves
+        for leaf in shown_leaves
     ]
     return [
-        *document,
         Heading("95% prediction interval for a new environment"),
         Paragraph(checks_text),
-        make_table(["leaf", ">95% prediction interval", ""], intervals),
+        make_table(["leaf", ">95% prediction interval", ""], rows),
         Note(
             "A rate is within the interval if it is no more extreme than those of 95% of new "
             "environments, with the sampling error of the new samples taken into account (mid-p "

@@ -183,10 +183,13 @@ def write_importances(importances: Sequence[ColumnImportance]) -> Block:
 
 
 def write_splits(content: LearnerContent) -> Document:
-    """Return the effect of each split; with environments, how it varies over them."""
+    """Return the effect of each split as an odds ratio, and how it varies over environments."""
     has_environments = content.task.has_environments
-    by_environment = ["lowest to highest", ">differs"] if has_environments else []
-    titles = [">split", "rule", ">samples", ">deviance", ">OR", *by_environment, ">rejected"]
+    titles = [">split", "rule", ">samples", ">deviance", ">OR"]
+    if has_environments:
+        titles += ["lowest to highest", ">differs"]
+    titles.append(">rejected")
+
     rows = []
     for split in content.nodes.tree_splits[: LIMITS.leaves]:
         candidate = split.candidate
@@ -199,7 +202,9 @@ def write_splits(content: LearnerContent) -> Document:
         ]
         if has_environments:
             row += [write_ratio_range(candidate), f"{candidate.variation:.0%}"]
-        rows.append([*row, write_rejected_count(split.size)])
+        row.append(write_rejected_count(split.size))
+        rows.append(row)
+
     note = (
         "deviance: explained by the split. OR: odds ratio of positive labels where the rule "
         "is true."
@@ -261,13 +266,14 @@ def write_trees(model: ModelContent, *, is_brief: bool) -> Document:
         text = describe_importances(forest.n_permuted)
         document.append(Paragraph(shorten_sentence(text)))
 
-    loss_titles: list[str] = []
-    if forest.n_permuted:
-        loss_titles = [">AUC loss" if is_brief else ">loss of AUC", "lowest to highest"]
-        loss_titles += [] if is_brief else [">loss of log loss"]
-    titles = ["column", ">importance", *loss_titles, ">trees"]
+    titles = ["column", ">importance"]
+    if forest.n_permuted:  # the losses where a column is permuted are known
+        titles += [">AUC loss" if is_brief else ">loss of AUC", "lowest to highest"]
+        titles += [] if is_brief else [">loss of log loss"]
+    titles.append(">trees")
     uses = forest.uses[: N_BRIEF if is_brief else LIMITS.environments]
-    return [*document, make_table(titles, [write_use(use, is_brief=is_brief) for use in uses])]
+    rows = [write_use(use, is_brief=is_brief) for use in uses]
+    return [*document, make_table(titles, rows)]
 
 
 def write_use(use: ColumnUse, *, is_brief: bool) -> list[str]:

@@ -45,18 +45,26 @@ from icscm.report.wording.search import describe_end
 
 
 def write_search(content: LearnerContent, *, is_brief: bool, with_rejected: bool) -> Document:
-    """Return what was chosen and what was rejected."""
-    model, nodes, names = content.model, content.nodes, content.names
-    is_told_with_model = is_brief and not model.n_rules  # why no rule was found
-    document: Document = []
-    if model.is_rule_set and not is_told_with_model:
-        document += write_steps(content, is_brief=is_brief)
+    """Return what was chosen and what was rejected.
+
+    Each part is empty for models whose search has nothing of the kind: only an exhaustive search
+    tests sets, only that of a tree rejects columns.
+    """
+    model = content.model
+    nodes = content.nodes
     n_columns = N_BRIEF if is_brief else LIMITS.environments
+    n_sets = N_FEW if is_brief else LIMITS.sets
+    # the brief form says in the part on the model why no rule was found
+    has_steps = model.is_rule_set and not (is_brief and not model.n_rules)
+
+    document: Document = []
+    if has_steps:
+        document += write_steps(content, is_brief=is_brief)
     document += write_rejected_columns(nodes.rejected_columns[:n_columns])
-    document += write_nearest(nodes.nearest, names)
+    document += write_nearest(nodes.nearest, content.names)
     if not is_brief:
         document += write_screening(nodes)
-    document += write_sets(nodes, n_listed=N_FEW if is_brief else LIMITS.sets)
+    document += write_sets(nodes, n_listed=n_sets)
     document += write_outliers(nodes.outliers)
     if is_brief:
         document += write_rejected_features(content)
@@ -64,7 +72,8 @@ def write_search(content: LearnerContent, *, is_brief: bool, with_rejected: bool
         document += write_rejected(content)
     if not is_brief:
         document += write_tried_trees(nodes.tried)
-    return document + write_pruning(nodes.pruning)
+    document += write_pruning(nodes.pruning)
+    return document
 
 
 # --- the search of a rule set ---------------------------------------------------------------------
@@ -78,19 +87,22 @@ def write_steps(content: LearnerContent, *, is_brief: bool) -> Document:
         document.append(Paragraph(describe_end(content)))
     if not nodes.added_rules:
         return document
-    rows = [
-        [
+
+    rows = []
+    for step in nodes.added_rules:
+        candidate = step.candidate
+        remark = "" if step.in_model else " (removed by pruning)"
+        row = [
             str(step.number),
-            shorten_name(step.candidate.rule) + ("" if step.in_model else " (removed by pruning)"),
-            f"{step.candidate.n_right:,}",
-            f"{step.candidate.n_wrong:,}",
-            format_utility(step.candidate.utility),
-            format_p(step.candidate.p_value),
+            f"{shorten_name(candidate.rule)}{remark}",
+            f"{candidate.n_right:,}",
+            f"{candidate.n_wrong:,}",
+            format_utility(candidate.utility),
+            format_p(candidate.p_value),
             format_p(step.p_value_uncovered),
             write_rejected_count(step.size),
         ]
-        for step in nodes.added_rules
-    ]
+        rows.append(row)
     titles = [
         ">step",
         "rule",

@@ -120,44 +120,57 @@ class SearchSection:
 
 
 def lay_out_search(content: LearnerContent, limits: Limits) -> SearchSection:
-    """Return what was chosen and what was rejected."""
-    model, nodes = content.model, content.nodes
-    is_rule = model.is_rule_set
-    scans = list_rejecting(nodes)[: limits.leaves]
-    tests = [">p covered", ">p uncovered"] if nodes.is_tested else []
-    numbers = [">utility", ">p"] if is_rule else [">deviance", ">differs"]
-    rejected_caption = "Rejected splits: of every column the one that explains most"
-    if is_rule:
+    """Return what was chosen and what was rejected, as the page shows it.
+
+    Rules are searched step by step or, by the exhaustive search, in sets (`nodes.sets`); trees by
+    splits. The page has the tables of the search that took place.
+    """
+    model = content.model
+    nodes = content.nodes
+    names = content.names
+    tested_sets = nodes.sets
+
+    steps_caption = "Rules added"
+    if tested_sets:
+        steps_caption = f"Rules of the model: {SHARED_BY_SETS}"
+    steps_columns = [">step", "rule", ">correctly covered", ">wrongly", ">utility"]
+    if nodes.is_tested:
+        steps_columns += [">p covered", ">p uncovered"]
+    steps_columns.append(">rejected")
+
+    if model.is_rule_set:
         rejected_caption = "Rejected candidates: the most useful ones"
-    discarded = model.discarded
+        measures = [">utility", ">p"]
+    else:
+        rejected_caption = "Rejected splits: of every column the one that explains most"
+        measures = [">deviance", ">differs"]
+    rejecting_scans = list_rejecting(nodes)[: limits.leaves]
+    rejected_columns = nodes.rejected_columns[: limits.environments]
+
+    discarded_text = ""
+    if model.discarded is not None:
+        discarded_text = explain_discarded(model.discarded, content.errors.error)
     return SearchSection(
         end_text=describe_end(content),
-        is_greedy=nodes.is_tested and not nodes.sets,
-        steps_caption=f"Rules of the model: {SHARED_BY_SETS}" if nodes.sets else "Rules added",
-        steps_columns=[
-            *(">step", "rule", ">correctly covered", ">wrongly", ">utility"),
-            *tests,
-            ">rejected",
-        ],
+        is_greedy=nodes.is_tested and not tested_sets,
+        steps_caption=steps_caption,
+        steps_columns=steps_columns,
         steps=nodes.added_rules,
         rejected_caption=rejected_caption,
-        rejected_columns=["rejected candidate, and why", *numbers],
-        scans=[] if nodes.sets else [lay_out_scan(scan, content.names) for scan in scans],
+        rejected_columns=["rejected candidate, and why", *measures],
+        # the exhaustive search rejects sets, not the candidates of a scan
+        scans=[] if tested_sets else [lay_out_scan(scan, names) for scan in rejecting_scans],
         level_text=describe_level(nodes),
-        has_no_rejected_split=not is_rule and not scans,
-        columns=[
-            lay_out_column(column) for column in nodes.rejected_columns[: limits.environments]
-        ],
-        nearest=[lay_out_rejected(rejected, content.names) for rejected in nodes.nearest],
+        has_no_rejected_split=not model.is_rule_set and not rejecting_scans,
+        columns=[lay_out_column(column) for column in rejected_columns],
+        nearest=[lay_out_rejected(rejected, names) for rejected in nodes.nearest],
         sets_text=SHARED_BY_SETS,
-        sets=nodes.sets[: limits.sets],
-        n_more_sets=max(len(nodes.sets) - limits.sets, 0),
+        sets=tested_sets[: limits.sets],
+        n_more_sets=max(len(tested_sets) - limits.sets, 0),
         tried_caption=describe_tried(len(nodes.tried), limits),
         tried=[lay_out_tried(tree) for tree in nodes.tried[: limits.sets]],
         pruning_text=describe_pruning(nodes.pruning),
-        discarded_text=(
-            "" if discarded is None else explain_discarded(discarded, content.errors.error)
-        ),
+        discarded_text=discarded_text,
     )
 
 

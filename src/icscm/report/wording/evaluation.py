@@ -50,7 +50,7 @@ def describe_evaluation(
     baseline_class: str,
     baseline_is_of_training: bool,
 ) -> str:
-    """Return discrimination, calibration, and the comparison with the baseline.
+    """Return sentences on discrimination, on calibration, and on the model against the baseline.
 
     The verdict, such as `better`, compares Brier scores or, where the model has no probabilities,
     errors. `at` says how rows were predicted, such as `at threshold 0.5`.
@@ -70,23 +70,26 @@ def describe_evaluation(
     if scores["observed_expected"] is not None:
         sentences.append(describe_calibration(scores))
 
-    test = f", p = {format_p(p_value)}" if verdict == NOT_SHOWN else ""
+    # a p-value is given only where it explains why the model is not called better
+    verdict_test = f", p = {format_p(p_value)}" if verdict == NOT_SHOWN else ""
     model_error = f"Error {at}: {format_share(error.value)}"
     baseline = f"majority-class baseline (always {baseline_class})"
     error_of_baseline = format_share(baseline_error.value)
-    if brier is None or baseline_brier is None:
+
+    if brier is None or baseline_brier is None:  # there are no probabilities
         interval = f"95% interval {format_share(error.low)} to {format_share(error.high)}"
         sentences.append(
             f"{model_error} ({interval}), {verdict} than that of the {baseline}, "
-            f"{error_of_baseline}{test}."
+            f"{error_of_baseline}{verdict_test}."
         )
-    else:
-        origin = "of training" if baseline_is_of_training else "of these data"
-        sentences.append(
-            f"Brier score {format_score(brier.value)}, {verdict} than that of the constant rate "
-            f"{origin}, {format_score(baseline_brier.value)}{test}."
-        )
-        sentences.append(f"{model_error}, {baseline} {error_of_baseline}.")
+        return " ".join(sentences)
+
+    origin = "of training" if baseline_is_of_training else "of these data"
+    sentences.append(
+        f"Brier score {format_score(brier.value)}, {verdict} than that of the constant rate "
+        f"{origin}, {format_score(baseline_brier.value)}{verdict_test}."
+    )
+    sentences.append(f"{model_error}, {baseline} {error_of_baseline}.")
     return " ".join(sentences)
 
 

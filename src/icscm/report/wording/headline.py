@@ -80,6 +80,8 @@ def write_title(content: LearnerContent) -> str:
     nodes = content.nodes
     noun = model.noun
     every = f"every {content.names.environment}"
+
+    # what is wrong with the model, whatever was required of it
     if is_faulty(model, content.errors):
         return f"The {noun} {describe_fault(content.errors)}"
     if model.discarded is not None:
@@ -87,6 +89,8 @@ def write_title(content: LearnerContent) -> str:
         return f"Rules were found and discarded: {worth} the majority-class baseline"
     if not model.is_rule_set and not model.n_rules:
         return "No column got points" if noun == "score" else "No split was made"
+
+    # what was required of it: nothing, or that rules, rates or effects are invariant
     if not nodes.is_tested:
         return f"A {noun} learned without a requirement on environments"
     if model.is_rule_set:

@@ -46,24 +46,27 @@ def suggest_for_tree(content: LearnerContent, name_option: NameOption) -> list[s
         ]
     if content.model.n_rules:
         return []
+
+    # there is no split, and why the last scan for one ended says what would help
     no_association = "Add columns or samples: no column here is associated with the label."
     tolerance = name_option("tolerance")
     if not nodes.scans:
         if not nodes.rejected_columns:
             return [no_association]
         return [f"A larger {tolerance} keeps more columns, with less protection from shortcuts."]
-    scan = nodes.scans[-1]
-    if scan.end == "small":
+    last_scan = nodes.scans[-1]
+    if last_scan.end == "small":
         return [f"Use a smaller {name_option('min_samples_leaf')}, or more samples."]
-    if scan.end == "uninformative":
+    if last_scan.end == "uninformative":
         return [no_association]
-    if scan.end != "rejected":
+    if last_scan.end != "rejected":
         return []
+
     suggestions = [
         f"All informative splits were rejected. A larger {tolerance} accepts more of them, with "
         "less protection from shortcuts."
     ]
-    if scan.size.n_rejected.get("unreplicated"):
+    if last_scan.size.n_rejected.get("unreplicated"):
         suggestions.append(
             "Some columns are informative in too few of the environments that could show their "
             "effect: compare environments that overlap more, or lower "
@@ -90,13 +93,16 @@ def suggest_other_learners(
         ]
     if content.model.n_rules or not content.nodes.is_tested:
         return []
-    suggestions = [
-        f"{name_option('InvariantTreeClassifier')}: requires homogeneous effects, while each "
-        "environment has its own rate."
-    ]
+
+    # no rule is invariant: effects may be although rates are not
     if "tree" in commands:
         suggestions = [
             f"Grow a tree, which allows each environment its own rate: {commands['tree']}"
+        ]
+    else:
+        suggestions = [
+            f"{name_option('InvariantTreeClassifier')}: requires homogeneous effects, while each "
+            "environment has its own rate."
         ]
     if "score" in commands:
         suggestions.append(
@@ -112,34 +118,27 @@ def suggest_other_learners(
 
 
 def suggest_for_rules(content: LearnerContent, name_option: NameOption) -> list[str]:
-    """Return what to try where rules are poor, or where none was found."""
+    """Return what to try where rules are poor, or where none was found, by why none was."""
     if content.model.n_rules:
         if content.errors.beats_majority or content.model.threshold:
             return []
         return suggest_for_poor_rules(content, name_option)
+
+    inverse = suggest_inverse(content, name_option)
     if not content.nodes.is_tested:
-        return [
-            *suggest_inverse(content, name_option),
-            "Use other columns: no rule on these covers samples correctly.",
-        ]
+        return [*inverse, "Use other columns: no rule on these covers samples correctly."]
+
     plain = f"{name_option('SCMClassifier')}: the best rule without invariance, to compare."
     if content.model.discarded is not None:
-        return [
-            *suggest_for_discarded(content, name_option),
-            *suggest_inverse(content, name_option),
-            plain,
-        ]
+        return [*suggest_for_discarded(content, name_option), *inverse, plain]
+
+    # every rule, or every set of rules, was rejected
     check_up = (
         f"{name_option('icscm.validation.checkup.check_environments')}: finds columns that "
         "identify the environment, and environments to merge."
     )
     if content.nodes.criterion == CriterionName.SETS:
-        return [
-            *suggest_for_sets(content, name_option),
-            *suggest_inverse(content, name_option),
-            check_up,
-            plain,
-        ]
+        return [*suggest_for_sets(content, name_option), *inverse, check_up, plain]
     return [
         *suggest_levels(content, name_option),
         *suggest_for_rejected(content, name_option),
@@ -237,8 +236,10 @@ def describe_nearest_miss(p_value: float, *, alpha: float, are_sets: bool, alpha
 
 def suggest_for_rejected(content: LearnerContent, name_option: NameOption) -> list[str]:
     """Return what to try, by the reasons for which the last scan rejected candidates."""
-    scan, settings = content.nodes.last_scan, content.settings
-    n_rejected = {} if scan is None else scan.size.n_rejected
+    settings = content.settings
+    last_scan = content.nodes.last_scan
+    n_rejected = {} if last_scan is None else last_scan.size.n_rejected  # by reason
+
     suggestions = []
     n_unreplicated = n_rejected.get("unreplicated", 0)
     if n_unreplicated:
@@ -249,6 +250,7 @@ def suggest_for_rejected(content: LearnerContent, name_option: NameOption) -> li
             f"{name_option('min_replication', 0)} accepts them, but such a rule may be a marker "
             "of one environment."
         )
+
     n_unhelpful = n_rejected.get("unhelpful", 0)
     if n_unhelpful:
         text = (
@@ -260,6 +262,7 @@ def suggest_for_rejected(content: LearnerContent, name_option: NameOption) -> li
             utility = name_option("min_utility", 0)
             text += f", {utility} also accepts rules that are no better than chance"
         suggestions.append(f"{text}.")
+
     if n_rejected.get("dependent", 0):
         suggestions += suggest_for_dependent(content.nodes, name_option)
     return suggestions

@@ -40,7 +40,7 @@ from icscm.engine.bits import CollapsedMap, PresenceMap
 from icscm.engine.clusters import number_clusters
 from icscm.engine.counts import ORDERED, CountCube, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
-from icscm.engine.threads import count_threads, run_ahead, split_evenly
+from icscm.engine.threads import count_threads, divide_up, run_ahead, split_evenly
 from icscm.exceptions import IcscmError, reject_unknown
 from icscm.io.naming import check_columns
 from icscm.sources.bits.packing import open_packed
@@ -132,9 +132,10 @@ class MaskMaker:
 class PackedStore(Store):
     """The patterns of a packed store, counted over any of the rows.
 
-    A block of patterns is sorted when it is first read, and its tiles are kept. Where the tiles of
-    all patterns would take too much memory, none are kept: they are made again for each scan, and
-    not even sorted if there are few segments. No pages of the file stay in memory.
+    A *tile* has the words of 64 patterns side by side, as the kernel that counts reads them. It is
+    made when its patterns are first read, with the bits sorted by segment, and kept. Where the
+    tiles of all patterns would take too much memory, none are kept: they are made again for each
+    scan, and not even sorted if there are few segments. No pages of the file stay in memory.
 
     Parameters
     ----------
@@ -157,9 +158,11 @@ class PackedStore(Store):
         self.n_threads = n_threads
         self.columns = bits.copies.list_first()
 
+        # Sorting takes time, which pays where the tiles are kept, or where unsorted words would be
+        # counted once for each of many segments.
         n_rows = len(order)
         n_segments = len(rows.sizes)
-        n_sorted_words = -(-n_rows // WORD_BITS)
+        n_sorted_words = divide_up(n_rows, WORD_BITS)
         bytes_of_tiles = _WORD_BYTES * bits.n_patterns * n_sorted_words
         is_kept = bytes_of_tiles <= MAX_MAPPED_BYTES
         is_sorted = is_kept or n_segments > _MAX_UNSORTED
@@ -176,7 +179,9 @@ class PackedStore(Store):
         else:
             self._n_words = bits.n_words
             bit_of_row = order
-        self._masks = MaskMaker(bit_of_row, segments=np.repeat(np.arange(n_segments), rows.sizes))
+
+        segment_of_row = np.repeat(np.arange(n_segments), rows.sizes)
+        self._masks = MaskMaker(bit_of_row, segment_of_row)
 
     @property
     def n_bytes(self) -> int:
@@ -198,7 +203,8 @@ class PackedStore(Store):
         multiple = WORD_BITS
         if max_patterns >= BLOCK_PATTERNS:
             multiple = max(BLOCK_PATTERNS, WORD_BITS)
-        blocks = split_evenly(n_patterns, -(-n_patterns // max_patterns), multiple)
+        n_blocks = divide_up(n_patterns, max_patterns)
+        blocks = split_evenly(n_patterns, n_blocks, multiple)
 
         count_block = partial(self._count_block, self._masks.make(rows))
         return run_ahead(count_block, blocks, n_threads)
@@ -228,7 +234,7 @@ class PackedStore(Store):
     def _make_tiles(self, patterns: slice) -> Array:
         """Make the tiles of a block of patterns from the words in the file."""
         n_patterns = patterns.stop - patterns.start
-        n_groups = -(-n_patterns // WORD_BITS)
+        n_groups = divide_up(n_patterns, WORD_BITS)
         tiles = np.empty((n_groups, self._n_words, WORD_BITS), dtype=WORD_DTYPE)
 
         words = self._bits.read_words(patterns)
@@ -277,21 +283,22 @@ def make_packed_source(
 ) -> StoredSource:
     """Make a packed store countable, on the card where `config` says so."""
     n_environments = len(info.environments)
-    # where each row goes when they are sorted, and the sample of each of the sorted rows
+    # `position[i]` is the place of row i once rows are sorted by outcome and environment.
     position, sorted_rows = sort_rows(rows.outcomes, rows.environments, n_environments)
-    order = rows.samples[np.argsort(position)]
+    row_of_sorted = np.argsort(position)
+    sample_of_sorted = rows.samples[row_of_sorted]
 
     unsorted = UnsortedBits(
         n_columns=bits.n_patterns,
         n_words=2 * bits.n_words,  # of 32 bits, where the file has 64
         read=bits.read_words,
-        bit_of_row=order,
+        bit_of_row=sample_of_sorted,
         block_columns=BLOCK_PATTERNS,
     )
     card = choose_card(config.device, unsorted.n_bytes)
     if card is None:
         n_threads = count_threads(config.n_jobs)
-        store: Store = PackedStore(bits, order, sorted_rows, n_threads)
+        store: Store = PackedStore(bits, sample_of_sorted, sorted_rows, n_threads)
     else:
         columns = bits.copies.list_first()
         n_copies = info.columns.count_copies(columns)

@@ -112,7 +112,7 @@ def pack_table(
         def add_lines(writer: "BitWriter") -> None:
             parser = LineParser(path, header.samples, writer)
             while chunk := file.read(CHUNK_BYTES):
-                whole_lines = chunk + file.readline()
+                whole_lines = chunk + file.readline()  # the rest of the last line
                 if not whole_lines.endswith(b"\n"):
                     whole_lines += b"\n"
                 parser.add(header.put_tabs(whole_lines))
@@ -402,7 +402,9 @@ class BitWriter:
     def add(self, words: Array, names: Array = _NO_NAMES, ends: Array = _NO_ENDS) -> None:
         """Add features: their words (feature, word), and their names, if they have any.
 
-        Names are bytes, one name after the other, that of feature i up to ends[i].
+        Features of the same words share a pattern, which is written once, when it is new. Names are
+        bytes, one name after the other, that of feature i up to ends[i]; they wait in a file of
+        their own, since they follow the words of all features.
         """
         n_patterns_before = self._patterns.n_patterns
         numbers, new_rows = self._patterns.add(words, self._map_written())
@@ -468,11 +470,13 @@ class BitWriter:
         The first of them go to the last block, unless that is full.
         """
         n_in_last_block = n_patterns_before % BLOCK_PATTERNS
-        n_missing = BLOCK_PATTERNS - n_in_last_block if n_in_last_block else 0
-        if n_missing:
-            _kernels.sum_words(new_words[:n_missing].ravel(), self._sums_of_blocks[-1])
+        room_in_last_block = 0
+        if n_in_last_block > 0:
+            room_in_last_block = BLOCK_PATTERNS - n_in_last_block
+            words_for_last_block = new_words[:room_in_last_block]
+            _kernels.sum_words(words_for_last_block.ravel(), self._sums_of_blocks[-1])
 
-        for start in range(n_missing, len(new_words), BLOCK_PATTERNS):
+        for start in range(room_in_last_block, len(new_words), BLOCK_PATTERNS):
             sums = np.zeros(2, dtype=np.uint64)
             _kernels.sum_words(new_words[start : start + BLOCK_PATTERNS].ravel(), sums)
             self._sums_of_blocks.append(sums)

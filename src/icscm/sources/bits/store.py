@@ -33,6 +33,7 @@ from icscm._constants import WORD_BITS, WORD_DTYPE
 from icscm._types import Array, BoolArray
 from icscm.engine import _kernels
 from icscm.engine.bits import Copies
+from icscm.engine.threads import divide_up
 from icscm.exceptions import IcscmError
 
 # Sections begin at multiples of so many bytes, the size of a cache line.
@@ -55,12 +56,12 @@ _WORD_BYTES = WORD_BITS // 8
 
 def round_up(n: int, multiple: int) -> int:
     """Return the next multiple from n on."""
-    return -(-n // multiple) * multiple
+    return divide_up(n, multiple) * multiple
 
 
 def count_words(n_samples: int) -> int:
     """Count the words of a pattern: an even number, since two are counted at a time."""
-    return 2 * -(-n_samples // (2 * WORD_BITS))
+    return 2 * divide_up(n_samples, 2 * WORD_BITS)
 
 
 def add_to_sums(content: Any, sums: Array) -> None:
@@ -122,10 +123,11 @@ class Footer:
 def place_sections(footer: Footer) -> dict[str, range]:
     """Return the range of bytes of each section; that of the footer is empty, at its beginning."""
     n_names = 0 if footer.n_name_bytes is None else footer.n_features
-    n_blocks = -(-footer.n_patterns // BLOCK_PATTERNS)
+    n_blocks = divide_up(footer.n_patterns, BLOCK_PATTERNS)
+    bytes_of_pattern = _WORD_BYTES * count_words(len(footer.samples))
     lengths = {
-        "words": _WORD_BYTES * footer.n_patterns * count_words(len(footer.samples)),
-        "sums": 16 * n_blocks,
+        "words": bytes_of_pattern * footer.n_patterns,
+        "sums": 2 * 8 * n_blocks,  # two checksums of 64 bits
         "numbers": 4 * footer.n_features,
         "offsets": 8 * (footer.n_patterns + 1),
         "members": 4 * footer.n_features,
@@ -194,16 +196,18 @@ def _is_sound(footer: Footer, offset: int) -> bool:
     if type(footer.samples) is not list or {*map(type, footer.samples)} != {str}:
         return False
     check_samples(footer.samples)
-    # True and False are numbers to isinstance
+
+    # compared by type, since True and False are numbers to isinstance
     if type(footer.n_features) is not int or type(footer.n_patterns) is not int:
         return False
     if not 1 <= footer.n_patterns <= footer.n_features <= MAX_FEATURES:
         return False
-    if footer.n_name_bytes is not None:
-        if type(footer.n_name_bytes) is not int:
-            return False
-        if not 0 <= footer.n_name_bytes <= offset:
-            return False
+
+    has_names = footer.n_name_bytes is not None
+    if has_names and type(footer.n_name_bytes) is not int:
+        return False
+    if footer.n_name_bytes is not None and not 0 <= footer.n_name_bytes <= offset:
+        return False
     return place_sections(footer)["footer"].start == offset
 
 
@@ -350,7 +354,7 @@ class BitFile:
         All reading of words goes through this function, so that none is used unverified.
         """
         first_block = patterns.start // BLOCK_PATTERNS
-        end_of_blocks = -(-patterns.stop // BLOCK_PATTERNS)
+        end_of_blocks = divide_up(patterns.stop, BLOCK_PATTERNS)
         for block in range(first_block, end_of_blocks):
             if not self._is_block_checked[block]:
                 self._check_block(block)

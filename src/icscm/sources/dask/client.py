@@ -237,7 +237,8 @@ class DaskSource:
         self.notes = info.notes
         self._blocks = blocks
 
-        # Where pieces are is known only once they are computed, which counting them waits for.
+        # Pieces on the same worker should be neighbours. Where they are is known only once they are
+        # computed, which counting their rows waits for; until then, no worker has a name.
         self._pieces = persist(pieces)
         self._workers = [""] * len(pieces)
         self._totals: CountArray = self._add_answers(count_all_rows)

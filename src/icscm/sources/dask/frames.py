@@ -152,9 +152,16 @@ class LabelledFrame:
 
 
 def take_apart(frame: Any, roles: Roles, columns: Sequence[str]) -> LabelledFrame:
-    """Take columns, outcomes and environments from a frame, and find what the outcomes mean.
+    """Take the columns, outcomes and environments of a Dask DataFrame apart, by the chosen roles.
 
-    Unless outcome and environment are columns used without change, all rows are read for that.
+    The user may have chosen which outcomes are positive, environments to exclude or to merge, or
+    that rows without either are dropped. What that means for each row depends on all rows, so:
+
+        1. all rows are counted by outcome and environment, which is computed now
+        2. these counts tell how outcomes and environments are relabelled, and which rows are kept
+        3. each partition is relabelled by that, whenever Dask needs it
+
+    Without such choices the columns are taken as they are, and nothing is computed.
     """
     if roles.is_plain:
         return LabelledFrame(
@@ -164,26 +171,40 @@ def take_apart(frame: Any, roles: Roles, columns: Sequence[str]) -> LabelledFram
             labelling=roles,
         )
 
-    role_columns = frame[roles.columns]
-    tally = partial(tally_partition, roles=roles)
-    tallies = compute(map_tasks("roles", tally, list_pieces(role_columns)))
-    labelling = find_labelling(tallies, roles)
+    frame_of_roles = frame[roles.columns]
+    labelling = _find_labelling_of_all_rows(frame_of_roles, roles)
 
-    def take(part: Any, names: Sequence[str]) -> Any:
-        relabel_part = partial(relabel, labelling=labelling, names=list(names))
-        return part.map_partitions(relabel_part, meta=relabel_part(part._meta))
+    outcomes = _relabel_lazily(frame_of_roles, labelling, [roles.target])
+    environments = None
+    if roles.environment is not None:
+        relabelled = _relabel_lazily(frame_of_roles, labelling, [roles.environment])
+        environments = relabelled[roles.environment]
 
     # Which rows are kept is seen in the columns with roles, so they are read with the others.
     all_columns = list(dict.fromkeys((*columns, *roles.columns)))
-    environments = None
-    if roles.environment is not None:
-        environments = take(role_columns, [roles.environment])[roles.environment]
     return LabelledFrame(
-        X=take(frame[all_columns], columns),
-        y=take(role_columns, [roles.target])[roles.target],
+        X=_relabel_lazily(frame[all_columns], labelling, columns),
+        y=outcomes[roles.target],
         environments=environments,
         labelling=labelling,
     )
+
+
+def _find_labelling_of_all_rows(frame_of_roles: Any, roles: Roles) -> Roles:
+    """Find what outcomes and environments mean, by counts of the rows of every partition."""
+    tally = partial(tally_partition, roles=roles)
+    tasks = map_tasks("roles", tally, list_pieces(frame_of_roles))
+    return find_labelling(compute(tasks), roles)
+
+
+def _relabel_lazily(frame: Any, labelling: Roles, names: Sequence[str]) -> Any:
+    """Return some columns of the kept rows as a Dask DataFrame, of which nothing is computed yet.
+
+    Dask wants to know names and types of the result before: those of a partition without rows.
+    """
+    relabel_partition = partial(relabel, labelling=labelling, names=list(names))
+    empty_result = relabel_partition(frame._meta)
+    return frame.map_partitions(relabel_partition, meta=empty_result)
 
 
 def tally_partition(frame: Any, roles: Roles) -> Counter[RowKey]:
@@ -195,17 +216,20 @@ def relabel(frame: Any, labelling: Roles, names: Sequence[str]) -> Any:
     """Return some columns of the rows that are kept of one partition.
 
     These are outcome and environment, which are relabelled, or other columns, which stay as they
-    are. Rows are numbered while they are chosen, so that the other columns lose the same ones.
+    are. `labelling` chooses and relabels rows by the columns with roles alone. So rows get numbers
+    before, and the numbers that are left tell which rows of the other columns are kept.
     """
     import pandas
 
-    roles = pyarrow.Table.from_pandas(frame[labelling.columns], preserve_index=False)
     row_numbers = pyarrow.array(range(len(frame)), pyarrow.int64())
+    roles = pyarrow.Table.from_pandas(frame[labelling.columns], preserve_index=False)
     kept_rows = labelling.apply(roles.append_column(_ROW, row_numbers))
 
-    if {*names} <= {labelling.target, labelling.environment}:
+    are_roles_wanted = {*names} <= {labelling.target, labelling.environment}
+    if are_roles_wanted:
         return kept_rows.select(list(names)).to_pandas(types_mapper=pandas.ArrowDtype)
-    return frame[list(names)].iloc[kept_rows.column(_ROW).to_numpy()]
+    kept_numbers = kept_rows.column(_ROW).to_numpy()
+    return frame[list(names)].iloc[kept_numbers]
 
 
 @dataclass(frozen=True)

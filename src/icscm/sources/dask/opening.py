@@ -203,7 +203,11 @@ class SurveyedPartitions:
 def survey_partitions(reader: "PartitionReader", partitions: Partitions) -> SurveyedPartitions:
     """Survey all partitions, and choose the sample: pass one. Raise if anything is missing.
 
-    The client receives the survey and the sample only, not the hashes of all rows.
+        survey    each partition: what its columns hold, and the hashes of its rows
+        merge     all of these, in a tree of tasks
+        choose    the sample, from the hashes of all rows
+
+    All three run on the cluster, so that only the survey and the sample are sent here.
     """
     scans = map_tasks(
         "survey",
@@ -475,9 +479,10 @@ def code_columns(rows: ReadRows, blocks: Sequence[Block], info: SourceInfo) -> d
 
 
 def read_groups(values: Any, n_rows: int, *, what: str, number: int) -> ReadGroups:
-    """Read the outcomes, or the environments, of one partition's rows.
+    """Number the outcomes, or the environments, of one partition's rows.
 
-    Without environments (None) all rows are in the same one.
+    Missing ones get the number -1, and are counted. Without environments (None) all rows are in the
+    same one. `what` and `number`, that of the partition, are for errors.
     """
     import pandas
 

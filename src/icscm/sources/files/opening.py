@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow
@@ -75,7 +75,11 @@ class GroupReader:
         self.values: pyarrow.Array | None = None
 
     def read(self, cells: pyarrow.Array) -> Groups:
-        """Number the values of the next rows."""
+        """Number the values of the next rows by their first appearance in the column.
+
+        first rows     b a b     numbers 0 1 0     values b a
+        next rows      c b       numbers 2 0       values b a c
+        """
         cells = read_arrow_groups(cells, self._describe())
         self._reject_missing(cells)
 
@@ -151,10 +155,11 @@ class SegmentedRows:
 def number_segments(
     outcome_of_label: IntArray, readers: Mapping[str, GroupReader]
 ) -> SegmentedRows:
-    """Number the segment of each row, as outcome * n_environments + environment.
+    """Number the segment of each row: outcome * n_environments + environment.
 
-    The readers number environments as they turn up, and here they get the numbers that `fit` gives
-    them in memory. A row takes a byte or two, also on the way.
+    `readers` have the columns of outcomes ("target") and environments, whose values they numbered
+    as they turned up. Here environments get the numbers that `fit` gives them in memory, in the
+    order of their names. Segments are computed in as few bytes a row as they need.
     """
     environment_reader = readers.get("environments")
     if environment_reader is None:
@@ -185,7 +190,10 @@ class RankedLabels:
 
 
 def rank_labels(reader: GroupReader, positive: Any) -> RankedLabels:
-    """Find out which of the two labels is outcome 1: `positive`, or else the second in order."""
+    """Find out which of the two labels is outcome 1: `positive`, or else the second in order.
+
+    `reader` numbered the labels as they turned up; the result has the outcome by that number.
+    """
     assert reader.values is not None, "there are rows"
     labels = reader.values.to_pylist()
     if len(labels) == 1:
@@ -408,7 +416,15 @@ class SurveyedFile:
 
 
 def _survey(file: TableFile, roles: Mapping[str, str | None], max_thresholds: int) -> SurveyedFile:
-    """Survey the columns, number outcomes, environments and groups, and hash the rows: pass one."""
+    """Read all rows once, and find all that is needed to choose the bins of columns: pass one.
+
+    For each batch of rows:
+
+        1. number the outcomes, environments and groups, which are the columns with a role
+        2. survey the other columns: their types, levels and distinct values so far
+        3. check that there is memory for what is kept of each row so far
+        4. hash the rows, since the rows of lowest hash are the sample for thresholds
+    """
     readers = {role: GroupReader(name, role) for role, name in roles.items() if name is not None}
     names_of_roles = [reader.name for reader in readers.values()]
     survey: Survey | None = None
@@ -417,7 +433,7 @@ def _survey(file: TableFile, roles: Mapping[str, str | None], max_thresholds: in
     keeps_lowest = _can_keep_lowest(file)
 
     for batch in file.read([*file.names, *names_of_roles]):
-        if not len(batch):
+        if len(batch) == 0:
             continue
         columns = file.read_columns(batch, file.names)
         groups = {role: reader.read(batch.column(reader.name)) for role, reader in readers.items()}
@@ -435,7 +451,8 @@ def _survey(file: TableFile, roles: Mapping[str, str | None], max_thresholds: in
             survey = survey_of_batch
         else:
             survey = merge_surveys(survey, survey_of_batch, file.names)
-        # raises as soon as there are too many rows
+
+        # Raises as soon as there are too many rows.
         file.budget.divide(survey.n_rows, has_groups="groups" in readers)
 
         hashes_of_batch = hash_piece(columns, len(batch), file.n_threads)
@@ -465,20 +482,21 @@ def _add_lowest(
     """Add the rows of a batch to those of lowest hash so far, and keep the lowest of both.
 
     They are the sample, unless rows have copies: which copies are in it depends on their number,
-    known only at the end.
+    known only at the end. `lowest` is None before the first batch; its hashes ascend.
     """
     all_columns = range(len(columns))
+    all_rows = np.arange(len(hashes))
     if lowest is None:
-        all_rows = np.arange(len(hashes))
         return merge_sampled([take_rows(columns, all_columns, hashes, all_rows)])
 
-    candidates = np.arange(len(hashes))
+    # A full sample takes a row only in place of the one with the highest hash.
     is_full = is_sampled(len(lowest.hashes) + 1)
+    candidates = all_rows
     if is_full:
         highest_kept = lowest.hashes[-1]
         candidates = np.flatnonzero(hashes < highest_kept)
-        if len(candidates) == 0:
-            return lowest
+    if len(candidates) == 0:
+        return lowest
     return merge_sampled([lowest, take_rows(columns, all_columns, hashes, candidates)])
 
 
@@ -515,20 +533,20 @@ def _read_sample(
 
     names = [file.names[column] for column in columns]
     parts: list[SampledRows] = []
-    start = 0
+    first_row = 0  # of the table, in the batch
     for batch in file.read(names):
-        stop = start + len(batch)
-        first, end = np.searchsorted(sampled_rows, (start, stop))
-        rows_of_batch = pyarrow.array(sampled_rows[first:end] - start)
-        values_of_columns = file.read_columns(batch.take(rows_of_batch), names)
+        stop_row = first_row + len(batch)
+        start, stop = np.searchsorted(sampled_rows, (first_row, stop_row))
+        rows_in_batch = pyarrow.array(sampled_rows[start:stop] - first_row)
+        values_of_columns = file.read_columns(batch.take(rows_in_batch), names)
         part = take_rows(
             columns=dict(zip(columns, values_of_columns, strict=True)),
             wanted_columns=columns,
-            hashes=hash_of_row[first:end],
-            rows=np.arange(len(rows_of_batch)),
+            hashes=hash_of_row[start:stop],
+            rows=np.arange(len(rows_in_batch)),
         )
         parts.append(part)
-        start = stop
+        first_row = stop_row
     return sample.repeat(merge_sampled(parts))
 
 
@@ -618,33 +636,47 @@ class _CodeBuffer:
 
 
 def _write_codes(table: TableFile, file: CodeFile, coder: PieceCoder, segments: Array) -> None:
-    """Bin every value and write its code, the number of its bin: pass two.
+    """Read the table a second time, and write the code of each value, the number of its bin.
 
-    The files are read a second time, so this is where it shows if they have changed since.
+    `coder` knows the columns and their bins. `segments` has an entry for each row that was read
+    the first time: its outcome and environment, as one number, by which the file is sorted. Raises
+    if the table has more or fewer rows now, since then it has changed.
     """
     columns = coder.columns
     if not columns:
-        pyarrow.default_memory_pool().release_unused()
+        _release_read_memory()
         return
 
-    row_bytes = len(columns) + _BYTES_TO_SORT
-    rows_in_share = table.budget.share // row_bytes
+    # As many rows are collected as fit the share of memory that is left for them.
+    bytes_of_row = len(columns) + _BYTES_TO_SORT
+    rows_in_share = table.budget.share // bytes_of_row
     buffer = _CodeBuffer(
         file,
         segments,
         n_columns=len(columns),
         max_rows=max(table.budget.batch_rows, rows_in_share),
     )
+
     names = [table.names[column] for column in columns]
     for batch in table.read(names):
-        n_rows = len(batch)
-        if n_rows > buffer.n_rows_to_come:
-            break  # there are more rows than in pass one, which is reported below
+        if len(batch) > buffer.n_rows_to_come:
+            _reject_changed_files()
         values = table.read_columns(batch, names)
         values_of_columns = dict(zip(columns, values, strict=True))
-        coder.code(values_of_columns, out=buffer.add_rows(n_rows), n_threads=table.n_threads)
+        codes_to_fill = buffer.add_rows(len(batch))
+        coder.code(values_of_columns, out=codes_to_fill, n_threads=table.n_threads)
     buffer.write()
 
-    if buffer.n_rows_to_come:
-        raise IcscmError("the files changed while they were read; nothing was learned")
+    if buffer.n_rows_to_come > 0:
+        _reject_changed_files()
+    _release_read_memory()
+
+
+def _reject_changed_files() -> NoReturn:
+    """Raise for a table that does not have the rows that it had when it was first read."""
+    raise IcscmError("the files changed while they were read; nothing was learned")
+
+
+def _release_read_memory() -> None:
+    """Give memory back in which batches were read: pyarrow would keep it, and counting needs it."""
     pyarrow.default_memory_pool().release_unused()

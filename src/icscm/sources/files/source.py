@@ -36,7 +36,7 @@ from icscm.engine import sampling
 from icscm.engine.counts import Clusters, SourceInfo
 from icscm.engine.sampling import Sample, has_copies, is_sampled, mix_copies
 from icscm.engine.stores import CodeStore, Rows
-from icscm.engine.threads import run_ahead, split_evenly
+from icscm.engine.threads import divide_up, run_ahead, split_evenly
 from icscm.exceptions import IcscmError, Parameter
 from icscm.io.streams import TableReader
 from icscm.sources.stored import StoredSource, place
@@ -111,7 +111,11 @@ class Budget:
 
     @classmethod
     def make(cls, max_memory: int | str, reader: TableReader, n_columns: int) -> "Budget":
-        """Divide the memory before anything is read; raise if so many columns need more."""
+        """Divide the memory before anything is read; raise if so many columns need more.
+
+        What the process takes already, reading and the search are set aside. The rest is divided
+        into equal shares, and a batch has as many rows as a share has room for.
+        """
         limit = parse_size(max_memory)
         used = _measure_resident()
         fixed = used + reader.estimate_bytes() + _SEARCH_BYTES
@@ -129,7 +133,11 @@ class Budget:
         return cls(limit=limit, used=used, batch_rows=batch_rows, share=share)
 
     def divide(self, n_rows: int, *, has_groups: bool = False) -> "Budget":
-        """Divide the memory once the number of rows is known; raise if they do not fit."""
+        """Divide the memory once the number of rows is known; raise if they do not fit.
+
+        For every row some bytes are needed besides what is read and written, most of them by the
+        search, and are set aside, too. So shares may become smaller.
+        """
         row_bytes = _BYTES_PER_ROW
         if has_groups:
             row_bytes += _BYTES_PER_GROUPED
@@ -217,7 +225,7 @@ def read_ranges(hashes: Sequence[Hashes], max_bytes: int) -> Iterator[Hashes]:
     """
     n_hashes = sum(map(len, hashes))
     n_bytes = n_hashes * _BYTES_PER_HASH
-    n_ranges = -(-n_bytes // max(1, max_bytes))
+    n_ranges = divide_up(n_bytes, max(1, max_bytes))
     for number in range(n_ranges):
         lowest = np.uint64(number * 2**64 // n_ranges)
         highest = np.uint64((number + 1) * 2**64 // n_ranges - 1)
@@ -232,6 +240,7 @@ def choose_rows(hashes: Sequence[Hashes], max_bytes: int) -> Sample:
     any, each is mixed with the number of its copy, and the lowest of the mixed hashes are taken.
     This is the sample that `sampling.choose_sample` chooses from all hashes at once.
     """
+    # Ranges come in ascending order: once the lowest are full, others matter only for copies.
     n_rows = sum(map(len, hashes))
     has_any_copies = False
     lowest: Hashes = np.empty(0, dtype=np.uint64)
@@ -239,6 +248,7 @@ def choose_rows(hashes: Sequence[Hashes], max_bytes: int) -> Sample:
         has_any_copies |= has_copies(ordered)
         candidates = np.append(lowest, ordered[: sampling.QUANTILE_SAMPLE])
         lowest = candidates[: sampling.QUANTILE_SAMPLE]
+
     if has_any_copies and is_sampled(n_rows):
         return _choose_among_copies(hashes, max_bytes)
     return Sample.make(lowest)
@@ -260,7 +270,11 @@ def _choose_among_copies(hashes: Sequence[Hashes], max_bytes: int) -> Sample:
 
 
 def find_rows(hashes: Sequence[Hashes], sample: Sample) -> IntArray:
-    """Find a row for each hash of the sample, in their order; of copies the last one."""
+    """Find a row for each hash of the sample, in the order of the sample; of copies the last one.
+
+    `hashes` has the hash of each row of the table, by batch. Rows of equal hash have equal values,
+    so that any of them will do.
+    """
     row_of_hash = np.full(len(sample.hashes), -1, dtype=np.int64)
     n_rows_before = 0
     for batch in hashes:
@@ -355,7 +369,7 @@ class MappedStore(CodeStore):
 
     def _count_into(self, counts: CountArray, block: slice, rows: Rows) -> None:
         """Count a block of columns in parts, and release the pages of each when it is counted."""
-        n_parts = -(-len(counts) // self.block_columns)
+        n_parts = divide_up(len(counts), self.block_columns)
         for part in split_evenly(len(counts), n_parts):
             columns = slice(block.start + part.start, block.start + part.stop)
             super()._count_into(counts[part], columns, rows)

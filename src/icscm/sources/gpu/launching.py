@@ -21,11 +21,13 @@ from icscm._types import Array
 from icscm.engine.counts import CandidateCriteria
 from icscm.engine.reasons import REASONS, Reason
 from icscm.engine.stores import Rows
+from icscm.engine.threads import divide_up
 
 # --- rows ----------------------------------------------------------------------------------------
 
 # Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds: see `kernels.cu`.
 CHUNK_BITS = 128
+_WORDS_OF_CHUNK = CHUNK_BITS // 32
 TILE_BITS = 128 * CHUNK_BITS
 
 
@@ -66,14 +68,14 @@ class Segments:
 
 def count_padded(n_rows: int) -> int:
     """Count the bits of a column, which has whole chunks, and at least one."""
-    n_chunks = max(1, -(-n_rows // CHUNK_BITS))
+    n_chunks = max(1, divide_up(n_rows, CHUNK_BITS))
     return n_chunks * CHUNK_BITS
 
 
 def find_tiles(rows: Rows) -> Array:
     """Find the first segment of each tile; those that begin at the very end are in none."""
     n_bits = count_padded(len(rows))
-    n_tiles = -(-n_bits // TILE_BITS)
+    n_tiles = divide_up(n_bits, TILE_BITS)
     tile_starts = np.minimum(np.arange(n_tiles + 1) * TILE_BITS, n_bits)
     return np.searchsorted(rows.bounds[:-1], tile_starts).astype(np.int32)
 
@@ -238,12 +240,12 @@ class CompiledKernels:
     def judge_counts(
         self, ones, segments, query, totals, codes, statistics=None, dofs=None
     ) -> None:
-        """Do as `judge_bits` for columns whose ones before each segment are counted already.
+        """Do as `judge_bits` for columns whose ones are counted already.
 
-        `ones` is (column, segment), with those of the whole column last.
+        `ones` has the ones before each segment by (column, segment), and last all of the column.
         """
         columns_per_block = _GROUP * _THREADS // _LANES
-        n_blocks = _limit(-(-len(ones) // columns_per_block), self._n_blocks)
+        n_blocks = _limit(divide_up(len(ones), columns_per_block), self._n_blocks)
         criteria = _list_criteria(segments, query, totals, codes, statistics, dofs)
         self._run(
             _find_name("judge_counts", query),
@@ -264,7 +266,8 @@ class CompiledKernels:
     def find_next(self, totals, codes, query, wanted, after):
         """Find the key of the first candidate after another one, among those of wanted codes.
 
-        Returns None if there is none.
+        Each block of threads finds the first of its part, and these few are compared here. Returns
+        None if there is none.
         """
         first_of_blocks = self._cupy.empty((self._n_blocks, 3), dtype=np.int64)
         ranking = _list_ranking(totals, codes, query, wanted)
@@ -272,7 +275,8 @@ class CompiledKernels:
         self._run("find_next", (*ranking, *last_key, first_of_blocks))
 
         utility, margin, order = first_of_blocks.get().T
-        # descending by complements: the least number has no negative
+        # Largest utility first, then margin, then the lowest order. Complements sort descending
+        # (~5 < ~4): unlike the negative, the least integer has one.
         first = np.lexsort((order, ~margin, ~utility))[0]
         if order[first] == _ORDER_OF_NONE:
             return None
@@ -281,7 +285,8 @@ class CompiledKernels:
     def list_columns(self, totals, codes, query, wanted, key=None):
         """List the columns that have a candidate of a wanted code, ascending.
 
-        With a key, only candidates of its utility and margin count.
+        With a key, only candidates of its utility and margin count. The kernel writes as many
+        columns as there is room for, and counts all of them.
         """
         ranking = _list_ranking(totals, codes, query, wanted)
         utility, margin = (0, 0) if key is None else (key.utility, key.margin)
@@ -289,7 +294,7 @@ class CompiledKernels:
 
         capacity = 0
         n_columns = _LISTED
-        while n_columns > capacity:  # once more, if there were more than there was room for
+        while n_columns > capacity:  # at first, and again if there was not room for all
             capacity = n_columns
             counter = self._cupy.zeros(1, dtype=np.uint64)
             columns = self._cupy.empty(capacity, dtype=np.int64)
@@ -319,7 +324,12 @@ class CompiledKernels:
     # --- columns of bin numbers -----------------------------------------------------------------
 
     def count_codes(self, codes, rows, bounds, out) -> None:
-        """Count rows by (column, bin, segment): those listed in `rows`, or all if it is None."""
+        """Count rows by (column, bin, segment): those listed in `rows`, or all if it is None.
+
+        `codes` are the bins by (column, row), `bounds` says where each segment of the rows begins.
+        A block of threads counts some rows of one column, each of its warps in a histogram of its
+        own in shared memory, and adds them to `out`.
+        """
         n_columns, n_bins, n_segments = out.shape
         n_rows = int(codes.shape[1] if rows is None else len(rows))
         out[:] = 0
@@ -333,7 +343,7 @@ class CompiledKernels:
             np.int64(_CODED_ROWS),
             out,
         )
-        n_parts = max(1, -(-n_rows // _CODED_ROWS))
+        n_parts = max(1, divide_up(n_rows, _CODED_ROWS))
         histogram_bytes = 4 * n_bins
         self._run(
             "count_codes",
@@ -351,9 +361,11 @@ class CompiledKernels:
         return hashes
 
     def code_values(self, values, row_of_sorted, columns, edges, n_edges, known, highest, codes):
-        """Write the bin numbers of some columns, and return which were surprising.
+        """Write the bin of each value of some columns, and return which columns were surprising.
 
-        A column that is `known` should hold just its edges and its highest value.
+        A column that is `known` should hold just its edges and its highest value; it is surprising
+        if it holds another one. `values` is (column, row) in the order of the table, `codes` in the
+        order of the sorted rows, of which `row_of_sorted` has the numbers in the table.
         """
         n_rows = values.shape[1]
         surprised = self._cupy.zeros(len(columns), dtype=np.uint8)
@@ -381,21 +393,30 @@ class CompiledKernels:
 
         A warp takes a `group` of columns, and judges one column with `width` of its lanes. A block
         has as many warps as the shared memory has room for: each holds a tile, and the ones of each
-        segment of the columns that it judges at a time.
+        segment of the columns that it judges at a time. Blocks of fewer warps are more in number,
+        so that as many warps run.
         """
+        n_columns, n_words = words.shape
+        n_segments = 2 * segments.n_environments
+        n_chunks = n_words // _WORDS_OF_CHUNK
+        n_tiles = len(segments.tiles) - 1
+
         columns_at_a_time = _LANES // width
-        ones_bytes = 4 * columns_at_a_time * (2 * segments.n_environments + 1)
+        ones_bytes = 4 * columns_at_a_time * (n_segments + 1)  # 4 each; the last is of all segments
         warp_bytes = _TILE_BYTES + ones_bytes
-        n_warps = _limit(_SHARED_BYTES // warp_bytes, _THREADS // _LANES)
-        n_blocks = _limit(-(-len(words) // (n_warps * group)), self._n_blocks * 8 // n_warps)
+        max_warps = _THREADS // _LANES
+        n_warps = _limit(_SHARED_BYTES // warp_bytes, max_warps)
+
+        max_blocks = self._n_blocks * max_warps // n_warps
+        n_blocks = _limit(divide_up(n_columns, n_warps * group), max_blocks)
         arguments = (
             words,
-            np.int64(len(words)),
+            np.int64(n_columns),
             segments.mask,
             segments.bounds,
             segments.tiles,
-            np.int32(words.shape[1] // 4),
-            np.int32(len(segments.tiles) - 1),
+            np.int32(n_chunks),
+            np.int32(n_tiles),
             *further,
         )
         self._run(

@@ -34,7 +34,11 @@ _WORD_BYTES = 4
 
 
 def send_plain(card: Card, array: Array) -> Any:
-    """Return an array of floats, which must be contiguous, on the card."""
+    """Return an array of floats, which must be contiguous, on the card.
+
+    It is sent in parts, through two buffers in turn: while one is on its way, the next part is
+    copied into the other. `wait` returns once a buffer has been sent.
+    """
     on_card = card.xp.empty(array.shape, dtype=array.dtype)
     words = array.reshape(-1).view(np.uint32)
     words_on_card = on_card.reshape(-1).view(np.uint32)
@@ -123,7 +127,8 @@ class Sender:
     def send(self, columns: Any) -> Any:
         """Return the words (column, word) of some columns on the card, their rows sorted.
 
-        `columns` is a slice, or an array of their numbers.
+        `columns` is a slice, or an array of their numbers. They are sent in parts, through two
+        buffers in turn: while one is sent and sorted, the next part is read into the other.
         """
         numbers: Sequence[int]
         if isinstance(columns, slice):

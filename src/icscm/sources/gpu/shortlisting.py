@@ -171,7 +171,11 @@ class CardShortlister:
         return self._shortlist_by_utility(query)
 
     def _shortlist_by_utility(self, query: ShortlistQuery) -> Shortlist:
-        """List what may be chosen, and the rejected rules of largest utility."""
+        """List the columns whose rules the search must count itself, and count the others here.
+
+        These are the columns of rules that the card could not decide (open), of the best allowed
+        rule with its ties, and of the rejected rules of largest utility, which a report shows.
+        """
         kernels = self._card.kernels
         verdicts = self.examine_all(query.criteria)
         best = kernels.find_next(*verdicts.arguments, (launching.ALLOWED,), launching.FIRST)
@@ -254,11 +258,17 @@ class CardShortlister:
         return np.array(columns, dtype=np.int64)
 
     def _find_tied_columns(self, verdicts: Verdicts, best: Key | None, limit: int) -> IntArray:
-        """Find the first columns with a rule that ties with the best, and has the same leaf."""
+        """Find the first columns with a rule that ties with the best, and has the same leaf.
+
+        Rules tie if their utility and margin are equal, and then the rule of the first column is
+        chosen. The leaf of a rule is the number of rows that it covers in each segment, that is
+        outcome and environment: a column of 0 and 1 has a rule for the ones and one for the zeros.
+        """
         if best is None:
             return np.empty(0, dtype=np.int64)
         tied = self._card.kernels.list_columns(*verdicts.arguments, (launching.ALLOWED,), best)
-        # a leaf is the rows that a rule covers, by segment
+
+        # The first of the tied columns is that of the best rule.
         n_rows = self._columns.segments.n_rows
         (ones_of_best,) = self._columns.count_ones(tied[:1])
         leaf = ones_of_best if best.covers_ones else n_rows - ones_of_best
@@ -305,7 +315,11 @@ class CardShortlister:
         return np.union1d(columns, np.concatenate(open_columns))
 
     def _compute_p_values(self, content: Any, query: DeviceQuery) -> ColumnPValues:
-        """Compute the p-values of the rules on some columns."""
+        """Compute the p-values of the rules on some columns: of each column the largest is kept.
+
+        Only p-values of rules that were rejected for dependence count; a column without any has -1.
+        A column has two rules, that for the zeros first.
+        """
         xp = self._card.xp
         n_columns = len(content)
         totals = xp.empty((n_columns, 2), dtype=np.int32)

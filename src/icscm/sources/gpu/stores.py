@@ -20,7 +20,7 @@ from icscm._constants import BLOCK_CELLS, COUNT_DTYPE
 from icscm._types import Array, CountArray, IntArray
 from icscm.engine.counts import ORDERED, BinnedColumns, CountCube, Layout
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
-from icscm.engine.threads import split_evenly
+from icscm.engine.threads import divide_up, split_evenly
 from icscm.exceptions import StreamedWarning, warn
 from icscm.sources.gpu import card as cards
 from icscm.sources.gpu.card import Card, translate_card_errors
@@ -162,7 +162,7 @@ class CountedBits(ExaminedColumns):
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
         with translate_card_errors():
             n_cells = len(columns) * 2 * len(self._n_rows)
-            for block in split_evenly(len(columns), -(-n_cells // BLOCK_CELLS)):
+            for block in split_evenly(len(columns), divide_up(n_cells, BLOCK_CELLS)):
                 yield self._make_cube(columns[block], self._store.read_words(columns[block]))
 
     def _make_cube(self, columns: Any, words: Any) -> CountCube:
@@ -267,7 +267,7 @@ class CountedCodes(ExaminedColumns):
         n_columns = len(self._store.columns)
         n_cells = n_columns * self._store.n_bins * self._n_segments
         with translate_card_errors():
-            for block in split_evenly(n_columns, -(-n_cells // BLOCK_CELLS)):
+            for block in split_evenly(n_columns, divide_up(n_cells, BLOCK_CELLS)):
                 yield self._make_cube(block, self._count(block))
 
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
@@ -375,7 +375,8 @@ def put_bits(
 ) -> CardBits:
     """Put columns of bits on the card, or send them for each scan where they do not fit.
 
-    `n_copies` is how many identical columns each stands for.
+    Their bits are sorted by outcome and environment on the card. `n_copies` is how many identical
+    columns of the table each of them stands for; None means one.
     """
     has_copies = n_copies is not None and not (n_copies == 1).all()
     kept_copies = n_copies if has_copies else None

@@ -19,7 +19,7 @@ from icscm.engine import binning
 from icscm.engine.binning import Binning, ColumnPlan
 from icscm.engine.sampling import choose_sample, is_sampled, make_salt
 from icscm.engine.stores import Rows, Store
-from icscm.engine.threads import split_evenly
+from icscm.engine.threads import divide_up, split_evenly
 from icscm.sources.gpu.card import Card, check_room, choose_card, translate_card_errors
 from icscm.sources.gpu.sending import send_plain
 from icscm.sources.gpu.stores import CardCodes
@@ -63,13 +63,14 @@ class CardValues:
         check_room(self.card, self.values.size)
         row_of_sorted = self._invert(position)
 
+        # A plan is complete for a column of which it has all values, not quantiles of a sample.
         sample_plan = self._plan_from_sample(max_thresholds)
         coded = self._code(sample_plan, row_of_sorted, rows)
         stores = coded.stores
         edges = list(sample_plan.edges)
         is_any_sampled = is_sampled(self.n_rows) and not sample_plan.is_complete.all()
 
-        if len(coded.surprised):
+        if len(coded.surprised) > 0:
             full_plan = self._plan_from_all_rows(
                 coded.surprised, sample_plan, max_thresholds=max_thresholds, n_threads=n_threads
             )
@@ -107,7 +108,7 @@ class CardValues:
             values = values[:, self._choose_sample()]
         ordered = card.xp.sort(values, axis=1)  # missing ones last
 
-        n_parts = -(-ordered.size // _PLANNED_CELLS)
+        n_parts = divide_up(ordered.size, _PLANNED_CELLS)
         chosen = [
             binning.choose_edges(card.bring(ordered[part]), max_thresholds)
             for part in split_evenly(len(ordered), n_parts)
@@ -165,15 +166,21 @@ class CardValues:
         return CodedColumns(stores, surprised=np.sort(np.concatenate(surprised)))
 
     def _code_layout(self, plan: ColumnPlan, row_of_sorted: Any, rows: Rows) -> "CodedColumns":
-        """Code columns of one layout, of which those that are as planned make a store."""
+        """Code columns of one layout; those whose values are as planned make a store.
+
+        A plan from a sample may say of a column that it has just these few values. If the rows
+        have another one, the column is *surprised*: its codes are not used, and it has no store.
+        """
         card = self.card
+
+        # The edges of all columns in one array (column, edge), shorter ones filled up with 0.
         n_edges = np.array([len(edges) for edges in plan.edges], dtype=np.int32)
         padded_edges = np.zeros((len(n_edges), max(1, n_edges.max())), dtype=self.values.dtype)
         for padded, edges in zip(padded_edges, plan.edges, strict=True):
             padded[: len(edges)] = edges
 
+        # The kernel fills in the codes (column, row).
         codes = card.xp.empty((len(n_edges), self.n_rows), dtype=CODE_DTYPE)
-        # writes the codes, and returns which columns have values that are not planned
         is_surprised = card.kernels.code_values(
             self.values,
             row_of_sorted,
@@ -185,7 +192,9 @@ class CardValues:
             codes,
         )
         surprised = plan.columns[is_surprised]
-        is_kept = ~is_surprised & (n_edges > 0)  # constant columns make no rules
+
+        is_constant = n_edges == 0  # which makes no rule
+        is_kept = ~is_surprised & ~is_constant
         if not is_kept.any():
             return CodedColumns([], surprised)
 
