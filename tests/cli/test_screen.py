@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from icscm.cli import main
+from icscm.screening import rounds
 from icscm.sources.bits import opening
 from icscm.sources.bits.packing import pack_table
 
@@ -73,7 +74,7 @@ def test_the_terminal_has_the_verdicts_at_80_columns(whole):
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert "1 of 3 columns is rejected at tolerance 0.01" in result.stdout
+    assert "1 of 3 columns is rejected at tolerance 0.5" in result.stdout
     assert any(line.split()[:2] == ["billing", "rejected"] for line in lines)
     assert any(line.split()[:2] == ["age", "kept"] for line in lines)
     assert "Cost at the training environments" in result.stdout
@@ -118,7 +119,7 @@ def test_a_learner_of_ones_own_and_text_columns(folder):
 def test_two_environments_are_screened_but_not_validated(folder):
     result = run(folder / "two.csv", *ROLES, *QUICK, "--drop", "patient")
     assert result.exit_code == 0, result.stderr
-    assert "two environments show little" in " ".join(result.stdout.split())
+    assert "Two environments show one difference" in " ".join(result.stdout.split())
     result = run(folder / "two.csv", *ROLES, *QUICK, "--drop", "patient", "--validate")
     assert result.exit_code == 2
     assert "at least 3 environments" in result.stderr
@@ -127,10 +128,14 @@ def test_two_environments_are_screened_but_not_validated(folder):
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (("--estimator", "svm"), "hgb, logistic, tree, or module:Class"),
+        (("--estimator", "svm"), "hgb, linear, logistic, tree, or module:Class"),
         (("--estimator", "nowhere:Class"), "cannot be imported"),
         (("--group", "pateint"), "patient"),
         (("--group", "site"), "name another column"),
+        (("--weight", "ill"), "name another column"),
+        (("--weight", "sex"), "must hold finite numbers"),
+        (("--outcome", "number"), "the target holds text"),
+        (("--min-replication", "0.2"), "columns that determine the environment are rejected"),
         (("--tolerance", "-1"), "--tolerance"),
         (("--cv", "1"), "--cv"),
         (("--report", "page.pdf"), ".html"),
@@ -162,7 +167,7 @@ def test_standard_input_and_standard_output(folder, monkeypatch, capfd):
     assert ended.value.code == 0
     names, verdicts = capfd.readouterr()
     assert names.split() == ["age"]
-    assert "is rejected at tolerance 0.01" in verdicts
+    assert "is rejected at tolerance 0.5" in verdicts
 
 
 def test_a_function_of_a_module_in_the_folder_gets_the_table_as_it_is(folder, monkeypatch):
@@ -182,7 +187,64 @@ def test_a_function_of_a_module_in_the_folder_gets_the_table_as_it_is(folder, mo
     result = run("t.csv", *ROLES, *QUICK, *more)
     assert result.exit_code == 0, result.stderr
     assert "LogisticRegression" in result.stdout
-    assert "for the learner and boosting combined" in " ".join(result.stdout.split())
+
+
+def make_graded_table(n=300, n_sites=4):
+    """A grade of eleven steps that follows age, and a code that follows it less by site."""
+    table = make_table(n, n_sites).drop(columns=["ill", "id", "patient"])
+    rng = np.random.default_rng(1)
+    number = np.arange(len(table)) // n
+    grade = (table["age"].fillna(60) + rng.normal(0, 5, len(table)) - 30) / 5
+    noise = rng.normal(size=len(table))
+    code = np.linspace(2, -1, n_sites)[number] * (grade - grade.mean()) + noise
+    weight = rng.integers(1, 4, len(table))
+    return table.assign(grade=grade.round(2), code=code.round(2), weight=weight)
+
+
+def test_numbers_and_several_classes_are_screened(folder):
+    """A target of three values needed --positive, and a number could not be screened."""
+    table = make_graded_table()
+    table.to_csv(folder / "number.csv", index=False)
+    roles = ("--target", "grade", "--environment", "site", "--weight", "weight")
+    more = ("--drop", "billing", "--estimator", "linear")
+    done = run(folder / "number.csv", *roles, *QUICK, *more)
+    assert done.exit_code == 0, done.output
+    shown = " ".join(done.stdout.split())
+    assert "grade, a number: mean" in shown
+    assert "--outcome classes takes it for classes" in shown
+    assert "ridge regression" in shown
+    assert "RMSE" in shown
+    assert any(line.split()[:2] == ["code", "rejected"] for line in done.stdout.splitlines())
+    assert "Weights" in shown
+
+    table["grade"] = pd.cut(table["grade"], 3, labels=["low", "middle", "high"])
+    table.to_csv(folder / "classes.csv", index=False)
+    done = run(folder / "classes.csv", *roles, *QUICK, "--drop", "billing", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["task"]["outcome"] == "several classes"
+    assert found["score"] == "mean AUC"
+    assert "code" in found["rejected"]
+
+
+def test_ctrl_c_shows_the_rounds_that_are_done(folder, monkeypatch, tmp_path):
+    """It threw them away; the exit status is that of a program that Ctrl-C ended."""
+    plain_run_round = rounds.run_round
+
+    def run_round(screen, *args, **options):
+        if screen.rounds:
+            raise KeyboardInterrupt
+        return plain_run_round(screen, *args, **options)
+
+    monkeypatch.setattr(rounds, "run_round", run_round)
+    out, page = tmp_path / "kept.txt", tmp_path / "s.html"
+    files = "--out", out, "--report", page, "--validate"
+    done = run(folder / "t.csv", *ROLES, *QUICK, "--drop", "patient", *files)
+    assert done.exit_code == 130
+    assert "interrupted after 1 round" in " ".join(done.stdout.split())
+    assert "interrupted after 1 round" in page.read_text("utf-8")
+    assert out.read_text("utf-8").split() == ["age", "sex"]
+    assert "Leave-one-environment-out" not in done.stdout
 
 
 @pytest.fixture(scope="module")

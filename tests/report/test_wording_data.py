@@ -13,7 +13,6 @@ from icscm.report.wording.evaluation import (
 )
 from icscm.report.wording.importances import describe_importances
 from icscm.report.wording.screening import (
-    describe_price,
     describe_screen,
     describe_screen_validation,
 )
@@ -29,13 +28,10 @@ def name_option(name, *value):
 
 
 def test_the_table_is_described_by_its_size_and_rate():
-    facts = data.describe_table(
-        "a.csv", n_rows=1200, n_columns=1, positive="ill = yes", n_positive=300
-    )
-    assert facts == [
-        ("Data", "a.csv: 1,200 rows, 1 column to learn from"),
-        ("Positive", "ill = yes, in 25.0% of the rows"),
-    ]
+    facts = data.describe_table("a.csv", n_rows=1200, n_columns=1)
+    assert facts == [("Data", "a.csv: 1,200 rows, 1 column to learn from")]
+    positive = data.describe_positive("ill = yes", n_positive=300, n_rows=1200)
+    assert positive == [("Positive", "ill = yes, in 25.0% of the rows")]
 
 
 def test_facts_that_do_not_apply_are_left_out():
@@ -191,17 +187,11 @@ def test_a_screen_counts_what_it_rejects():
     assert describe_screen(2, 3, 0.05) == "2 of 3 columns are rejected at tolerance 0.05."
 
 
-def test_a_tolerance_is_a_variation_of_the_effect():
-    assert describe_price(0.01).endswith(
-        "by 10% if it carries all of it, by 32% if a tenth, by 100% if 1 percent."
-    )
-
-
 def test_a_screen_that_costs_accuracy_at_left_out_environments_is_told():
     def describe(gains, auc_all, auc_screened):
         return describe_screen_validation(gains, auc_all, auc_screened, negligible=0.005)
 
-    assert describe([], 0.5, 0.5) == "The AUC is undefined in every environment held out."
+    assert describe([], 0.5, 0.5) == "The AUC is undefined in every environment left out."
     better = describe([0.1, 0.001, -0.02], 0.7, 0.73)
     assert "higher in 1 of 3 environments, lower in 1." in better
     assert "still helped" not in better

@@ -25,7 +25,13 @@ from icscm.drawing.intervals import (
 from icscm.drawing.shapes import place_below
 from icscm.exceptions import IcscmError
 from icscm.formatting import clip
-from icscm.report.content.screen import EnvironmentEffect, ScreenedColumn, ScreenTask, make_column
+from icscm.report.content.screen import (
+    EnvironmentEffect,
+    ScreenedColumn,
+    ScreenTask,
+    compute_needed_worth,
+    make_column,
+)
 from icscm.report.drawing import Limits, make_pair
 from icscm.report.wording.screening import (
     count_new_environments,
@@ -195,8 +201,9 @@ def draw_forest_figure(selector: Any, column: Any = None) -> Figure:
     drawn = [screened for screened in columns if screened.lowest is not None][:N_DRAWN]
     if not drawn:
         raise IcscmError("no effect is known that could be drawn; see the reasons in screen_")
+    needed = compute_needed_worth(selector.tolerance, outcome)
     panels = [
-        draw_interval_panel(make_forest_panel(screened, outcome, needed=1.0 - selector.tolerance))
+        draw_interval_panel(make_forest_panel(screened, outcome, needed=needed))
         for screened in drawn
     ]
     names = ", ".join(screened.column for screened in drawn)

@@ -131,7 +131,7 @@ def summarize_screen(content: ScreenContent) -> Plain:
             {**asdict(column), "why": explain_verdict(column, task)} for column in content.columns
         ],
         "costs": [asdict(cost) for cost in content.costs],
-        "meaning_of_the_tolerance": describe_tolerance(task.tolerance, n_environments),
+        "meaning_of_the_tolerance": describe_tolerance(task),
         "path": [asdict(level) for level in content.levels] or None,
         "validation": None if content.validation is None else content.validation.to_dict(),
         "limits_of_the_screen": list_limits(n_environments),

@@ -234,7 +234,7 @@ def _follow_screen(
     for value in values:
         check_value("each of tolerances", value, allow("float [0, inf)"))
     if leave_one_out:
-        check_environments(cohort, selector, "leave-one-environment-out")
+        check_environments(cohort, selector.make_learner(), "leave-one-environment-out")
 
     from_loose_to_strict = sorted(values, reverse=True)
     screens = []

@@ -124,6 +124,7 @@ class ScreenValidation(DisplayMixin):
             score_all=score_all,
             score_screened=score_screened,
             negligible=_NEGLIGIBLE,
+            n_environments=len(self.held_out),
             outcome=self.outcome,
         )
 

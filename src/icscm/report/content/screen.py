@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from icscm.formatting import as_text, format_name, make_plain
+from icscm.screening.evidence import NEEDED_OF_SEVERAL_CLASSES
 from icscm.tables.outcomes import OutcomeKind
 
 REJECTED, CANNOT_TELL, KEPT = "rejected", "cannot tell", "kept"
@@ -147,7 +148,15 @@ class ScreenTask:
     @property
     def needed(self) -> float:
         """The worth that a column needs in nearly all new environments."""
-        return 1.0 - self.tolerance
+        return compute_needed_worth(self.tolerance, self.outcome)
+
+
+def compute_needed_worth(tolerance: float, outcome: OutcomeKind) -> float:
+    """Return the worth that a tolerance leaves; `icscm.screening.evidence` has the reasons."""
+    needed = 1.0 - tolerance
+    if outcome is OutcomeKind.SEVERAL_CLASSES and needed > 0:
+        return NEEDED_OF_SEVERAL_CLASSES * needed
+    return needed
 
 
 @dataclass(frozen=True, kw_only=True)

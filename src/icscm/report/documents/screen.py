@@ -73,9 +73,7 @@ def write_document(
         *write_interruption(task),
         write_columns(shown, task),
         *note_more(n_more, f"and {n_more:,} more columns kept; the report lists them"),
-        Note(
-            f"{explain_worth(n_environments)} {describe_tolerance(task.tolerance, n_environments)}"
-        ),
+        Note(f"{explain_worth(n_environments)} {describe_tolerance(task)}"),
         *write_reasons(shown, task),
         *write_costs(content.costs, task),
         *write_validation(content.validation, task),

@@ -173,25 +173,28 @@ def describe_interruption(task: ScreenTask) -> str:
     )
 
 
-def describe_tolerance(tolerance: float, n_environments: int) -> str:
-    """Return what a tolerance means.
-
-    >>> describe_tolerance(0.5, 12)
-    'Tolerance 0.5: a column is rejected if its worth differs between environments and may be less \
-than 0.5 of what it is here in 1 of 20 new environments.'
-    """
-    new = count_new_environments(n_environments)
-    needed = 1.0 - tolerance
-    if needed > 0:
-        loss = f"may be less than {format_value(needed)} of what it is here in {new.below}"
-    elif needed == 0:
+def describe_tolerance(task: ScreenTask) -> str:
+    """Return what the tolerance of a screen means."""
+    new = count_new_environments(len(task.environments))
+    if task.needed > 0:
+        needed = format_value(task.needed)
+        loss = f"may be less than {needed} of what it is here in {new.below}"
+    elif task.needed == 0:
         loss = f"may be lost or reversed in {new.below}"
     else:
-        loss = f"may be reversed, below {format_value(needed)} of what it is here, in {new.below}"
+        loss = f"may be reversed, below {format_value(task.needed)}, in {new.below}"
+    halved = ""
+    if task.outcome is OutcomeKind.SEVERAL_CLASSES and task.needed > 0:
+        halved = " Of several classes half of what the tolerance leaves is enough."
     return (
-        f"Tolerance {format_value(tolerance)}: a column is rejected if its worth differs between "
-        f"environments and {loss}."
+        f"Tolerance {format_value(task.tolerance)}: a column is rejected if its worth differs "
+        f"between environments and {loss}.{halved}"
     )
+
+
+def find_needed(column: ScreenedColumn, task: ScreenTask) -> float:
+    """Return the worth that a column needs: more of one that is worth more than 1 on average."""
+    return task.needed * max(column.worth or 1.0, 1.0)
 
 
 def explain_worth(n_environments: int) -> str:
@@ -230,7 +233,7 @@ def explain_rejection(column: ScreenedColumn, task: ScreenTask) -> str:
         return "It tells the environments apart: there is nothing to compare its effect with."
 
     new = count_new_environments(column.n_known)
-    needed = f"{format_value(task.needed)} is needed"
+    needed = f"{format_worth(find_needed(column, task))} is needed"
     differs = f"{describe_range(column)} (p = {format_p(column.p_value)})"
     low = format_worth(column.worth_low)
     joint_low = format_worth(column.joint_low)
@@ -276,8 +279,9 @@ def explain_undecided(column: ScreenedColumn, task: ScreenTask) -> str:
     lows = [low for low in (column.worth_low, column.joint_low) if low is not None]
     low = format_worth(min(lows, default=None))
     return (
-        f"It may be worth less than {low} in {new.below}, where {format_value(task.needed)} is "
-        f"needed, but its differences may be chance.{describe_power(column)}"
+        f"It may be worth less than {low} in {new.below}, where "
+        f"{format_worth(find_needed(column, task))} is needed, but its differences may be "
+        f"chance.{describe_power(column)}"
     )
 
 
@@ -300,7 +304,8 @@ def explain_kept(column: ScreenedColumn, task: ScreenTask) -> str:
     if column.stake is not None and column.stake <= MIN_STAKE:
         return f"{text} Hardly anything depends on it: it is no shortcut of any weight."
     lows = [low for low in (column.worth_low, column.joint_low) if low is not None]
-    if min(lows, default=task.needed) >= task.needed:
+    needed = find_needed(column, task)
+    if min(lows, default=needed) >= needed:
         return text
     return f"{text} The differences between environments are small or may be chance."
 
@@ -380,6 +385,7 @@ def describe_screen_validation(
     score_screened: float,
     *,
     negligible: float,
+    n_environments: int | None = None,
     outcome: OutcomeKind = OutcomeKind.TWO_CLASSES,
 ) -> str:
     """Return what the screen changed in environments left out.
@@ -400,6 +406,11 @@ def describe_screen_validation(
         sentences.append(
             "The rejected columns still helped there, more in some environments than in others: "
             "keep them only if the next site is like these."
+        )
+    if n_environments == 3:
+        sentences.append(
+            "Without one of three environments two remain, which show one difference: no column "
+            "was rejected there for it."
         )
     sentences.append(
         "These scores cover no shift larger than those between the environments at hand; where a "

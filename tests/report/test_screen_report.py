@@ -14,7 +14,8 @@ from sklearn.metrics import roc_auc_score
 
 from icscm import InvariantFeatureSelector
 from icscm.exceptions import IcscmError
-from icscm.report.wording.screening import LIMITS, describe_price
+from icscm.report.wording.screening import LIMITS
+from icscm.screening import rounds as screening_rounds
 from icscm.stats.random_effects import pool_effects
 from icscm.validation.path import tolerance_path
 from icscm.validation.screening import validate_screen
@@ -55,7 +56,7 @@ def selector(data):
 @pytest.fixture(scope="module")
 def path(data):
     screen = InvariantFeatureSelector(cv=2, random_state=0)
-    return follow(screen, *data, tolerances=[0.2, 0.003])
+    return follow(screen, *data, tolerances=[1.5, 0.1])
 
 
 @pytest.fixture(scope="module")
@@ -66,40 +67,25 @@ def validation():
 
 
 def test_every_tolerance_of_the_path_is_the_screen_at_that_tolerance(data, selector, path):
-    assert [point.tolerance for point in path.points] == [0.2, 0.01, 0.003]
-    assert path.own == selector.tolerance == 0.01
+    assert [point.tolerance for point in path.points] == [1.5, 0.5, 0.1]
+    assert path.own == selector.tolerance == 0.5
     for point in path.points:
-        screen = selector
-        if point.tolerance != path.own:
-            screen = (
-                clone(selector)
-                .set_params(tolerance=point.tolerance)
-                .fit(*data[:2], environments=data[2])
-            )
+        screen = clone(selector).set_params(tolerance=point.tolerance)
+        screen.fit(*data[:2], environments=data[2])
         assert list(point.kept) == screen.kept_
-        assert point.auc == pytest.approx(screen.rounds_["auc"].iloc[-1])
-        assert point.log_loss == pytest.approx(screen.rounds_["log_loss"].iloc[-1])
-    assert len({each.kept for each in path.points}) > 1
-
-
-def test_columns_fall_at_the_smallest_share_so_far(path):
-    falls = list(path.falls.values())
-    assert falls == sorted(falls, reverse=True)
-    assert next(iter(path.falls)) == "code"
-    leave = [column for point in path.points for column in point.leave]
-    assert leave == list(path.falls)
+        assert list(point.rejected) == screen.rejected_
+        assert point.score == pytest.approx(screen.rounds_["score"].iloc[-1])
+        assert point.loss == pytest.approx(screen.rounds_["loss"].iloc[-1])
 
 
 def test_the_path_has_a_row_for_each_tolerance(path):
     frame = path.to_frame()
-    assert frame["tolerance"].tolist() == [0.2, 0.01, 0.003]
-    assert (frame["n_columns"].diff().dropna() <= 0).all()
-    assert frame["auc_left_out"].between(0, 1).all()
-    assert (frame["worst_auc_left_out"] <= frame["auc_left_out"]).all()
-    assert all(len(point.aucs) == len(SITES) for point in path.points)
-    text = repr(path)
-    assert "sqrt(0.01 / s)" in text
-    assert "AUC" in find_texts(path.plot())
+    assert frame["tolerance"].tolist() == [1.5, 0.5, 0.1]
+    assert frame["score_left_out"].between(0, 1).all()
+    assert (frame["worst_score_left_out"] <= frame["score_left_out"]).all()
+    assert all(len(point.scores_left_out) == len(SITES) for point in path.points)
+    assert "screened again at each tolerance" in " ".join(repr(path).split())
+    assert "training environments, cross-validated" in find_texts(path.plot())
 
 
 def test_a_path_needs_environments_and_tolerances(data):
@@ -107,11 +93,6 @@ def test_a_path_needs_environments_and_tolerances(data):
         follow(InvariantFeatureSelector(), data[0], data[1], None)
     with pytest.raises(IcscmError, match="tolerance"):
         follow(InvariantFeatureSelector(), *data, tolerances=[-1.0])
-
-
-def test_the_price_is_the_coefficient_of_variation():
-    assert "by 20% if it carries all of it" in describe_price(0.04)
-    assert "by 63% if a tenth" in describe_price(0.04)
 
 
 def test_pooled_effects_equal_the_closed_form():
@@ -135,12 +116,12 @@ def test_pooled_effects_equal_the_closed_form():
 def test_the_screen_inside_each_fold_protects_where_a_shortcut_reverses(validation):
     by_site = {each.environment: each for each in validation.held_out}
     assert [*by_site] == [*SITES]
-    assert by_site["Elm"].auc_all < 0.5 < 0.7 < by_site["Elm"].auc_screened
-    assert by_site["Elm"].log_loss_screened < by_site["Elm"].log_loss_all
+    assert by_site["Elm"].score_all < 0.5 < 0.7 < by_site["Elm"].score_screened
+    assert by_site["Elm"].loss_screened < by_site["Elm"].loss_all
     assert all("code" in each.rejected for each in validation.held_out)
-    assert "Mean AUC" in validation.text
+    assert "AUC in the environment left out, on average" in validation.text
     assert validation.to_frame().shape == (4, 7)
-    assert "held out" in repr(validation)
+    assert "left out" in repr(validation)
 
 
 def test_the_validation_equals_a_screen_and_fit_by_hand(validation):
@@ -150,11 +131,11 @@ def test_the_validation_equals_a_screen_and_fit_by_hand(validation):
     learner = InvariantFeatureSelector(LogisticRegression(), cv=2, random_state=0)
     learner.fit(X[is_training], y[is_training], environments=site[is_training])
     auc = roc_auc_score(y_new, learner.predict_proba(X_new)[:, 1])
-    assert validation.held_out[-1].auc_screened == pytest.approx(auc)
+    assert validation.held_out[-1].score_screened == pytest.approx(auc)
     assert list(validation.held_out[-1].rejected) == learner.rejected_
     plain = clone(learner.estimator).fit(X[is_training], y[is_training])
     auc = roc_auc_score(y_new, plain.predict_proba(X_new)[:, 1])
-    assert validation.held_out[-1].auc_all == pytest.approx(auc)
+    assert validation.held_out[-1].score_all == pytest.approx(auc)
 
 
 def test_a_validation_needs_three_environments(data):
@@ -162,6 +143,16 @@ def test_a_validation_needs_three_environments(data):
     own = np.isin(site, SITES[:2])
     with pytest.raises(IcscmError, match="at least 3 environments"):
         validate_screen(InvariantFeatureSelector(), X[own], y[own], environments=site[own])
+
+
+def test_a_validation_of_three_environments_says_that_two_reject_nothing(data):
+    """Its screens see two environments each, so that both columns of scores are the same."""
+    X, y, site = data
+    in_three = site != "Birch"
+    selector = InvariantFeatureSelector(cv=2, random_state=0)
+    validation = validate_screen(selector, X[in_three], y[in_three], environments=site[in_three])
+    assert all(each.rejected == () for each in validation.held_out)
+    assert "two remain, which show one difference" in validation.text
 
 
 def test_the_summary_holds_everything_as_json(selector, path, validation):
@@ -172,9 +163,10 @@ def test_the_summary_holds_everything_as_json(selector, path, validation):
     assert found["columns"][0]["column"] == "code"
     assert found["columns"][0]["verdict"] == "rejected"
     assert len(found["columns"][0]["environments"]) == len(SITES)
-    low, high = found["columns"][0]["pooled"]["prediction_interval"]
-    assert low < found["columns"][0]["pooled"]["odds_ratio"] < high
-    assert [each["auc"] for each in found["costs"]] == selector.rounds_["auc"].tolist()
+    assert found["columns"][0]["worth_low"] < found["columns"][0]["worth"]
+    assert found["columns"][0]["why"].startswith("Its worth is ")
+    assert (found["score"], found["loss"]) == ("AUC", "log loss")
+    assert [each["score"] for each in found["costs"]] == selector.rounds_["score"].tolist()
     assert [each["without"] for each in found["costs"]][1:] == selector.rejected_
     assert len(found["path"]) == 3
     assert len(found["validation"]["environments"]) == 4
@@ -199,11 +191,11 @@ def test_the_page_shows_verdicts_forests_costs_and_limits(selector, path, valida
     ids = {attrs.get("id") for _, attrs in tags}
     assert {"verdicts", "costs", "validation", "effects", "path"} <= ids
     n_forests = sum(tag == "details" for tag, _ in tags)
-    assert n_forests == len(selector.screen_)
+    assert n_forests == selector.screen_["worth"].notna().sum()
     assert sum("open" in attrs for tag, attrs in tags if tag == "details") == len(
         selector.rejected_
     )
-    assert page.count("95% prediction interval</small>") == n_forests
+    assert page.count(">new environment<") == n_forests
     for sentence in LIMITS:
         assert sentence in page
     assert not re.search(r"https?://(?!www\.w3\.org)", page)
@@ -211,7 +203,7 @@ def test_the_page_shows_verdicts_forests_costs_and_limits(selector, path, valida
 
 def test_the_markdown_has_the_same(selector, tmp_path):
     text = selector.report().save(tmp_path / "screen.md").read_text("utf-8")
-    assert "are rejected at tolerance 0.01" in text or "is rejected at tolerance 0.01" in text
+    assert "are rejected at tolerance 0.5" in text or "is rejected at tolerance 0.5" in text
     assert "## Limits" in text
     assert "## Cost at the training environments" in text
     assert "Leave-one-environment-out" not in text  # not validated
@@ -231,10 +223,11 @@ def test_names_are_text_on_the_page():
 
 def test_a_forest_plot_of_a_column_and_of_the_worst(selector):
     texts = find_texts(selector.plot("code"))
-    names = [text for text in texts if text in (*SITES, "pooled", "new environment")]
-    assert names == [*SITES, "pooled", "new environment"]
+    names = [text for text in texts if text in (*SITES, "mean", "new environment")]
+    assert names == [*SITES, "mean", "new environment"]
     assert texts[0].startswith("code")
-    assert find_texts(selector.plot()).count("pooled") == 4
+    n_known = selector.screen_["worth"].notna().sum()
+    assert find_texts(selector.plot()).count("mean") == n_known
     with pytest.raises(IcscmError, match="no column 'cod'"):
         selector.plot("cod")
 
@@ -255,29 +248,94 @@ def test_arrays_have_positions_for_names(data):
     facts = found.report().to_dict()
     assert facts["columns"][0]["column"] == "x1"
     assert facts["costs"][1]["without"] == "x1"
-    in_three = site != "Birch"
-    validation = validate_screen(found, X[in_three], y[in_three], environments=site[in_three])
+    validation = validate_screen(found, X, y, environments=site)
     assert "x1" in validation.to_dict()["environments"][1]["rejected"]
     assert "x1" in found.report(validation=validation).to_html()
-    points = follow(found, X, y, site, tolerances=[0.05], leave_one_out=False).points
-    assert [point.tolerance for point in points] == [0.05, 0.01]
+    points = follow(found, X, y, site, tolerances=[1.0], leave_one_out=False).points
+    assert [point.tolerance for point in points] == [1.0, 0.5]
 
 
-@pytest.mark.filterwarnings("ignore::icscm.exceptions.FewEnvironmentsWarning")
-def test_a_frame_of_which_every_column_is_rejected():
+def test_a_frame_of_which_every_column_is_rejected(data):
     """The frame without columns had no rows, and the fit failed in scikit-learn's words."""
-    X, y, site = make_table()
-    own = np.isin(site, ("Ash", "Elm"))
+    X, y, site = data
     with pytest.warns(UserWarning, match="Every column was rejected"):
-        found = InvariantFeatureSelector(cv=2).fit(
-            X.loc[own, ["code"]], y[own], environments=site[own]
+        found = InvariantFeatureSelector(cv=2, random_state=0).fit(
+            X[["code"]], y, environments=site
         )
     assert found.rejected_ == ["code"]
     assert len(found.predict(X)) == len(X)
     costs = found.report().to_dict()["costs"]
     assert [each["n_columns"] for each in costs] == [1, 0]
-    assert costs[-1]["auc"] is None
-    assert "-" in found.report().to_markdown()
-    path = follow(found, X.loc[own, ["code"]], y[own], site[own])
+    assert costs[-1]["score"] is None
+    assert "no model" in found.report().to_html()
+    path = follow(found, X[["code"]], y, site)
     assert path.points[-1].kept == ()
+    assert path.points[-1].score is None
     assert path.to_frame()["n_columns"].iloc[-1] == 0
+
+
+# --- outcomes of other kinds, and screens that are not complete -----------------------------------
+
+
+def make_number_table(n=1200, n_sites=6):
+    """A cause of a number, noise, and a code whose relation to it reverses from site to site."""
+    rng = np.random.default_rng(0)
+    site = np.arange(n) % n_sites
+    cause, noise = rng.normal(size=(2, n))
+    y = cause + rng.normal(size=n)
+    code = np.linspace(1.5, -1.0, n_sites)[site] * y + rng.normal(size=n)
+    return pd.DataFrame({"cause": cause, "noise": noise, "code": code}).round(2), y, site
+
+
+@pytest.mark.parametrize(
+    ("has_classes", "names", "effect"),
+    [(False, ("R2", "RMSE"), "difference"), (True, ("mean AUC", "log loss"), "odds ratio")],
+)
+def test_a_report_names_the_scores_and_effects_of_its_outcome(has_classes, names, effect):
+    X, y, site = make_number_table()
+    if has_classes:
+        y = np.array(["low", "middle", "high"])[np.digitize(y, [-0.6, 0.6])]
+    found = InvariantFeatureSelector(cv=2, random_state=0).fit(X, y, environments=site)
+    assert "code" in found.rejected_
+    report = found.report()
+    facts = report.to_dict()
+    assert (facts["score"], facts["loss"]) == names
+    for text in (report.to_html(), report.to_markdown()):
+        assert names[0] in text
+        assert f"{effect} " in text
+        assert ("odds ratio" in text) == has_classes
+    outputs = {each["output"] for each in facts["columns"]}
+    assert outputs <= ({"low", "middle", "high", None} if has_classes else {None})
+    found.plot()
+
+
+def test_an_interrupted_screen_says_so_at_the_top(data, monkeypatch):
+    """Ctrl-C threw away the rounds that were done."""
+
+    def run_round(screen, *args, **options):
+        if screen.rounds:
+            raise KeyboardInterrupt
+        return plain_run_round(screen, *args, **options)
+
+    plain_run_round = screening_rounds.run_round
+    monkeypatch.setattr(screening_rounds, "run_round", run_round)
+    selector = InvariantFeatureSelector(cv=2, random_state=0)
+    with pytest.warns(UserWarning, match="interrupted after round 1"):
+        selector.fit(*data[:2], environments=data[2])
+    report = selector.report()
+    assert not selector.is_complete_
+    assert "interrupted after 1 round" in report.to_html()
+    assert "interrupted after 1 round" in report.to_markdown()
+    assert report.to_dict()["costs"][-1]["score"] is None
+    assert report.to_dict()["task"]["is_complete"] is False
+
+
+def test_a_study_ends_when_its_screen_is_interrupted(data, monkeypatch):
+    """A validation would have gone on with the next environment."""
+
+    def give_up(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(screening_rounds, "run_round", give_up)
+    with pytest.raises(KeyboardInterrupt):
+        validate_screen(InvariantFeatureSelector(cv=2), *data[:2], environments=data[2])
