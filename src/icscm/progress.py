@@ -109,7 +109,9 @@ def show_progress(text: str = "", total: int | None = None) -> Iterator[Callable
         _listeners.clear()
         if total is None:
             _listeners.append(listen)
-        _printers[:] = [lambda line: bar.console.print(escape(escape_controls(line)))]
+        _printers[:] = [
+            lambda line: bar.console.print(escape_controls(line), markup=False, highlight=False)
+        ]
         try:
             yield report
         finally:

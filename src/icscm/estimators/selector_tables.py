@@ -88,10 +88,10 @@ def decide(
         reason = IS_DATE
     elif judged is None:
         return ColumnVerdict(Verdict.KEPT)
-    elif judged.is_undecided:
-        reason = ONE_DIFFERENCE if n_environments < MIN_ENVIRONMENTS else TOO_LITTLE_DATA
     elif not screen.is_complete:
         reason = INTERRUPTED
+    elif judged.is_undecided:
+        reason = ONE_DIFFERENCE if n_environments < MIN_ENVIRONMENTS else TOO_LITTLE_DATA
     if not reason:
         return ColumnVerdict(Verdict.KEPT)
     return ColumnVerdict(Verdict.REJECTED if rejects_undecided else Verdict.CANNOT_TELL, reason)

@@ -219,11 +219,11 @@ def explain_verdict(column: ScreenedColumn, task: ScreenTask) -> str:
 
 
 def list_reasons(columns: Sequence[ScreenedColumn], task: ScreenTask) -> list[str]:
-    """Return why each column is rejected, or cannot be judged."""
+    """Return why columns are rejected or cannot be judged; an interruption is told elsewhere."""
     return [
         f"{column.column}: {explain_verdict(column, task)}"
         for column in columns
-        if column.verdict != KEPT
+        if column.verdict != KEPT and column.reason != reasons.INTERRUPTED
     ]
 
 
@@ -274,6 +274,9 @@ def explain_undecided(column: ScreenedColumn, task: ScreenTask) -> str:
         return "The screen was interrupted before it could decide."
     if column.reason == reasons.ONE_DIFFERENCE:
         return f"It is {describe_range(column)}: two environments show one difference."
+
+    if column.reason != reasons.TOO_LITTLE_DATA:
+        return f"{column.reason[0].upper()}{column.reason[1:]}."
 
     new = count_new_environments(column.n_known)
     lows = [low for low in (column.worth_low, column.joint_low) if low is not None]
