@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
@@ -24,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from icscm import exceptions, progress
 from icscm._changes import data_by_name, reject_removed_options
+from icscm._lazy import dummy
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.estimators.fitted import is_set
 from icscm.estimators.learners import TableClassifier, TableRegressor
@@ -238,7 +238,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         """
         is_number = self._is_number if is_set(self, "_is_number") else False
         if n_columns == 0:
-            return DummyRegressor() if is_number else DummyClassifier(strategy="prior")
+            return dummy.DummyRegressor() if is_number else dummy.DummyClassifier(strategy="prior")
         if self.estimator is None:
             make = TableRegressor if is_number else TableClassifier
             return make("hgb", random_state=0)
