@@ -15,13 +15,22 @@ if TYPE_CHECKING:
 
 
 class SelectorViews:
-    """Views of `InvariantFeatureSelector`; everything comes from its fitted attributes."""
+    """Views of `InvariantFeatureSelector`; everything comes from its fitted attributes.
+
+    Studies know a screen by this class: the selector itself imports scikit-learn's feature
+    selection, which takes a second.
+    """
 
     # leave-one-environment-out leaves two to compare
     tests_invariance = True
 
     estimator: Any
     tolerance: Any
+    is_complete_: bool
+
+    def takes_numbers(self, y: Any) -> bool:
+        """Whether an outcome is a number to the selector."""
+        raise NotImplementedError
 
     def report(
         self,

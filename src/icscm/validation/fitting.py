@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from icscm._lazy import metrics
 from icscm._types import BoolArray, FloatArray
 from icscm.estimators.base import BaseRuleClassifier
-from icscm.estimators.selector import InvariantFeatureSelector
+from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import Model, describe_size
@@ -132,7 +132,7 @@ def takes_numbers(estimator: Any, y: Any) -> bool:
 
     What is neither a regressor nor a screen predicts classes.
     """
-    if isinstance(estimator, InvariantFeatureSelector):
+    if isinstance(estimator, SelectorViews):
         return estimator.takes_numbers(y)
     return bool(is_regressor(estimator))
 
@@ -175,7 +175,7 @@ def _fit(learner: Any, train: Cohort, bins: _SharedBins) -> float:
     learner.fit(train.X, train.y, **arguments)
     seconds = perf_counter() - start
     # a screen that is interrupted returns what it has, but the study is to end
-    if isinstance(learner, InvariantFeatureSelector) and not learner.is_complete_:
+    if isinstance(learner, SelectorViews) and not learner.is_complete_:
         raise KeyboardInterrupt
     return seconds
 
