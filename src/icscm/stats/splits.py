@@ -29,8 +29,10 @@ from icscm.stats.heterogeneity import compute_excess
 from icscm.stats.independence import GTest, TableStatistics
 from icscm.stats.replication import count_effective
 
-# The deviance of a split of which a half has too few rows.
+# Stands for the deviance of a split of which a half has too few rows: no deviance is negative.
 NOT_MEASURED: Final = -1.0
+# The odds ratio of a split that changes nothing.
+_NO_EFFECT: Final = 1.0
 # Odds ratios of splits that separate the outcomes in every environment.
 MIN_ODDS_RATIO: Final = 1e-9
 MAX_ODDS_RATIO: Final = 1e9
@@ -76,34 +78,39 @@ def measure_effects(tables: CountArray, node: CountArray, n_least: int) -> Effec
     2.  The odds ratio that is common to the environments (Mantel and Haenszel 1959).
     3.  What of the deviance is due to environments that differ from it: the statistic Q (Breslow
         and Day 1980). The heterogeneity is what chance does not explain of Q.
-    4.  What is left of the deviance is that of the common effect. The share is the heterogeneity
-        relative to this, and to how evenly the environments can show an effect.
+    4.  What is left of the deviance is that of the common effect.
+    5.  The heterogeneity as a share of it, see `_compute_share`.
     """
     halves = _make_halves(tables, node)
 
-    rates = measure_rates(tables, node, n_least)
-    is_large_enough = rates.within >= 0.0
+    # Step 1
+    explained_with_differences = measure_rates(tables, node, n_least).within
+    is_large_enough = explained_with_differences >= 0.0  # else it is NOT_MEASURED
 
-    estimated = _estimate_odds_ratios(halves)
-    is_measured = is_large_enough & ~np.isnan(estimated)
-    odds_ratios = np.where(is_measured, estimated, 1.0)  # 1 is no effect
+    # Step 2: a ratio is unknown where no environment can be compared.
+    estimated_ratios = _estimate_odds_ratios(halves)
+    is_estimated = is_large_enough & ~np.isnan(estimated_ratios)
+    odds_ratios = np.where(is_estimated, estimated_ratios, _NO_EFFECT)
 
-    n_environments = halves.is_compared.sum(axis=1)
-    dof = np.where(is_measured, n_environments - 1, 0)
+    # Step 3: at least two environments are needed to differ, that is a degree of freedom.
+    n_compared = halves.is_compared.sum(axis=1)
+    dof = np.where(is_estimated, n_compared - 1, 0)
     Q = np.where(dof > 0, _compute_breslow_day(halves, odds_ratios), 0.0)
     heterogeneity = np.maximum(compute_excess(Q, dof), 0.0)
 
-    of_common_effect = np.maximum(rates.within - Q, 0.0)
-    deviance_explained = np.where(is_large_enough, of_common_effect, NOT_MEASURED)
-    evenness = 1.0 - 1.0 / count_effective(halves.compute_weights())
-    share = heterogeneity / np.maximum(evenness * deviance_explained, MIN_CELL)
+    # Step 4
+    explained_in_common = np.maximum(explained_with_differences - Q, 0.0)
+    deviance_explained = np.where(is_large_enough, explained_in_common, NOT_MEASURED)
+
+    # The ratios are those of the half against the rest; reported is the rest against the half,
+    # which has the other sign. Subtracted from 0, no effect remains 0.0, and is not -0.0.
+    log_odds_ratio_of_rest = 0.0 - np.log(odds_ratios)
 
     return Effects(
         deviance_explained=deviance_explained,
         heterogeneity=heterogeneity,
-        heterogeneity_share=np.minimum(share, _MAX_SHARE),
-        # Of the rest against the half: the other sign. Subtracted, since -log(1) would be -0.0.
-        log_odds_ratio=0.0 - np.log(odds_ratios),
+        heterogeneity_share=_compute_share(heterogeneity, deviance_explained, halves),
+        log_odds_ratio=log_odds_ratio_of_rest,
     )
 
 
@@ -246,6 +253,22 @@ def _expect_half_positives(halves: _Halves, r: FloatArray) -> FloatArray:
         if_s_is_positive = 2.0 * r * halves.half_size * halves.positives / (s + root)
         if_s_is_negative = (root - s) / (2.0 * (1.0 - r))  # only for an odds ratio below 1
     return np.where(s < 0.0, if_s_is_negative, if_s_is_positive)
+
+
+def _compute_share(
+    heterogeneity: FloatArray, deviance_explained: FloatArray, halves: _Halves
+) -> FloatArray:
+    """Compute the square of the coefficient of variation of each split's effect.
+
+        share = heterogeneity / (evenness deviance)        evenness = 1 - 1 / effective number
+
+    of environments, counted by their weights. If effects vary by tau around the common one, the
+    heterogeneity is about  tau^2 evenness sum of weights  (DerSimonian and Laird 1986), and the
+    deviance about  effect^2 sum of weights.  Their ratio is that of tau^2 to effect^2.
+    """
+    evenness = 1.0 - 1.0 / count_effective(halves.compute_weights())
+    share = heterogeneity / np.maximum(evenness * deviance_explained, MIN_CELL)
+    return np.minimum(share, _MAX_SHARE)
 
 
 def measure_balance(totals: CountArray) -> float:
