@@ -31,30 +31,42 @@ def fit_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
     """Fit an intercept for each environment around known log odds by group.
 
     Returns the probabilities (group, environment), with which each environment expects as many
-    positives as it has. `counts` has the axes (group, outcome, environment). In an environment of
-    one outcome, which would have an infinite intercept, that outcome is nearly certain.
-    """
-    sizes = counts.sum(axis=1)
-    positives = counts[:, 1]
-    n_positive = positives.sum(axis=0)
-    is_mixed = (n_positive > 0) & (n_positive < sizes.sum(axis=0))
+    positives as it has. `counts` has the axes (group, outcome, environment).
 
-    # A row of the regression is a group in an environment; it has no columns, only an offset.
-    n_groups = len(counts)
-    n_mixed = int(is_mixed.sum())
-    fit = fit_logistic_regression(
-        columns=np.empty((n_groups * n_mixed, 0)),
-        positives=positives[:, is_mixed].ravel(),
-        environments=np.tile(np.arange(n_mixed), n_groups),
-        n_environments=n_mixed,
-        sizes=sizes[:, is_mixed].ravel(),
-        offsets=np.repeat(log_odds, n_mixed),
-    )
-    assert fit is not None  # there are no slopes to be undetermined
+    The intercept of an environment of one outcome would be infinite. It is set to a large number,
+    with which that outcome is nearly certain; all others are fitted.
+    """
+    n_negative, n_positive = counts.sum(axis=0)  # by environment
+    has_both_outcomes = (n_positive > 0) & (n_negative > 0)
 
     intercepts = np.where(n_positive > 0, PURE_INTERCEPT, -PURE_INTERCEPT)
-    intercepts[is_mixed] = fit.intercepts
+    intercepts[has_both_outcomes] = _fit_finite_intercepts(
+        log_odds, counts[:, :, has_both_outcomes]
+    )
     return np.asarray(special.expit(log_odds[:, np.newaxis] + intercepts))
+
+
+def _fit_finite_intercepts(log_odds: FloatArray, counts: CountArray) -> FloatArray:
+    """Fit an intercept for each environment, all of which have rows of both outcomes.
+
+    It is a logistic regression without columns, of which an observation is a group in an
+    environment, with the log odds of the group as its offset.
+    """
+    n_groups, _, n_environments = counts.shape
+    by_group_and_environment = (n_groups, n_environments)
+    environments = np.broadcast_to(np.arange(n_environments), by_group_and_environment)
+    offsets = np.broadcast_to(log_odds[:, np.newaxis], by_group_and_environment)
+    no_columns = np.empty((n_groups * n_environments, 0))
+    fit = fit_logistic_regression(
+        columns=no_columns,
+        positives=counts[:, 1].ravel(),
+        environments=environments.ravel(),
+        n_environments=n_environments,
+        sizes=counts.sum(axis=1).ravel(),
+        offsets=offsets.ravel(),
+    )
+    assert fit is not None  # there are no slopes to be undetermined
+    return fit.intercepts
 
 
 def compute_explained_deviance(counts: CountArray, probabilities: FloatArray) -> float:
