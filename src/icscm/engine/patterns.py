@@ -92,14 +92,24 @@ def _list_combinations(n_rules: int) -> BoolArray:
 def count_patterns(truths: Sequence[BoolArray], cells: Array, n_environments: int) -> PatternTable:
     """Count rows by pattern, outcome and environment.
 
-    `cells` is outcome * n_environments + environment of each row.
+    `truths` say of each rule for which rows it is true. A row's outcome and environment come as
+    the number of its cell, outcome * n_environments + environment. With 3 environments:
+
+        environment     0   1   2
+        outcome 0       0   1   2
+        outcome 1       3   4   5
+
+    The counts of all cells of pattern 0 come first, then those of pattern 1, and so on: in the
+    order of an array (pattern, outcome, environment).
     """
     found = find_patterns(truths, len(cells))
-    n_cells = 2 * n_environments
     n_patterns = len(found.patterns)
-    counts = np.bincount(found.numbers * n_cells + cells, minlength=n_patterns * n_cells)
-    by_cell = counts.astype(COUNT_DTYPE).reshape(n_patterns, 2, n_environments)
-    return PatternTable(found.patterns, by_cell)
+    n_cells = 2 * n_environments
+
+    place_of_row = found.numbers * n_cells + cells
+    n_rows_by_place = np.bincount(place_of_row, minlength=n_patterns * n_cells)
+    counts = n_rows_by_place.astype(COUNT_DTYPE).reshape(n_patterns, 2, n_environments)
+    return PatternTable(patterns=found.patterns, counts=counts)
 
 
 def merge_patterns(table: PatternTable, rules: Sequence[int]) -> PatternTable:
