@@ -1,7 +1,7 @@
 """Rules and splits that a scan examined, with the numbers that decided whether they were chosen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, sqrt
 from typing import Final
 
@@ -201,30 +201,29 @@ def make_odds_ratios(if_true: LeafCounts, if_false: LeafCounts, names: Names) ->
     """Return the odds ratio in each environment with its Wald interval.
 
     `if_true` and `if_false` count the rows of which a rule is true or false, by (outcome,
-    environment). In an environment, they are
+    environment). With half a row added to each count (Haldane 1956, Anscombe 1956),
 
-                         positive    negative
-        rule is true        a           b
-        rule is false       c           d
+                      positives if true / negatives if true
+        odds ratio = ---------------------------------------
+                     positives if false / negatives if false
 
-    With half a row added to each count (Haldane 1956, Anscombe 1956),
-
-        log odds ratio = log(a) - log(b) - log(c) + log(d)
-        standard error = sqrt(1 / a + 1 / b + 1 / c + 1 / d)
+    and the standard error of its logarithm is the root of the sum of 1 / count over the four.
 
     It is None in an environment that the split does not divide, or that has one outcome only.
     """
-    b, a = np.array(if_true, dtype=np.float64)
-    d, c = np.array(if_false, dtype=np.float64)
-    n_rows = a + b + c + d
-    is_divided = (a + b > 0) & (c + d > 0)
-    has_both_outcomes = (a + c > 0) & (b + d > 0)
+    # by (truth of the rule, outcome, environment)
+    counts = np.array([if_true, if_false], dtype=np.float64)
+    n_rows = counts.sum(axis=(0, 1))
+    is_divided = (counts.sum(axis=1) > 0).all(axis=0)
+    has_both_outcomes = (counts.sum(axis=0) > 0).all(axis=0)
     is_known = is_divided & has_both_outcomes
 
-    cells = np.array([b, a, d, c]) + 0.5
-    log_b, log_a, log_d, log_c = np.log(cells)
-    log_ratios = log_a - log_b - log_c + log_d
-    errors = np.sqrt((1 / cells).sum(axis=0))
+    finite_counts = counts + 0.5
+    logs_if_true, logs_if_false = np.log(finite_counts)
+    negatives_if_true, positives_if_true = logs_if_true
+    negatives_if_false, positives_if_false = logs_if_false
+    log_ratios = positives_if_true - negatives_if_true - positives_if_false + negatives_if_false
+    errors = np.sqrt((1 / finite_counts).reshape(4, -1).sum(axis=0))
 
     z = float(special.ndtri((1 + VERDICT_CONFIDENCE) / 2))
     half_widths = z * errors
@@ -233,20 +232,14 @@ def make_odds_ratios(if_true: LeafCounts, if_false: LeafCounts, names: Names) ->
 
     odds_ratios = []
     for number, name in enumerate(names.environments):
+        known = is_known[number]
         odds_ratio = OddsRatio(
             environment=name,
             n=int(n_rows[number]),
-            odds_ratio=None,
-            odds_ratio_interval=None,
-            error=None,
+            odds_ratio=ratios[number] if known else None,
+            odds_ratio_interval=[lows[number], highs[number]] if known else None,
+            error=float(errors[number]) if known else None,
         )
-        if is_known[number]:
-            odds_ratio = replace(
-                odds_ratio,
-                odds_ratio=ratios[number],
-                odds_ratio_interval=[lows[number], highs[number]],
-                error=float(errors[number]),
-            )
         odds_ratios.append(odds_ratio)
     return odds_ratios
 
