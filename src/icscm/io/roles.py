@@ -373,19 +373,26 @@ Tally = Mapping[RowKey, int]
 
 
 def tally_roles(rows: Any, roles: Roles) -> Counter[RowKey]:
-    """Count the rows by target and environment, in a part of a table."""
+    """Count the rows by target and environment, in a part of a table.
+
+    Where no column of environments is named, all rows are in the same one.
+    """
     import pyarrow
 
-    columns = {"target": _set_nan_to_null(simplify(rows.column(roles.target), roles.target))}
+    outcomes = simplify(rows.column(roles.target), roles.target)
+    columns = {"target": _set_nan_to_null(outcomes)}
     if roles.environment_columns:
         environments = read_environments(rows, roles.environment_columns)
         columns["environment"] = _set_nan_to_null(environments)
-    counted = pyarrow.table(columns).group_by([*columns]).aggregate([([], "count_all")])
+
+    grouped = pyarrow.table(columns).group_by([*columns])
+    groups = grouped.aggregate([([], "count_all")]).to_pylist()  # the rows of each, of no column
 
     tally: Counter[RowKey] = Counter()
-    for group in counted.to_pylist():
+    for group in groups:
         key = RowKey(target=group["target"], environment=group.get("environment", _ALL_ROWS))
-        tally[key] += group["count_all"]  # 0.0 and -0.0 are two groups and one key
+        # Added, since two groups may have one key: 0.0 and -0.0 are equal in Python.
+        tally[key] += group["count_all"]
     return tally
 
 
