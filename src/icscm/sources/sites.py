@@ -574,34 +574,45 @@ def open_sites(sites: Sequence[Site], agreement: Agreement) -> Countable[SitesSo
     >>> print(ICSCMClassifier().fit_counts(open_sites(sites, agreement)).model_)
     age > 60
     """
-    binning = agreement.binning
-    names = binning.names or ()
+    columns = _describe_columns(agreement)
     return Countable(
         SitesSource(sites, agreement),
-        table=CodedTable(
-            values=np.empty((0, len(names))),  # the rows are at the sites
-            names=names,
-            levels=binning.levels,
-            has_missing=binning.has_missing,
-        ),
-        names=names,
+        table=columns,
+        names=columns.names,
         classes=np.array(agreement.classes),
-        n_features=len(names),
+        n_features=columns.n_columns,
         is_binned=False,
+    )
+
+
+def _describe_columns(agreement: Agreement) -> CodedTable:
+    """Describe the agreed columns by a table without rows: these never leave their sites."""
+    binning = agreement.binning
+    names = _read_names(binning)
+    return CodedTable(
+        values=np.empty((0, len(names))),
+        names=names,
+        levels=binning.levels,
+        has_missing=binning.has_missing,
     )
 
 
 def code_columns(X: Any, binning: Binning) -> Array:
     """Return the bin of each value of the agreed columns; raise if one is not as agreed."""
-    names = binning.names or ()
     columns = []
-    for position, name in enumerate(names):
+    for position, name in enumerate(_read_names(binning)):
         column = read_column(X, position, name)
         if position not in binning.levels:
             column = _as_numbers_if_empty(column)
         _check_column(column, binning, position=position, name=name)
         columns.append(column)
-    return PieceCoder(binning, range(len(names))).code(columns)
+    return PieceCoder(binning, range(len(columns))).code(columns)
+
+
+def _read_names(binning: Binning) -> tuple[str, ...]:
+    """Return the names of the agreed columns."""
+    assert binning.names is not None, "make_agreement takes columns by name"
+    return binning.names
 
 
 def _as_numbers_if_empty(column: Column) -> Column:
