@@ -32,15 +32,26 @@ def open_genomes(data: Path, options: Options) -> Iterator[BitFile]:
 
 
 def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
-    """The table of `--labels`, its rows as the options select them, and what its labels mean."""
+    """Return the table of `--labels`, its rows as the options select them, and what they mean.
+
+    That is said by the roles of its columns: which is the target, and which of its values is the
+    positive outcome. No column of this table is learned from, since the genes are elsewhere.
+    """
     _reject_categories(options)
     path = options["labels"]
     loaded = files.load_table(path, options)
-    roles = io_roles.make_roles(
-        loaded.table.column_names, **files.get_roles(options), where=describe_path(path)
+
+    column_names = loaded.table.column_names
+    chosen_roles = io_roles.make_roles(
+        column_names, **files.get_roles(options), where=describe_path(path)
     )
-    labelling = io_roles.find_labelling([io_roles.tally_roles(loaded.table, roles)], roles)
-    return labelling.apply(loaded.table), labelling.keep_misread(loaded.misread, ())
+    tally = io_roles.tally_roles(loaded.table, chosen_roles)
+    roles = io_roles.find_labelling([tally], chosen_roles)
+
+    labels = roles.apply(loaded.table)
+    # Reports say which texts were read as missing.
+    roles_with_misread = roles.keep_misread(loaded.misread, features=())
+    return labels, roles_with_misread
 
 
 def _reject_categories(options: Options) -> None:
