@@ -253,11 +253,17 @@ def write_points(content: LearnerContent) -> Document:
 
 
 def write_trees(model: ModelContent, *, is_brief: bool) -> Document:
-    """Return the columns of a forest, with their importances."""
+    """Return the columns of a forest, with their importances; nothing for other models.
+
+    The short form has fewer columns of the table, and fewer rows.
+    """
     forest = model.forest
     if forest is None:
         return []
-    sizes = " to ".join(map(str, dict.fromkeys(forest.n_leaves)))
+    fewest_leaves, most_leaves = forest.n_leaves
+    sizes = f"{fewest_leaves}"
+    if most_leaves != fewest_leaves:
+        sizes += f" to {most_leaves}"
     document: Document = [
         Heading("Trees"),
         Paragraph(f"{forest.n_trees:,} trees with {sizes} leaves."),
@@ -266,14 +272,23 @@ def write_trees(model: ModelContent, *, is_brief: bool) -> Document:
         text = describe_importances(forest.n_permuted)
         document.append(Paragraph(shorten_sentence(text)))
 
-    titles = ["column", ">importance"]
-    if forest.n_permuted:  # the losses where a column is permuted are known
-        titles += [">AUC loss" if is_brief else ">loss of AUC", "lowest to highest"]
-        titles += [] if is_brief else [">loss of log loss"]
-    titles.append(">trees")
-    uses = forest.uses[: N_BRIEF if is_brief else LIMITS.environments]
-    rows = [write_use(use, is_brief=is_brief) for use in uses]
+    titles = list_use_titles(has_losses=bool(forest.n_permuted), is_brief=is_brief)
+    n_listed = N_BRIEF if is_brief else LIMITS.environments
+    rows = [write_use(use, is_brief=is_brief) for use in forest.uses[:n_listed]]
     return [*document, make_table(titles, rows)]
+
+
+def list_use_titles(*, has_losses: bool, is_brief: bool) -> list[str]:
+    """Return the titles of what `write_use` returns; those after `>` are aligned to the right.
+
+    `has_losses` says whether the losses are known where the values of a column are permuted.
+    """
+    titles = ["column", ">importance"]
+    if has_losses and is_brief:
+        titles += [">AUC loss", "lowest to highest"]
+    elif has_losses:
+        titles += [">loss of AUC", "lowest to highest", ">loss of log loss"]
+    return [*titles, ">trees"]
 
 
 def write_use(use: ColumnUse, *, is_brief: bool) -> list[str]:
@@ -281,7 +296,8 @@ def write_use(use: ColumnUse, *, is_brief: bool) -> list[str]:
     row = [shorten_name(use.feature), format_share(use.importance)]
     if use.losses is not None:
         row += [format_score(use.losses.auc), write_loss_range(use.losses)]
-        row += [] if is_brief else [format_score(use.losses.log_loss)]
+        if not is_brief:
+            row.append(format_score(use.losses.log_loss))
     return [*row, f"{use.n_trees:,}"]
 
 
