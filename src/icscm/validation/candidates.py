@@ -196,14 +196,17 @@ class TableReader(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _convert(column: Numbers | Levels, levels: list[Level] | None) -> Any:
-    """Convert a column to the kind that it had in training: categories, if it had these levels.
+    """Return a column as pandas' categories or as floats, whichever it was in training.
 
-    A part of a table may hold no numbers in a column of numbers, or no text in one of levels.
+    `levels` are those that the column had in training, or None if it held numbers. The other kind
+    may be met now: in a part of a table, a column of text may happen to hold numbers only, which
+    are then unknown levels, and one of numbers may hold texts only, which are then missing.
     """
     if levels is not None:
         n_categories = len(levels) + 2  # with all other levels, and missing values
         codes = _number_categories(column, levels)
         return pd.Categorical.from_codes(codes, categories=range(n_categories))
+
     if isinstance(column, Numbers):
         return columns.read_numbers(column).astype(np.float64)
     return np.full(len(column), np.nan)
