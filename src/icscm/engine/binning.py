@@ -6,8 +6,12 @@ values, each an observed value, in a table of many rows at those of a sample (se
 A category has a bin for each of its levels; rare ones share one. Where values are missing, they
 have the first bin.
 
-An *edge* is what kernels compare values with: a threshold, or the minus infinity that sets values
-apart from missing ones.
+The thresholds are also called *edges* of the bins. Edges that kernels compare values with may begin
+with minus infinity: missing values do not exceed it, so it sets them apart, and all others do.
+
+    values                   plan_columns   the edges of each column, from some rows (`ColumnPlan`)
+    edges of all columns     make_binning   what its bins mean (`Binning`)
+    a cut at an edge         make_rule      a rule on values, and on bins (make_binned_rule)
 """
 
 from __future__ import annotations
@@ -44,8 +48,22 @@ class Binning(BinnedColumns):
                    x <= t0           x > t2
 
     The thresholds of a category lie between the numbers of its levels. Where a column
-    `has_missing`, the missing values are bin 0 and all others one further. `sampled` says that
-    thresholds of some columns are quantiles of a sample.
+    `has_missing`, the missing values are bin 0 and all others one further.
+
+    Attributes
+    ----------
+    names : tuple of str, or None
+        The names of the columns; None where they go by their positions.
+    edges : array
+        The thresholds of the first column, then those of the second, and so on.
+    offsets : array of int
+        Where the thresholds of each column begin in `edges`, and where the last ones end.
+    sampled : bool
+        Whether the thresholds of some columns are quantiles of a sample.
+    has_missing : array of bool
+        Whether each column has missing values.
+    levels : mapping of int to LevelBins
+        The levels of each category, by its number among the columns.
     """
 
     names: tuple[str, ...] | None
@@ -71,32 +89,48 @@ class Binning(BinnedColumns):
         return np.asarray(n_edges + 1 + self.has_missing[columns])
 
     def make_rule(self, cut: Cut) -> Rule:
-        name = None if self.names is None else self.names[cut.column]
-        if cut.cut == MISSINGNESS:
-            return MissingRule(cut.column, name, is_missing=not cut.negated)
+        """Make the rule on values that a cut stands for.
 
-        missing = cut.missing if self.has_missing[cut.column] else None
-        bins = self.levels.get(cut.column)
+        `cut.cut` is the number of a threshold or of a level of the column, or `MISSINGNESS` for the
+        rule that the value is missing.
+        """
+        column, number = cut.column, cut.cut
+        name = None if self.names is None else self.names[column]
+        if number == MISSINGNESS:
+            return MissingRule(column, name, is_missing=not cut.negated)
+
+        truth_if_missing = cut.missing if self.has_missing[column] else None
+        bins = self.levels.get(column)
         if bins is None:
-            threshold = self.find_edges(cut.column)[cut.cut].item()
-            return ThresholdRule(cut.column, name, threshold, not cut.negated, missing)
+            threshold = self.find_edges(column)[number].item()
+            return ThresholdRule(column, name, threshold, not cut.negated, truth_if_missing)
 
-        levels = bins.find_levels(cut.cut)
-        is_pool = cut.cut == len(bins.levels)
-        return CategoryRule(cut.column, name, levels, not cut.negated, is_pool, missing)
+        levels = bins.find_levels(number)
+        is_pool = number == len(bins.levels)  # rare levels share the bin after those of the others
+        return CategoryRule(column, name, levels, not cut.negated, is_pool, truth_if_missing)
 
     def make_binned_rule(self, cut: Cut) -> BinnedRule:
-        # without that of missing values, which comes before all others
-        bins = np.arange(len(self.find_edges(cut.column)) + 1)
-        if cut.cut == MISSINGNESS:
-            satisfied = np.full(len(bins), cut.negated)
-        elif self.find_layout(cut.column).nominal:
-            satisfied = (bins == cut.cut) != cut.negated
+        """Make the rule on bins that a cut stands for, see `make_rule`: which of them satisfy it.
+
+        cut 1 of 4 bins      x > t1              x <= t1 (negated)
+        satisfied by bin     0 1 2 3             0 1 2 3
+                             F F T T             T T F F
+        """
+        column, number = cut.column, cut.cut
+        # The bins of values. That of missing ones, if there is one, is put before them at the end.
+        bins = np.arange(len(self.find_edges(column)) + 1)
+        if number == MISSINGNESS:
+            satisfied = np.zeros(len(bins), dtype=np.bool_)  # no value is missing
+        elif self.find_layout(column).nominal:
+            satisfied = bins == number
         else:
-            satisfied = (bins > cut.cut) != cut.negated
-        if self.has_missing[cut.column]:
+            satisfied = bins > number
+
+        if cut.negated:
+            satisfied = ~satisfied
+        if self.has_missing[column]:
             satisfied = np.append(cut.missing, satisfied)
-        return BinnedRule(cut.column, satisfied)
+        return BinnedRule(column, satisfied)
 
 
 def find_layout(column: int, levels: Mapping[int, LevelBins], has_missing: BoolArray) -> Layout:
@@ -279,14 +313,16 @@ def choose_edges(ordered: Array, max_thresholds: int | None) -> ChosenEdges:
     # no more thresholds than values, whatever is allowed
     limit = n_values if max_thresholds is None else min(n_values, max_thresholds)
 
+    # The compiled loop fills these four arrays. A row of `edges` has room for the most edges; the
+    # first `n_edges` of it are used. The highest values are those where none is missing, as yet.
     edges = np.empty((n_columns, limit + 1), dtype=ordered.dtype)
     n_edges = np.empty(n_columns, dtype=np.int64)
     is_complete = np.empty(n_columns, dtype=np.bool_)
     highest = ordered[:, -1:].ravel()
     _kernels.choose_edges(ordered, limit, edges, n_edges, is_complete, highest)
 
-    edges_of_columns = [row[:n].copy() for row, n in zip(edges, n_edges.tolist(), strict=True)]
-    return ChosenEdges(edges_of_columns, is_complete, highest)
+    used_edges = [row[:n].copy() for row, n in zip(edges, n_edges.tolist(), strict=True)]
+    return ChosenEdges(edges=used_edges, is_complete=is_complete, highest=highest)
 
 
 def extend_edges(
@@ -299,9 +335,13 @@ def extend_edges(
     >>> extend_edges(np.array([0.0]), highest_sampled=2.0, highest=9.0, max_thresholds=50)
     array([0., 2.])
     """
-    is_nothing_sampled = highest_sampled != highest_sampled  # NaN: the values are all missing
-    if is_nothing_sampled or highest_sampled >= highest:
+    are_all_missing = np.isnan(highest_sampled)
+    if are_all_missing or highest_sampled >= highest:
         return edges
+
+    extended = np.append(edges, highest_sampled).astype(edges.dtype)
+    if max_thresholds is None:
+        return extended
+    # Minus infinity, where it comes first, is no threshold.
     has_missing_edge = len(edges) > 0 and edges[0] == -np.inf
-    limit = None if max_thresholds is None else max_thresholds + int(has_missing_edge)
-    return np.append(edges, highest_sampled).astype(edges.dtype)[:limit]
+    return extended[: max_thresholds + int(has_missing_edge)]
