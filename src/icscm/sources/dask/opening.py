@@ -22,7 +22,7 @@ that begin with 01, and so on: adaptive sampling (Wegman; Flajolet, 1990). So th
 depend on how rows are cut into partitions, and up to `MAX_HASHES` it is that of a table in memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, NamedTuple
@@ -113,47 +113,30 @@ def open_dask(
     partitions = align_partitions(X, y, environments)
     check_cluster()
 
-    # Columns of an array have neither names nor types of their own.
-    has_types = not hasattr(X, "chunks")
-    names = find_names(X._meta) if has_types else None
-    reader = PartitionReader(
-        columns=tuple(X.columns) if has_types else None,
-        names=names,
-        max_thresholds=config.max_thresholds,
-    )
+    is_frame = not hasattr(X, "chunks")
+    reader = make_reader(X, config, is_frame=is_frame)
 
     # Pass one: what the columns hold, and which outcomes and environments there are.
     surveyed = survey_partitions(reader, partitions)
-    survey = surveyed.survey
-    classes = find_classes(survey, y)
-    environment_names = encode_environments([*survey.environments], len(survey.environments))[1]
-    table = describe_columns(survey, names, config, has_types=has_types)
+    classes = find_classes(surveyed.survey, y)
+    # The columns of an array have no types of their own.
+    table = describe_columns(surveyed.survey, reader.names, config, has_types=is_frame)
 
     # Pass two, if some thresholds are quantiles of the sampled rows.
     binning = choose_binning(surveyed, table, reader=reader, partitions=partitions)
+
+    # Pass three: every value becomes the number of its bin.
     info = SourceInfo(
         columns=binning,
         classes=classes.tolist(),
-        environments=environment_names,
+        environments=list_environments(surveyed.survey),
         notes=list_notes(binning, surveyed.sample),
     )
-
-    # Pass three: every value becomes the number of its bin.
-    is_kept = [column not in table.dropped for column in range(table.n_columns)]
-    kept_columns = np.flatnonzero(is_kept).astype(np.int64)
-    blocks = plan_blocks(binning, kept_columns, len(environment_names))
-    pieces = map_tasks(
-        "bin",
-        partial(reader.code, blocks, info),
-        partitions.X,
-        partitions.y,
-        partitions.environments,
-        partitions.numbers,
-    )
+    source = code_partitions(reader, partitions, info, dropped=table.dropped)
     return Countable(
-        DaskSource(pieces, blocks, info),
+        source,
         table=table,
-        names=names,
+        names=reader.names,
         classes=classes,
         n_features=table.n_columns,
         has_environments=environments is not None,
@@ -175,6 +158,22 @@ def reject_unsupported(sample_weight: Any, *, groups: Any, config: BinningConfig
         raise IcscmError(
             Parameter("device", "cuda"), reason, "; leave ", Parameter("device", "cpu")
         )
+
+
+def make_reader(X: Any, config: BinningConfig, *, is_frame: bool) -> "PartitionReader":
+    """Make what reads the partitions of X; the columns of an array have no names."""
+    return PartitionReader(
+        columns=tuple(X.columns) if is_frame else None,
+        names=find_names(X._meta) if is_frame else None,
+        max_thresholds=config.max_thresholds,
+    )
+
+
+def list_environments(survey: Survey) -> tuple[Any, ...]:
+    """List the environments of all partitions, in the order that every source gives them."""
+    found = [*survey.environments]
+    _, names = encode_environments(found, len(found))
+    return names
 
 
 def find_classes(survey: Survey, y: Any) -> Array:
@@ -257,6 +256,33 @@ def choose_binning(
     plans = map_tasks("choose", partial(plan_from_survey, survey, table), values)
     binning: Binning = compute(plans)[0]
     return binning
+
+
+def code_partitions(
+    reader: "PartitionReader",
+    partitions: Partitions,
+    info: SourceInfo,
+    *,
+    dropped: Collection[int],
+) -> DaskSource:
+    """Code all partitions on the cluster, without the columns to drop: pass three.
+
+    A block holds columns that are counted together.
+    """
+    assert isinstance(info.columns, Binning)
+    n_columns = info.columns.n_features
+    is_kept = [column not in dropped for column in range(n_columns)]
+    kept_columns = np.flatnonzero(is_kept).astype(np.int64)
+    blocks = plan_blocks(info.columns, kept_columns, len(info.environments))
+    pieces = map_tasks(
+        "bin",
+        partial(reader.code, blocks, info),
+        partitions.X,
+        partitions.y,
+        partitions.environments,
+        partitions.numbers,
+    )
+    return DaskSource(pieces, blocks, info)
 
 
 def list_notes(binning: Binning, sample: Sample) -> list[str]:
