@@ -7,7 +7,9 @@ together is a *fold*:
     all rows  --select-->  without fold 1  --search-->  model  --its leaves-->  AUC in fold 1
                            without fold 2  ...
 
-Conjunctions and disjunctions are not pruned here, which changes their ranking little.
+A model sends each row to one of its *leaves*, and ranks rows by the rate of positives there. A
+conjunction or disjunction is a *chain*: a tree with a leaf for each rule, and one for the rows that
+none of its rules covers. They are not pruned here, which changes their ranking little.
 """
 
 from collections.abc import Iterator, Mapping
@@ -148,9 +150,10 @@ class Folds:
 
 
 def assign_folds(rows: RowAccess, cells: RowCells, *, n_environments: int) -> Folds:
-    """Assign folds to rows: whole environments, or else rows, of which groups are never split.
+    """Assign folds to rows: by environments, or where these are fewer than three by groups or rows.
 
-    Units are numbered by their first row in the table, so folds do not depend on their names.
+    These units are numbered by their first row in the table, so folds do not depend on their names,
+    and dealt out to the folds in turn. Groups and rows are shuffled before.
     """
     if n_environments >= 3:
         environment_of_row = rows.number_units(cells.environments)
@@ -185,20 +188,24 @@ class Ranker:
 def learn_chain(source: RowSource, settings: Settings) -> Ranker:
     """Learn a conjunction or disjunction, as a chain: a tree of a single branch.
 
-    Rule i leads to leaf i if it is false, or on to the next rule; the last one leads to leaf d, of
-    the rows that no rule covers.
+    Where rule i is false, it leads to leaf i. Where it is true, it leads to the next rule; the last
+    one to one more leaf, of the rows that no rule covers:
+
+        rule 0 --true--> rule 1 --true--> leaf 2
+          |false           |false
+        leaf 0           leaf 1
     """
     conjunction = learn_conjunction(ConjunctionView(source, settings))
     n_rules = len(conjunction.cuts)
-    splits = []
-    for number, cut in enumerate(conjunction.cuts):
-        is_last = number + 1 == n_rules
-        split = BinnedSplit(
+    after_rule = [*range(1, n_rules), encode_leaf(n_rules)]
+    splits = [
+        BinnedSplit(
             rule=source.columns.make_binned_rule(cut),
-            if_true=encode_leaf(n_rules) if is_last else number + 1,
+            if_true=after_rule[number],
             if_false=encode_leaf(number),
         )
-        splits.append(split)
+        for number, cut in enumerate(conjunction.cuts)
+    ]
 
     # Laplace's rule: a row of each outcome more, so that small leaves rank less far out.
     counts = np.array(conjunction.leaves).sum(axis=2)  # (leaf, outcome)
@@ -241,17 +248,26 @@ class EnvironmentScore:
 def score_ranker(
     ranker: Ranker, rows: RowAccess, cells: RowCells, is_left_out: BoolArray
 ) -> Iterator[EnvironmentScore]:
-    """Score a model in each environment left out that has both outcomes."""
+    """Score a model in each environment left out that has both outcomes.
+
+    Rows of the same leaf have the same score, the probability of a positive outcome there. So the
+    AUC depends on how many rows of each outcome have each score:
+
+        score      negatives   positives
+        0.2        40          10
+        0.7         9          21
+    """
     leaves = rows.find_leaves(ranker.splits, is_left_out)[is_left_out]
     probabilities = ranker.probabilities[leaves]
     outcomes = cells.outcomes[is_left_out]
     environments = cells.environments[is_left_out]
     for environment in np.unique(environments).tolist():
         is_inside = environments == environment
-        # Rows of the same leaf have the same probability, so their counts are all that matters.
         scores, score_numbers = np.unique(probabilities[is_inside], return_inverse=True)
-        cells_of_rows = 2 * score_numbers + outcomes[is_inside]
-        counts = np.bincount(cells_of_rows, minlength=2 * len(scores)).reshape(-1, 2)
+        is_positive = outcomes[is_inside] == 1
+        n_rows = np.bincount(score_numbers, minlength=len(scores))
+        n_positive = np.bincount(score_numbers[is_positive], minlength=len(scores))
+        counts = np.column_stack((n_rows - n_positive, n_positive))  # (score, outcome)
 
         auc = compute_auc_of_counts(counts, scores)
         if auc is not None:
