@@ -1,7 +1,13 @@
 """Stores on the card: columns of bits or of bin numbers, which are counted where they are.
 
-A store never changes. `CountedBits` and `CountedCodes` are a store's columns over some rows, which
-can be counted and examined: see `ExaminedColumns`.
+A store never changes. `CountedBits` and `CountedCodes` are a store's columns over some rows. They
+have the methods of `ExaminedColumns`, in two groups:
+
+    count      rows by column, bin, outcome and environment, as a `CountCube` in this memory
+    examine    which rules on the columns are good, found by the card, so that no counts are sent
+
+Rows are sorted by outcome and environment on the card; those of the same two are a *segment*. What
+is typed `Any` is an array on the card.
 
     store in memory    store on the card    over some rows
     BitStore       ->  CardBits         ->  CountedBits
@@ -41,7 +47,7 @@ SENT_BYTES_PER_SECOND: Final = 8e9
 class CardBits(Store):
     """Columns of two bins on the card.
 
-    `words` are uint32 (column, word): a bit for each of the sorted rows, in whole chunks of 16
+    `words` are uint32 (column, word): a bit for each of the sorted rows, padded to a multiple of 16
     bytes. `n_copies` is how many identical columns each stands for, None where no two are.
     """
 
@@ -85,7 +91,10 @@ class CardBits(Store):
 
 @dataclass(eq=False)
 class StreamedBits(CardBits):
-    """Columns that are too many for the card: `words` is a `Sender` that sends them on demand."""
+    """Columns that are too many for the card, and are sent whenever they are read.
+
+    In place of the words there is a `Sender`, which knows where they lie in this memory.
+    """
 
     words: Sender
 
@@ -259,9 +268,13 @@ class CountedCodes(ExaminedColumns):
 
     def widen(self, columns: IntArray) -> IntArray:
         # the search sees all cuts of a column together
-        columns_of_store = np.unique(columns // self._n_cuts)
+        columns_of_store = self._find_columns_of_store(columns)
         first_cuts = columns_of_store[:, np.newaxis] * self._n_cuts
         return (first_cuts + np.arange(self._n_cuts)).ravel()
+
+    def _find_columns_of_store(self, columns: IntArray) -> IntArray:
+        """Find the columns of the store of which some examined columns are cuts."""
+        return np.unique(columns // self._n_cuts)
 
     def make_all_cubes(self) -> Iterator[CountCube]:
         n_columns = len(self._store.columns)
@@ -272,7 +285,7 @@ class CountedCodes(ExaminedColumns):
 
     def make_cubes(self, columns: IntArray) -> Iterator[CountCube]:
         with translate_card_errors():
-            columns_of_store = np.unique(columns // self._n_cuts)
+            columns_of_store = self._find_columns_of_store(columns)
             if len(columns_of_store):
                 counts = self._counts[self.card.send(columns_of_store)]
                 yield self._make_cube(columns_of_store, counts)
@@ -293,8 +306,10 @@ class CountedCodes(ExaminedColumns):
         bin 2            2   1
         """
         xp = self.card.xp
-        # sums over the bins from the highest down to the second
-        n_above = xp.cumsum(self._counts[:, :0:-1], axis=1, dtype=np.int32)[:, ::-1]
+        # Above a cut are all bins after it: sums from the highest bin down to the second.
+        highest_bin_first = self._counts[:, 1:][:, ::-1]
+        n_above_highest_first = xp.cumsum(highest_bin_first, axis=1, dtype=np.int32)
+        n_above = n_above_highest_first[:, ::-1]
         by_cut = n_above.reshape(len(self), -1)
 
         ones_before = xp.zeros((len(self), self._n_segments + 1), dtype=np.int32)
