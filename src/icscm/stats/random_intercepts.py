@@ -11,10 +11,13 @@ Jeffreys' prior of a rate, which keeps leaves of a single class finite. What rem
 *restricted* likelihood of (tau_b, tau_c), and a normal distribution of the mu. Log odds are never
 estimated one environment at a time: with rates of 2 % most would have none to estimate.
 
-Prior: tau is half-t of 4 degrees of freedom and scale 1, the angle of (tau_b, tau_c) uniform. In
-the coordinates (F(tau), angle), F its distribution function, that is uniform on a rectangle. The
-part of the rectangle where the likelihood is not negligible is found on even nodes, and
-Gauss-Legendre nodes are put on it.
+Prior: tau is half-t of 4 degrees of freedom and scale 1. How it divides is an angle, uniform from 0
+(all is tau_b) to a right one (all is tau_c). With the distribution function F of tau, the prior is
+uniform on the rectangle of all (F(tau), angle):
+
+    1.  Points on an even grid show in which part of the rectangle the likelihood is not negligible.
+    2.  Nodes of Gauss and Legendre are put on this part: sums over them, with their weights, are
+        integrals over the prior.
 
 tau is where the restricted likelihood, integrated over the angle, is largest. Its 95 % interval is
 where twice the log of it is within 3.84 of the largest.
@@ -56,13 +59,8 @@ MAX_STEP: Final = 2.0
 MIN_WEIGHT: Final = 1e-10
 # Nodes, times environments and leaves, worked on at once.
 MAX_CELLS: Final = 2**20
-# Shares of the range of F(tau) at which the restricted likelihood is read, and the matrix that
-# takes values at Legendre's nodes to those of their polynomial there.
+# Shares of the range of F(tau) at which the restricted likelihood is read.
 FINE_SHARES = np.linspace(0.0, 1.0, 513)
-_DEGREE = len(TAU_NODES) - 1
-TO_FINE_SHARES = np.polynomial.legendre.legvander(2 * FINE_SHARES - 1, _DEGREE) @ np.linalg.inv(
-    np.polynomial.legendre.legvander(TAU_NODES, _DEGREE)
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +260,21 @@ def _find_region(counts: Binomials) -> _Region:
     return _Region(rectangle=rectangle, modes=modes)
 
 
+def _make_interpolation() -> FloatArray:
+    """Make the matrix that takes values at Legendre's nodes to values at the fine shares.
+
+    The polynomial through the values is a sum of Legendre's. The inverse matrix finds how much of
+    each there is from the values at the nodes; the other one adds them up at the fine shares.
+    """
+    degree = len(TAU_NODES) - 1
+    values_at_nodes = np.polynomial.legendre.legvander(TAU_NODES, degree)
+    values_at_fine_shares = np.polynomial.legendre.legvander(2 * FINE_SHARES - 1, degree)
+    return np.asarray(values_at_fine_shares @ np.linalg.inv(values_at_nodes))
+
+
+_INTERPOLATION = _make_interpolation()
+
+
 @dataclass(frozen=True)
 class _Tau:
     """The estimate of tau, with its 95 % interval."""
@@ -271,8 +284,12 @@ class _Tau:
 
 
 def _read_tau(restricted: FloatArray, rectangle: Rectangle) -> _Tau:
-    """Read tau where the restricted likelihood is largest, and where its interval ends."""
-    log_likelihoods = TO_FINE_SHARES @ restricted
+    """Read tau where the restricted likelihood is largest, and where its interval ends.
+
+    `restricted` holds its logarithm at each Legendre node of F(tau). In between it is that of the
+    polynomial through these values.
+    """
+    log_likelihoods = _INTERPOLATION @ restricted
     low_x, high_x = rectangle.low[0], rectangle.high[0]
     tau = special.stdtrit(PRIOR_DF, (1 + low_x + (high_x - low_x) * FINE_SHARES) / 2)
 
@@ -306,127 +323,145 @@ def _compute_nodes(counts: Binomials, variances: Variances, *, start: Modes, n_s
 def _approximate(counts: Binomials, variances: Variances, *, start: Modes, n_steps: int) -> Nodes:
     """Find the modes of theta and mu by Newton's method, then the likelihood around them."""
     modes = start.repeat(n_nodes=len(variances.shared))
-    for _ in range(n_steps):
-        expansion = _expand(counts, variances, modes)
-        pull = _compute_pull(counts, modes, expansion)
-        modes = _make_step(modes, expansion, pull, variances)
+    for _ in range(n_steps - 1):
+        modes = _make_step(counts, variances, modes).modes
+    last_step = _make_step(counts, variances, modes)
 
+    modes = last_step.modes
     expansion = _expand(counts, variances, modes)
     return Nodes(
-        log_likelihoods=_compute_log_likelihoods(counts, variances, modes, expansion, pull),
+        log_likelihoods=_compute_log_likelihoods(
+            counts, variances, modes, expansion, pull=last_step.pull
+        ),
         mu=modes.mu,
-        covariances=expansion.covariances,
+        covariances=expansion.mu_covariances,
         theta=modes.theta,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Expansion:
-    """The likelihood around some theta and mu, to second order.
+    """The likelihood around some theta and mu, to second order; see `_expand`.
 
     Attributes
     ----------
-    p, w : array of shape (n_nodes, n_environments, n_leaves)
-        Probabilities expit(theta), and working weights n p (1 - p) of the rows.
-    d, a : arrays of shape (n_nodes, n_environments, n_leaves) and (n_nodes, n_environments)
-        Of the precision of an environment's log odds around mu, diag(d) - a d d'.
-    sum_d : array of shape (n_nodes, n_environments)
-        Over the leaves.
-    m : array of shape (n_nodes, n_leaves)
-        Rates expit(mu).
-    precision, covariances : arrays of shape (n_nodes, n_leaves, n_leaves)
-        Those of mu.
+    rates, weights, precisions : array of shape (n_nodes, n_environments, n_leaves)
+        Of the rows of each leaf in each environment.
+    total_precisions, shrinkages : array of shape (n_nodes, n_environments)
+        Of each environment, whose leaves share an intercept.
+    mean_rates : array of shape (n_nodes, n_leaves)
+        Rates at the mean log odds mu.
+    mu_precisions, mu_covariances : arrays of shape (n_nodes, n_leaves, n_leaves)
+        The matrices of mu, inverse to each other.
     """
 
-    p: FloatArray
-    w: FloatArray
-    d: FloatArray
-    a: FloatArray
-    sum_d: FloatArray
-    m: FloatArray
-    precision: FloatArray
-    covariances: FloatArray
+    rates: FloatArray
+    weights: FloatArray
+    precisions: FloatArray
+    total_precisions: FloatArray
+    shrinkages: FloatArray
+    mean_rates: FloatArray
+    mu_precisions: FloatArray
+    mu_covariances: FloatArray
 
 
 def _expand(counts: Binomials, variances: Variances, modes: Modes) -> _Expansion:
-    """Expand the likelihood around theta and mu.
+    """Expand the likelihood around theta and mu; the nodes are values of (tau_b, tau_c).
 
-    To second order, rows are like one observation of theta with the variance 1 / w, w = n p (1 - p)
-    being their working weight. Around mu the observations of an environment have the covariance
-    diag(1 / w + tau_c^2) + tau_b^2, of which the inverse is, by Sherman and Morrison,
+    To second order, rows are like one observation of theta with the variance 1 / weight, where
+    weight = n rate (1 - rate). Around mu the observations of an environment have the covariance
+    diag(1 / weight + tau_c^2) + tau_b^2, of which the inverse is, by Sherman and Morrison,
 
-        diag(d) - a d d'        d = w / (1 + tau_c^2 w),   a = tau_b^2 / (1 + tau_b^2 sum d)
+        diag(precision) - shrinkage precision precision'
 
-    and finite without rows, too. The precision of mu is its sum over environments, and m (1 - m) of
-    Jeffreys' prior, with m = expit(mu). The nodes are values of (tau_b, tau_c).
+        precision = weight / (1 + tau_c^2 weight)                           of each leaf
+        shrinkage = tau_b^2 / (1 + tau_b^2 sum of precision over leaves)    of the environment
+
+    and finite without rows, too. The precision of mu is its sum over environments, and that of
+    Jeffreys' prior, mean rate (1 - mean rate), on the diagonal.
     """
     tau_b2 = variances.shared[:, np.newaxis]
     tau_c2 = variances.separate[:, np.newaxis, np.newaxis]
 
     # by (node, environment, leaf)
-    p = special.expit(modes.theta)
-    w = np.maximum(counts.n * p * (1 - p), MIN_WEIGHT)
-    d = w / (1 + tau_c2 * w)
+    rates = special.expit(modes.theta)
+    weights = np.maximum(counts.n * rates * (1 - rates), MIN_WEIGHT)
+    precisions = weights / (1 + tau_c2 * weights)
     # by (node, environment)
-    sum_d = d.sum(axis=2)
-    a = tau_b2 / (1 + tau_b2 * sum_d)
+    total_precisions = precisions.sum(axis=2)
+    shrinkages = tau_b2 / (1 + tau_b2 * total_precisions)
     # by (node, leaf)
-    m = special.expit(modes.mu)
+    mean_rates = special.expit(modes.mu)
 
-    # By (node, leaf, leaf): the product adds up -a d d' over environments.
-    minus_a_d = -np.swapaxes(d * a[..., np.newaxis], 1, 2)
-    precision = minus_a_d @ d
-    diagonal = np.arange(m.shape[1])
-    precision[:, diagonal, diagonal] += d.sum(axis=1) + m * (1 - m)
+    # By (node, leaf, leaf): the matrix product adds up over environments.
+    shrunk_precisions = precisions * shrinkages[..., np.newaxis]
+    mu_precisions = -np.swapaxes(shrunk_precisions, 1, 2) @ precisions
+    diagonal = np.arange(mean_rates.shape[1])
+    of_prior = mean_rates * (1 - mean_rates)
+    mu_precisions[:, diagonal, diagonal] += precisions.sum(axis=1) + of_prior
     return _Expansion(
-        p=p,
-        w=w,
-        d=d,
-        a=a,
-        sum_d=sum_d,
-        m=m,
-        precision=precision,
-        covariances=np.linalg.inv(precision),
+        rates=rates,
+        weights=weights,
+        precisions=precisions,
+        total_precisions=total_precisions,
+        shrinkages=shrinkages,
+        mean_rates=mean_rates,
+        mu_precisions=mu_precisions,
+        mu_covariances=np.linalg.inv(mu_precisions),
     )
 
 
 def _compute_pull(counts: Binomials, modes: Modes, expansion: _Expansion) -> FloatArray:
     """Compute how rows pull theta from mu (node, environment, leaf).
 
-    It is the precision diag(d) - a d d' times the working residuals r, by which the observations
-    that rows are like differ from mu:
+    It is the precision matrix of an environment, see `_expand`, times the residuals by which the
+    observations that rows are like differ from mu:
 
-        r    = theta + (k - n p) / w - mu
-        pull = d (r - a sum d r)
+        residual = theta + (k - n rate) / weight - mu
+        pull     = precision (residual - shrinkage sum of precision residual over leaves)
     """
-    k, n = counts.k, counts.n
-    d = expansion.d
-    r = modes.theta + (k - n * expansion.p) / expansion.w - modes.mu[:, np.newaxis]
-    sum_dr = (d * r).sum(axis=2)
-    pull: FloatArray = d * (r - (expansion.a * sum_dr)[..., np.newaxis])
+    excess = counts.k - counts.n * expansion.rates  # of positive rows
+    residuals = modes.theta + excess / expansion.weights - modes.mu[:, np.newaxis]
+    of_environments = expansion.shrinkages * (expansion.precisions * residuals).sum(axis=2)
+    pull: FloatArray = expansion.precisions * (residuals - of_environments[..., np.newaxis])
     return pull
 
 
-def _make_step(
-    modes: Modes, expansion: _Expansion, pull: FloatArray, variances: Variances
-) -> Modes:
-    """Make a step of Newton's method, towards the modes of the expansion.
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A step of Newton's method: where it leads, and the pull (node, environment, leaf) it obeys.
+
+    At the modes, theta - mu is the pull times the variances.
+    """
+
+    modes: Modes
+    pull: FloatArray
+
+
+def _make_step(counts: Binomials, variances: Variances, modes: Modes) -> _Step:
+    """Make a step of Newton's method from some theta and mu, towards the modes.
 
         theta = mu + tau_c^2 pull + tau_b^2 sum of pull over leaves
-        step of mu = covariances of mu times its gradient,  sum of pull over environments + 1/2 - m
+        step of mu = covariances of mu times its gradient,
+                     sum of pull over environments + 1/2 - mean rate
 
     the last two terms being those of Jeffreys' prior.
     """
+    expansion = _expand(counts, variances, modes)
+    pull = _compute_pull(counts, modes, expansion)
+
     tau_b2 = variances.shared[:, np.newaxis]
     tau_c2 = variances.separate[:, np.newaxis, np.newaxis]
     deviation = tau_c2 * pull + (tau_b2 * pull.sum(axis=2))[..., np.newaxis]
     theta_step = modes.mu[:, np.newaxis] + deviation - modes.theta
-    mu_gradient = pull.sum(axis=1) + 0.5 - expansion.m
-    mu_step = (expansion.covariances @ mu_gradient[..., np.newaxis])[..., 0]
-    return Modes(
+
+    mu_gradient = pull.sum(axis=1) + 0.5 - expansion.mean_rates
+    mu_step = (expansion.mu_covariances @ mu_gradient[..., np.newaxis])[..., 0]
+    next_modes = Modes(
         mu=modes.mu + np.clip(mu_step, -MAX_STEP, MAX_STEP),
         theta=modes.theta + np.clip(theta_step, -MAX_STEP, MAX_STEP),
     )
+    return _Step(modes=next_modes, pull=pull)
 
 
 def _compute_log_likelihoods(
@@ -440,8 +475,9 @@ def _compute_log_likelihoods(
 
     of rows            sum k theta - n log(1 + exp(theta))
     of theta           - sum pull (theta - mu) / 2
-    theta integrated   - sum log(1 + tau_c^2 w) / 2 - sum log(1 + tau_b^2 sum d) / 2
-    Jeffreys' prior    sum log(m (1 - m)) / 2
+    theta integrated   - sum log(1 + tau_c^2 weight) / 2
+                       - sum log(1 + tau_b^2 sum of precision over leaves) / 2
+    Jeffreys' prior    sum log(mean rate (1 - mean rate)) / 2
     mu integrated      - log det(precision of mu) / 2
     """
     k, n = counts.k, counts.n
@@ -452,11 +488,11 @@ def _compute_log_likelihoods(
     deviation = theta - mu[:, np.newaxis]
     of_modes = k * theta - n * np.logaddexp(0, theta) - pull * deviation / 2
     log_determinant_of_theta = (
-        np.log1p(tau_c2 * expansion.w).sum(axis=(1, 2)) / 2
-        + np.log1p(tau_b2 * expansion.sum_d).sum(axis=1) / 2
+        np.log1p(tau_c2 * expansion.weights).sum(axis=(1, 2)) / 2
+        + np.log1p(tau_b2 * expansion.total_precisions).sum(axis=1) / 2
     )
     log_prior = (special.log_expit(mu) + special.log_expit(-mu)).sum(axis=1) / 2
-    _, log_determinant_of_mu = np.linalg.slogdet(expansion.precision)
+    _, log_determinant_of_mu = np.linalg.slogdet(expansion.mu_precisions)
     log_likelihoods: FloatArray = (
         of_modes.sum(axis=(1, 2)) - log_determinant_of_theta + log_prior - log_determinant_of_mu / 2
     )
