@@ -420,7 +420,8 @@ def test_a_column_of_one_environment_is_not_replicated():
 
 
 @pytest.mark.parametrize(
-    "learner", [InvariantTreeClassifier(), InvariantForestClassifier(n_estimators=5)]
+    "learner",
+    [InvariantTreeClassifier(), InvariantForestClassifier(n_estimators=5, random_state=0)],
 )
 def test_one_environment_with_all_information(learner):
     """Replication cannot be assessed: columns are kept, with a warning."""

@@ -58,6 +58,15 @@ def test_a_stable_column_is_kept():
             },
             None,
         ),
+        # two hospitals agree and the third contradicts them: such a shortcut was kept
+        (
+            {
+                "share": 0.4,
+                "separate": replace(DIFFERING, ratio=0.4),
+                "own": OwnEffect(worth=replace(STABLE, mean=-3.0, low=-3.7, ratio=-15.0)),
+            },
+            Reason.SEPARATELY,
+        ),
     ],
 )
 def test_rejected_separately(changes, expected):

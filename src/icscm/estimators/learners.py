@@ -17,7 +17,6 @@ from sklearn.base import (
     TransformerMixin,
     is_regressor,
 )
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from threadpoolctl import threadpool_limits
 
@@ -312,7 +311,8 @@ def name_learner(estimator: Any) -> str:
 
     None stands for the default, histogram gradient boosting.
     """
-    learner = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    is_pipeline = hasattr(estimator, "steps")  # its class is slow to import
+    learner = estimator[-1] if is_pipeline else estimator
     if learner is None:
         return LEARNER_NAMES["hgb"]
     if isinstance(learner, TableRegressor) and learner.kind == "linear":

@@ -41,6 +41,8 @@ REVERSED_BELOW: Final = 0.5
 MIN_STAKE: Final = 0.01
 # A mean worth of so many standard errors is no chance.
 MIN_RATIO: Final = 2.0
+# An own worth so many standard errors below 0 is a contradiction between environments.
+MIN_CONTRADICTION: Final = 3.0
 # With fewer environments there is one difference, which any cause may have.
 MIN_ENVIRONMENTS: Final = 3
 
@@ -179,10 +181,12 @@ def is_learned(worth: PooledWorth, own: OwnEffect, standard: Standard) -> bool:
 
     Where there is nothing to learn, the models of different folds learn from each other's rows by
     chance, so that the worth of a column is about 0 and Cochran's Q is too large too often. A
-    shortcut that is reversed in half of the environments is worth about 0, too, but differs clearly
-    by itself.
+    shortcut that is reversed in some environments is worth about 0, too. But by itself it differs
+    clearly, or is worth less than 0 wherever one looks: an environment contradicts the others.
     """
     if worth.ratio > MIN_RATIO:
+        return True
+    if own.worth.ratio < -MIN_CONTRADICTION:
         return True
     return own.part > MIN_SHARE and standard.is_own_below(own, standard.needed)
 

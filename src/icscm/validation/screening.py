@@ -100,8 +100,8 @@ class ScreenValidation(DisplayMixin):
     >>> validation = ScreenValidation((north, south))
     >>> validation.to_frame()[["environment", "score_all", "score_screened"]]
       environment  score_all  score_screened
-    0       north     0.71          0.85
-    1       south     0.81          0.83
+    0       north       0.71            0.85
+    1       south       0.81            0.83
     """
 
     held_out: tuple[HeldOutScreen, ...]
