@@ -37,6 +37,7 @@ from icscm.screening.outcomes import Outcome, make_outcome
 from icscm.screening.rounds import MAX_ROWS, FinishedScreen, deal_rows, run_screen
 from icscm.screening.screened_table import ScreenedTable, read_table
 from icscm.sources.columns import OpenColumns, open_columns
+from icscm.stats.replication import describe_lone
 from icscm.tables.columns import count_rows, find_names, is_frame, open_frame, take_columns
 from icscm.tables.environments import check_several, take_environments
 from icscm.tables.outcomes import (
@@ -386,6 +387,9 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
                 "rejected for it. Use three or more.",
                 exceptions.FewEnvironmentsWarning,
             )
+        if screen.lone_environment is not None:
+            text = describe_lone(self.environments_[screen.lone_environment])
+            warn(text, exceptions.FewEnvironmentsWarning)
         if self._nearly_determining:
             named = shorten_list([format_name(name) for name in self._nearly_determining])
             warn(

@@ -25,6 +25,7 @@ from icscm.screening.reasons import (
     MAY_BE_REVERSED,
     NO_ENVIRONMENTS,
     ONE_DIFFERENCE,
+    ONE_INFORMS,
     TOO_LITTLE_DATA,
 )
 from icscm.screening.rounds import FinishedScreen, JudgedColumn
@@ -75,8 +76,9 @@ def decide(
     """
     if column in empty_columns:
         return ColumnVerdict(Verdict.REJECTED, NO_VALUE)
-    if n_environments == 0:
-        return ColumnVerdict(Verdict.CANNOT_TELL, NO_ENVIRONMENTS)
+    if n_environments == 0 or screen.lone_environment is not None:
+        obstacle = NO_ENVIRONMENTS if n_environments == 0 else ONE_INFORMS
+        return ColumnVerdict(Verdict.CANNOT_TELL, obstacle)
     if column in screen.giveaways.determining:
         return ColumnVerdict(Verdict.REJECTED, DETERMINES)
     if column in screen.rejected:
@@ -86,11 +88,9 @@ def decide(
     judged = screen.judged.get(column)
     if column in date_columns:
         reason = IS_DATE
-    elif judged is None:
-        return ColumnVerdict(Verdict.KEPT)
-    elif not screen.is_complete:
+    elif judged is not None and not screen.is_complete:
         reason = INTERRUPTED
-    elif judged.is_undecided:
+    elif judged is not None and judged.is_undecided:
         reason = ONE_DIFFERENCE if n_environments < MIN_ENVIRONMENTS else TOO_LITTLE_DATA
     if not reason:
         return ColumnVerdict(Verdict.KEPT)

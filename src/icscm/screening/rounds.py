@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from icscm._constants import CHANCE_LEVEL
-from icscm._types import FloatArray, IntArray
+from icscm._types import CountArray, FloatArray, IntArray
 from icscm.interruptions import ending_early, is_ctrl_c
 from icscm.screening.contrasts import Contrast, find_contrast
 from icscm.screening.copies import MIN_ENVIRONMENTS, find_groups
@@ -30,7 +30,7 @@ from icscm.screening.evidence import (
     is_undecided,
 )
 from icscm.screening.giveaways import Giveaways, find_giveaways, pool_lone_levels
-from icscm.screening.outcomes import Outcome, compute_deviance
+from icscm.screening.outcomes import Numbers, Outcome, compute_deviance
 from icscm.screening.own_effects import (
     NullModel,
     OwnEffect,
@@ -41,6 +41,7 @@ from icscm.screening.own_effects import (
 )
 from icscm.screening.screened_table import ScreenedTable
 from icscm.screening.worth import Worth, fit_joint_worth, fit_worth, pool_worth
+from icscm.stats.replication import find_lone_environment
 
 # Columns whose own effects are measured, and columns that a model is fitted on: of a wide table
 # those that say most by themselves.
@@ -103,6 +104,9 @@ class FinishedScreen:
         In their order.
     is_complete : bool
         Whether the last round rejected nothing; False if the screen was interrupted.
+    lone_environment : int or None
+        The environment that has nearly all information on the outcome: nothing can be compared
+        then, and nothing was screened.
     """
 
     n_columns: int
@@ -113,6 +117,7 @@ class FinishedScreen:
     groups: dict[int, list[int]] = field(default_factory=dict)
     rounds: list[ScreenRound] = field(default_factory=list)
     is_complete: bool = True
+    lone_environment: int | None = None
 
 
 def run_screen(
@@ -129,6 +134,9 @@ def run_screen(
 
     Ctrl-C after the first round ends the screen with the rounds that are done.
     """
+    lone = find_lone_environment(count_classes(outcome, table))
+    if lone is not None:
+        return FinishedScreen(n_columns=table.n_columns, lone_environment=lone)
     giveaways = find_giveaways(table)
     table = pool_lone_levels(table, giveaways.pooled_levels)
     null = fit_null_model(outcome, table)
@@ -168,6 +176,18 @@ def run_screen(
         announce(screen)
         if not screen.rounds[-1].rejected:
             return screen
+
+
+def count_classes(outcome: Outcome, table: ScreenedTable) -> CountArray:
+    """Count rows by (class, environment); of several classes the first against the others.
+
+    A number has no classes: its rows are counted as if half of them were of each.
+    """
+    n_rows = np.bincount(table.places.numbers, minlength=table.places.count)
+    if isinstance(outcome, Numbers):
+        return np.stack((n_rows, n_rows))
+    n_of_class = table.places.add_up(outcome.targets[:, 0]).astype(np.int64)
+    return np.stack((n_rows - n_of_class, n_of_class))
 
 
 def measure_own_effects(
