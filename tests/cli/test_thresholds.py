@@ -164,7 +164,7 @@ def test_the_brier_score_is_compared_with_the_constant_rate(folder):
 @pytest.mark.usefixtures("few_rounds")
 def test_a_score_is_fitted(folder, tmp_path):
     pd.read_csv(folder / "all.csv")[:600].to_csv(tmp_path / "some.csv", index=False)
-    words = "--model", "score", *ONCE, "--out", tmp_path / "m.json"
+    words = "--model", "score", "--tolerance", "none", *ONCE, "--out", tmp_path / "m.json"
     told = squeeze(run("fit", tmp_path / "some.csv", *ROLES, *words))
     first_line, *_ = str(load(tmp_path / "m.json").model).splitlines()
     assert first_line.startswith("score of 2 columns")
