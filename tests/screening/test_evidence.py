@@ -80,6 +80,7 @@ def test_rejected_separately(changes, expected):
         ({}, Reason.JOINTLY),
         ({"p_value": 0.003}, None),
         ({"low": 0.51}, None),
+        ({"excess": 2.9}, None),
     ],
 )
 def test_rejected_jointly(changes, expected):

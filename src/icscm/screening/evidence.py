@@ -33,6 +33,9 @@ from icscm.screening.worth import PooledWorth
 
 # Heterogeneity beyond chance that matters, as a part of the explained or of the null deviance.
 MIN_SHARE: Final = 0.01
+# Heterogeneity beyond chance of a joint worth that is no trifle, in units of deviance. Of a few
+# columns, for which little is corrected, a true cause failed jointly without it.
+MIN_JOINT_EXCESS: Final = 3.0
 # Of several classes, the part of the worth needed that is enough.
 NEEDED_OF_SEVERAL_CLASSES: Final = 0.5
 # A column may be reversed if its own worth in a new environment is so much below what is needed.
@@ -173,7 +176,8 @@ def fails_jointly(evidence: Evidence, standard: Standard) -> bool:
     worth = evidence.joint
     if worth is None or not is_learned(evidence.separate, evidence.own, standard):
         return False
-    return standard.differs(worth) and worth.low_share < standard.needed
+    is_large = worth.excess > MIN_JOINT_EXCESS
+    return is_large and standard.differs(worth) and worth.low_share < standard.needed
 
 
 def is_learned(worth: PooledWorth, own: OwnEffect, standard: Standard) -> bool:
