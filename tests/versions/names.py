@@ -49,8 +49,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "tree": {"min_replication": 0.25},
     "rate tree": {"min_replication": 0.25},
     "forest": {"min_replication": 0.25},
-    "score": {"min_replication": 0.15},
-    "screen": {"min_replication": 0.15},
 }
 
 
@@ -63,6 +61,8 @@ class Removed:
 
 
 REMOVED_OPTIONS = {
+    # of scores and screens; other learners have it
+    "min_replication": Removed(0.15, "columns that determine the environment are rejected"),
     "n_candidates": Removed(8, "the exhaustive search combines eight rules"),
     "screen": Removed("association", "the exhaustive search takes the most associated rules"),
     "conclusion": Removed("intersection", "the exhaustive search returns the rules all sets share"),
