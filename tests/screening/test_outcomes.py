@@ -11,7 +11,6 @@ from icscm.screening.outcomes import (
     compute_gradients,
     compute_hessians,
     compute_null_scores,
-    describe_kind,
     fit_levels,
     make_outcome,
 )
@@ -159,5 +158,4 @@ def test_some_rows_of_an_outcome(kind):
     assert np.array_equal(part.targets, outcome.targets[rows])
     assert np.array_equal(part.weights, outcome.weights[rows])
     assert part.n_outputs == outcome.n_outputs
-    expected = {"two": "2 classes", "three": "3 classes", "number": "a number"}
-    assert describe_kind(part) == expected[kind]
+    assert type(part) is type(outcome)

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
-from icscm.tables.columns import is_frame, open_frame, take_columns
+from icscm.tables.columns import is_frame, open_frame
 
 # Boosting takes at most 255 levels of a category; rarer ones are pooled.
 MAX_LEVELS: Final = 249
@@ -54,18 +54,15 @@ class TableLearner(BaseEstimator):  # type: ignore[misc]
         numbers, with medians for missing values and an indicator; one tree of 64 leaves.
     random_state : int, RandomState or None
         Random seed of the learner.
-    columns : array of int, optional
-        The positions of the columns to use; by default all.
     """
 
-    def __init__(self, kind: str = "hgb", random_state: Any = None, columns: Any = None) -> None:
+    def __init__(self, kind: str = "hgb", random_state: Any = None) -> None:
         self.kind = kind
         self.random_state = random_state
-        self.columns = columns
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Encode the columns and fit the learner."""
-        table = self._select(X)
+        table = as_table(X)
         self._is_text = find_text(table)
         pipeline = self._make_pipeline()
         name = pipeline.steps[-1][0]
@@ -77,11 +74,6 @@ class TableLearner(BaseEstimator):  # type: ignore[misc]
             # to predict.
             self.pipeline_[-1]._preprocessor = None
         return self
-
-    def _select(self, X: Any) -> Any:
-        """Select the columns used, as an array or, of any kind of frame, a pandas frame."""
-        selected = X if self.columns is None else take_columns(X, self.columns)
-        return open_frame(selected).to_pandas() if is_frame(selected) else selected
 
     def _make_pipeline(self) -> Any:
         """Make the learner of this kind, behind the encoding that it needs."""
@@ -109,7 +101,7 @@ class TableClassifier(ClassifierMixin, TableLearner):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Predict the probability of each class."""
-        table = self._select(X)
+        table = as_table(X)
         with limit_threads(table.size):
             probabilities: FloatArray = self.pipeline_.predict_proba(table)
         return probabilities
@@ -125,7 +117,7 @@ class TableRegressor(RegressorMixin, TableLearner):  # type: ignore[misc]
 
     def predict(self, X: Any) -> FloatArray:
         """Predict the number of each row."""
-        table = self._select(X)
+        table = as_table(X)
         with limit_threads(table.size):
             numbers: FloatArray = self.pipeline_.predict(table)
         return numbers
@@ -226,6 +218,11 @@ class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers = frame.iloc[:, number_columns].to_numpy(dtype=float, na_value=np.nan)
         table[:, len(text_columns) :] = np.where(self.is_empty_, 0.0, numbers)
         return table
+
+
+def as_table(X: Any) -> Any:
+    """Return an array as it is, and any kind of frame as a pandas frame."""
+    return open_frame(X).to_pandas() if is_frame(X) else X
 
 
 def find_text(X: Any) -> BoolArray:

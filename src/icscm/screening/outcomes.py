@@ -20,7 +20,7 @@ Scores are arrays by (row, output), with one output unless there are several cla
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 import numpy as np
 
@@ -334,10 +334,3 @@ def compute_deviance(
     """Return the deviance of some scores: 2 sum w loss / variance of the environment."""
     weights = 2.0 * outcome.weights / variances[places.numbers]
     return float(weights @ outcome.compute_losses(scores))
-
-
-def describe_kind(outcome: Any) -> str:
-    """Return what the outcome is, in two words."""
-    if isinstance(outcome, Numbers):
-        return "a number"
-    return f"{max(outcome.n_outputs, 2)} classes"

@@ -26,7 +26,8 @@ With random effects (`icscm.stats.random_effects`) a *new* environment has a wor
 
 with probability .95, where t is the 95 % quantile of Student's t with one degree of freedom less
 than there are environments. It is capped since with two or three degrees of freedom (2.9, 2.4)
-every column would be doubtful; the probability is then .91 and .93.
+every column would be doubtful. With three, four and five environments the probability is then .91,
+.93 and .94.
 """
 
 from dataclasses import dataclass
