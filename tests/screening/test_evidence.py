@@ -7,7 +7,7 @@ import pytest
 
 from icscm.screening.evidence import Evidence, Reason, Standard, find_reason, is_undecided
 from icscm.screening.own_effects import OwnEffect
-from icscm.screening.worth import PooledWorth
+from icscm.stats.worth import PooledWorth
 
 STANDARD = Standard(tolerance=0.5, n_columns=10, n_environments=6)
 

@@ -104,7 +104,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         environment.
     rounds_ : DataFrame
         A row for each round: the columns in the model, its cross-validated score (AUC or R2) and
-        loss at the training environments, the deviance explained, and what was rejected.
+        loss at the training environments, the deviance explained, and what was rejected. After
+        the last rejection, `allowed` are columns that were rejected early and do not fail any more.
     pooled_levels_ : dict
         Levels of categories, by column, that give one environment away: the screen pooled them.
     environments_ : tuple or None

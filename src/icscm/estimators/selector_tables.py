@@ -267,6 +267,7 @@ def list_rounds(
     for screen_round in screen.rounds:
         performance = measure_performance(outcome, screen_round.scores)
         rejected = [format_name(names[column]) for column in screen_round.rejected]
+        allowed = [format_name(names[column]) for column in screen_round.allowed]
         rows.append(
             {
                 "round": screen_round.number,
@@ -275,6 +276,7 @@ def list_rounds(
                 "loss": performance.loss,
                 "deviance_explained": screen_round.explained,
                 "rejected": ", ".join(rejected) or None,
+                "allowed": ", ".join(allowed) or None,
             }
         )
     return rows

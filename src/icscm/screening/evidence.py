@@ -29,7 +29,7 @@ from typing import Final
 
 from icscm._constants import CHANCE_LEVEL
 from icscm.screening.own_effects import OwnEffect
-from icscm.screening.worth import PooledWorth
+from icscm.stats.worth import PooledWorth
 
 # Heterogeneity beyond chance that matters, as a part of the explained or of the null deviance.
 MIN_SHARE: Final = 0.01

@@ -16,7 +16,8 @@ import numpy as np
 from icscm._types import Array, FloatArray
 from icscm.screening.outcomes import Outcome, compute_deviance, compute_null_scores
 from icscm.screening.screened_table import ScreenedTable, merge_bins
-from icscm.screening.worth import PooledWorth, Worth, fit_worth, pool_worth
+from icscm.screening.worth import fit_worth
+from icscm.stats.worth import PooledWorth, Worth, pool_worth
 
 # Bins of a numeric column whose effects are estimated.
 MAX_OWN_BINS: Final = 12

@@ -5,12 +5,12 @@ model is cross-fitted on the columns that are left (`icscm.screening.cross_fitti
 that the model uses is judged (`icscm.screening.evidence`), and of those that fail the one whose
 worth differs most is rejected. Only one at a time: while a shortcut is in the model, the worth of
 all other columns is measured beside it. If none fails, groups of columns are judged
-(`icscm.screening.copies`).
+(`icscm.screening.copies`). In the end, columns that were rejected early are allowed again if they
+do not fail without those that were rejected later (`allow_again`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -40,8 +40,9 @@ from icscm.screening.own_effects import (
     measure_own_effect,
 )
 from icscm.screening.screened_table import ScreenedTable
-from icscm.screening.worth import Worth, fit_joint_worth, fit_worth, pool_worth
+from icscm.screening.worth import fit_joint_worth, fit_worth
 from icscm.stats.replication import find_lone_environment
+from icscm.stats.worth import Worth, pool_worth
 
 # Columns whose own effects are measured, and columns that a model is fitted on: of a wide table
 # those that say most by themselves.
@@ -73,13 +74,17 @@ class JudgedColumn:
 
 @dataclass(frozen=True)
 class ScreenRound:
-    """One round: the model of the columns that were left, and the columns that were rejected."""
+    """One round: the model of the columns that were left, and the columns that were rejected.
+
+    `allowed` are columns that an earlier round rejected, and that do not fail any more.
+    """
 
     number: int
     n_columns: int
     explained: float
     scores: FloatArray = field(repr=False, compare=False)
     rejected: tuple[int, ...] = ()
+    allowed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,35 +152,27 @@ def run_screen(
         own_effects=own_effects,
         rejected=dict.fromkeys(giveaways.determining, 0),
     )
-    while True:
-        columns = choose_columns(screen)
-        if not len(columns):
-            return screen
-        run_next_round = partial(
-            run_round,
-            screen,
-            outcome,
-            table,
-            columns,
-            null=null,
-            fold_numbers=fold_numbers,
-            tolerance=tolerance,
-            seed=seed,
-            n_jobs=n_jobs,
-        )
-        if not screen.rounds:
-            screen = run_next_round()
-        else:
-            try:
-                with ending_early():
-                    screen = run_next_round()
-            except KeyboardInterrupt as stopped:
-                if not is_ctrl_c(stopped):
-                    raise
-                return replace(screen, is_complete=False)
-        announce(screen)
-        if not screen.rounds[-1].rejected:
-            return screen
+    settings = ScreenSettings(
+        null=null, fold_numbers=fold_numbers, tolerance=tolerance, seed=seed, n_jobs=n_jobs
+    )
+    columns = choose_columns(screen)
+    if not len(columns):
+        return screen
+    screen = run_round(screen, outcome, table, columns, settings)
+    announce(screen)
+    try:
+        with ending_early():
+            while screen.rounds[-1].rejected:
+                columns = choose_columns(screen)
+                if not len(columns):
+                    break
+                screen = run_round(screen, outcome, table, columns, settings)
+                announce(screen)
+            return allow_again(screen, outcome, table, settings)
+    except KeyboardInterrupt as stopped:
+        if not is_ctrl_c(stopped):
+            raise
+        return replace(screen, is_complete=False)
 
 
 def count_classes(outcome: Outcome, table: ScreenedTable) -> CountArray:
@@ -224,58 +221,168 @@ def choose_columns(screen: FinishedScreen) -> IntArray:
 # --- a round --------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class ScreenSettings:
+    """What all rounds of a screen have in common.
+
+    Attributes
+    ----------
+    null : NullModel
+        The model that knows the environments alone.
+    fold_numbers : array of int, (row,)
+        The fold of each row.
+    tolerance : float
+        How much of its worth a column may lose in a new environment.
+    seed : int
+        Of the draws that measure the contribution of a group of columns.
+    n_jobs : int or None
+        Threads.
+    """
+
+    null: NullModel
+    fold_numbers: IntArray
+    tolerance: float
+    seed: int
+    n_jobs: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRound:
+    """What a model of some columns says of them.
+
+    Attributes
+    ----------
+    judged : dict of JudgedColumn
+        The columns that the model uses.
+    worst : list of int
+        What must be rejected: the column whose worth differs most of those that fail, or else the
+        group of columns; empty if none fails.
+    explained : float
+        The deviance that the model explains within environments.
+    scores : array of float, (row, output)
+        The cross-fitted scores of the model.
+    """
+
+    judged: dict[int, JudgedColumn]
+    worst: list[int]
+    explained: float
+    scores: FloatArray
+
+
 def run_round(
     screen: FinishedScreen,
     outcome: Outcome,
     table: ScreenedTable,
     columns: IntArray,
-    *,
-    null: NullModel,
-    fold_numbers: IntArray,
-    tolerance: float,
-    seed: int,
-    n_jobs: int | None,
+    settings: ScreenSettings,
 ) -> FinishedScreen:
     """Judge the columns that are left, and reject the worst of those that fail."""
     number = len(screen.rounds) + 1
-    fitted = cross_fit(outcome, table, columns, fold_numbers, n_jobs=n_jobs)
-    model = measure_model(outcome, table, fitted, null)
+    measured = measure_round(
+        outcome, table, columns, settings, own_effects=screen.own_effects, number=number
+    )
+    rejected = measured.worst
+    groups = dict.fromkeys(rejected, rejected) if len(rejected) > 1 else {}
+    screen_round = ScreenRound(
+        number=number,
+        n_columns=len(columns),
+        explained=measured.explained,
+        scores=measured.scores,
+        rejected=tuple(rejected),
+    )
+    return replace(
+        screen,
+        judged=screen.judged | measured.judged,
+        rejected=screen.rejected | dict.fromkeys(rejected, number),
+        groups=screen.groups | groups,
+        rounds=[*screen.rounds, screen_round],
+    )
+
+
+def allow_again(
+    screen: FinishedScreen, outcome: Outcome, table: ScreenedTable, settings: ScreenSettings
+) -> FinishedScreen:
+    """Allow columns that were rejected early but do not fail without those rejected later.
+
+    While a shortcut is in the model, the worth of a cause beside it may differ, too. Each column
+    that was rejected by itself, but in the last round that rejected any, is put back to those that
+    are left. If none fails then, it is allowed.
+    """
+    last_round = max(screen.rejected.values(), default=0)
+    early = [
+        column
+        for column, number in screen.rejected.items()
+        if 0 < number < last_round and column not in screen.groups
+    ]
+    for column in early:
+        rejected = {other: screen.rejected[other] for other in screen.rejected if other != column}
+        without = replace(screen, rejected=rejected)
+        columns = choose_columns(without)
+        if column not in columns:
+            continue
+        number = len(screen.rounds) + 1
+        measured = measure_round(
+            outcome, table, columns, settings, own_effects=screen.own_effects, number=number
+        )
+        if measured.worst:
+            continue
+        screen_round = ScreenRound(
+            number=number,
+            n_columns=len(columns),
+            explained=measured.explained,
+            scores=measured.scores,
+            allowed=(column,),
+        )
+        screen = replace(
+            without,
+            judged=screen.judged | measured.judged,
+            rounds=[*screen.rounds, screen_round],
+        )
+    return screen
+
+
+def measure_round(
+    outcome: Outcome,
+    table: ScreenedTable,
+    columns: IntArray,
+    settings: ScreenSettings,
+    *,
+    own_effects: dict[int, OwnEffect],
+    number: int,
+) -> MeasuredRound:
+    """Cross-fit a model on some columns, judge each, and find what must be rejected."""
+    fitted = cross_fit(outcome, table, columns, settings.fold_numbers, n_jobs=settings.n_jobs)
+    model = measure_model(outcome, table, fitted, settings.null)
     standard = Standard(
-        tolerance=tolerance,
+        tolerance=settings.tolerance,
         n_columns=len(columns),
         n_environments=table.places.count,
         has_several_classes=outcome.n_outputs > 1,
     )
     judged = judge_columns(
-        screen, outcome, table, fitted, model=model, standard=standard, number=number, n_jobs=n_jobs
+        outcome,
+        table,
+        fitted,
+        own_effects=own_effects,
+        model=model,
+        standard=standard,
+        number=number,
+        n_jobs=settings.n_jobs,
     )
-
     failed = {
         column: result.evidence.excess
         for column, result in judged.items()
         if result.reason is not None
     }
-    rejected: list[int] = []
+    worst: list[int] = []
     if failed:
-        rejected = [max(failed, key=failed.__getitem__)]
+        worst = [max(failed, key=failed.__getitem__)]
     elif table.places.count >= MIN_ENVIRONMENTS:
-        rejected = find_failing_group(
-            judged, outcome, table, fitted, null=null, model=model, standard=standard, seed=seed
+        worst = find_failing_group(
+            judged, outcome, table, fitted, model=model, standard=standard, settings=settings
         )
-    groups = dict.fromkeys(rejected, rejected) if len(rejected) > 1 else {}
-    screen_round = ScreenRound(
-        number=number,
-        n_columns=len(columns),
-        explained=model.explained,
-        scores=fitted.scores,
-        rejected=tuple(rejected),
-    )
-    return replace(
-        screen,
-        judged=screen.judged | judged,
-        rejected=screen.rejected | dict.fromkeys(rejected, number),
-        groups=screen.groups | groups,
-        rounds=[*screen.rounds, screen_round],
+    return MeasuredRound(
+        judged=judged, worst=worst, explained=model.explained, scores=fitted.scores
     )
 
 
@@ -305,11 +412,11 @@ def measure_model(
 
 
 def judge_columns(
-    screen: FinishedScreen,
     outcome: Outcome,
     table: ScreenedTable,
     fitted: CrossFit,
     *,
+    own_effects: dict[int, OwnEffect],
     model: ModelFit,
     standard: Standard,
     number: int,
@@ -343,7 +450,7 @@ def judge_columns(
         evidence = Evidence(
             separate=pooled,
             joint=None if joint_worth is None else pool_worth(joint_worth),
-            own=screen.own_effects[column],
+            own=own_effects[column],
             share=pooled.excess / model.scale,
             stake=float(worth.information.sum()) / model.scale,
         )
@@ -364,10 +471,9 @@ def find_failing_group(
     table: ScreenedTable,
     fitted: CrossFit,
     *,
-    null: NullModel,
     model: ModelFit,
     standard: Standard,
-    seed: int,
+    settings: ScreenSettings,
 ) -> list[int]:
     """Find the group of doubtful columns whose common worth differs most, if any fails."""
     bound = standard.needed - REVERSED_BELOW
@@ -376,12 +482,14 @@ def find_failing_group(
         for column, result in judged.items()
         if standard.is_own_below(result.evidence.own, bound)
     ]
-    effects = {column: compute_own_effects(outcome, table, column, null) for column in doubtful}
+    effects = {
+        column: compute_own_effects(outcome, table, column, settings.null) for column in doubtful
+    }
     failing: dict[tuple[int, ...], float] = {}
     for group in find_groups(effects, table.places):
         positions = np.searchsorted(fitted.columns, group).tolist()
         contribution = fitted.compute_joint_contribution(
-            table, positions, n_draws=N_GROUP_DRAWS, seed=seed
+            table, positions, n_draws=N_GROUP_DRAWS, seed=settings.seed
         )
         worth = fit_worth(outcome, table, fitted.scores, contribution, variances=model.variances)
         pooled = pool_worth(worth)

@@ -13,6 +13,7 @@ from scipy.stats import chi2
 
 from support.literal.learner import is_true, list_candidates
 from support.literal.splits import measure_gain, measure_split
+from support.literal.worth import MAX_BINS, measure_own_worth
 
 N_REJECTED_KEPT = 5
 REASONS = ("unreplicated", "heterogeneous")
@@ -52,7 +53,7 @@ class SlowTree:
         self.holds = {
             rule: [is_true(rule[1:], row[rule[0]]) for row in X] for rule in self.candidates
         }
-        self.scans, self.judged = {}, {}
+        self.scans, self.judged, self.own_worth, self.missing = {}, {}, {}, missing
         self.banned, self.rejected = {}, []
         if tolerance is not None:
             self.max_judge_leaves = max(64, 2 * max_leaves)
@@ -181,10 +182,49 @@ class SlowTree:
     def list_heterogeneous(self, banned, tolerance):
         """The worst cut of each column that is too heterogeneous, and significantly so."""
         cuts, n_judged = self.judge(banned)
-        heterogeneous = [
-            cut for cut in cuts if cut["share"] > tolerance and cut["p_value"] * n_judged < 0.05
-        ]
+        heterogeneous = [cut for cut in cuts if self.is_shortcut(cut, n_judged, tolerance)]
         return sorted(heterogeneous, key=lambda cut: (-cut["share"], self.order[cut["rule"]]))
+
+    def is_shortcut(self, cut, n_judged, tolerance):
+        """Whether the effect differs and may be lost, or what the column says may be reversed."""
+        own = self.measure_own_worth(cut["rule"][0])
+        low_share = -math.inf if own is None else own["low_share"]
+        if cut["share"] > tolerance and cut["p_value"] * n_judged < 0.05 and low_share < 0.5:
+            return True
+        if own is None or cut["share"] <= tolerance / 2:
+            return False
+        n_columns = len({rule[0] for rule in self.candidates})
+        return own["p_value"] * n_columns < 0.05 and low_share < 0 and own["part"] > 0.01
+
+    def measure_own_worth(self, column):
+        """What a column says by itself, each column once."""
+        if column not in self.own_worth:
+            bins = self.number_bins(column)
+            self.own_worth[column] = measure_own_worth(bins, self.y, self.environments)
+        return self.own_worth[column]
+
+    def number_bins(self, column):
+        """The bin of each row: those of numbers are merged to twelve, missing values apart."""
+        rules = [rule for rule in self.candidates if rule[0] == column]
+        keys = [tuple(self.holds[rule][i] for rule in rules) for i in range(len(self.y))]
+        values = [row[column] for row in self.X]
+        numbers = [value for value in values if value is not None]
+        is_number = all(not isinstance(value, str) for value in numbers)
+        is_missing_apart = self.missing == "separate"
+        key_of_value = {}
+        for key, value in zip(keys, values, strict=True):
+            if value is not None or not is_missing_apart:
+                key_of_value.setdefault(key, value)
+        if not is_number or len(key_of_value) <= MAX_BINS:
+            return keys
+
+        ordered = sorted(key_of_value, key=lambda key: key_of_value[key])
+        n_rows = [keys.count(key) for key in ordered]
+        merged, before = {}, 0
+        for key, n in zip(ordered, n_rows, strict=True):
+            merged[key] = min(int((before + n / 2) / sum(n_rows) * MAX_BINS), MAX_BINS - 1)
+            before += n
+        return [merged.get(key, key) for key in keys]
 
     def measure_replication(self, feature):
         """Environments where the common effects inform, of those where they could."""

@@ -73,10 +73,14 @@ class ScreenedColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundCost:
-    """Scores before a round of the screen: the columns left, and those just rejected."""
+    """Scores before a round of the screen: the columns left, and those just rejected.
+
+    `again` names columns that were rejected in an earlier round and are left again.
+    """
 
     n_columns: int
     without: str | None
+    again: str | None
     score: float | None
     loss: float | None
 
@@ -332,6 +336,7 @@ def make_costs(rounds: pd.DataFrame, screen: pd.DataFrame) -> list[RoundCost]:
             RoundCost(
                 n_columns=int(row["n_columns"]),
                 without=rejected_before or None,
+                again=row["allowed"] if isinstance(row["allowed"], str) else None,
                 score=to_finite(row["score"]),
                 loss=to_finite(row["loss"]),
             )
@@ -339,7 +344,9 @@ def make_costs(rounds: pd.DataFrame, screen: pd.DataFrame) -> list[RoundCost]:
         rejected_before = row["rejected"] if isinstance(row["rejected"], str) else ""
     if rejected_before:  # every column was rejected, or the next round was interrupted
         n_left = int((screen["verdict"] != REJECTED).sum())
-        costs.append(RoundCost(n_columns=n_left, without=rejected_before, score=None, loss=None))
+        costs.append(
+            RoundCost(n_columns=n_left, without=rejected_before, again=None, score=None, loss=None)
+        )
     return costs
 
 

@@ -175,7 +175,7 @@ def write_costs(costs: Sequence[RoundCost], task: ScreenTask) -> Document:
     rows = [
         [
             f"{cost.n_columns:,}",
-            shorten_name(cost.without) if cost.without else "-",
+            write_change(cost),
             format_score(cost.score),
             format_score(cost.loss),
         ]
@@ -187,6 +187,13 @@ def write_costs(costs: Sequence[RoundCost], task: ScreenTask) -> Document:
         make_table([">columns", "without", f">{names.score}", f">{names.loss}"], rows),
         Note(describe_costs(task.outcome)),
     ]
+
+
+def write_change(cost: RoundCost) -> str:
+    """Return the columns that this round is without, or that are left again."""
+    if cost.again:
+        return f"(again with {shorten_name(cost.again)})"
+    return shorten_name(cost.without) if cost.without else "-"
 
 
 # --- environments left out, and other tolerances --------------------------------------------------

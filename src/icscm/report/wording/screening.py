@@ -19,7 +19,7 @@ from icscm.report.content.screen import (
 from icscm.report.formatting import format_p, format_ratio, format_score, format_value
 from icscm.screening import reasons
 from icscm.screening.evidence import MIN_STAKE
-from icscm.screening.worth import compute_coverage
+from icscm.stats.worth import compute_coverage
 from icscm.tables.outcomes import OutcomeKind
 
 LIMITS = (
