@@ -98,15 +98,23 @@ class DifferingColumn:
     p_value: float
     effects: FloatArray
 
-    def is_shortcut(self, own: OwnWorth, *, tolerance: float, n_columns: int) -> bool:
-        """Whether the column must be rejected, given what it is worth by itself."""
+    def find_reason(self, own: OwnWorth, *, tolerance: float, n_columns: int) -> str | None:
+        """Find why the column must be rejected, given what it is worth by itself; None if not."""
         worth = own.worth
         differs = self.share > tolerance and self.p_value < CHANCE_LEVEL
         if differs and worth.low_share < NEEDED:
-            return True
+            return "heterogeneous"
         is_reversed = worth.p_value * n_columns < CHANCE_LEVEL and worth.low_share < 0
         matters = own.part > MIN_OWN_PART and self.share > tolerance * REVERSED_TOLERANCE
-        return is_reversed and matters
+        return "reversed" if is_reversed and matters else None
+
+
+@dataclass(frozen=True, eq=False)
+class Shortcut:
+    """A column that must be rejected, and why: it is `"heterogeneous"` or `"reversed"`."""
+
+    column: DifferingColumn
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -166,10 +174,10 @@ class ColumnScreen:
                 break
             if round_number <= MAX_SINGLE_ROUNDS:
                 # Only the worst; a source that stores copies of it has the same share for these.
-                worst = shortcuts[0].share
-                shortcuts = [column for column in shortcuts if column.share == worst]
-            for column in shortcuts:
-                rejected[column.cut.column] = self._describe_differing(column, round_number)
+                worst = shortcuts[0].column.share
+                shortcuts = [shortcut for shortcut in shortcuts if shortcut.column.share == worst]
+            for shortcut in shortcuts:
+                rejected[shortcut.column.cut.column] = self._describe(shortcut, round_number)
 
         n_rounds = round_number - 1
         if n_rounds >= MAX_SINGLE_ROUNDS:
@@ -188,19 +196,19 @@ class ColumnScreen:
                 still_rejected = fewer
         return still_rejected
 
-    def _list_shortcuts(self, rejected: Iterable[int], tolerance: float) -> list[DifferingColumn]:
+    def _list_shortcuts(self, rejected: Iterable[int], tolerance: float) -> list[Shortcut]:
         """List the columns that must be rejected, the worst first."""
         tested = self._test_columns(rejected)
         if not tested:
             return []
         own_worths = self._measure_own_worths()
-        return [
-            column
-            for column in tested
-            if column.is_shortcut(
-                own_worths.pool(column.cut.column), tolerance=tolerance, n_columns=len(own_worths)
-            )
-        ]
+        shortcuts: list[Shortcut] = []
+        for column in tested:
+            own = own_worths.pool(column.cut.column)
+            reason = column.find_reason(own, tolerance=tolerance, n_columns=len(own_worths))
+            if reason is not None:
+                shortcuts.append(Shortcut(column, reason))
+        return shortcuts
 
     def _measure_own_worths(self) -> OwnWorths:
         """Measure what each column says by itself, once for all tolerances."""
@@ -211,13 +219,12 @@ class ColumnScreen:
 
     # --- what the trace has -----------------------------------------------------------------------
 
-    def _describe_differing(
-        self, column: DifferingColumn, round_number: int
-    ) -> list[RejectedColumn]:
-        """Make what the trace has of a column whose effect differs, and of its copies.
+    def _describe(self, shortcut: Shortcut, round_number: int) -> list[RejectedColumn]:
+        """Make what the trace has of a shortcut, and of its copies.
 
         `lowest` and `highest` are the environments of the extreme effects, with these.
         """
+        column = shortcut.column
         effects = column.effects.tolist()
         known_effects = [None if np.isnan(effect) else effect for effect in effects]
         extremes = find_extreme_environments(known_effects)
@@ -232,7 +239,7 @@ class ColumnScreen:
         return [
             RejectedColumn(
                 rule,
-                reason="heterogeneous",
+                reason=shortcut.reason,
                 round=round_number,
                 heterogeneity_share=column.share,
                 p_value=float(f"{column.p_value:.3g}"),

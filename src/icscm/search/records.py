@@ -101,7 +101,7 @@ class Rejection:
         The candidate.
     reason : str
         Why: `"dependent"`, `"unreplicated"` or `"unhelpful"` of a rule, `"heterogeneous"`,
-        `"unreplicated"`, `"banned"` or `"idle"` of a split.
+        `"reversed"`, `"unreplicated"`, `"banned"` or `"idle"` of a split.
     """
 
     candidate: Candidate
@@ -117,7 +117,7 @@ class RejectedColumn:
     rule : Rule
         The split of the column that was judged.
     reason : str
-        Why it was rejected: `"unreplicated"` or `"heterogeneous"`.
+        Why it was rejected: `"unreplicated"`, `"heterogeneous"` or `"reversed"`.
     round : int
         The round of the screen that rejected it; 0 for replication, which is tested first.
     replication : float or None

@@ -26,7 +26,10 @@ from icscm.search.nodes import Node
 from icscm.stats.splits import Rates, find_quantiles, measure_rates
 
 # Why splits on a column are rejected, by what must be homogeneous.
-SPLIT_REASONS: Final = {"effect": ("unreplicated", "heterogeneous"), "rate": ("banned", "idle")}
+SPLIT_REASONS: Final = {
+    "effect": ("unreplicated", "heterogeneous", "reversed"),
+    "rate": ("banned", "idle"),
+}
 # Splits of a node that are kept: the best of so many columns.
 _MAX_KEPT: Final = 2**10
 

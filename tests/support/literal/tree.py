@@ -16,7 +16,7 @@ from support.literal.splits import measure_gain, measure_split
 from support.literal.worth import MAX_BINS, measure_own_worth
 
 N_REJECTED_KEPT = 5
-REASONS = ("unreplicated", "heterogeneous")
+REASONS = ("unreplicated", "heterogeneous", "reversed")
 # Rounds of a screen in which only the worst columns are rejected.
 MAX_ROUNDS = 30
 
@@ -167,12 +167,12 @@ class SlowTree:
         while cuts := self.list_heterogeneous(self.banned, tolerance):
             for cut in cuts:
                 if round_number > MAX_ROUNDS or cut["share"] == cuts[0]["share"]:
-                    self.banned[cut["rule"][0]] = "heterogeneous"
+                    self.banned[cut["rule"][0]] = cut["reason"]
                     self.rejected.append({**cut, "round": round_number})
             round_number += 1
 
         # an early one may have been rejected for what a later one did
-        heterogeneous = [j for j, reason in self.banned.items() if reason == "heterogeneous"]
+        heterogeneous = [j for j, reason in self.banned.items() if reason != "unreplicated"]
         for column in heterogeneous[:-1] if round_number <= MAX_ROUNDS else ():
             fewer = {j: reason for j, reason in self.banned.items() if j != column}
             if not self.list_heterogeneous(fewer, tolerance):
@@ -182,19 +182,25 @@ class SlowTree:
     def list_heterogeneous(self, banned, tolerance):
         """The worst cut of each column that is too heterogeneous, and significantly so."""
         cuts, n_judged = self.judge(banned)
-        heterogeneous = [cut for cut in cuts if self.is_shortcut(cut, n_judged, tolerance)]
+        reasons = [self.find_reason(cut, n_judged, tolerance) for cut in cuts]
+        heterogeneous = [
+            {**cut, "reason": reason}
+            for cut, reason in zip(cuts, reasons, strict=True)
+            if reason is not None
+        ]
         return sorted(heterogeneous, key=lambda cut: (-cut["share"], self.order[cut["rule"]]))
 
-    def is_shortcut(self, cut, n_judged, tolerance):
+    def find_reason(self, cut, n_judged, tolerance):
         """Whether the effect differs and may be lost, or what the column says may be reversed."""
         own = self.measure_own_worth(cut["rule"][0])
         low_share = -math.inf if own is None else own["low_share"]
         if cut["share"] > tolerance and cut["p_value"] * n_judged < 0.05 and low_share < 0.5:
-            return True
+            return "heterogeneous"
         if own is None or cut["share"] <= tolerance / 2:
-            return False
+            return None
         n_columns = len({rule[0] for rule in self.candidates})
-        return own["p_value"] * n_columns < 0.05 and low_share < 0 and own["part"] > 0.01
+        is_reversed = own["p_value"] * n_columns < 0.05 and low_share < 0 and own["part"] > 0.01
+        return "reversed" if is_reversed else None
 
     def measure_own_worth(self, column):
         """What a column says by itself, each column once."""

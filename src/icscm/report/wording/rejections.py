@@ -19,6 +19,7 @@ REASONS: Final = {
     "heterogeneous": (
         "the effect of its column differs between environments by more than the tolerance"
     ),
+    "reversed": "the effect of its column may be reversed in a new environment",
     "banned": (
         "with its feature, rates in the leaves differ between environments by more than the "
         "tolerance"
@@ -83,7 +84,7 @@ def explain_rejected_split(
     reason = REASONS[rejected.reason]
     if rejected.reason == "unreplicated":
         return f"{reason} (replication {rejected.column_replication:.2f})"
-    if rejected.reason != "heterogeneous":
+    if rejected.reason not in ("heterogeneous", "reversed"):
         return reason
     text = f"{reason} ({format_share(rejected.column_share)} of the deviance explained)"
     if candidate.n_seen < 2:
