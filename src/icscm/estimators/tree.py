@@ -84,9 +84,11 @@ class InvariantTreeClassifier(BaseTreeClassifier):
     - `"effect"`, for prediction at a new site: every environment may have its own rate of the
       label, but the effect of a column, given all others, must be the same. Columns are screened
       before the tree is grown, by a tree of more leaves: the worst is rejected if its effect
-      differs by more than the tolerance, and the others are tested again without it. So a shortcut
-      that is stronger in some environments than in others is rejected; causes that interact are
-      not. A child of the label whose association with it is the same everywhere passes.
+      differs by more than the tolerance, and the others are tested again without it. A column that
+      is strong and points the same way everywhere is kept though its strength differs, and one that
+      may be reversed in a new environment is rejected though it explains little. Causes that
+      interact are kept. A child of the label whose association with it is the same everywhere
+      passes.
     - `"rate"`, for parents: the label's rate in each leaf must be the same in all environments,
       as in the paper. Features that make the leaves depend on the environment are not used.
 
