@@ -25,6 +25,7 @@ from icscm.model.thresholds import fix_threshold
 from icscm.report.wording import predictions as wording
 from icscm.tables.columns import Level, Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.environments import encode_environments, take_environments
+from icscm.tables.labels import ADVICE_ON_OTHER_OUTCOMES
 from icscm.validation.cohort import Cohort
 from icscm.validation.fitting import predict_probability
 
@@ -243,6 +244,7 @@ def _read_outcomes(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
             f" holds labels that are not among the model's classes ({classes[0]!r} and "
             f"{classes[1]!r}): {shorten_list(unknown)}; drop these rows, or give the labels "
             "as they were in training",
+            *(ADVICE_ON_OTHER_OUTCOMES if len(distinct_outcomes) > 2 else ()),
         )
 
     positive_class = classes[1]
