@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from icscm.screening import rounds
+from icscm.screening import measuring, rounds
 from icscm.screening.evidence import Reason
 from icscm.screening.outcomes import make_outcome
 from icscm.screening.rounds import choose_columns, deal_rows, run_screen
@@ -69,7 +69,7 @@ def test_a_shortcut_costs_what_it_explained(finished):
 
 def test_an_interruption_keeps_the_rounds_that_are_done(monkeypatch):
     calls = []
-    cross_fit = rounds.cross_fit
+    cross_fit = measuring.cross_fit
 
     def interrupt_the_second(*arguments, **options):
         calls.append(None)
@@ -77,7 +77,7 @@ def test_an_interruption_keeps_the_rounds_that_are_done(monkeypatch):
             raise KeyboardInterrupt
         return cross_fit(*arguments, **options)
 
-    monkeypatch.setattr(rounds, "cross_fit", interrupt_the_second)
+    monkeypatch.setattr(measuring, "cross_fit", interrupt_the_second)
     announced = []
     interrupted = screen(make_causes("linear"), kinds=["graded"], announce=announced.append)
     assert not interrupted.is_complete
@@ -90,7 +90,7 @@ def test_an_interruption_of_the_first_round_is_raised(monkeypatch):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rounds, "cross_fit", interrupt)
+    monkeypatch.setattr(measuring, "cross_fit", interrupt)
     with pytest.raises(KeyboardInterrupt):
         screen(make_causes("linear", n_rows=60))
 

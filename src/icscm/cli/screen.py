@@ -133,7 +133,8 @@ def _screen_table(
     progress: console.Progress,
 ) -> ScreenReport:
     """Screen the columns, and again without each environment or at other tolerances if needed."""
-    from icscm.estimators.selector import VerdictsOnly
+    from icscm.estimators.selector import make_verdicts
+    from icscm.screening.measuring import MeasuredRounds
     from icscm.validation.path import tolerance_path
     from icscm.validation.screening import validate_screen
 
@@ -142,7 +143,8 @@ def _screen_table(
     validation: Any = None
     path: Any = None
 
-    verdicts = VerdictsOnly(**selector.get_params(deep=False))
+    # the path begins with the rounds of this screen
+    verdicts = make_verdicts(selector, MeasuredRounds() if has_path else None)
     with progress.stage(f"Screening {table.n_columns:,} columns"), console.hide_repeated_warnings():
         verdicts.fit(**table.arguments)
     if not verdicts.is_complete_:  # the user wants an end, and what there is

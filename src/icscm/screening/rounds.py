@@ -1,11 +1,11 @@
 """The rounds of a screen: judge all columns, reject the worst, and again without it.
 
 A *shortcut* is a column whose effect on the outcome differs between environments. In each round a
-model is cross-fitted on the columns that are left (`icscm.screening.cross_fitting`), each column
-that the model uses is judged (`icscm.screening.evidence`), and of those that fail the one whose
-worth differs most is rejected. Only one at a time: while a shortcut is in the model, the worth of
-all other columns is measured beside it. If none fails, groups of columns are judged
-(`icscm.screening.copies`).
+model is cross-fitted on the columns that are left, and what each column that it uses is worth is
+measured (`icscm.screening.measuring`). Each is judged (`icscm.screening.evidence`), and of those
+that fail the one whose worth differs most is rejected. Only one at a time: while a shortcut is in
+the model, the worth of all other columns is measured beside it. If none fails, groups of columns
+are judged (`icscm.screening.copies`).
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ import numpy as np
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.interruptions import ending_early, is_ctrl_c
-from icscm.screening.contrasts import Contrast, find_contrast
+from icscm.screening.contrasts import Contrast
 from icscm.screening.copies import MIN_ENVIRONMENTS, find_groups
-from icscm.screening.cross_fitting import CrossFit, cross_fit, run_in_threads
+from icscm.screening.cross_fitting import run_in_threads
 from icscm.screening.evidence import (
     REVERSED_BELOW,
     Evidence,
@@ -30,7 +30,14 @@ from icscm.screening.evidence import (
     is_undecided,
 )
 from icscm.screening.giveaways import Giveaways, find_giveaways, pool_lone_levels
-from icscm.screening.outcomes import Numbers, Outcome, compute_deviance
+from icscm.screening.measuring import (
+    MeasuredRound,
+    MeasuredRounds,
+    ScreenedRows,
+    Start,
+    measure_round,
+)
+from icscm.screening.outcomes import Numbers, Outcome
 from icscm.screening.own_effects import (
     NullModel,
     OwnEffect,
@@ -40,7 +47,7 @@ from icscm.screening.own_effects import (
     measure_own_effect,
 )
 from icscm.screening.screened_table import ScreenedTable
-from icscm.screening.worth import Worth, fit_joint_worth, fit_worth, pool_worth
+from icscm.screening.worth import Worth
 from icscm.stats.replication import find_lone_environment
 
 # Columns whose own effects are measured, and columns that a model is fitted on: of a wide table
@@ -49,11 +56,6 @@ MAX_MEASURED: Final = 1_000
 MAX_MODELLED: Final = 100
 # More rows would not change a verdict.
 MAX_ROWS: Final = 200_000
-# The model explains at least this part of the null deviance, where a share of it is asked for.
-MIN_EXPLAINED: Final = 0.02
-N_GROUP_DRAWS: Final = 2
-# A contribution that varies less is none.
-MIN_SPREAD: Final = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,39 +131,30 @@ def run_screen(
     seed: int,
     n_jobs: int | None,
     announce: Callable[[FinishedScreen], None] = lambda _: None,
+    memory: MeasuredRounds | None = None,
 ) -> FinishedScreen:
     """Screen the columns of a table; `announce` is told of the rounds that are done.
 
-    Ctrl-C after the first round ends the screen with the rounds that are done.
+    Screens of the same rows at other tolerances may share a `memory` of the rounds that they have
+    measured. Ctrl-C after the first round ends the screen with the rounds that are done.
     """
     lone = find_lone_environment(count_classes(outcome, table))
     if lone is not None:
         return FinishedScreen(n_columns=table.n_columns, lone_environment=lone)
-    giveaways = find_giveaways(table)
-    table = pool_lone_levels(table, giveaways.pooled_levels)
-    null = fit_null_model(outcome, table)
-    own_effects = measure_own_effects(outcome, table, null, giveaways, n_jobs=n_jobs)
+    rows = ScreenedRows(outcome, table, fold_numbers, seed=seed)
+    start = recall_start(memory, rows, n_jobs=n_jobs)
     screen = FinishedScreen(
         n_columns=table.n_columns,
-        giveaways=giveaways,
-        own_effects=own_effects,
-        rejected=dict.fromkeys(giveaways.determining, 0),
+        giveaways=start.giveaways,
+        own_effects=start.own_effects,
+        rejected=dict.fromkeys(start.giveaways.determining, 0),
     )
     while True:
         columns = choose_columns(screen)
         if not len(columns):
             return screen
         run_next_round = partial(
-            run_round,
-            screen,
-            outcome,
-            table,
-            columns,
-            null=null,
-            fold_numbers=fold_numbers,
-            tolerance=tolerance,
-            seed=seed,
-            n_jobs=n_jobs,
+            run_round, screen, start, columns, tolerance=tolerance, n_jobs=n_jobs, memory=memory
         )
         if not screen.rounds:
             screen = run_next_round()
@@ -176,6 +169,23 @@ def run_screen(
         announce(screen)
         if not screen.rounds[-1].rejected:
             return screen
+
+
+def recall_start(memory: MeasuredRounds | None, rows: ScreenedRows, *, n_jobs: int | None) -> Start:
+    """Return what is measured before the first round, from the memory if it is there."""
+    measure = partial(start_screen, rows, n_jobs=n_jobs)
+    return measure() if memory is None else memory.recall_start(rows, measure)
+
+
+def start_screen(rows: ScreenedRows, *, n_jobs: int | None) -> Start:
+    """Find what gives the environment away, and measure what columns say by themselves."""
+    giveaways = find_giveaways(rows.table)
+    table = pool_lone_levels(rows.table, giveaways.pooled_levels)
+    null = fit_null_model(rows.outcome, table)
+    own_effects = measure_own_effects(rows.outcome, table, null, giveaways, n_jobs=n_jobs)
+    return Start(
+        rows=replace(rows, table=table), giveaways=giveaways, null=null, own_effects=own_effects
+    )
 
 
 def count_classes(outcome: Outcome, table: ScreenedTable) -> CountArray:
@@ -226,29 +236,23 @@ def choose_columns(screen: FinishedScreen) -> IntArray:
 
 def run_round(
     screen: FinishedScreen,
-    outcome: Outcome,
-    table: ScreenedTable,
+    start: Start,
     columns: IntArray,
     *,
-    null: NullModel,
-    fold_numbers: IntArray,
     tolerance: float,
-    seed: int,
     n_jobs: int | None,
+    memory: MeasuredRounds | None = None,
 ) -> FinishedScreen:
     """Judge the columns that are left, and reject the worst of those that fail."""
     number = len(screen.rounds) + 1
-    fitted = cross_fit(outcome, table, columns, fold_numbers, n_jobs=n_jobs)
-    model = measure_model(outcome, table, fitted, null)
+    measured = recall_round(memory, start, columns, n_jobs=n_jobs)
     standard = Standard(
         tolerance=tolerance,
         n_columns=len(columns),
-        n_environments=table.places.count,
-        has_several_classes=outcome.n_outputs > 1,
+        n_environments=start.rows.table.places.count,
+        has_several_classes=start.rows.outcome.n_outputs > 1,
     )
-    judged = judge_columns(
-        screen, outcome, table, fitted, model=model, standard=standard, number=number, n_jobs=n_jobs
-    )
+    judged = judge_columns(measured, standard, number=number)
 
     failed = {
         column: result.evidence.excess
@@ -258,16 +262,14 @@ def run_round(
     rejected: list[int] = []
     if failed:
         rejected = [max(failed, key=failed.__getitem__)]
-    elif table.places.count >= MIN_ENVIRONMENTS:
-        rejected = find_failing_group(
-            judged, outcome, table, fitted, null=null, model=model, standard=standard, seed=seed
-        )
+    elif standard.n_environments >= MIN_ENVIRONMENTS:
+        rejected = find_failing_group(measured, standard)
     groups = dict.fromkeys(rejected, rejected) if len(rejected) > 1 else {}
     screen_round = ScreenRound(
         number=number,
         n_columns=len(columns),
-        explained=model.explained,
-        scores=fitted.scores,
+        explained=measured.model.explained,
+        scores=measured.fitted.scores,
         rejected=tuple(rejected),
     )
     return replace(
@@ -279,117 +281,53 @@ def run_round(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ModelFit:
-    """How well a cross-fitted model describes the outcome: variances, and deviance explained."""
-
-    variances: FloatArray
-    explained: float
-    scale: float
-
-
-def measure_model(
-    outcome: Outcome, table: ScreenedTable, fitted: CrossFit, null: NullModel
-) -> ModelFit:
-    """Measure the deviance that a model explains within environments.
-
-    `scale` is what shares refer to: the explained deviance, but at least `MIN_EXPLAINED` of all.
-    """
-    places = table.places
-    variances = outcome.measure_variances(fitted.scores, places)
-    unexplained = compute_deviance(outcome, fitted.scores, variances=variances, places=places)
-    null_deviance = compute_deviance(outcome, null.scores, variances=variances, places=places)
-    explained = null_deviance - unexplained
-    scale = max(explained, MIN_EXPLAINED * null_deviance)
-    return ModelFit(variances=variances, explained=explained, scale=scale)
+def recall_round(
+    memory: MeasuredRounds | None, start: Start, columns: IntArray, *, n_jobs: int | None
+) -> MeasuredRound:
+    """Return what is measured while these columns are left, from the memory if it is there."""
+    measure = partial(measure_round, start, columns, n_jobs=n_jobs)
+    return measure() if memory is None else memory.recall_round(columns, measure)
 
 
 def judge_columns(
-    screen: FinishedScreen,
-    outcome: Outcome,
-    table: ScreenedTable,
-    fitted: CrossFit,
-    *,
-    model: ModelFit,
-    standard: Standard,
-    number: int,
-    n_jobs: int | None,
+    measured: MeasuredRound, standard: Standard, *, number: int
 ) -> dict[int, JudgedColumn]:
     """Judge each column that the model uses."""
-    contributions = fitted.compute_contributions(table, n_jobs=n_jobs)
-    used = [
-        position
-        for position, contribution in enumerate(contributions)
-        if np.ptp(contribution) > MIN_SPREAD
-    ]
-    if not used:
-        return {}
-    used_contributions = [contributions[position] for position in used]
-
-    def fit(position: int) -> Worth:
-        return fit_worth(
-            outcome, table, fitted.scores, contributions[position], variances=model.variances
-        )
-
-    separate = run_in_threads(fit, used, n_jobs)
-    joint = fit_joint_worth(
-        outcome, table, fitted.scores, used_contributions, variances=model.variances
-    )
-
-    judged: dict[int, JudgedColumn] = {}
-    for position, worth, joint_worth in zip(used, separate, joint, strict=True):
-        column = int(fitted.columns[position])
-        pooled = pool_worth(worth)
-        evidence = Evidence(
-            separate=pooled,
-            joint=None if joint_worth is None else pool_worth(joint_worth),
-            own=screen.own_effects[column],
-            share=pooled.excess / model.scale,
-            stake=float(worth.information.sum()) / model.scale,
-        )
-        judged[column] = JudgedColumn(
-            evidence=evidence,
-            worth=worth,
-            contrast=find_contrast(table, column, contributions[position]),
+    return {
+        column: JudgedColumn(
+            evidence=measurement.evidence,
+            worth=measurement.worth,
+            contrast=measurement.contrast,
             round=number,
-            is_undecided=is_undecided(evidence, standard),
-            reason=find_reason(evidence, standard),
+            is_undecided=is_undecided(measurement.evidence, standard),
+            reason=find_reason(measurement.evidence, standard),
         )
-    return judged
+        for column, measurement in measured.columns.items()
+    }
 
 
-def find_failing_group(
-    judged: dict[int, JudgedColumn],
-    outcome: Outcome,
-    table: ScreenedTable,
-    fitted: CrossFit,
-    *,
-    null: NullModel,
-    model: ModelFit,
-    standard: Standard,
-    seed: int,
-) -> list[int]:
+def find_failing_group(measured: MeasuredRound, standard: Standard) -> list[int]:
     """Find the group of doubtful columns whose common worth differs most, if any fails."""
+    start = measured.start
+    rows = start.rows
     bound = standard.needed - REVERSED_BELOW
     doubtful = [
         column
-        for column, result in judged.items()
-        if standard.is_own_below(result.evidence.own, bound)
+        for column, measurement in measured.columns.items()
+        if standard.is_own_below(measurement.evidence.own, bound)
     ]
-    effects = {column: compute_own_effects(outcome, table, column, null) for column in doubtful}
+    effects = {
+        column: compute_own_effects(rows.outcome, rows.table, column, start.null)
+        for column in doubtful
+    }
     failing: dict[tuple[int, ...], float] = {}
-    for group in find_groups(effects, table.places):
-        positions = np.searchsorted(fitted.columns, group).tolist()
-        contribution = fitted.compute_joint_contribution(
-            table, positions, n_draws=N_GROUP_DRAWS, seed=seed
-        )
-        worth = fit_worth(outcome, table, fitted.scores, contribution, variances=model.variances)
-        pooled = pool_worth(worth)
+    for group in map(tuple, find_groups(effects, rows.table.places)):
+        pooled = measured.measure_group(group)
         if (
             pooled.p_value < CHANCE_LEVEL / standard.n_columns
             and pooled.low_share < standard.needed
         ):
-            failing[tuple(group)] = pooled.excess
+            failing[group] = pooled.excess
     if not failing:
         return []
     worst = max(failing, key=failing.__getitem__)
