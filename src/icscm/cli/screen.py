@@ -180,8 +180,6 @@ def _print_page(page: ScreenReport, data: Path, table: _ScreenedTable, *, to_std
         n_environments=len(table.cohort.environment_labels),
         outcome=table.outcome.describe(table.samples),
     )
-    if table.samples.weight is not None:
-        facts.append(Fact("Weights", as_text(table.samples.weight)))
     if table.dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in table.dropped.items()]
         facts.append(Fact("Dropped", shorten_list(reasons, "; ")))
