@@ -63,13 +63,17 @@ class IcscmError(_Message, ValueError):
 
 
 def reject_unknown(
-    wanted: Iterable[Any], known: Container[Any], *before: str | Parameter, after: str = ""
+    wanted: Iterable[Any],
+    known: Container[Any],
+    *before: str | Parameter,
+    after: str | tuple[str | Parameter, ...] = "",
 ) -> None:
     """Raise for values that are not known; the message lists them, each once, between two texts."""
     distinct = dict.fromkeys(wanted)
     unknown = [repr(value) for value in distinct if value not in known]
     if unknown:
-        raise IcscmError(*before, shorten_list(unknown), after)
+        parts_after = (after,) if isinstance(after, str) else after
+        raise IcscmError(*before, shorten_list(unknown), *parts_after)
 
 
 class IcscmWarning(_Message, UserWarning):

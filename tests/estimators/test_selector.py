@@ -30,7 +30,7 @@ from icscm.exceptions import (
     NotInvariantWarning,
     TooLittleDataWarning,
 )
-from icscm.screening import rounds
+from icscm.screening import measuring, rounds
 
 LOGISTIC = TableClassifier("logistic")
 thorough = pytest.mark.thorough
@@ -302,7 +302,7 @@ def test_no_environments_warn():
 def test_an_interrupted_screen_keeps_its_rounds(monkeypatch):
     X, y, site = make_data()
     calls = []
-    cross_fit = rounds.cross_fit
+    cross_fit = measuring.cross_fit
 
     def interrupt_the_second(*arguments, **options):
         calls.append(None)
@@ -310,7 +310,7 @@ def test_an_interrupted_screen_keeps_its_rounds(monkeypatch):
             raise KeyboardInterrupt
         return cross_fit(*arguments, **options)
 
-    monkeypatch.setattr(rounds, "cross_fit", interrupt_the_second)
+    monkeypatch.setattr(measuring, "cross_fit", interrupt_the_second)
     selector = InvariantFeatureSelector(LOGISTIC, cv=2, random_state=0)
     with pytest.warns(TooLittleDataWarning, match="interrupted after round 1"):
         selector.fit(X, y, environments=site)
@@ -368,13 +368,13 @@ def test_groups_stay_in_one_fold_and_count_as_one(monkeypatch):
     """Copies of rows in one group find no more than the rows themselves."""
     X, y, site = make_data(n=150)
     seen = []
-    cross_fit = rounds.cross_fit
+    cross_fit = measuring.cross_fit
 
     def look(outcome, table, columns, fold_numbers, **options):
         seen.append(fold_numbers)
         return cross_fit(outcome, table, columns, fold_numbers, **options)
 
-    monkeypatch.setattr(rounds, "cross_fit", look)
+    monkeypatch.setattr(measuring, "cross_fit", look)
     copies = np.tile(np.arange(150), 8)
     together = fit(X.iloc[copies], y[copies], site[copies], groups=copies)
     for folds in seen:

@@ -195,7 +195,8 @@ def test_the_page_shows_verdicts_forests_costs_and_limits(selector, path, valida
     assert sum("open" in attrs for tag, attrs in tags if tag == "details") == len(
         selector.rejected_
     )
-    assert page.count(">new environment<") == n_forests
+    n_nothing = sum(column["says_nothing"] for column in report.to_dict()["columns"])
+    assert page.count(">new environment<") == n_forests - n_nothing
     for sentence in LIMITS:
         assert sentence in page
     assert not re.search(r"https?://(?!www\.w3\.org)", page)
@@ -339,3 +340,26 @@ def test_a_study_ends_when_its_screen_is_interrupted(data, monkeypatch):
     monkeypatch.setattr(screening_rounds, "run_round", give_up)
     with pytest.raises(KeyboardInterrupt):
         validate_screen(InvariantFeatureSelector(cv=2), *data[:2], environments=data[2])
+
+
+def test_noise_that_is_kept_says_nothing_on_every_page():
+    """Its worth in a new environment was -1.6 on all pages, as if it were a shortcut."""
+    rng = np.random.default_rng(3)
+    site = np.repeat(np.arange(5), 160)
+    age = rng.normal(size=800)
+    noise = rng.normal(size=(800, 3))
+    y = rng.random(800) < 1 / (1 + np.exp(-2 * age))
+    X = pd.DataFrame({"age": age, "a": noise[:, 0], "b": noise[:, 1], "c": noise[:, 2]})
+    selector = InvariantFeatureSelector(cv=2, random_state=0).fit(X, y, environments=site)
+    screen = selector.screen_.set_index("column")
+    is_chance = (screen["worth"] < 2 * screen["worth_error"]) & (screen["verdict"] == "kept")
+    chance = screen.index[is_chance]
+    assert set(chance) >= {"a", "b"}
+    report = selector.report()
+    for column in report.to_dict()["columns"]:
+        assert column["says_nothing"] == (column["column"] in chance)
+    assert "says nothing beside the others" in report.to_markdown()
+    cells = {"| says nothing |": report.to_markdown(), ">says nothing</td>": report.to_html()}
+    for cell, text in cells.items():
+        assert text.count(cell) == len(chance)
+    assert "says nothing beside the others" in selector.plot("a").to_svg()

@@ -13,6 +13,7 @@ from icscm.report.wording.screening import (
     describe_worth,
     explain_verdict,
     format_effect,
+    format_worth_in_new,
     judge_costs,
     list_limits,
 )
@@ -42,6 +43,7 @@ def make_column(**more):
     facts |= {"worth_low": 0.89, "tau": 0.0, "p_value": 0.3, "joint_low": None, "own_low": 0.5}
     facts |= {"share": 0.0, "stake": 0.4, "detectable": 0.1, "n_known": 12, "rule": "code == 1"}
     effects = [make_effect("Ash", 1.2), make_effect("Elm", -0.1)]
+    facts |= {"worth_error": 0.03, "says_nothing": False}
     facts |= {"output": None, "environments": effects, "lowest": effects[1], "highest": effects[0]}
     return ScreenedColumn(**facts | more)
 
@@ -60,6 +62,18 @@ def test_the_worth_is_told_on_average_and_in_new_environments():
     )
     assert "in 13 of 14 new" in describe_worth(make_column(n_known=4))
     assert describe_worth(make_column(worth=None)) == "not used by the model"
+
+
+def test_a_worth_of_chance_is_told_in_words():
+    """Noise was kept with a worth of -2.35 in a new environment, without a word on that."""
+    noise = make_column(worth=-0.03, worth_error=0.5, worth_low=-2.35, says_nothing=True)
+    assert format_worth_in_new(noise) == "says nothing"
+    assert format_worth_in_new(make_column()) == "0.89"
+    text = explain_verdict(noise, make_task())
+    assert text == (
+        "Worth -0.03 on average, no more than chance: it says nothing beside the others."
+    )
+    assert "-2.35" not in text
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """The rounds of a screen: one column is rejected at a time, or a group."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from icscm.screening import rounds
+from icscm.screening import measuring, rounds
 from icscm.screening.evidence import Reason
 from icscm.screening.outcomes import make_outcome
-from icscm.screening.rounds import MeasuredRound, choose_columns, deal_rows, run_screen
+from icscm.screening.rounds import JudgedRound, choose_columns, deal_rows, run_screen
 from support.screened import bin_evenly, make_screened_table
 from support.screens import make_causes, plant
 
@@ -69,7 +71,7 @@ def test_a_shortcut_costs_what_it_explained(finished):
 
 def test_an_interruption_keeps_the_rounds_that_are_done(monkeypatch):
     calls = []
-    cross_fit = rounds.cross_fit
+    cross_fit = measuring.cross_fit
 
     def interrupt_the_second(*arguments, **options):
         calls.append(None)
@@ -77,7 +79,7 @@ def test_an_interruption_keeps_the_rounds_that_are_done(monkeypatch):
             raise KeyboardInterrupt
         return cross_fit(*arguments, **options)
 
-    monkeypatch.setattr(rounds, "cross_fit", interrupt_the_second)
+    monkeypatch.setattr(measuring, "cross_fit", interrupt_the_second)
     announced = []
     interrupted = screen(make_causes("linear"), kinds=["graded"], announce=announced.append)
     assert not interrupted.is_complete
@@ -90,7 +92,7 @@ def test_an_interruption_of_the_first_round_is_raised(monkeypatch):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rounds, "cross_fit", interrupt)
+    monkeypatch.setattr(measuring, "cross_fit", interrupt)
     with pytest.raises(KeyboardInterrupt):
         screen(make_causes("linear", n_rows=60))
 
@@ -136,18 +138,22 @@ def test_a_table_of_constants_has_nothing_to_judge():
 
 
 def say_what_fails(monkeypatch, find_worst):
-    """Replace the measuring of a round: `find_worst` says which of its columns must be rejected."""
+    """Replace the judge of a round: `find_worst` says which of its columns must be rejected."""
 
-    def measure(_outcome, table, columns, _settings, *, own_effects, number):
-        del own_effects, number
-        return MeasuredRound(
-            judged={},
-            worst=find_worst(set(columns.tolist())),
-            explained=1.0,
-            scores=np.zeros((table.n_rows, 1)),
-        )
+    class Judge:
+        def __init__(self, start, **_options):
+            self.start = start
 
-    monkeypatch.setattr(rounds, "measure_round", measure)
+        def judge(self, columns, *, number):
+            del number
+            scores = np.zeros((self.start.rows.table.n_rows, 1))
+            measured = SimpleNamespace(
+                fitted=SimpleNamespace(columns=columns, scores=scores),
+                model=SimpleNamespace(explained=1.0),
+            )
+            return JudgedRound(columns={}, worst=find_worst({*columns.tolist()}), measured=measured)
+
+    monkeypatch.setattr(rounds, "RoundJudge", Judge)
 
 
 def test_what_failed_only_beside_a_shortcut_is_allowed_again(monkeypatch):

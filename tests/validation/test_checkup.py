@@ -12,6 +12,8 @@ from scipy import sparse, stats
 from icscm import ICSCMClassifier, InvariantTreeClassifier
 from icscm.datasets import load_heart_by_hospital
 from icscm.exceptions import IcscmError, LeftOutWarning, SparseEnvironmentWarning
+from icscm.report.documents.checkup import write_document
+from icscm.report.markdown import render_markdown
 from icscm.report.summary import make_summary
 from icscm.validation.checkup import check_environments, compute_cramers_v
 
@@ -260,3 +262,147 @@ def test_heart_disease():
     with_hospital = data.X.assign(hospital=data.environments)
     whole = check_environments(with_hospital, data.y, environments=data.environments)
     assert whole.dropped == {"hospital": "an exact copy of the environment"}
+
+
+# --- several classes and numbers ------------------------------------------------------------------
+
+
+def make_numbers(site, seed=5):
+    return 3 + 2 * (site == "west") + np.random.default_rng(seed).normal(size=len(site))
+
+
+def make_grades(site, seed=5):
+    rng = np.random.default_rng(seed)
+    shares = {"north": [0.6, 0.3, 0.1], "south": [0.3, 0.4, 0.3], "west": [0.2, 0.2, 0.6]}
+    return np.array([rng.choice(["mild", "none", "severe"], p=shares[name]) for name in site])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, list, pd.Series, pl.Series])
+def test_a_number_has_a_mean_in_each_environment(kind):
+    """Of two classes alone could environments be checked."""
+    frame, _, site = make_frame()
+    y = make_numbers(site)
+    found = check_environments(frame, kind(y), environments=site)
+    assert (found.kind, found.classes) == ("number", None)
+    for place in found.environments:
+        numbers = y[site == place.label]
+        assert place.n_rows == len(numbers)
+        assert place.mean == pytest.approx(numbers.mean())
+        assert place.deviation == pytest.approx(numbers.std(ddof=1))
+        assert place.mean_interval[0] < numbers.mean() < place.mean_interval[1]
+    assert found.p_value < 1e-9
+    assert found.sparse == ()
+    assert [association.column for association in found.strong_associations] == ["lab", "shifted"]
+    advice = " ".join(found.advice)
+    assert "Of a number, InvariantFeatureSelector finds shortcuts" in advice
+    assert "rule on" not in advice
+
+
+def test_what_is_detectable_of_a_number_is_in_standard_deviations():
+    """A unit changes neither what is detectable nor how sure a difference is."""
+    frame, _, site = make_frame()
+    y = make_numbers(site)
+    found = check_environments(frame, y, environments=site)
+    scaled = check_environments(frame, 1e200 * y, environments=site)
+    assert [leaf.difference for leaf in scaled.power] == [leaf.difference for leaf in found.power]
+    assert scaled.p_value == pytest.approx(found.p_value)
+    deviation = found.environments[0].deviation
+    assert scaled.environments[0].deviation == pytest.approx(1e200 * deviation)
+    whole, half, tenth = (leaf.difference for leaf in found.power)
+    assert whole < half < tenth
+    assert half == pytest.approx(whole * np.sqrt(2), rel=0.02)
+
+
+def test_several_classes_have_shares_in_each_environment():
+    frame, _, site = make_frame()
+    y = make_grades(site)
+    found = check_environments(frame, y, environments=site)
+    assert (found.kind, found.classes) == ("several classes", ("mild", "none", "severe"))
+    expected = pd.crosstab(site, y, normalize="index")
+    for place in found.environments:
+        assert place.shares == pytest.approx(tuple(expected.loc[place.label]))
+    assert found.p_value == pytest.approx(stats.chi2_contingency(pd.crosstab(y, site)).pvalue)
+    # the power is that of the largest class as the positive one of two
+    largest = pd.Series(y).value_counts().index[0]
+    of_two = check_environments(frame, y == largest, environments=site)
+    assert found.power == of_two.power
+    assert [place.min_detectable for place in found.environments] == [
+        place.min_detectable for place in of_two.environments
+    ]
+
+
+def test_rare_classes_are_told_by_environment():
+    frame, _, site = make_frame()
+    y = make_grades(site)
+    y[(site == "south") & (y == "severe")] = "none"
+    found = check_environments(frame, y, environments=site)
+    (cell,) = found.sparse
+    assert (cell.environment, cell.label, cell.n_rows) == ("south", "severe", 0)
+
+
+def test_small_environments_of_a_number_are_told():
+    frame, _, site = make_frame()
+    site[:1] = "east"
+    found = check_environments(frame, make_numbers(site), environments=site)
+    (cell,) = found.sparse
+    assert (cell.environment, cell.label, cell.n_rows) == ("east", None, 1)
+    east = found.environments[0]
+    assert (east.mean_interval, east.deviation) == (None, None)
+    assert any("fewer than 5 rows: east." in advice for advice in found.advice)
+    assert "east" in repr(found)
+
+
+@pytest.mark.parametrize("kind", ["number", "several classes"])
+def test_columns_that_decide_any_outcome_are_told(kind):
+    """A column that is the outcome in other units is dropped; one that nearly is one is named."""
+    frame, _, site = make_frame()
+    y = make_numbers(site) if kind == "number" else make_grades(site)
+    codes = y if kind == "number" else np.unique(y, return_inverse=True)[1]
+    frame["near"] = codes + 0.001 * np.random.default_rng(0).normal(size=len(y))
+    found = check_environments(frame, y, environments=site)
+    decided = {association.column: association.decided for association in found.associations}
+    assert decided["near"] > 0.5
+    assert max(share for name, share in decided.items() if name != "near") == 0
+    frame["copy"] = 2 * codes + 1 if kind == "number" else codes
+    assert check_environments(frame, y, environments=site).dropped["copy"] == (
+        "an exact copy of the label"
+    )
+
+
+def test_outliers_do_not_make_noise_decide_a_number():
+    """One row had nearly all of the variance, so that every bin of any column had little."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=900)
+    y[0] = 1e9
+    X = pd.DataFrame({"noise": rng.normal(size=900)})
+    found = check_environments(X, y, environments=np.arange(900) % 3)
+    assert found.associations[0].decided == 0
+
+
+def test_the_kind_of_the_outcome_can_be_said():
+    frame, _, site = make_frame()
+    whole = np.random.default_rng(0).integers(0, 20, len(site))
+    assert check_environments(frame, whole, environments=site).kind == "number"
+    as_classes = check_environments(frame, whole, environments=site, outcome="classes")
+    assert len(as_classes.classes) == 20
+    few = whole % 3
+    assert check_environments(frame, few, environments=site).kind == "several classes"
+    assert check_environments(frame, few, environments=site, outcome="number").kind == "number"
+    with pytest.raises(IcscmError, match="outcome must be one of 'number', 'classes', None"):
+        check_environments(frame, few, environments=site, outcome="counts")
+    with pytest.raises(IcscmError, match="y holds text; a learner of numbers needs numbers"):
+        check_environments(frame, make_grades(site), environments=site, outcome="number")
+
+
+@pytest.mark.parametrize("make", [make_numbers, make_grades])
+def test_any_check_up_is_json_and_text(make):
+    frame, _, site = make_frame()
+    found = check_environments(frame, make(site), environments=site)
+    plain = json.loads(json.dumps(found.to_dict()))
+    document = write_document(plain, facts=[], n_strong=2, n_listed=15)
+    text = render_markdown(document)
+    for place in found.environments:
+        assert place.label in text
+        assert place.label in repr(found)
+    assert "Minimum detectable differences" in text
+    assert "Columns that screen drops" in text

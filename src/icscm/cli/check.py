@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from icscm.cli import console, files
-from icscm.cli.genomes import open_genomes, read_labels
+from icscm.cli.genomes import open_genomes, read_any_samples, read_labels
 from icscm.cli.group import main, name_option
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
+from icscm.cli.outcomes import TargetValues, find_outcome
 from icscm.io.locating import describe_path
 
 if TYPE_CHECKING:
-    from icscm.io.roles import Roles
+    from icscm.io.roles import Roles, Samples
     from icscm.validation.checkup import CheckUp
 
 # Lines of a table without --all.
@@ -23,13 +26,14 @@ _N_SHOWN = 15
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "alpha", "all", *LABELS, *READING)
+@add_options(*COLUMNS, "outcome", "alpha", "all", *LABELS, *READING)
 def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any) -> Options:
     """Check the environments before fitting.
 
     Rows, rate of the positive label and missing values in each environment; classes with too
     few rows; columns associated with the environment; columns that `fit` will drop; and the
-    minimum detectable difference between environments.
+    minimum detectable difference between environments. The outcome may be two classes, several
+    classes, or a number: then the shares of the classes, or mean and standard deviation.
 
     DATA is a .csv, .tsv, .txt, .data (also .gz, .bz2, .zst, .zip), .parquet or .feather file, or
     - for CSV from standard input. Genomes (.bits, .rtab) need --labels.
@@ -39,12 +43,15 @@ def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any)
       icscm check heart.csv --target ill --environment hospital --na '?'
     """
     progress = console.Progress(quiet=quiet)
+    options = options | {"takes_any_outcome": True}
     if files.check_labels(data, options["labels"]):
         with progress.stage(f"Reading {data}"):
-            checkup, roles = _check_genomes(data, options, alpha)
+            checked = _check_genomes(data, options, alpha)
     else:
-        checkup, roles = _check_table(data, options, alpha, progress=progress)
-    _print_checkup(data, checkup, roles, max_lines=None if show_all else _N_SHOWN)
+        checked = _check_table(data, options, alpha, progress=progress)
+    checkup = checked.checkup
+    roles = checked.roles
+    _print_checkup(data, checked, max_lines=None if show_all else _N_SHOWN)
 
     # the texts of each column that were read as missing, with their number of cells
     missing_texts: dict[str, dict[str, int]] = {}
@@ -53,53 +60,75 @@ def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any)
     return checkup.to_dict() | {"read_as_missing": missing_texts}
 
 
+@dataclass(frozen=True)
+class _CheckedTable:
+    """A table, what its target was taken for, and what the check-up found."""
+
+    roles: Roles
+    outcome: TargetValues
+    checkup: CheckUp
+
+
 def _check_table(
     data: Path, options: Options, alpha: float, *, progress: console.Progress
-) -> tuple[CheckUp, Roles]:
+) -> _CheckedTable:
     """Check a table in memory."""
-    from icscm.validation.checkup import check_environments
-
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = files.read_labelled(data, options)
+    outcome = find_outcome(samples.y, options["outcome"])
     with progress.stage("Checking the environments"):
-        checkup = check_environments(
-            samples.X,
-            samples.y,
-            environments=samples.environments,
-            alpha=alpha,
-            words=name_option,
-        )
-    return checkup, samples
+        return _check_samples(samples, outcome, alpha)
 
 
-def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp, Roles]:
-    """Check a packed store, or a table that is packed to a temporary file."""
+def _check_samples(samples: Samples, outcome: TargetValues, alpha: float) -> _CheckedTable:
+    """Check rows in memory."""
+    from icscm.validation.checkup import check_environments
+
+    checkup = check_environments(
+        samples.X,
+        samples.y,
+        environments=samples.environments,
+        outcome="number" if outcome.is_number else "classes",
+        alpha=alpha,
+        words=name_option,
+    )
+    return _CheckedTable(roles=samples, outcome=outcome, checkup=checkup)
+
+
+def _check_genomes(data: Path, options: Options, alpha: float) -> _CheckedTable:
+    """Check genomes: of two classes as bits, of another outcome as the genes that differ."""
     from icscm.sources.bits.opening import open_bits
     from icscm.validation.checkup import check_presence
 
     labels, roles = read_labels(options)
-    with open_genomes(data, options) as store:
-        countable = open_bits(
-            store,
-            labels,
-            roles.target,
-            environments=roles.environment,
-            sample_column=options["sample_column"],
-        )
-        return check_presence(countable, alpha=alpha, words=name_option), roles
+    outcome = find_outcome(np.asarray(labels.column(roles.target).to_pylist()), options["outcome"])
+    if outcome.has_two_classes:
+        with open_genomes(data, options) as store:
+            countable = open_bits(
+                store,
+                labels,
+                roles.target,
+                environments=roles.environment,
+                sample_column=options["sample_column"],
+            )
+            checkup = check_presence(countable, alpha=alpha, words=name_option)
+        return _CheckedTable(roles=roles, outcome=outcome, checkup=checkup)
+    samples = read_any_samples(data, options)
+    return _check_samples(samples, find_outcome(samples.y, options["outcome"]), alpha)
 
 
-def _print_checkup(data: Path, checkup: CheckUp, roles: Roles, *, max_lines: int | None) -> None:
+def _print_checkup(data: Path, checked: _CheckedTable, *, max_lines: int | None) -> None:
     """Print the findings, the largest environments first."""
     from icscm.report.documents.checkup import write_document
 
+    checkup = checked.checkup
     facts = console.list_data_facts(
         data,
-        roles,
+        checked.roles,
         n_rows=checkup.n_rows,
-        n_positive=sum(environment.n_positive for environment in checkup.environments),
         n_columns=checkup.n_columns - len(checkup.dropped),
         n_environments=len(checkup.environments),
+        outcome=checked.outcome.describe(checked.roles),
     )
     document = write_document(
         checkup.to_dict(),

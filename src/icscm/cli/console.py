@@ -122,6 +122,7 @@ def list_data_facts(
         *outcome,
         *wording.describe_environments(labels.environment, n_environments),
         *wording.describe_groups(labels.group),
+        *wording.describe_weights(labels.weight),
         *wording.describe_dropped_rows(labels.n_dropped),
         *wording.describe_excluded_environments(labels.n_excluded, excluded),
         *wording.describe_merged_environments(merged),

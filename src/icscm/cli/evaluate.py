@@ -14,7 +14,7 @@ from icscm.cli.model_files import LabelledRows, list_values, read_labelled_rows
 from icscm.cli.options import FILE, LABELS, READING, Options, add_options
 from icscm.io import locating
 from icscm.io.locating import describe_path
-from icscm.io.roles import read_groups
+from icscm.io.roles import read_groups, read_weights_of_rows
 from icscm.writing import write_text
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
-@add_options("target", "environment", "group", "positive", "drop_missing", "threshold")
+@add_options("target", "environment", "group", "weight", "positive", "drop_missing", "threshold")
 @add_options("report", "all", *LABELS, "force", *READING)
 def evaluate(model: Path, data: Path, show_all: bool, quiet: bool, **options: Any) -> Options:
     """Evaluate a model file on rows that it was not learned from.
@@ -80,6 +80,7 @@ def _evaluate_rows(saved: SavedModel, rows: LabelledRows, threshold: str | None)
         rows.y,
         environments=list_values(rows.table, roles.environment) if roles.environment else None,
         groups=read_groups(rows.table, roles.group) if roles.group else None,
+        sample_weight=read_weights_of_rows(rows.table, roles.weight) if roles.weight else None,
         threshold=threshold,
     )
     evaluation = replace(

@@ -30,6 +30,7 @@ from icscm.exceptions import Parameter
 from icscm.formatting import as_text, escape_controls, format_name, shorten_list
 from icscm.io.locating import name_data
 from icscm.model.thresholds import Threshold, fix_threshold, read_threshold
+from icscm.report.wording.data import describe_positive
 from icscm.report.wording.facts import Fact
 from icscm.writing import STDOUT, check_free, write_text
 
@@ -54,7 +55,7 @@ _MAX_LEVELS = 1_000
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "group", "out", "report", "tripod", "force", "model", "threshold")
+@add_options(*COLUMNS, "group", "weight", "out", "report", "tripod", "force", "model", "threshold")
 @add_options("cv", "cv_scorer", "cv_folds")
 @add_options(*list_learner_options(), "stability", "random_state")
 @add_options("no_path", "validation", "no_validation")
@@ -140,6 +141,7 @@ def _set_threshold(learned: Learned, options: Options, progress: Progress) -> No
             None if samples is None else samples.y,
             environments=None if samples is None else samples.environments,
             groups=None if samples is None else samples.groups,
+            sample_weight=None if samples is None else samples.weights,
             threshold=options["threshold"],
             random_state=options["random_state"],
         )
@@ -166,7 +168,7 @@ def _collect_facts(
 def _list_commands(ctx: click.Context, data: Path, options: Options) -> dict[str, str]:
     """The commands that learn other models or make a screen of the same data."""
     words = [str(data)]
-    for name in (*COLUMNS, "group", *LABELS, *READING):
+    for name in (*COLUMNS, "group", "weight", *LABELS, *READING):
         if is_given(ctx, name) and name != "quiet":
             words += _repeat_option(name, options[name])
     same_data = escape_controls(shlex.join(words))
@@ -300,11 +302,16 @@ def _list_facts(data: Path, learned: Learned) -> list[Fact]:
 
     learner = learned.learner
     n_negative, n_positive = (sum(counts) for counts in learner.class_counts_)  # by environment
+    # with weights a row counts several times, or not at all
+    n_counted = n_negative + n_positive
+    samples = learned.samples
     facts = console.list_data_facts(
         data,
         learned.roles,
-        n_rows=n_negative + n_positive,
-        n_positive=n_positive,
+        n_rows=n_counted if samples is None else samples.X.num_rows,
+        outcome=describe_positive(
+            learned.roles.positive_text, n_positive=n_positive, n_rows=n_counted
+        ),
         n_columns=learner.n_features_in_ - len(learner.dropped_columns_),
         n_environments=len(learner.environments_ or ()),
     )

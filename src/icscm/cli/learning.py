@@ -214,6 +214,7 @@ class _MemoryFit:
             "y": samples.y,
             "environments": samples.environments,
             "groups": samples.groups,
+            "sample_weight": samples.weights,
         }
 
     def choose_parameters(self, grid: Grid) -> GridSearch:
@@ -284,6 +285,8 @@ class _MemoryFit:
         from icscm.search.shape import count_steps
         from icscm.validation import stability
 
+        if self.samples.weights is not None:  # a subsample counts each row once
+            return {}
         n_subsamples = self.options["stability"]
         is_for_one_line = n_subsamples is None
         if is_for_one_line:
@@ -297,7 +300,10 @@ class _MemoryFit:
         with self.progress.stage(text), hide_repeated_warnings():
             selection = stability.stability_selection(
                 self.learner,
-                **self.table,
+                self.samples.X,
+                self.samples.y,
+                environments=self.samples.environments,
+                groups=self.samples.groups,
                 n_resamples=n_subsamples,
                 random_state=self.options["random_state"],
             )
@@ -308,7 +314,7 @@ class _MemoryFit:
 
     def permute_columns(self) -> dict[str, Any]:
         """Measure how much a forest needs each column."""
-        if self.options["model"] != "forest":
+        if self.options["model"] != "forest" or self.samples.weights is not None:
             return {}
         from icscm.validation.importances import permutation_importance
 

@@ -174,6 +174,7 @@ def _find_roles(saved: SavedModel, options: Options) -> Roles:
         target=target,
         environment_columns=tuple(name for name in columns if name is not None),
         group=options["group"],
+        weight=options.get("weight"),
         positive=options["positive"] or tuple(settings.get("positive", ())),
         drop_missing=options["drop_missing"],
     )

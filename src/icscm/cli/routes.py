@@ -31,19 +31,23 @@ _SET_VALUES = "set the parameter itself, as in --p 2 or --max-leaves 8"
 _NO_SUBSAMPLES = "omit it, or take a subset of the genomes with a shorter table of --labels"
 _IN_ONE_PROCESS = "a store of bits is small and is read in this process; omit --dask and --workers"
 
+_NO_WEIGHTS = "weights are for tables in memory; omit it, or repeat rows in the files"
+
 # What to do instead of the options that do not go with a route.
 _INSTEAD = {
     Route.MEMORY: {},
-    Route.PASSES: {"cv": _SMALLER_TABLE, "stability": _SMALLER_TABLE},
+    Route.PASSES: {"cv": _SMALLER_TABLE, "stability": _SMALLER_TABLE, "weight": _SMALLER_TABLE},
     Route.DASK: {
         "cv": _SMALLER_TABLE,
         "stability": _SMALLER_TABLE,
         "member": _SMALLER_TABLE,
         "group": _WITHOUT_DASK,
+        "weight": _NO_WEIGHTS,
     },
     Route.PACKED: {
         "cv": _SET_VALUES,
         "stability": _NO_SUBSAMPLES,
+        "weight": _NO_WEIGHTS,
         "only": _ALL_GENES,
         "drop": _ALL_GENES,
         "categories": _NO_CATEGORIES,
@@ -70,6 +74,11 @@ def choose_route(data: Path, options: Options) -> Route:
         if options[name]:
             why = f" does not go with {data}, which is learned from {_MANNERS[route]}: {advice}"
             raise IcscmError(Parameter(name), why)
+    if options["weight"] is not None and options["stability"]:
+        raise IcscmError(
+            "--stability does not go with --weight, since a subsample counts each row once; omit "
+            "one of them"
+        )
     if route == Route.DASK and options["model"] == "forest":
         why = "--model forest draws rows, which is not possible on Dask"
         raise IcscmError(f"{why}; use --model tree, or omit --dask and --workers")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from icscm.cli import console, files
 from icscm.cli.genomes import read_any_samples
 from icscm.cli.group import main, mark_interrupted
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
+from icscm.cli.outcomes import TargetValues, find_outcome
 from icscm.exceptions import IcscmError
-from icscm.formatting import as_text, format_name, shorten_list
+from icscm.formatting import format_name, shorten_list
 from icscm.io.locating import describe_path, name_data
 from icscm.io.roles import Samples
-from icscm.report.wording import data as wording
 from icscm.report.wording.facts import Fact
 from icscm.writing import STDOUT, write_text
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from icscm.estimators.selector import InvariantFeatureSelector
     from icscm.report.screen import ScreenReport
     from icscm.validation.cohort import Cohort
-
-# What the facts add if the kind of the outcome was seen from the data, by the other kind.
-_OTHER_KIND: Final = "; --outcome {} takes it for {}"
 
 
 @main.command()
@@ -64,7 +60,7 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
     with progress.stage(f"Reading {describe_path(data)}"):
         samples = read_any_samples(data, options | {"takes_any_outcome": True})
     table = _prepare_table(samples, options["outcome"])
-    selector = _make_selector(options, is_number=table.is_number)
+    selector = _make_selector(options, is_number=table.outcome.is_number)
     page = _screen_table(table, selector, data, report=report, options=options, progress=progress)
 
     if report is not None:
@@ -79,16 +75,12 @@ def screen(data: Path, report: Path | None, quiet: bool, **options: Any) -> Opti
 
 @dataclass(frozen=True)
 class _ScreenedTable:
-    """A table without the columns that no screen should have, and why these were dropped.
-
-    `is_inferred` is whether the kind of the outcome was seen from the data.
-    """
+    """A table without the columns that no screen should have, and why these were dropped."""
 
     samples: Samples
     cohort: Cohort
     dropped: dict[Any, str]
-    is_number: bool
-    is_inferred: bool
+    outcome: TargetValues
 
     @property
     def n_columns(self) -> int:
@@ -107,50 +99,24 @@ class _ScreenedTable:
             "sample_weight": self.samples.weights,
         }
 
-    def describe_outcome(self) -> list[Fact]:
-        """What the outcome is, as facts about the data."""
-        from icscm.tables.outcomes import OutcomeKind
-
-        cohort = self.cohort
-        samples = self.samples
-        if cohort.kind is OutcomeKind.TWO_CLASSES:
-            n_positive = int(cohort.is_positive.sum())
-            positive = samples.positive_text
-            return wording.describe_positive(positive, n_positive=n_positive, n_rows=len(cohort))
-
-        if cohort.kind is OutcomeKind.NUMBER:
-            hint = _OTHER_KIND.format("classes", "classes") if self.is_inferred else ""
-            y = np.asarray(cohort.y, dtype=np.float64)
-            mean, deviation = float(y.mean()), float(y.std())
-            return wording.describe_number(
-                samples.target, mean=mean, deviation=deviation, hint=hint
-            )
-        is_numeric = np.asarray(cohort.y).dtype.kind in "iuf"
-        can_be_number = self.is_inferred and is_numeric
-        hint = _OTHER_KIND.format("number", "a number") if can_be_number else ""
-        shares = {as_text(label): float((cohort.y == label).mean()) for label in cohort.classes}
-        return wording.describe_classes(samples.target, shares, hint)
-
 
 def _prepare_table(samples: Samples, outcome: str | None) -> _ScreenedTable:
     """Find what the outcome is, and drop columns such as identifiers; raise if none is left."""
-    from icscm.tables.outcomes import is_numeric_outcome
     from icscm.validation.cohort import drop_columns, make_any_cohort
 
-    is_number = is_numeric_outcome(samples.y) if outcome is None else outcome == "number"
+    target_values = find_outcome(samples.y, outcome)
     cohort = make_any_cohort(
         samples.X.to_pandas(),
         samples.y,
         environments=samples.environments,
-        is_number=is_number,
+        is_number=target_values.is_number,
     )
     cohort, dropped = drop_columns(cohort)
     table = _ScreenedTable(
         samples=samples,
         cohort=cohort,
         dropped=dropped,
-        is_number=is_number,
-        is_inferred=outcome is None,
+        outcome=target_values,
     )
     if table.n_columns == 0:
         raise IcscmError("no column is left to screen; --categories keeps what is no identifier")
@@ -167,7 +133,8 @@ def _screen_table(
     progress: console.Progress,
 ) -> ScreenReport:
     """Screen the columns, and again without each environment or at other tolerances if needed."""
-    from icscm.estimators.selector import VerdictsOnly
+    from icscm.estimators.selector import make_verdicts
+    from icscm.screening.measuring import MeasuredRounds
     from icscm.validation.path import tolerance_path
     from icscm.validation.screening import validate_screen
 
@@ -176,7 +143,8 @@ def _screen_table(
     validation: Any = None
     path: Any = None
 
-    verdicts = VerdictsOnly(**selector.get_params(deep=False))
+    # the path begins with the rounds of this screen
+    verdicts = make_verdicts(selector, MeasuredRounds() if has_path else None)
     with progress.stage(f"Screening {table.n_columns:,} columns"), console.hide_repeated_warnings():
         verdicts.fit(**table.arguments)
     if not verdicts.is_complete_:  # the user wants an end, and what there is
@@ -210,10 +178,8 @@ def _print_page(page: ScreenReport, data: Path, table: _ScreenedTable, *, to_std
         n_rows=len(table.samples.y),
         n_columns=table.n_columns,
         n_environments=len(table.cohort.environment_labels),
-        outcome=table.describe_outcome(),
+        outcome=table.outcome.describe(table.samples),
     )
-    if table.samples.weight is not None:
-        facts.append(Fact("Weights", as_text(table.samples.weight)))
     if table.dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in table.dropped.items()]
         facts.append(Fact("Dropped", shorten_list(reasons, "; ")))

@@ -33,6 +33,7 @@ from icscm.exceptions import IcscmError, warn
 from icscm.formatting import format_name, shorten_list
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
 from icscm.report.wording.screening import describe_round
+from icscm.screening.measuring import MeasuredRounds
 from icscm.screening.outcomes import Outcome, make_outcome
 from icscm.screening.rounds import MAX_ROWS, FinishedScreen, deal_rows, run_screen
 from icscm.screening.screened_table import ScreenedTable, read_table
@@ -294,9 +295,14 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
                 seed=seed,
                 n_jobs=self.n_jobs,
                 announce=self._announce,
+                memory=self._get_memory(),
             )
         self._keep(screen, outcome, opened)
         self._warn(screen)
+
+    def _get_memory(self) -> MeasuredRounds | None:
+        """The memory of rounds that screens of the same rows share; None if there is none."""
+        return None
 
     def _announce(self, screen: FinishedScreen) -> None:
         """Tell who watches the progress what the last round has rejected."""
@@ -551,9 +557,26 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
 
 
 class VerdictsOnly(InvariantFeatureSelector):
-    """A screen that does not fit its learner on the columns kept: it has verdicts, and no model."""
+    """A screen that does not fit its learner on the columns kept: it has verdicts, and no model.
+
+    Screens of the same rows at several tolerances share the `memory` of their rounds.
+    """
 
     _fits_learner = False
+
+    memory: MeasuredRounds | None = None
+
+    def _get_memory(self) -> MeasuredRounds | None:
+        return self.memory
+
+
+def make_verdicts(
+    selector: InvariantFeatureSelector, memory: MeasuredRounds | None
+) -> VerdictsOnly:
+    """Make a screen like the selector, unfitted and without its learner."""
+    verdicts = VerdictsOnly(**clone(selector).get_params(deep=False))
+    verdicts.memory = memory
+    return verdicts
 
 
 def choose_rows(n_rows: int, seed: int) -> Array:

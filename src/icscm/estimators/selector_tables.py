@@ -169,13 +169,23 @@ def make_tables(
 def describe_worth(judged: JudgedColumn | None, columns: BinnedColumns) -> dict[str, Any]:
     """Return the numbers of `screen_` on the worth of a column; NaN if no model used it."""
     if judged is None:
-        measures = ("worth", "worth_low", "tau", "p_value", "joint_low", "own_low", "detectable")
+        measures = (
+            "worth",
+            "worth_error",
+            "worth_low",
+            "tau",
+            "p_value",
+            "joint_low",
+            "own_low",
+            "detectable",
+        )
         return dict.fromkeys(measures, np.nan) | {"share": 0.0, "stake": 0.0, "rule": ""}
     evidence = judged.evidence
     separate = evidence.separate
     return {
         "round": judged.round,
         "worth": separate.mean,
+        "worth_error": separate.error,
         "worth_low": separate.low,
         "tau": separate.tau,
         "p_value": separate.p_value,

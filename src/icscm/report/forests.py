@@ -41,6 +41,7 @@ from icscm.report.wording.screening import (
     format_effect,
     format_effect_interval,
     format_worth,
+    format_worth_in_new,
     format_worth_interval,
     name_effect,
 )
@@ -116,7 +117,7 @@ def draw_forest_cells(
                 verdict=column.verdict,
                 is_open=column.verdict == "rejected",
                 summary=f"worth {format_worth(column.worth)}, "
-                f"in new environments {format_worth(column.worth_low)}",
+                f"in new environments {format_worth_in_new(column)}",
                 why=f"{explain_verdict(column, task)} {stake}",
                 effect=f"{name_effect(task.outcome)} {describe_effect(column, task.outcome)}",
                 rows=[write_row(row, task) for row in rows],
@@ -136,7 +137,10 @@ def list_rows(column: ScreenedColumn, limit: int) -> list[WorthRow]:
 
     if column.worth is None or column.worth_low is None:
         return rows
-    rows.append(WorthRow(IntervalRow("mean", column.worth, None, RowKind.POOLED)))
+    mean = IntervalRow("mean", column.worth, None, RowKind.POOLED)
+    if column.says_nothing:
+        return [*rows, WorthRow(mean, note="says nothing beside the others")]
+    rows.append(WorthRow(mean))
     # one-sided: what lies above the lower end is drawn as far as below the mean
     reach = column.worth - column.worth_low
     interval = (column.worth_low, column.worth + reach)

@@ -217,7 +217,17 @@ def is_undecided(evidence: Evidence, standard: Standard) -> bool:
     """
     if evidence.stake <= MIN_STAKE:
         return False
-    separate = evidence.separate
-    if separate.mean < MIN_RATIO * separate.error:
+    if says_nothing(evidence.separate.mean, evidence.separate.error):
         return False
     return evidence.worst_low < standard.needed
+
+
+def says_nothing(worth: float, error: float) -> bool:
+    """Return whether a mean worth is no more than chance: beside the others it says nothing.
+
+    Its worth in a new environment is then far below 0 only because it is known so inexactly.
+
+    >>> says_nothing(0.9, error=0.1), says_nothing(0.1, error=0.3), says_nothing(-0.6, error=0.5)
+    (False, True, True)
+    """
+    return worth < MIN_RATIO * error

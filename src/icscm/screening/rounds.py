@@ -1,16 +1,17 @@
 """The rounds of a screen: judge all columns, reject the worst, and again without it.
 
 A *shortcut* is a column whose effect on the outcome differs between environments. In each round a
-model is cross-fitted on the columns that are left (`icscm.screening.cross_fitting`), each column
-that the model uses is judged (`icscm.screening.evidence`), and of those that fail the one whose
-worth differs most is rejected. Only one at a time: while a shortcut is in the model, the worth of
-all other columns is measured beside it. If none fails, groups of columns are judged
-(`icscm.screening.copies`). In the end, columns that were rejected early are allowed again if they
-do not fail without those that were rejected later (`allow_again`).
+model is cross-fitted on the columns that are left, and what each column that it uses is worth is
+measured (`icscm.screening.measuring`). Each is judged (`icscm.screening.evidence`), and of those
+that fail the one whose worth differs most is rejected. Only one at a time: while a shortcut is in
+the model, the worth of all other columns is measured beside it. If none fails, groups of columns
+are judged (`icscm.screening.copies`). In the end, columns that were rejected early are allowed
+again if they do not fail without those that were rejected later (`allow_again`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -18,9 +19,9 @@ import numpy as np
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.interruptions import ending_early, is_ctrl_c
-from icscm.screening.contrasts import Contrast, find_contrast
+from icscm.screening.contrasts import Contrast
 from icscm.screening.copies import MIN_ENVIRONMENTS, find_groups
-from icscm.screening.cross_fitting import CrossFit, cross_fit, run_in_threads
+from icscm.screening.cross_fitting import run_in_threads
 from icscm.screening.evidence import (
     REVERSED_BELOW,
     Evidence,
@@ -30,7 +31,14 @@ from icscm.screening.evidence import (
     is_undecided,
 )
 from icscm.screening.giveaways import Giveaways, find_giveaways, pool_lone_levels
-from icscm.screening.outcomes import Numbers, Outcome, compute_deviance
+from icscm.screening.measuring import (
+    MeasuredRound,
+    MeasuredRounds,
+    ScreenedRows,
+    Start,
+    measure_round,
+)
+from icscm.screening.outcomes import Numbers, Outcome
 from icscm.screening.own_effects import (
     NullModel,
     OwnEffect,
@@ -40,9 +48,8 @@ from icscm.screening.own_effects import (
     measure_own_effect,
 )
 from icscm.screening.screened_table import ScreenedTable
-from icscm.screening.worth import fit_joint_worth, fit_worth
 from icscm.stats.replication import find_lone_environment
-from icscm.stats.worth import Worth, pool_worth
+from icscm.stats.worth import Worth
 
 # Columns whose own effects are measured, and columns that a model is fitted on: of a wide table
 # those that say most by themselves.
@@ -50,11 +57,6 @@ MAX_MEASURED: Final = 1_000
 MAX_MODELLED: Final = 100
 # More rows would not change a verdict.
 MAX_ROWS: Final = 200_000
-# The model explains at least this part of the null deviance, where a share of it is asked for.
-MIN_EXPLAINED: Final = 0.02
-N_GROUP_DRAWS: Final = 2
-# A contribution that varies less is none.
-MIN_SPREAD: Final = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,31 +136,29 @@ def run_screen(
     seed: int,
     n_jobs: int | None,
     announce: Callable[[FinishedScreen], None] = lambda _: None,
+    memory: MeasuredRounds | None = None,
 ) -> FinishedScreen:
     """Screen the columns of a table; `announce` is told of the rounds that are done.
 
-    Ctrl-C after the first round ends the screen with the rounds that are done.
+    Screens of the same rows at other tolerances may share a `memory` of the rounds that they have
+    measured. Ctrl-C after the first round ends the screen with the rounds that are done.
     """
     lone = find_lone_environment(count_classes(outcome, table))
     if lone is not None:
         return FinishedScreen(n_columns=table.n_columns, lone_environment=lone)
-    giveaways = find_giveaways(table)
-    table = pool_lone_levels(table, giveaways.pooled_levels)
-    null = fit_null_model(outcome, table)
-    own_effects = measure_own_effects(outcome, table, null, giveaways, n_jobs=n_jobs)
+    rows = ScreenedRows(outcome, table, fold_numbers, seed=seed)
+    start = recall_start(memory, rows, n_jobs=n_jobs)
     screen = FinishedScreen(
         n_columns=table.n_columns,
-        giveaways=giveaways,
-        own_effects=own_effects,
-        rejected=dict.fromkeys(giveaways.determining, 0),
+        giveaways=start.giveaways,
+        own_effects=start.own_effects,
+        rejected=dict.fromkeys(start.giveaways.determining, 0),
     )
-    settings = ScreenSettings(
-        null=null, fold_numbers=fold_numbers, tolerance=tolerance, seed=seed, n_jobs=n_jobs
-    )
+    judge = RoundJudge(start, tolerance=tolerance, n_jobs=n_jobs, memory=memory)
     columns = choose_columns(screen)
     if not len(columns):
         return screen
-    screen = run_round(screen, outcome, table, columns, settings)
+    screen = run_round(screen, columns, judge)
     announce(screen)
     try:
         with ending_early():
@@ -166,13 +166,30 @@ def run_screen(
                 columns = choose_columns(screen)
                 if not len(columns):
                     break
-                screen = run_round(screen, outcome, table, columns, settings)
+                screen = run_round(screen, columns, judge)
                 announce(screen)
-            return allow_again(screen, outcome, table, settings)
+            return allow_again(screen, judge)
     except KeyboardInterrupt as stopped:
         if not is_ctrl_c(stopped):
             raise
         return replace(screen, is_complete=False)
+
+
+def recall_start(memory: MeasuredRounds | None, rows: ScreenedRows, *, n_jobs: int | None) -> Start:
+    """Return what is measured before the first round, from the memory if it is there."""
+    measure = partial(start_screen, rows, n_jobs=n_jobs)
+    return measure() if memory is None else memory.recall_start(rows, measure)
+
+
+def start_screen(rows: ScreenedRows, *, n_jobs: int | None) -> Start:
+    """Find what gives the environment away, and measure what columns say by themselves."""
+    giveaways = find_giveaways(rows.table)
+    table = pool_lone_levels(rows.table, giveaways.pooled_levels)
+    null = fit_null_model(rows.outcome, table)
+    own_effects = measure_own_effects(rows.outcome, table, null, giveaways, n_jobs=n_jobs)
+    return Start(
+        rows=replace(rows, table=table), giveaways=giveaways, null=null, own_effects=own_effects
+    )
 
 
 def count_classes(outcome: Outcome, table: ScreenedTable) -> CountArray:
@@ -222,86 +239,78 @@ def choose_columns(screen: FinishedScreen) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ScreenSettings:
-    """What all rounds of a screen have in common.
-
-    Attributes
-    ----------
-    null : NullModel
-        The model that knows the environments alone.
-    fold_numbers : array of int, (row,)
-        The fold of each row.
-    tolerance : float
-        How much of its worth a column may lose in a new environment.
-    seed : int
-        Of the draws that measure the contribution of a group of columns.
-    n_jobs : int or None
-        Threads.
-    """
-
-    null: NullModel
-    fold_numbers: IntArray
-    tolerance: float
-    seed: int
-    n_jobs: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class MeasuredRound:
+class JudgedRound:
     """What a model of some columns says of them.
 
     Attributes
     ----------
-    judged : dict of JudgedColumn
+    columns : dict of JudgedColumn
         The columns that the model uses.
     worst : list of int
-        What must be rejected: the column whose worth differs most of those that fail, or else the
+        What must be rejected: the column whose worth differs most of those that fail, or else a
         group of columns; empty if none fails.
-    explained : float
-        The deviance that the model explains within environments.
-    scores : array of float, (row, output)
-        The cross-fitted scores of the model.
+    measured : MeasuredRound
+        What they were judged by.
     """
 
-    judged: dict[int, JudgedColumn]
+    columns: dict[int, JudgedColumn]
     worst: list[int]
-    explained: float
-    scores: FloatArray
+    measured: MeasuredRound
 
 
-def run_round(
-    screen: FinishedScreen,
-    outcome: Outcome,
-    table: ScreenedTable,
-    columns: IntArray,
-    settings: ScreenSettings,
-) -> FinishedScreen:
+@dataclass(frozen=True, eq=False)
+class RoundJudge:
+    """Judges the columns that are left in a round, at one tolerance.
+
+    Screens of the same rows at other tolerances may share the `memory` of measured rounds.
+    """
+
+    start: Start
+    tolerance: float
+    n_jobs: int | None
+    memory: MeasuredRounds | None
+
+    def judge(self, columns: IntArray, *, number: int) -> JudgedRound:
+        """Measure a round in which these columns are left, and find what must be rejected."""
+        measured = recall_round(self.memory, self.start, columns, n_jobs=self.n_jobs)
+        rows = self.start.rows
+        standard = Standard(
+            tolerance=self.tolerance,
+            n_columns=len(columns),
+            n_environments=rows.table.places.count,
+            has_several_classes=rows.outcome.n_outputs > 1,
+        )
+        judged = judge_columns(measured, standard, number=number)
+        failed = {
+            column: result.evidence.excess
+            for column, result in judged.items()
+            if result.reason is not None
+        }
+        worst: list[int] = []
+        if failed:
+            worst = [max(failed, key=failed.__getitem__)]
+        elif standard.n_environments >= MIN_ENVIRONMENTS:
+            worst = find_failing_group(measured, standard)
+        return JudgedRound(columns=judged, worst=worst, measured=measured)
+
+
+def run_round(screen: FinishedScreen, columns: IntArray, judge: RoundJudge) -> FinishedScreen:
     """Judge the columns that are left, and reject the worst of those that fail."""
     number = len(screen.rounds) + 1
-    measured = measure_round(
-        outcome, table, columns, settings, own_effects=screen.own_effects, number=number
-    )
-    rejected = measured.worst
+    judged = judge.judge(columns, number=number)
+    rejected = judged.worst
     groups = dict.fromkeys(rejected, rejected) if len(rejected) > 1 else {}
-    screen_round = ScreenRound(
-        number=number,
-        n_columns=len(columns),
-        explained=measured.explained,
-        scores=measured.scores,
-        rejected=tuple(rejected),
-    )
+    screen_round = make_round(judged, number=number, rejected=tuple(rejected))
     return replace(
         screen,
-        judged=screen.judged | measured.judged,
+        judged=screen.judged | judged.columns,
         rejected=screen.rejected | dict.fromkeys(rejected, number),
         groups=screen.groups | groups,
         rounds=[*screen.rounds, screen_round],
     )
 
 
-def allow_again(
-    screen: FinishedScreen, outcome: Outcome, table: ScreenedTable, settings: ScreenSettings
-) -> FinishedScreen:
+def allow_again(screen: FinishedScreen, judge: RoundJudge) -> FinishedScreen:
     """Allow columns that were rejected early but do not fail without those rejected later.
 
     While a shortcut is in the model, the worth of a cause beside it may differ, too. Each column
@@ -321,183 +330,83 @@ def allow_again(
         if column not in columns:
             continue
         number = len(screen.rounds) + 1
-        measured = measure_round(
-            outcome, table, columns, settings, own_effects=screen.own_effects, number=number
-        )
-        if measured.worst:
+        judged = judge.judge(columns, number=number)
+        if judged.worst:
             continue
-        screen_round = ScreenRound(
-            number=number,
-            n_columns=len(columns),
-            explained=measured.explained,
-            scores=measured.scores,
-            allowed=(column,),
-        )
         screen = replace(
             without,
-            judged=screen.judged | measured.judged,
-            rounds=[*screen.rounds, screen_round],
+            judged=screen.judged | judged.columns,
+            rounds=[*screen.rounds, make_round(judged, number=number, allowed=(column,))],
         )
     return screen
 
 
-def measure_round(
-    outcome: Outcome,
-    table: ScreenedTable,
-    columns: IntArray,
-    settings: ScreenSettings,
+def make_round(
+    judged: JudgedRound,
     *,
-    own_effects: dict[int, OwnEffect],
     number: int,
-) -> MeasuredRound:
-    """Cross-fit a model on some columns, judge each, and find what must be rejected."""
-    fitted = cross_fit(outcome, table, columns, settings.fold_numbers, n_jobs=settings.n_jobs)
-    model = measure_model(outcome, table, fitted, settings.null)
-    standard = Standard(
-        tolerance=settings.tolerance,
-        n_columns=len(columns),
-        n_environments=table.places.count,
-        has_several_classes=outcome.n_outputs > 1,
-    )
-    judged = judge_columns(
-        outcome,
-        table,
-        fitted,
-        own_effects=own_effects,
-        model=model,
-        standard=standard,
+    rejected: tuple[int, ...] = (),
+    allowed: tuple[int, ...] = (),
+) -> ScreenRound:
+    """Make what a screen keeps of a round."""
+    measured = judged.measured
+    return ScreenRound(
         number=number,
-        n_jobs=settings.n_jobs,
-    )
-    failed = {
-        column: result.evidence.excess
-        for column, result in judged.items()
-        if result.reason is not None
-    }
-    worst: list[int] = []
-    if failed:
-        worst = [max(failed, key=failed.__getitem__)]
-    elif table.places.count >= MIN_ENVIRONMENTS:
-        worst = find_failing_group(
-            judged, outcome, table, fitted, model=model, standard=standard, settings=settings
-        )
-    return MeasuredRound(
-        judged=judged, worst=worst, explained=model.explained, scores=fitted.scores
+        n_columns=len(measured.fitted.columns),
+        explained=measured.model.explained,
+        scores=measured.fitted.scores,
+        rejected=rejected,
+        allowed=allowed,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ModelFit:
-    """How well a cross-fitted model describes the outcome: variances, and deviance explained."""
-
-    variances: FloatArray
-    explained: float
-    scale: float
-
-
-def measure_model(
-    outcome: Outcome, table: ScreenedTable, fitted: CrossFit, null: NullModel
-) -> ModelFit:
-    """Measure the deviance that a model explains within environments.
-
-    `scale` is what shares refer to: the explained deviance, but at least `MIN_EXPLAINED` of all.
-    """
-    places = table.places
-    variances = outcome.measure_variances(fitted.scores, places)
-    unexplained = compute_deviance(outcome, fitted.scores, variances=variances, places=places)
-    null_deviance = compute_deviance(outcome, null.scores, variances=variances, places=places)
-    explained = null_deviance - unexplained
-    scale = max(explained, MIN_EXPLAINED * null_deviance)
-    return ModelFit(variances=variances, explained=explained, scale=scale)
+def recall_round(
+    memory: MeasuredRounds | None, start: Start, columns: IntArray, *, n_jobs: int | None
+) -> MeasuredRound:
+    """Return what is measured while these columns are left, from the memory if it is there."""
+    measure = partial(measure_round, start, columns, n_jobs=n_jobs)
+    return measure() if memory is None else memory.recall_round(columns, measure)
 
 
 def judge_columns(
-    outcome: Outcome,
-    table: ScreenedTable,
-    fitted: CrossFit,
-    *,
-    own_effects: dict[int, OwnEffect],
-    model: ModelFit,
-    standard: Standard,
-    number: int,
-    n_jobs: int | None,
+    measured: MeasuredRound, standard: Standard, *, number: int
 ) -> dict[int, JudgedColumn]:
     """Judge each column that the model uses."""
-    contributions = fitted.compute_contributions(table, n_jobs=n_jobs)
-    used = [
-        position
-        for position, contribution in enumerate(contributions)
-        if np.ptp(contribution) > MIN_SPREAD
-    ]
-    if not used:
-        return {}
-    used_contributions = [contributions[position] for position in used]
-
-    def fit(position: int) -> Worth:
-        return fit_worth(
-            outcome, table, fitted.scores, contributions[position], variances=model.variances
-        )
-
-    separate = run_in_threads(fit, used, n_jobs)
-    joint = fit_joint_worth(
-        outcome, table, fitted.scores, used_contributions, variances=model.variances
-    )
-
-    judged: dict[int, JudgedColumn] = {}
-    for position, worth, joint_worth in zip(used, separate, joint, strict=True):
-        column = int(fitted.columns[position])
-        pooled = pool_worth(worth)
-        evidence = Evidence(
-            separate=pooled,
-            joint=None if joint_worth is None else pool_worth(joint_worth),
-            own=own_effects[column],
-            share=pooled.excess / model.scale,
-            stake=float(worth.information.sum()) / model.scale,
-        )
-        judged[column] = JudgedColumn(
-            evidence=evidence,
-            worth=worth,
-            contrast=find_contrast(table, column, contributions[position]),
+    return {
+        column: JudgedColumn(
+            evidence=measurement.evidence,
+            worth=measurement.worth,
+            contrast=measurement.contrast,
             round=number,
-            is_undecided=is_undecided(evidence, standard),
-            reason=find_reason(evidence, standard),
+            is_undecided=is_undecided(measurement.evidence, standard),
+            reason=find_reason(measurement.evidence, standard),
         )
-    return judged
+        for column, measurement in measured.columns.items()
+    }
 
 
-def find_failing_group(
-    judged: dict[int, JudgedColumn],
-    outcome: Outcome,
-    table: ScreenedTable,
-    fitted: CrossFit,
-    *,
-    model: ModelFit,
-    standard: Standard,
-    settings: ScreenSettings,
-) -> list[int]:
+def find_failing_group(measured: MeasuredRound, standard: Standard) -> list[int]:
     """Find the group of doubtful columns whose common worth differs most, if any fails."""
+    start = measured.start
+    rows = start.rows
     bound = standard.needed - REVERSED_BELOW
     doubtful = [
         column
-        for column, result in judged.items()
-        if standard.is_own_below(result.evidence.own, bound)
+        for column, measurement in measured.columns.items()
+        if standard.is_own_below(measurement.evidence.own, bound)
     ]
     effects = {
-        column: compute_own_effects(outcome, table, column, settings.null) for column in doubtful
+        column: compute_own_effects(rows.outcome, rows.table, column, start.null)
+        for column in doubtful
     }
     failing: dict[tuple[int, ...], float] = {}
-    for group in find_groups(effects, table.places):
-        positions = np.searchsorted(fitted.columns, group).tolist()
-        contribution = fitted.compute_joint_contribution(
-            table, positions, n_draws=N_GROUP_DRAWS, seed=settings.seed
-        )
-        worth = fit_worth(outcome, table, fitted.scores, contribution, variances=model.variances)
-        pooled = pool_worth(worth)
+    for group in map(tuple, find_groups(effects, rows.table.places)):
+        pooled = measured.measure_group(group)
         if (
             pooled.p_value < CHANCE_LEVEL / standard.n_columns
             and pooled.low_share < standard.needed
         ):
-            failing[tuple(group)] = pooled.excess
+            failing[group] = pooled.excess
     if not failing:
         return []
     worst = max(failing, key=failing.__getitem__)

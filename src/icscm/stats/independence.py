@@ -241,6 +241,27 @@ def compute_corrected(
     return test.compute_p_values(effective_tables.astype(COUNT_DTYPE))
 
 
+def compute_pearson_p_value(counts: CountArray) -> float:
+    """Compute the p-value of Pearson's test on one table of any number of outcomes.
+
+        X^2 = sum (n_ye - m_ye)^2 / m_ye,  with (outcomes - 1) (environments - 1) degrees of freedom
+
+    Outcomes and environments without rows do not count. The tests above are for two outcomes.
+
+    >>> counts = np.array([[30, 10], [30, 20], [30, 60]])
+    >>> f"{compute_pearson_p_value(counts):.1e}"
+    '1.7e-05'
+    """
+    table = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+    n_outcomes, n_environments = table.shape
+    n_dof = (n_outcomes - 1) * (n_environments - 1)
+    if n_dof <= 0:
+        return 1.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    statistic = float(((table - expected) ** 2 / expected).sum())
+    return float(special.chdtrc(n_dof, statistic))
+
+
 def exceeds(p_values: FloatArray | float, alpha: FloatArray | float) -> Any:
     """Return whether p-values are above alpha, beyond rounding.
 

@@ -76,3 +76,15 @@ def compute_auc_of_counts(counts: Array, scores: FloatArray) -> float | None:
     """
     is_positive = np.tile([False, True], len(scores))
     return compute_auc(is_positive, np.repeat(scores, 2), weights=np.ravel(counts))
+
+
+def rank_with_ties(numbers: FloatArray) -> FloatArray:
+    """Rank numbers from 0; those that are equal get the mean of their ranks.
+
+    >>> rank_with_ties(np.array([5.0, 1.0, 5.0]))
+    array([1.5, 0. , 1.5])
+    """
+    _, codes, n_equal = np.unique(numbers, return_inverse=True, return_counts=True)
+    n_below = np.cumsum(n_equal) - n_equal
+    mean_ranks = n_below + (n_equal - 1) / 2
+    return np.asarray(mean_ranks[codes])

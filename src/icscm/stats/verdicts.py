@@ -364,6 +364,25 @@ def compute_minimum_detectable_difference(
     return np.where(detectable <= 1.0, detectable, np.inf)
 
 
+def compute_minimum_detectable_shift(sizes: FloatArray, alpha: float) -> float:
+    """Compute the smallest difference of two means that a test detects with 80 % power.
+
+    It is in standard deviations of a number within environments, between the two environments
+    with the most rows, n1 and n2, as in `compute_minimum_detectable_difference`:
+
+        d = sqrt(noncentrality (1/n1 + 1/n2)),  with K - 1 degrees of freedom
+
+    A slope on a column of standard deviation 1 has the same variance as a mean, so that d is also
+    the smallest difference of two such effects. It is inf if fewer than two environments have rows.
+    """
+    present_sizes = np.sort(sizes[sizes > 0])
+    if len(present_sizes) < 2:
+        return np.inf
+    noncentrality = _find_noncentrality(len(present_sizes) - 1, alpha)
+    inverse_sizes = float((1 / present_sizes[-2:]).sum())
+    return float(np.sqrt(noncentrality * inverse_sizes))
+
+
 @lru_cache(maxsize=256)
 def _find_noncentrality(dof: int, alpha: float) -> float:
     """Find the noncentrality at which a chi-squared test at level alpha has the wanted power."""

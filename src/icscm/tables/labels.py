@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -11,6 +11,13 @@ from icscm._types import Array, IntArray
 from icscm.exceptions import IcscmError, Parameter, reject_unknown
 from icscm.formatting import shorten_list
 from icscm.tables.errors import make_missing_error
+
+# What an error adds where an outcome may be several classes, or a number.
+ADVICE_ON_OTHER_OUTCOMES: Final = (
+    "; models predict two classes, and only ",
+    Parameter("InvariantFeatureSelector"),
+    " takes several classes and numbers",
+)
 
 
 def check_labels(y: Any, n_rows: int, rows: Array | None = None) -> tuple[IntArray, Array]:
@@ -60,6 +67,13 @@ def _reject_labels(y: Array, distinct: Array) -> NoReturn:
         raise IcscmError(f"y holds {what}; learning needs two")
     if _has_infinity(distinct):
         raise IcscmError("y contains infinity; labels must be two distinct finite values")
+    if multiclass.type_of_target(y).startswith("continuous"):
+        raise IcscmError(
+            "Unknown label type: continuous, since y holds numbers with decimals; two classes are "
+            "needed: make them of it, such as y > 10, or screen its columns with ",
+            Parameter("InvariantFeatureSelector"),
+            ", which takes numbers",
+        )
     multiclass.check_classification_targets(y)
     listed = shorten_list([repr(label) for label in labels])
     raise IcscmError(
@@ -89,7 +103,8 @@ def code_known(y: Any, classes: Array) -> IntArray:
     known = pandas.Series(classes, dtype=object).tolist()
     listed = " and ".join(map(repr, known))
     advice = f", not among the classes of the model, {listed}; give labels of these classes"
-    reject_unknown(labels, known, "y holds ", after=advice)
+    after = (advice, *ADVICE_ON_OTHER_OUTCOMES) if len(labels) > 2 else (advice,)
+    reject_unknown(labels, known, "y holds ", after=after)
 
     class_of_code = np.array([known.index(label) for label in labels], dtype=np.int64)
     return np.asarray(class_of_code[codes])

@@ -4,6 +4,7 @@ Learners from counts need two classes (`icscm.tables.labels`). The screen of col
 scikit-learn's classifiers and regressors take.
 """
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -30,7 +31,7 @@ class OutcomeKind(StrEnum):
     NUMBER = "number"
 
 
-def find_kind(classes: Array | None) -> OutcomeKind:
+def find_kind(classes: Sized | None) -> OutcomeKind:
     """Find the kind of an outcome of these classes; None means a number.
 
     >>> find_kind(np.array(["no", "yes"])), find_kind(None)
@@ -128,6 +129,13 @@ def number_classes(values: Any, n_rows: int) -> tuple[IntArray, Array]:
         raise IcscmError("y contains infinity; labels must be finite")
     codes, distinct = number_groups(values, n_rows, None, "y")
     if array.dtype.kind == "f":  # of which some may be no labels
+        if multiclass.type_of_target(array).startswith("continuous"):
+            raise IcscmError(
+                "Unknown label type: continuous, since ",
+                Parameter("y"),
+                " holds numbers with decimals, which are no classes; if it is a number, use ",
+                Parameter("a regressor"),
+            )
         multiclass.check_classification_targets(array)
     labels = np.asarray(distinct)
     if len(labels) < 2:

@@ -286,18 +286,26 @@ def find_copies_of_numbers(table: CodedTable, numbers: FloatArray) -> list[int]:
     """
     if not isinstance(table.values, np.ndarray) or len(numbers) < limits.COPY_ROWS:
         return []
-    y = numbers - numbers.mean()
+    y = _scale_deviations(numbers)
     copies = []
     for position in range(table.n_columns):
         if position in table.levels or position in table.dropped:
             continue
         column = np.asarray(table.values[:, position], dtype=np.float64)
-        deviations = column - column.mean()  # NaN where any value is missing
+        deviations = _scale_deviations(column)  # NaN where any value is missing
         slope = deviations @ y / (y @ y)
         largest_error = np.abs(deviations - slope * y).max()
-        if largest_error <= _ROUNDING * np.abs(deviations).max() and slope != 0:
+        if largest_error <= _ROUNDING and slope != 0:
             copies.append(position)
     return copies
+
+
+def _scale_deviations(numbers: FloatArray) -> FloatArray:
+    """Return numbers less their mean, the largest of size 1, so that their squares are finite."""
+    largest = np.abs(numbers).max() or 1.0
+    scaled = numbers / largest
+    deviations = scaled - scaled.mean()
+    return np.asarray(deviations / (np.abs(deviations).max() or 1.0))
 
 
 def _are_equal(values: Any, others: Any) -> Any:

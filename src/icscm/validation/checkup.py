@@ -2,7 +2,10 @@
 
 Two things make a study of environments fail, and both can be seen before a model is fitted: too few
 rows in an environment to detect a difference, and columns that tell the environments apart, by
-which a model may learn the rate of each environment instead of what causes the outcome.
+which a model may learn the level of the outcome in each environment instead of what causes it.
+
+The outcome may be two classes, several classes, or a number; `checked_outcomes` says what there is
+to say of each.
 """
 
 from collections.abc import Container, Sequence
@@ -20,18 +23,32 @@ from icscm.engine.counts import CountCube, Cut, RowSource
 from icscm.exceptions import Parameter, Words
 from icscm.formatting import as_text, make_plain
 from icscm.parameters import allow, check_value
-from icscm.report.content.rates import make_rates
+from icscm.report.documents.checkup import N_CLASSES_SHOWN, list_outcome_columns
 from icscm.report.wording import checkup as wording
 from icscm.sources.countable import BinningConfig, Countable
-from icscm.stats.independence import make_test
-from icscm.stats.verdicts import compute_minimum_detectable_difference
+from icscm.stats.ranking import rank_with_ties
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import count_rows
 from icscm.tables.environments import check_several, encode_environments, take_environments
 from icscm.tables.errors import describe_many
 from icscm.tables.labels import check_labels
+from icscm.tables.outcomes import (
+    OutcomeKind,
+    OutcomeValues,
+    find_kind,
+    is_numeric_outcome,
+    read_outcome,
+)
 from icscm.tables.parsing import ParsedTable, read_table
-from icscm.tables.suspicion import find_suspicious
+from icscm.tables.suspicion import LABEL_COPY, find_copies_of_numbers, find_suspicious
+from icscm.validation.checked_outcomes import (
+    AnyEnvironment,
+    CheckedOutcome,
+    LeafPower,
+    SparseCell,
+    make_classes,
+    make_numbers,
+)
 
 # Bins of a column of numbers; of a category, levels that are kept apart and one bin of the others.
 N_BINS = 16
@@ -39,41 +56,6 @@ N_BINS = 16
 N_LISTED = 100
 # Shares of the rows for which the minimum detectable difference is computed.
 LEAF_SHARES = (1.0, 0.5, 0.1)
-
-
-@dataclass(frozen=True)
-class EnvironmentSummary:
-    """The size of an environment, its rate, and what can be detected there.
-
-    Parameters
-    ----------
-    label, n_rows, n_positive : object, int, int
-        Its label, the number of its rows, and of those with a positive outcome.
-    rate, rate_interval : float, tuple of two floats
-        Share of positive rows, and its Wilson interval (95%).
-    missing : float
-        Share of the cells that are missing.
-    min_detectable : float or None
-        Minimum detectable difference between its rate and that of all others together, with 80%
-        power; None if there is none.
-    """
-
-    label: Any
-    n_rows: int
-    n_positive: int
-    rate: float
-    rate_interval: tuple[float, float]
-    missing: float
-    min_detectable: float | None
-
-
-@dataclass(frozen=True)
-class SparseCell:
-    """A class with few rows in an environment, or none."""
-
-    environment: Any
-    label: Any
-    n_rows: int
 
 
 @dataclass(frozen=True)
@@ -104,32 +86,29 @@ class Association:
         return max(self.values, self.missingness or 0.0)
 
 
-@dataclass(frozen=True)
-class LeafPower:
-    """The minimum detectable difference in a leaf with this share of each environment."""
-
-    share: float
-    n_rows: int
-    difference: float | None
-
-
 @dataclass(frozen=True, repr=False)
 class CheckUp(DisplayMixin):
     """The result of `check_environments`.
 
     Parameters
     ----------
-    n_rows, n_columns, classes : int, int, tuple of two labels
-        Size of the table, and the classes; the second is the positive one.
+    n_rows, n_columns, classes : int, int, tuple of labels or None
+        Size of the table, and the classes; of two the second is the positive one. None if the
+        outcome is a number.
     alpha, p_value : float
-        Level of the tests, and the p-value of the test whether the label is independent of the
-        environment in the whole table.
-    environments, sparse : tuple of EnvironmentSummary, tuple of SparseCell
-        In the order of their labels, and classes with fewer than five rows in one of them.
+        Level of the tests, and the p-value of the test whether the outcome is independent of the
+        environment in the whole table: of classes Pearson's, of a number Welch's.
+    environments, sparse : tuple, tuple of SparseCell
+        In the order of their labels, and classes with fewer than five rows in one of them (of a
+        number, environments with fewer than five rows). Each environment is an
+        `EnvironmentSummary` of two classes, `EnvironmentShares` of several, `EnvironmentMean` of a
+        number; see `icscm.validation.checked_outcomes`.
     associations : tuple of Association
         All columns that are not dropped, the strongest association first.
     power : tuple of LeafPower
-        Minimum detectable differences in the whole table and in smaller leaves.
+        Minimum detectable differences in the whole table and in smaller leaves: of two classes
+        between rates, of several between shares of the largest class, of a number between means, in
+        standard deviations within environments.
     dropped : dict
         Columns that `fit` drops, and why.
     advice : tuple of str
@@ -147,15 +126,20 @@ class CheckUp(DisplayMixin):
 
     n_rows: int
     n_columns: int
-    classes: tuple[Any, Any]
+    classes: tuple[Any, ...] | None
     alpha: float
     p_value: float
-    environments: tuple[EnvironmentSummary, ...]
+    environments: tuple[AnyEnvironment, ...]
     sparse: tuple[SparseCell, ...]
     associations: tuple[Association, ...]
     power: tuple[LeafPower, ...]
     dropped: dict[str | int, str] = field(default_factory=dict)
     advice: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> OutcomeKind:
+        """What the outcome is: two classes, several classes or a number."""
+        return find_kind(self.classes)
 
     @property
     def strong_associations(self) -> tuple[Association, ...]:
@@ -168,17 +152,18 @@ class CheckUp(DisplayMixin):
 
     def _display(self) -> Display:
         """Show the environments in a table, and all advice above them."""
+        line = f"{self.n_rows:,} rows. {' '.join(self.advice)}".strip()
+        columns = list_outcome_columns(self.to_dict(), n_classes=N_CLASSES_SHOWN)
+        headings = ["environment", ">rows", *(column.title for column in columns), ">missing"]
         rows = [
-            (
+            [
                 as_text(environment.label),
                 f"{environment.n_rows:,}",
-                f"{environment.rate:.1%}",
+                *(column.cells[position] for column in columns),
                 f"{environment.missing:.1%}",
-            )
-            for environment in self.environments
+            ]
+            for position, environment in enumerate(self.environments)
         ]
-        line = f"{self.n_rows:,} rows. {' '.join(self.advice)}".strip()
-        headings = ("environment", ">rows", ">positive", ">missing")
         return Display(line, headings, rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,10 +184,13 @@ def check_environments(
     y: Any,
     *,
     environments: Any,
+    outcome: str | None = None,
     alpha: float = 0.05,
     words: Words = str,
 ) -> CheckUp:
     """Check the environments of a table before fitting.
+
+    The outcome may be two classes, several classes, or a number, as for `InvariantFeatureSelector`.
 
     The association of a column with the environment is Cramer's V with Bergsma's correction: 0
     when unrelated, 1 when one determines the other. Numbers with many values are cut into 16 bins
@@ -212,7 +200,10 @@ def check_environments(
     Parameters
     ----------
     X, y, environments : array-like
-        As for `ICSCMClassifier.fit`.
+        As for `InvariantFeatureSelector.fit`.
+    outcome : {"number", "classes"}, optional
+        What the outcome is; by default a number if it has numbers of more than ten distinct values,
+        else classes.
     alpha : float, default=0.05
         Level of the tests whose power is computed.
     words : callable, optional
@@ -237,14 +228,24 @@ def check_environments(
     10000
     >>> [round(environment.rate, 2) for environment in checkup.environments]
     [0.07, 0.17]
+
+    Of an outcome that is a number it says the mean and the standard deviation instead of the rate:
+
+    >>> from icscm.datasets import make_hospitals
+    >>> admissions = make_hospitals(2_000, random_state=0)
+    >>> X = admissions.X.drop(columns="age")
+    >>> checkup = check_environments(X, admissions.X["age"], environments=admissions.environments)
+    >>> checkup.kind, checkup.classes
+    (<OutcomeKind.NUMBER: 'number'>, None)
     """
     check_value("alpha", alpha, allow("float (0, 1)"))
+    check_value("outcome", outcome, allow("number", "classes", None))
     X, environments = take_environments(X, environments)
     n_rows = count_rows(X)
-    outcome_codes, classes = check_labels(y, n_rows)
+    values = _read_outcome(y, n_rows, outcome)
     environment_codes, environment_labels = encode_environments(environments, n_rows)
     check_several(environment_labels)
-    rows = _CodedRows(outcome_codes, environment_codes, n_environments=len(environment_labels))
+    rows = _CodedRows(values, environment_codes, n_environments=len(environment_labels))
 
     parsed = read_table(X)
     table = parsed.code(N_BINS - 1, None)
@@ -253,9 +254,8 @@ def check_environments(
     scan = _scan_columns(table, names, rows, dropped=dropped)
 
     checkup = _make_checkup(
-        counts=_cross_tabulate(outcome_codes, environment_codes, shape=(2, rows.n_environments)),
+        _summarize_outcome(rows),
         environment_labels=environment_labels,
-        classes=[*classes],
         alpha=alpha,
         n_columns=table.n_columns,
         associations=scan.associations,
@@ -264,16 +264,40 @@ def check_environments(
     return replace(checkup, dropped=dropped, advice=_advise(checkup, words))
 
 
+def _read_outcome(y: Any, n_rows: int, outcome: str | None) -> OutcomeValues:
+    """Check the outcome of each row; two classes as the learners of rules check them."""
+    is_number = is_numeric_outcome(y) if outcome is None else outcome == "number"
+    values = read_outcome(y, n_rows, is_number=is_number)
+    if values.kind is not OutcomeKind.TWO_CLASSES:
+        return values
+    codes, classes = check_labels(y, n_rows)
+    return OutcomeValues(values=codes, classes=classes)
+
+
 # --- columns of a table ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _CodedRows:
-    """The outcome and the environment of each row, as codes from 0."""
+    """The outcome of each row, and its environment as a code from 0."""
 
-    outcome_codes: IntArray
+    outcome: OutcomeValues
     environment_codes: IntArray
     n_environments: int
+
+
+def _summarize_outcome(rows: _CodedRows) -> CheckedOutcome:
+    """Add up the outcome by environment."""
+    outcome = rows.outcome
+    if outcome.classes is None:
+        return make_numbers(
+            outcome.values, rows.environment_codes, n_environments=rows.n_environments
+        )
+    classes = outcome.classes.tolist()
+    shape = (len(classes), rows.n_environments)
+    return make_classes(
+        classes, _cross_tabulate(outcome.values, rows.environment_codes, shape=shape)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,13 +324,19 @@ def _find_dropped_columns(
         return {}
     # coded as by `fit`: how many levels are kept apart decides which columns are dropped
     table_of_fit = parsed.code(BinningConfig().max_thresholds, None)
+    is_number = rows.outcome.is_number
+    # no column is a copy of classes where there are none
+    no_classes = np.zeros(len(rows.environment_codes), dtype=np.int64)
     reasons = find_suspicious(
         table_of_fit,
-        rows.outcome_codes,
+        no_classes if is_number else rows.outcome.values,
         rows.environment_codes,
         whole=parsed.whole,
         declared=parsed.declared,
     )
+    if is_number:
+        copies = find_copies_of_numbers(table_of_fit, rows.outcome.values)
+        reasons |= dict.fromkeys(copies, LABEL_COPY)
     return {names[position]: reason for position, reason in reasons.items()}
 
 
@@ -370,9 +400,8 @@ def check_presence(
     source = countable.source
     check_several(source.environments)
     checkup = _make_checkup(
-        counts=source.count_rows(),
+        make_classes(source.classes, source.count_rows()),
         environment_labels=source.environments,
-        classes=source.classes,
         alpha=alpha,
         n_columns=countable.n_features,
         associations=_find_strongest(source),
@@ -446,114 +475,34 @@ def _compute_chi_squared(tables: IntArray) -> FloatArray:
 
 
 def _make_checkup(
+    outcome: CheckedOutcome,
     *,
-    counts: IntArray,
     environment_labels: Sequence[Any],
-    classes: Sequence[Any],
     alpha: float,
     n_columns: int,
     associations: Sequence[Association],
     n_missing: FloatArray | None = None,
 ) -> CheckUp:
-    """Make the check-up, still without advice, from counts by (outcome, environment).
+    """Make the check-up, still without advice, from the outcome by environment.
 
     `n_missing` are the missing cells of each environment; None if no cell can be missing.
     """
-    p_values = make_test("chi2").compute_p_values(counts[np.newaxis])
-    environments = _summarize_environments(
-        counts, environment_labels, alpha, n_columns=n_columns, n_missing=n_missing
-    )
-    return CheckUp(
-        n_rows=int(counts.sum()),
-        n_columns=n_columns,
-        classes=(classes[0], classes[1]),
-        alpha=alpha,
-        p_value=float(p_values[0]),
-        environments=environments,
-        sparse=_find_sparse_cells(counts, environment_labels, classes),
-        associations=tuple(associations),
-        power=tuple(_compute_power(counts, share, alpha) for share in LEAF_SHARES),
-    )
-
-
-def _summarize_environments(
-    counts: IntArray,
-    labels: Sequence[Any],
-    alpha: float,
-    *,
-    n_columns: int,
-    n_missing: FloatArray | None,
-) -> tuple[EnvironmentSummary, ...]:
-    """Summarize each environment by size, rate and missing cells; counts (outcome, environment).
-
-    Its power is that of a test against all other environments together, since a shortcut may hold
-    in any number of these.
-    """
-    # a table for each environment, which has itself and all others as its two environments:
-    # (environment, outcome, itself or the others)
-    counts_of_others = counts.sum(axis=1, keepdims=True) - counts
-    tables = np.stack((counts.T, counts_of_others.T), axis=2)
-    differences = _compute_detectable_differences(tables, alpha)
-
-    sizes = counts.sum(axis=0)
-    missing_shares = np.zeros(len(labels))
+    missing_shares = np.zeros(len(environment_labels))
     if n_missing is not None:
-        missing_shares = n_missing / n_columns / sizes
-
-    n_positive = counts[1]
-    rates = make_rates(n_positive.tolist(), sizes.tolist())
-    summaries = []
-    for code, rate in enumerate(rates):
-        assert rate.rate is not None  # every environment has rows
-        assert rate.rate_interval is not None
-        low, high = rate.rate_interval
-        summaries.append(
-            EnvironmentSummary(
-                label=labels[code],
-                n_rows=rate.n,
-                n_positive=rate.n_positive,
-                rate=rate.rate,
-                rate_interval=(low, high),
-                missing=float(missing_shares[code]),
-                min_detectable=differences[code],
-            )
-        )
-    return tuple(summaries)
-
-
-def _find_sparse_cells(
-    counts: IntArray, environment_labels: Sequence[Any], classes: Sequence[Any]
-) -> tuple[SparseCell, ...]:
-    """Find the classes with few rows in an environment, by class and then by environment."""
-    cells = []
-    is_sparse = counts < _constants.SPARSE_ENVIRONMENT  # (outcome, environment)
-    for outcome, environment in np.argwhere(is_sparse).tolist():
-        cell = SparseCell(
-            environment=environment_labels[environment],
-            label=classes[outcome],
-            n_rows=int(counts[outcome, environment]),
-        )
-        cells.append(cell)
-    return tuple(cells)
-
-
-def _compute_power(counts: IntArray, share: float, alpha: float) -> LeafPower:
-    """Compute what is detectable in a leaf with this share of each count (outcome, environment).
-
-    A rule is judged by the rows of its leaf, so the power in the whole table says too much.
-    """
-    leaf_counts = np.floor(counts * share).astype(np.int64)
-    differences = _compute_detectable_differences(leaf_counts[np.newaxis], alpha)
-    return LeafPower(share=share, n_rows=int(leaf_counts.sum()), difference=differences[0])
-
-
-def _compute_detectable_differences(tables: IntArray, alpha: float) -> list[float | None]:
-    """Compute the minimum detectable difference of each table (table, outcome, environment).
-
-    None where there is none, since fewer than two environments have rows.
-    """
-    differences = compute_minimum_detectable_difference(tables, alpha)
-    return [float(difference) if np.isfinite(difference) else None for difference in differences]
+        missing_shares = n_missing / n_columns / outcome.sizes
+    return CheckUp(
+        n_rows=int(outcome.sizes.sum()),
+        n_columns=n_columns,
+        classes=outcome.classes,
+        alpha=alpha,
+        p_value=outcome.compute_p_value(),
+        environments=outcome.summarize_environments(
+            environment_labels, missing_shares=missing_shares, alpha=alpha
+        ),
+        sparse=outcome.find_sparse_cells(environment_labels),
+        associations=tuple(associations),
+        power=tuple(outcome.compute_power(share, alpha) for share in LEAF_SHARES),
+    )
 
 
 # --- associations ---------------------------------------------------------------------------------
@@ -578,7 +527,6 @@ def _associate(name: str | int, values: FloatArray, rows: _CodedRows) -> Associa
     """
     bins = _bin_values(values)
     n_bins = N_BINS + 1  # with that of missing values, the last
-    by_outcome = _cross_tabulate(bins, rows.outcome_codes, shape=(n_bins, 2))
     by_environment = _cross_tabulate(
         bins, rows.environment_codes, shape=(n_bins, rows.n_environments)
     )
@@ -594,7 +542,7 @@ def _associate(name: str | int, values: FloatArray, rows: _CodedRows) -> Associa
     present_by_environment = by_environment[:-1]
     return replace(
         compute_association(name, present_by_environment),
-        decided=_compute_decided_share(by_outcome),
+        decided=_compute_decided_share(bins, rows.outcome),
         missingness=missingness,
     )
 
@@ -616,20 +564,55 @@ def _bin_values(values: FloatArray) -> IntArray:
     return bins
 
 
-def _compute_decided_share(counts: IntArray) -> float:
-    """Compute the share of rows in bins of nearly one outcome only; counts are (bin, outcome).
+def _compute_decided_share(bins: IntArray, outcome: OutcomeValues) -> float:
+    """Compute the share of rows in bins that determine the outcome nearly alone."""
+    n_bins = N_BINS + 1  # with that of missing values, the last
+    if outcome.classes is None:
+        return compute_share_of_decided_numbers(bins, outcome.values, n_bins=n_bins)
+    counts = _cross_tabulate(bins, outcome.values, shape=(n_bins, len(outcome.classes)))
+    return compute_share_of_decided_classes(counts)
 
-    An outcome is nearly absent where it has 1% of the rows that it would have by chance, if these
-    are enough to tell.
+
+def compute_share_of_decided_classes(counts: IntArray) -> float:
+    """Compute the share of rows in bins of nearly one class only; counts are (bin, class).
+
+    In such a bin all other classes together have at most 1% of the rows that they would have by
+    chance, if these are enough to tell.
+
+    >>> counts = np.array([[400, 0, 0], [200, 100, 300]])
+    >>> compute_share_of_decided_classes(counts)
+    0.4
     """
     n_rows = counts.sum()
-    rows_of_bins = counts.sum(axis=1)
-    rows_of_outcomes = counts.sum(axis=0)
-    expected = np.outer(rows_of_bins, rows_of_outcomes) / n_rows
-    is_expected = expected >= _constants.DECIDED_ROWS
-    is_nearly_absent = is_expected & (100 * counts <= expected)
-    is_decided = is_nearly_absent.any(axis=1)
+    rows_of_bins = counts.sum(axis=1, keepdims=True)
+    rows_of_classes = counts.sum(axis=0)
+    counts_of_others = rows_of_bins - counts
+    expected_others = rows_of_bins * (n_rows - rows_of_classes) / n_rows
+    is_expected = expected_others >= _constants.DECIDED_ROWS
+    is_nearly_alone = is_expected & (100 * counts_of_others <= expected_others)
+    is_decided = is_nearly_alone.any(axis=1)
     return float(counts[is_decided].sum() / n_rows)
+
+
+def compute_share_of_decided_numbers(bins: IntArray, numbers: FloatArray, *, n_bins: int) -> float:
+    """Compute the share of rows in bins in which the number is nearly the same.
+
+    There its ranks have at most 1% of their variance in the whole table. Ranks are compared, since
+    a few outliers may have nearly all of the variance of the numbers themselves. A bin can tell if
+    enough rows of other values than the most frequent one would be in it by chance.
+    """
+    ranks = rank_with_ties(numbers)
+    n_rows = len(ranks)
+    rows_of_bins = np.bincount(bins, minlength=n_bins)
+    means = np.bincount(bins, weights=ranks, minlength=n_bins) / np.maximum(rows_of_bins, 1)
+    squares = np.bincount(bins, weights=(ranks - means[bins]) ** 2, minlength=n_bins)
+    expected_squares = rows_of_bins * ranks.var()
+
+    rows_of_most_frequent = np.unique(numbers, return_counts=True)[1].max()
+    expected_others = rows_of_bins * (1 - rows_of_most_frequent / n_rows)
+    is_telling = expected_others >= _constants.DECIDED_ROWS
+    is_decided = is_telling & (100 * squares <= expected_squares)
+    return float(rows_of_bins[is_decided].sum() / n_rows)
 
 
 def compute_association(name: str | int, counts: IntArray) -> Association:
@@ -693,23 +676,40 @@ def _advise(checkup: CheckUp, words: Words) -> tuple[str, ...]:
     sparse_environments = dict.fromkeys(as_text(cell.environment) for cell in checkup.sparse)
     advice_on_many = describe_many(labels, sizes, max_environments=2)
     advice = [
-        *wording.advise_on_sparse_environments(list(sparse_environments)),
+        *wording.advise_on_sparse_environments(
+            list(sparse_environments), has_classes=checkup.classes is not None
+        ),
         *([advice_on_many] if advice_on_many else []),
         *wording.advise_on_dominance(max(sizes) / checkup.n_rows),
-        *wording.advise_on_power(
-            in_table=checkup.power[0].difference,
-            in_a_tenth=checkup.power[-1].difference,
-            name_option=name_option,
+        *_advise_on_outcome(checkup, name_option),
+        *_advise_on_columns(
+            checkup.associations, has_rules=checkup.kind is OutcomeKind.TWO_CLASSES
         ),
-        *wording.advise_on_equal_rates(checkup.p_value, checkup.alpha),
-        *_advise_on_columns(checkup.associations),
     ]
     return tuple(advice)
 
 
-def _advise_on_columns(
-    associations: Sequence[Association],
-) -> list[str]:
+def _advise_on_outcome(checkup: CheckUp, name_option: wording.NameOption) -> list[str]:
+    """Recommend what to do about power, and where the outcome is the same everywhere."""
+    in_table = checkup.power[0].difference
+    in_a_tenth = checkup.power[-1].difference
+    if checkup.kind is OutcomeKind.TWO_CLASSES:
+        return [
+            *wording.advise_on_power(
+                in_table=in_table, in_a_tenth=in_a_tenth, name_option=name_option
+            ),
+            *wording.advise_on_equal_rates(checkup.p_value, checkup.alpha),
+        ]
+    advice_on_power = wording.advise_on_power_of_shares(in_table)
+    if checkup.kind is OutcomeKind.NUMBER:
+        advice_on_power = wording.advise_on_power_of_means(in_table)
+    return [
+        *advice_on_power,
+        wording.advise_on_learners(str(checkup.kind), name_option("InvariantFeatureSelector")),
+    ]
+
+
+def _advise_on_columns(associations: Sequence[Association], *, has_rules: bool) -> list[str]:
     """Recommend which columns to look at, by what they tell of environment or outcome."""
     copies: list[str] = []
     strong: list[str] = []
@@ -730,4 +730,5 @@ def _advise_on_columns(
         strong=strong,
         deciding=deciding,
         missing=missing,
+        has_rules=has_rules,
     )

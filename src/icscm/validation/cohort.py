@@ -23,7 +23,19 @@ from icscm.tables.labels import check_labels
 from icscm.tables.outcomes import OutcomeKind, read_outcome
 from icscm.tables.parsing import read_table
 from icscm.tables.suspicion import LABEL_COPY, find_copies_of_numbers
-from icscm.tables.weights import read_weights
+from icscm.tables.weights import find_weighted_rows, read_weights
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRows:
+    """The rows of a cohort, as often as they count by their weights, and the group of each.
+
+    The copies of a row are a group unless groups are given: no interval may take them for
+    independent rows.
+    """
+
+    rows: IntArray
+    groups: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +81,7 @@ class Cohort:
         """The share of the positive rows; NaN if the outcome is of another kind."""
         if self.kind is not OutcomeKind.TWO_CLASSES:
             return np.nan
-        return float(self.is_positive.mean())
+        return float(np.average(self.is_positive, weights=self.sample_weight))
 
     def check_outcome(self) -> None:
         """Raise unless there is something to learn: two classes or more, or different numbers."""
@@ -101,6 +113,19 @@ class Cohort:
             group_codes=None if self.group_codes is None else self.group_codes[positions],
             sample_weight=None if self.sample_weight is None else self.sample_weight[positions],
         )
+
+    def count_by_weight(self) -> CountedRows | None:
+        """Return the rows as often as they count; None if each counts once.
+
+        So a measure of rows and groups becomes one of weighted rows, as learners take weights.
+        """
+        if self.sample_weight is None:
+            return None
+        rows = find_weighted_rows(self.sample_weight, len(self))
+        if rows is None:
+            return None
+        groups = rows if self.group_codes is None else self.group_codes[rows]
+        return CountedRows(rows=rows, groups=groups)
 
     def without_environments(self) -> "Cohort":
         """The same rows for a learner that is told neither environments nor groups."""

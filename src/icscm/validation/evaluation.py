@@ -283,6 +283,7 @@ def evaluate(
     *,
     environments: Any = None,
     groups: Any = None,
+    sample_weight: Any = None,
     threshold: float | str | None = None,
 ) -> Evaluation:
     """Evaluate a fitted model on new rows (external validation).
@@ -302,6 +303,9 @@ def evaluate(
     groups : array of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient. Intervals and tests then treat
         groups as independent, not rows.
+    sample_weight : array of shape (n_samples,), optional
+        Design weights, any numbers from 0 on; only their ratios matter. Rows are repeated in
+        proportion, as by `fit` of our learners; intervals and tests allow for that.
     threshold : float or str, optional
         Predict positive from this probability on: a number, or `"costs=1:10"`, the costs of a
         false positive and of a false negative. By default as the model predicts.
@@ -330,7 +334,13 @@ def evaluate(
     ('better', [False, False, False])
     """
     predicted = predict_rows(
-        model, X, y, environments=environments, groups=groups, threshold=threshold
+        model,
+        X,
+        y,
+        environments=environments,
+        groups=groups,
+        sample_weight=sample_weight,
+        threshold=threshold,
     )
     rows = predicted.rows
     has_probabilities = predicted.probability is not None

@@ -28,8 +28,9 @@ from icscm.progress import track
 from icscm.report.formatting import join_words
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
+from icscm.tables.columns import take_rows
 from icscm.tables.outcomes import OutcomeKind
-from icscm.validation.cohort import Cohort, make_any_cohort, make_cohort
+from icscm.validation.cohort import Cohort, CountedRows, make_any_cohort, make_cohort
 from icscm.validation.folds import Fold
 from icscm.validation.outcome_scores import OUTCOME_TITLES, score_rows
 from icscm.validation.scores import METRICS, PROBABILITY_METRICS, Score, compute_scores, score_auc
@@ -116,15 +117,20 @@ def fit_fold(
 
 
 def make_cohort_for(
-    estimator: Any, X: Any, y: Any, *, environments: Any, groups: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    environments: Any,
+    groups: Any = None,
+    sample_weight: Any = None,
 ) -> Cohort:
     """Make a cohort of the outcomes that an estimator may have: ours has two classes."""
+    rows = {"environments": environments, "groups": groups, "sample_weight": sample_weight}
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
     if isinstance(last, BaseRuleClassifier):
-        return make_cohort(X, y, environments=environments, groups=groups)
-    return make_any_cohort(
-        X, y, environments=environments, groups=groups, is_number=takes_numbers(estimator, y)
-    )
+        return make_cohort(X, y, **rows)
+    return make_any_cohort(X, y, **rows, is_number=takes_numbers(estimator, y))
 
 
 def takes_numbers(estimator: Any, y: Any) -> bool:
@@ -186,7 +192,13 @@ def _make_fit_arguments(learner: Any, train: Cohort) -> dict[str, Any]:
     if train.group_codes is not None:
         arguments |= dict.fromkeys(name_keywords(learner, "groups"), train.group_codes)
     if train.sample_weight is not None:
-        arguments |= dict.fromkeys(name_keywords(learner, "sample_weight"), train.sample_weight)
+        keywords = name_keywords(learner, "sample_weight")
+        if not keywords:
+            raise IcscmError(
+                f"{type(learner).__name__} takes no sample_weight; omit the weights, or use a "
+                "learner that takes them"
+            )
+        arguments |= dict.fromkeys(keywords, train.sample_weight)
     return arguments
 
 
@@ -239,30 +251,52 @@ def score_fold(
     probability = None
     if needs_probability:
         probability = predict_probability(estimator, test.X, positive_class=test.classes[1])
-    metrics_by_name = compute_scores(
-        test.is_positive,
-        predicted,
-        probability,
-        groups=test.group_codes,
-        rate=fitted.positive_rate,
-    )
+    decision_values = None
     if "auc" in metric_names and probability is None and hasattr(estimator, "decision_function"):
-        decision_values = estimator.decision_function(test.X)
-        metrics_by_name["auc"] = score_auc(test.is_positive, decision_values, test.group_codes)
+        decision_values = np.asarray(estimator.decision_function(test.X))
+
+    # measures of rows become those of weighted rows if each counts as often as its weight says
+    is_positive = test.is_positive
+    groups = test.group_codes
+    counted = test.count_by_weight()
+    if counted is not None:
+        is_positive = is_positive[counted.rows]
+        groups = counted.groups
+        predicted = predicted[counted.rows]
+        probability = None if probability is None else probability[counted.rows]
+        decision_values = None if decision_values is None else decision_values[counted.rows]
+
+    metrics_by_name = compute_scores(
+        is_positive, predicted, probability, groups=groups, rate=fitted.positive_rate
+    )
+    if decision_values is not None:
+        metrics_by_name["auc"] = score_auc(is_positive, decision_values, groups)
 
     scores: dict[str, Score | None] = {}
     for name, scorer in scorers.items():
         if isinstance(scorer, str):
             scores[name] = metrics_by_name.get(scorer)
         else:
-            value = float(scorer(estimator, test.X, test.y))
-            scores[name] = Score(value, low=np.nan, high=np.nan)
+            scores[name] = _call_scorer(scorer, estimator, test, counted)
     return FoldScores(
         scores=scores,
-        is_positive=test.is_positive,
-        is_wrong=predicted != test.is_positive,
+        is_positive=is_positive,
+        is_wrong=predicted != is_positive,
         probability=probability,
     )
+
+
+def _call_scorer(
+    scorer: Callable[[Any, Any, Any], float],
+    estimator: Any,
+    test: Cohort,
+    counted: CountedRows | None,
+) -> Score:
+    """Call a function of (estimator, X, y) on the rows, as often as they count."""
+    X, y = test.X, test.y
+    if counted is not None:
+        X, y = take_rows(X, counted.rows), y[counted.rows]
+    return Score(float(scorer(estimator, X, y)), low=np.nan, high=np.nan)
 
 
 def _score_other_outcome(estimator: Any, test: Cohort, scorers: Mapping[str, Scorer]) -> FoldScores:
@@ -271,7 +305,7 @@ def _score_other_outcome(estimator: Any, test: Cohort, scorers: Mapping[str, Sco
     scores: dict[str, Score | None] = {}
     for name, scorer in scorers.items():
         if not isinstance(scorer, str):
-            scores[name] = Score(float(scorer(estimator, test.X, test.y)), low=np.nan, high=np.nan)
+            scores[name] = _call_scorer(scorer, estimator, test, test.count_by_weight())
         elif scorer in scores_by_name:
             scores[name] = scores_by_name[scorer]
         else:

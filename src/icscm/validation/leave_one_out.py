@@ -222,6 +222,7 @@ def leave_one_environment_out(
     environments: Any,
     scorers: Scorers | None = None,
     groups: Any = None,
+    sample_weight: Any = None,
 ) -> Validation:
     """Train without each environment in turn, and score the estimator on it.
 
@@ -251,6 +252,9 @@ def leave_one_environment_out(
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: those of a group with rows in the
         held-out environment are not trained on.
+    sample_weight : array-like of shape (n_samples,), optional
+        Design weights, any numbers from 0 on; only their ratios matter. They count in the fits and
+        in the scores: rows are repeated in proportion, as by `fit` of our learners.
 
     Returns
     -------
@@ -261,7 +265,8 @@ def leave_one_environment_out(
     Raises
     ------
     IcscmError
-        If there are too few environments, or a class occurs in only one of them.
+        If there are too few environments, or a class occurs in only one of them, or the estimator
+        takes no weights where some are given.
 
     Examples
     --------
@@ -285,7 +290,14 @@ def leave_one_environment_out(
     0.99
     """
     check_classifier(estimator)
-    cohort = make_cohort_for(estimator, X, y, environments=environments, groups=groups)
+    cohort = make_cohort_for(
+        estimator,
+        X,
+        y,
+        environments=environments,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
     scorers_by_name = name_scorers(choose_scorers(cohort.kind) if scorers is None else scorers)
     check_environments(cohort, estimator, "leave-one-environment-out")
 

@@ -18,7 +18,11 @@ from icscm._constants import DEFAULT_TOLERANCES
 from icscm._types import IntArray
 from icscm.engine.counts import RowSource
 from icscm.estimators.cover import ICSCMClassifier
-from icscm.estimators.selector import InvariantFeatureSelector
+from icscm.estimators.selector import (
+    InvariantFeatureSelector,
+    VerdictsOnly,
+    make_verdicts,
+)
 from icscm.estimators.tree import InvariantTreeClassifier
 from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.model.tree import Tree
@@ -26,6 +30,7 @@ from icscm.parameters import allow, check_value
 from icscm.progress import track
 from icscm.report.path import Path, PathPoint
 from icscm.report.screen_path import SCREEN_TOLERANCES, ScreenPath, ScreenPoint
+from icscm.screening.measuring import MeasuredRounds
 from icscm.search.columns import ColumnScreen
 from icscm.search.grow import TreeSettings
 from icscm.search.rules import find_model
@@ -41,7 +46,6 @@ from icscm.validation.folds import (
     Fold,
     check_environments,
     leave_out_environments,
-    make_fold_of_all_rows,
 )
 from icscm.validation.leave_one_out import describe_left_out
 from icscm.validation.outcome_scores import SCORES, score_rows
@@ -133,8 +137,9 @@ def tolerance_path(
     a loose tolerance with a high AUC here may fail where a shortcut reverses. Of tolerances with
     about the same AUC prefer the strictest; the default of trees is not chosen this way.
 
-    A screen is repeated at each tolerance. For a screen, the tolerance is how much of its worth a
-    column may lose in 1 of 20 new environments; `InvariantFeatureSelector` says more.
+    A screen is repeated at each tolerance; rounds in which the same columns are left are measured
+    once. For a screen, the tolerance is how much of its worth a column may lose in 1 of 20 new
+    environments; `InvariantFeatureSelector` says more.
 
     Parameters
     ----------
@@ -237,12 +242,25 @@ def _follow_screen(
         check_environments(cohort, selector.make_learner(), "leave-one-environment-out")
 
     from_loose_to_strict = sorted(values, reverse=True)
+    # rounds with the same columns left are the same at every tolerance, and measured once
+    memory = MeasuredRounds()
+    if isinstance(selector, VerdictsOnly) and selector.memory is not None:
+        memory = selector.memory
     screens = []
     with warnings.catch_warnings(action="ignore", category=IcscmWarning):  # `fit` warns
         for tolerance in track(from_loose_to_strict, len(from_loose_to_strict)):
-            learner = clone(selector).set_params(tolerance=tolerance)
-            (screen,) = fit_fold([learner], cohort, make_fold_of_all_rows(cohort), context="")
-            screens.append(screen.estimator)
+            screen = make_verdicts(selector, memory).set_params(tolerance=tolerance)
+            screen.fit(
+                cohort.X,
+                cohort.y,
+                environments=cohort.environments,
+                groups=cohort.group_codes,
+                sample_weight=cohort.sample_weight,
+            )
+            # a screen that is interrupted returns what it has, but the study is to end
+            if not screen.is_complete_:
+                raise KeyboardInterrupt
+            screens.append(screen)
     points = tuple(_make_screen_point(screen) for screen in screens)
     kind = cohort.kind
     if not leave_one_out:

@@ -25,6 +25,8 @@ from icscm.model.thresholds import fix_threshold
 from icscm.report.wording import predictions as wording
 from icscm.tables.columns import Level, Levels, count_rows, find_levels, is_dask, read_column
 from icscm.tables.environments import encode_environments, take_environments
+from icscm.tables.labels import ADVICE_ON_OTHER_OUTCOMES
+from icscm.tables.weights import read_weights
 from icscm.validation.cohort import Cohort
 from icscm.validation.fitting import predict_probability
 
@@ -88,15 +90,55 @@ class Predicted:
 
 
 def predict_rows(
-    model: Any, X: Any, y: Any, *, environments: Any, groups: Any, threshold: Any
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    environments: Any,
+    groups: Any,
+    sample_weight: Any,
+    threshold: Any,
 ) -> Predicted:
-    """Predict rows with known outcomes, with the given threshold or the model's own."""
+    """Predict rows with known outcomes, with the given threshold or the model's own.
+
+    The result has rows as often as they count by their weights.
+    """
     opened = _open_model(model)
     fixed_threshold = None if threshold is None else fix_threshold(threshold, _OPTIMISTIC)
-    rows = _read_rows(opened, X, y, environments=environments, groups=groups)
-    if opened.model is None:
-        return _predict_with_classifier(opened, rows, threshold=fixed_threshold)
-    return _predict_with_ours(opened, rows, threshold=fixed_threshold)
+    rows = _read_rows(
+        opened,
+        X,
+        y,
+        environments=environments,
+        groups=groups,
+        sample_weight=sample_weight,
+    )
+    predict = _predict_with_classifier if opened.model is None else _predict_with_ours
+    return _repeat_by_weight(predict(opened, rows, threshold=fixed_threshold))
+
+
+def _repeat_by_weight(predicted: Predicted) -> Predicted:
+    """Repeat rows and their predictions in proportion to the weights; columns are not needed."""
+    rows = predicted.rows
+    counted = rows.count_by_weight()
+    if counted is None:
+        return predicted
+    positions = counted.rows
+    return replace(
+        predicted,
+        rows=replace(
+            rows,
+            X=None,
+            y=rows.y[positions],
+            environment_codes=rows.environment_codes[positions],
+            group_codes=counted.groups,
+            sample_weight=None,
+        ),
+        predicted=predicted.predicted[positions],
+        probability=None if predicted.probability is None else predicted.probability[positions],
+        leaves=None if predicted.leaves is None else predicted.leaves[positions],
+        notes=[*predicted.notes, wording.note_weights(len(rows), n_counted=len(positions))],
+    )
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -181,7 +223,13 @@ class _KnownRows:
 
 
 def _read_rows(
-    opened: _OpenedModel, X: Any, y: Any, *, environments: Any, groups: Any
+    opened: _OpenedModel,
+    X: Any,
+    y: Any,
+    *,
+    environments: Any,
+    groups: Any,
+    sample_weight: Any,
 ) -> _KnownRows:
     """Read the rows, without those of environments that were excluded in training."""
     # environments and groups may be given as names of columns, which are then taken out of X
@@ -209,6 +257,9 @@ def _read_rows(
         environment_codes=environment_codes,
         environment_labels=environment_labels,
         group_codes=group_codes,
+        sample_weight=None
+        if sample_weight is None
+        else read_weights(sample_weight, n_rows, "sample_weight"),
     )
 
     is_excluded = environment_codes < 0
@@ -243,6 +294,7 @@ def _read_outcomes(X: Any, y: Any, classes: Sequence[Any]) -> BoolArray:
             f" holds labels that are not among the model's classes ({classes[0]!r} and "
             f"{classes[1]!r}): {shorten_list(unknown)}; drop these rows, or give the labels "
             "as they were in training",
+            *(ADVICE_ON_OTHER_OUTCOMES if len(distinct_outcomes) > 2 else ()),
         )
 
     positive_class = classes[1]
@@ -323,7 +375,7 @@ def _predict_with_classifier(
 
 def _find_baseline_of_rows(rows: Cohort) -> Baseline:
     """Return the baseline of new rows, since those of training are not known."""
-    rate = float(rows.y.mean())
+    rate = float(np.average(rows.y, weights=rows.sample_weight))
     return Baseline(majority=int(rate > 0.5), rate=rate, source="these data")
 
 

@@ -117,6 +117,7 @@ def grid_search(
     folds: str = FOLDS[0],
     n_folds: int = N_FOLDS,
     groups: Any = None,
+    sample_weight: Any = None,
     random_state: Any = 0,
 ) -> GridSearch:
     """Choose parameters of a learner by cross-validation.
@@ -145,6 +146,8 @@ def grid_search(
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together, such as those of a patient: never in training and test rows of
         one fold.
+    sample_weight : array-like of shape (n_samples,), optional
+        Design weights of the rows; they count in the fits and in the scores.
     random_state : int, RandomState, Generator or None, default=0
         Random seed of the folds of rows. By default they are the same each time, so that settings
         and learners are compared on the same folds; None draws others.
@@ -183,7 +186,14 @@ def grid_search(
     for candidate in candidates:
         candidate.prepare()  # which raises for values that are not allowed
 
-    cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
+    cohort = make_cohort(
+        X,
+        y,
+        environments=environments,
+        groups=groups,
+        sample_weight=sample_weight,
+        may_lack=True,
+    )
     cohort_folds = cut_folds(learner, cohort, folds, n_folds=n_folds, random_state=random_state)
     baseline = dummy.DummyClassifier(strategy="prior")
     scores_of_folds = _score_folds([*candidates, baseline], cohort, cohort_folds, scorer)
@@ -296,6 +306,7 @@ def choose_threshold(
     environments: Any = None,
     threshold: float | str = "youden",
     groups: Any = None,
+    sample_weight: Any = None,
     random_state: Any = 0,
 ) -> Threshold:
     """Choose from which probability on a row is predicted positive.
@@ -315,6 +326,8 @@ def choose_threshold(
         false positive and of a false negative, here 1/11, and a number need no rows.
     groups : array-like of shape (n_samples,), str or list of str, optional
         Rows that belong together.
+    sample_weight : array-like of shape (n_samples,), optional
+        Design weights of the rows; they count in the fits and in what is chosen.
     random_state : int, RandomState, Generator or None, default=0
         Random seed of folds of rows. By default they are the same each time, so that settings and
         learners are compared on the same folds; None draws others.
@@ -353,7 +366,14 @@ def choose_threshold(
         return Threshold(criterion, str(threshold) if is_from_costs else None)
 
     check_classifier(estimator)
-    cohort = make_cohort(X, y, environments=environments, groups=groups, may_lack=True)
+    cohort = make_cohort(
+        X,
+        y,
+        environments=environments,
+        groups=groups,
+        sample_weight=sample_weight,
+        may_lack=True,
+    )
     n_environments = len(cohort.environment_labels)
     has_enough = n_environments >= count_needed_environments(estimator)
     kind = "environments" if has_enough else "rows"
@@ -365,6 +385,10 @@ def choose_threshold(
         )
 
     is_positive = cohort.is_positive
+    counted = cohort.count_by_weight()
+    if counted is not None:
+        is_positive = is_positive[counted.rows]
+        probability = probability[counted.rows]
     value = find_threshold(criterion, is_positive, probability)
     is_predicted = probability >= value
     return Threshold(

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from icscm.formatting import as_text, format_name, make_plain
-from icscm.screening.evidence import NEEDED_OF_SEVERAL_CLASSES
+from icscm.screening.evidence import NEEDED_OF_SEVERAL_CLASSES, says_nothing
 from icscm.tables.outcomes import OutcomeKind
 
 REJECTED, CANNOT_TELL, KEPT = "rejected", "cannot tell", "kept"
@@ -46,8 +46,10 @@ class ScreenedColumn:
     """The verdict on a column, with the numbers behind it.
 
     Numbers are as in `screen_` of the selector; None where they are not known. `n_known` is the
-    number of environments in which the worth is known, `output` the class that the effects are
-    about, of several. The `lowest` and the `highest` effect are None where none is known.
+    number of environments in which the worth is known. A kept column `says_nothing` if its worth is
+    no more than chance: `worth_low` is then low only because the worth is known so inexactly.
+    `output` is the class that the effects are about, of several. The `lowest` and the `highest`
+    effect are None where none is known.
     """
 
     column: str
@@ -55,7 +57,9 @@ class ScreenedColumn:
     reason: str
     round: int
     worth: float | None
+    worth_error: float | None
     worth_low: float | None
+    says_nothing: bool
     tau: float | None
     p_value: float | None
     joint_low: float | None
@@ -264,7 +268,11 @@ def make_column(
         reason=row["reason"],
         round=int(row["round"]),
         worth=to_finite(row["worth"]),
+        worth_error=to_finite(row["worth_error"]),
         worth_low=to_finite(row["worth_low"]),
+        says_nothing=bool(
+            row["verdict"] == KEPT and says_nothing(row["worth"], row["worth_error"])
+        ),
         tau=to_finite(row["tau"]),
         p_value=to_finite(row["p_value"]),
         joint_low=to_finite(row["joint_low"]),

@@ -1,9 +1,14 @@
-"""A check of a table before fitting as a document."""
+"""A check of a table before fitting as a document.
+
+An outcome is shown by environment in columns of its own: the share of the positive class, shares of
+several classes, or the mean of a number (`list_outcome_columns`).
+"""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from icscm.formatting import as_text, format_name
+from icscm.formatting import as_text, format_name, shorten_list
 from icscm.report.blocks import (
     Block,
     Bullets,
@@ -24,12 +29,54 @@ from icscm.report.formatting import (
     format_p,
     format_share,
 )
+from icscm.report.wording.checkup import format_shift
 from icscm.report.wording.facts import Fact
+from icscm.tables.outcomes import OutcomeKind, find_kind
 
 # Shares of the rows in words.
 SHARES = {1.0: "all rows", 0.5: "half of them", 0.1: "a tenth"}
 # Columns that are listed where none is strongly associated.
 N_WEAK = 3
+# Of more classes the most frequent are shown.
+N_CLASSES_SHOWN = 4
+
+# What the environments and the power mean, by the kind of the outcome.
+ENVIRONMENT_NOTES: Final = {
+    OutcomeKind.TWO_CLASSES: (
+        "positive: share of positive labels. missing: share of empty cells. detectable: "
+        "minimum detectable difference from the rate of the other environments, with 80% power."
+    ),
+    OutcomeKind.SEVERAL_CLASSES: (
+        "missing: share of empty cells. detectable: minimum detectable difference from the share "
+        "of {largest}, the largest class, in the other environments, with 80% power."
+    ),
+    OutcomeKind.NUMBER: (
+        "SD: standard deviation. missing: share of empty cells. detectable: minimum detectable "
+        "difference from the mean of the other environments, with 80% power, in standard "
+        "deviations of the outcome within environments."
+    ),
+}
+TESTS: Final = {
+    OutcomeKind.TWO_CLASSES: "Test of homogeneous rates of the label over the environments",
+    OutcomeKind.SEVERAL_CLASSES: "Test of homogeneous shares of the classes over the environments",
+    OutcomeKind.NUMBER: "Test of equal means of the outcome over the environments (Welch)",
+}
+POWER_NOTES: Final = {
+    OutcomeKind.TWO_CLASSES: (
+        "Between the label's rates in the two largest environments, in leaves of this size, by "
+        "a test at alpha {alpha:g} with 80% power."
+    ),
+    OutcomeKind.SEVERAL_CLASSES: (
+        "Between the shares of {largest}, the largest class, in the two largest environments, in "
+        "so many rows, by a test at alpha {alpha:g} with 80% power."
+    ),
+    OutcomeKind.NUMBER: (
+        "Between the means of the two largest environments, in standard deviations of the outcome "
+        "within environments, in so many rows, by a test at alpha {alpha:g} with 80% power. As "
+        "large a difference is detectable between the slopes of a column whose standard deviation "
+        "is 1."
+    ),
+}
 
 
 def write_document(
@@ -40,20 +87,25 @@ def write_document(
     Lists are cut after `n_listed` items, or whole with None; `n_strong` columns are strongly
     associated with the environment.
     """
+    classes = checkup["classes"]
+    sparse_title = "Classes with few rows in an environment"
+    if classes is None:
+        sparse_title = "Environments with few rows"
+    dropping_command = "fit" if get_kind(checkup) is OutcomeKind.TWO_CLASSES else "screen"
     return [
         Facts(shorten_facts(facts)),
         *write_environments(checkup, n_listed),
         *write_list(
             checkup["sparse"],
             n_listed,
-            title="Classes with few rows in an environment",
-            make=lambda sparse: write_sparse(sparse, checkup["classes"]),
+            title=sparse_title,
+            make=lambda sparse: write_sparse(sparse, classes),
             more="more; --all shows them",
         ),
         *write_list(
             list(checkup["dropped"].items()),
             n_listed,
-            title="Columns that fit drops",
+            title=f"Columns that {dropping_command} drops",
             make=write_dropped,
             more="more columns; --all shows them",
         ),
@@ -63,36 +115,146 @@ def write_document(
     ]
 
 
-def write_environments(checkup: Plain, n_listed: int | None) -> Document:
-    """Return the environments, the largest first, and whether their rates differ."""
+def get_kind(checkup: Plain) -> OutcomeKind:
+    """Return what the outcome of a check-up is."""
+    return find_kind(checkup["classes"])
+
+
+# --- environments ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OutcomeColumn:
+    """A column on the outcome in the table of environments; its cells are in their order."""
+
+    title: str
+    cells: list[str]
+
+
+def list_outcome_columns(checkup: Plain, *, n_classes: int | None) -> list[OutcomeColumn]:
+    """Return the columns that say what the outcome is in each environment, without intervals.
+
+    Of several classes the `n_classes` most frequent are shown, all with None.
+    """
     environments = checkup["environments"]
-    largest_first = sorted(environments, key=lambda environment: -environment["n_rows"])
+    kind = get_kind(checkup)
+    if kind is OutcomeKind.TWO_CLASSES:
+        return [OutcomeColumn(">positive", [f"{place['rate']:.1%}" for place in environments])]
+    if kind is OutcomeKind.NUMBER:
+        means = [f"{place['mean']:.4g}" for place in environments]
+        deviations = [format_deviation(place["deviation"]) for place in environments]
+        return [OutcomeColumn(">mean", means), OutcomeColumn(">SD", deviations)]
+    return [
+        OutcomeColumn(
+            f">{shorten_name(as_text(checkup['classes'][number]))}",
+            [format_share(place["shares"][number]) for place in environments],
+        )
+        for number in list_frequent_classes(checkup)[:n_classes]
+    ]
+
+
+def list_frequent_classes(checkup: Plain) -> list[int]:
+    """Return the positions of several classes, the most frequent first."""
+    n_rows_of_classes = [
+        sum(place["n_rows"] * place["shares"][number] for place in checkup["environments"])
+        for number in range(len(checkup["classes"]))
+    ]
+    numbers = range(len(n_rows_of_classes))
+    return sorted(numbers, key=lambda number: -round(n_rows_of_classes[number]))
+
+
+def list_detailed_columns(checkup: Plain, *, n_classes: int | None) -> list[OutcomeColumn]:
+    """Return the columns on the outcome with intervals, as the terminal has room for them."""
+    environments = checkup["environments"]
+    kind = get_kind(checkup)
+    if kind is OutcomeKind.SEVERAL_CLASSES:
+        return list_outcome_columns(checkup, n_classes=n_classes)
+    if kind is OutcomeKind.TWO_CLASSES:
+        rates = [format_share(place["rate"]) for place in environments]
+        intervals = [format_interval(place["rate_interval"]) for place in environments]
+        return [OutcomeColumn(">positive", rates), OutcomeColumn(">95% interval", intervals)]
+    mean_column, deviation_column = list_outcome_columns(checkup, n_classes=None)
+    intervals = [format_mean_interval(place["mean_interval"]) for place in environments]
+    return [mean_column, OutcomeColumn(">95% interval", intervals), deviation_column]
+
+
+def format_deviation(deviation: float | None) -> str:
+    """Write a standard deviation; a single row has none.
+
+    >>> format_deviation(12.3456), format_deviation(None)
+    ('12.35', '-')
+    """
+    return "-" if deviation is None else f"{deviation:.4g}"
+
+
+def format_mean_interval(interval: Sequence[float] | None) -> str:
+    """Write the interval of a mean; a single row has none.
+
+    >>> format_mean_interval((1.0, 2.5)), format_mean_interval(None)
+    ('1 to 2.5', '-')
+    """
+    return "-" if interval is None else " to ".join(f"{end:.4g}" for end in interval)
+
+
+def format_difference(difference: float | None, kind: OutcomeKind) -> str:
+    """Write a minimum detectable difference: of a number in standard deviations, else in points."""
+    if kind is OutcomeKind.NUMBER:
+        return format_shift(difference)
+    return format_detectable(difference)
+
+
+def fill_note(note: str, checkup: Plain) -> str:
+    """Fill a note with the level of the tests and, of several classes, the name of the largest."""
+    largest = ""
+    if get_kind(checkup) is OutcomeKind.SEVERAL_CLASSES:
+        largest = as_text(checkup["classes"][list_frequent_classes(checkup)[0]])
+    return note.format(alpha=checkup["alpha"], largest=shorten_name(largest))
+
+
+def write_environments(checkup: Plain, n_listed: int | None) -> Document:
+    """Return the environments, the largest first, and whether the outcome differs between them."""
+    environments = checkup["environments"]
+    kind = get_kind(checkup)
+    n_classes = None if n_listed is None else N_CLASSES_SHOWN
+    columns = list_detailed_columns(checkup, n_classes=n_classes)
+    largest_first = sorted(
+        range(len(environments)), key=lambda number: -environments[number]["n_rows"]
+    )
     rows = [
         [
-            shorten_name(as_text(environment["label"])),
-            f"{environment['n_rows']:,}",
-            format_share(environment["rate"]),
-            format_interval(environment["rate_interval"]),
-            format_share(environment["missing"]),
-            format_detectable(environment["min_detectable"]),
+            shorten_name(as_text(environments[number]["label"])),
+            f"{environments[number]['n_rows']:,}",
+            *(column.cells[number] for column in columns),
+            format_share(environments[number]["missing"]),
+            format_difference(environments[number]["min_detectable"], kind),
         ]
-        for environment in largest_first[:n_listed]
+        for number in largest_first[:n_listed]
     ]
-    titles = ["environment", ">rows", ">positive", ">95% interval", ">missing", ">detectable"]
+    titles = ["environment", ">rows", *(column.title for column in columns)]
     n_more = len(environments) - len(rows)
     return [
         Heading("Environments"),
-        make_table(titles, rows),
+        make_table([*titles, ">missing", ">detectable"], rows),
         *note_more(n_more, f"and {n_more:,} more environments; --all shows them"),
-        Note(
-            "positive: share of positive labels. missing: share of empty cells. detectable: "
-            "minimum detectable difference from the rate of the other environments, with 80% power."
-        ),
-        Paragraph(
-            "Test of homogeneous rates of the label over the environments: p = "
-            f"{format_p(checkup['p_value'])}."
-        ),
+        *note_more_classes(checkup, n_classes),
+        Note(fill_note(ENVIRONMENT_NOTES[kind], checkup)),
+        Paragraph(f"{TESTS[kind]}: p = {format_p(checkup['p_value'])}."),
     ]
+
+
+def note_more_classes(checkup: Plain, n_classes: int | None) -> Document:
+    """Return which of several classes are not shown in the table of environments."""
+    if get_kind(checkup) is not OutcomeKind.SEVERAL_CLASSES or n_classes is None:
+        return []
+    hidden = list_frequent_classes(checkup)[n_classes:]
+    names = [as_text(checkup["classes"][number]) for number in hidden]
+    classes = "class" if len(names) == 1 else "classes"
+    return note_more(
+        len(names), f"and {len(names):,} more {classes}: {shorten_list(names)}; --all shows them"
+    )
+
+
+# --- lists ----------------------------------------------------------------------------------------
 
 
 def write_list(
@@ -111,17 +273,33 @@ def write_list(
     return [Heading(title), make(shown), *note_more(n_more, f"and {n_more:,} {more}")]
 
 
-def write_sparse(sparse: Sequence[Plain], classes: Sequence[object]) -> Block:
-    """Return the classes with few rows, by environment."""
+def write_sparse(sparse: Sequence[Plain], classes: Sequence[object] | None) -> Block:
+    """Return the classes with few rows, by environment; of a number, the environments."""
+    if classes is None:
+        rows = [
+            [shorten_name(as_text(cell["environment"])), f"{cell['n_rows']:,}"] for cell in sparse
+        ]
+        return make_table(["environment", ">rows"], rows)
     rows = [
         [
             shorten_name(as_text(cell["environment"])),
-            "positive" if cell["label"] == classes[1] else "negative",
+            name_class(cell["label"], classes),
             f"{cell['n_rows']:,}",
         ]
         for cell in sparse
     ]
     return make_table(["environment", "class", ">rows"], rows)
+
+
+def name_class(label: object, classes: Sequence[object]) -> str:
+    """Name a class: of two, whether it is the positive one.
+
+    >>> name_class("yes", ["no", "yes"]), name_class("mild", ["mild", "none", "severe"])
+    ('positive', 'mild')
+    """
+    if len(classes) > 2:
+        return shorten_name(as_text(label))
+    return "positive" if label == classes[1] else "negative"
 
 
 def write_dropped(dropped: Sequence[Sequence[str]]) -> Block:
@@ -172,20 +350,18 @@ def write_missingness(strength: float | None) -> str:
 
 def write_power(checkup: Plain) -> Document:
     """Return the minimum detectable differences in leaves of several sizes."""
+    kind = get_kind(checkup)
     facts = [
         Fact(
             SHARES[leaf["share"]],
-            f"{leaf['n_rows']:,} rows: {format_detectable(leaf['difference'])}",
+            f"{leaf['n_rows']:,} rows: {format_difference(leaf['difference'], kind)}",
         )
         for leaf in checkup["power"]
     ]
     return [
         Heading("Minimum detectable differences"),
         Facts(facts),
-        Note(
-            "Between the label's rates in the two largest environments, in leaves of this size, by "
-            f"a test at alpha {checkup['alpha']:g} with 80% power."
-        ),
+        Note(fill_note(POWER_NOTES[kind], checkup)),
     ]
 
 

@@ -45,6 +45,7 @@ from icscm.report.wording.screening import (
     format_effect_interval,
     format_stake,
     format_worth,
+    format_worth_in_new,
     format_worth_interval,
     list_limits,
     list_reasons,
@@ -132,7 +133,7 @@ def write_columns(columns: Sequence[ScreenedColumn], task: ScreenTask) -> Block:
             shorten_name(column.column),
             column.verdict,
             format_worth(column.worth),
-            format_worth(column.worth_low),
+            format_worth_in_new(column),
             write_stake(column),
             write_extremes(column, task),
         ]

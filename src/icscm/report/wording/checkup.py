@@ -8,17 +8,31 @@ from icscm.formatting import shorten_list
 # From this share of the rows on, one environment decides every test.
 DOMINANT_SHARE = 0.95
 
+# Differences of means, in standard deviations, that any study should detect: a medium effect by
+# Cohen's convention.
+BLIND_SHIFT = 0.5
+
 # Names a parameter, with the value to give it, as in Python or as an option of the command line.
 NameOption = Callable[..., str]
 
 
-def advise_on_sparse_environments(sparse: Sequence[str]) -> list[str]:
-    """Return what to do about environments with few rows of a class."""
+def format_shift(shift: float | None) -> str:
+    """Write a difference in standard deviations; None if no difference is detectable.
+
+    >>> format_shift(0.1234), format_shift(3.2), format_shift(None)
+    ('0.12 SD', '3.2 SD', 'none')
+    """
+    return "none" if shift is None else f"{shift:.2g} SD"
+
+
+def advise_on_sparse_environments(sparse: Sequence[str], *, has_classes: bool = True) -> list[str]:
+    """Return what to do about environments with few rows, of a class if the outcome has any."""
     if not sparse:
         return []
+    rows = "rows of a class" if has_classes else "rows"
     return [
-        f"Merge or exclude environments with fewer than {_constants.SPARSE_ENVIRONMENT} rows of a "
-        f"class: {shorten_list(sparse)}."
+        f"Merge or exclude environments with fewer than {_constants.SPARSE_ENVIRONMENT} {rows}: "
+        f"{shorten_list(sparse)}."
     ]
 
 
@@ -54,6 +68,39 @@ def advise_on_power(
     return []
 
 
+def advise_on_power_of_shares(in_table: float | None) -> list[str]:
+    """Return what to do where too little is detectable of the share of the largest class."""
+    if in_table is not None and in_table <= _constants.BLIND_DIFFERENCE:
+        return []
+    return [
+        f"Even in the whole table a difference of {_constants.BLIND_DIFFERENCE:.0%} in the share "
+        "of the largest class is not detectable: use more rows, or fewer and larger environments."
+    ]
+
+
+def advise_on_power_of_means(in_table: float | None) -> list[str]:
+    """Return what to do where too little is detectable of means, in standard deviations."""
+    if in_table is not None and in_table <= BLIND_SHIFT:
+        return []
+    return [
+        f"Even in the whole table a difference of {BLIND_SHIFT:g} standard deviations between "
+        "means is not detectable: use more rows, or fewer and larger environments."
+    ]
+
+
+def advise_on_learners(kind: str, name_of_screen: str) -> str:
+    """Return who takes an outcome that is not two classes.
+
+    >>> advise_on_learners("number", "icscm screen")[:43]
+    'Of a number, icscm screen finds shortcuts; '
+    """
+    outcome = "a number" if kind == "number" else kind
+    return (
+        f"Of {outcome}, {name_of_screen} finds shortcuts; rules, trees, forests and scores take "
+        "two classes."
+    )
+
+
 def advise_on_equal_rates(p_value: float, alpha: float) -> list[str]:
     """Return a remark where rates are the same everywhere, so that little is rejected."""
     if p_value <= alpha:
@@ -70,29 +117,39 @@ def advise_on_columns(
     strong: Sequence[str],
     deciding: Sequence[str],
     missing: Sequence[str],
+    has_rules: bool = True,
 ) -> list[str]:
-    """Return what to do about columns that tell of the environment or of the label.
+    """Return what to do about columns that tell of the environment or of the outcome.
 
     Columns are given by name: copies of the environment, those strongly associated with it, those
-    that determine the label of many rows, and those whose missing values depend on the environment.
+    that determine the outcome of many rows, and those whose missing values depend on the
+    environment. Rules are learned of two classes only; `has_rules` is whether they may be spoken
+    of.
     """
     advice = []
     if copies:
         advice.append(f"Drop copies of the environment: {shorten_list(copies)}.")
     if strong:
-        advice.append(
-            f"Strongly associated with the environment: {shorten_list(strong)}. A rule on such a "
-            "column may be a rule on the environment; drop the column if it is."
+        why = (
+            "A model may tell environments apart by such a column; drop the column if it only "
+            "names the place."
         )
+        if has_rules:
+            why = (
+                "A rule on such a column may be a rule on the environment; drop the column if it "
+                "is."
+            )
+        advice.append(f"Strongly associated with the environment: {shorten_list(strong)}. {why}")
     if deciding:
+        outcome = "label" if has_rules else "outcome"
         advice.append(
-            f"Determines the label of many rows by itself: {shorten_list(deciding)}. Check that "
-            "such a column is known before the label, and is not part of its definition."
+            f"Determines the {outcome} of many rows by itself: {shorten_list(deciding)}. Check "
+            f"that such a column is known before the {outcome}, and is not part of its definition."
         )
     if missing:
+        tested = "Rules on missingness are tested like any other; drop" if has_rules else "Drop"
         advice.append(
-            f"Missing values depend on the environment: {shorten_list(missing)}. Rules on "
-            "missingness are tested like any other; drop the columns if values will be missing for "
-            "other reasons in a new environment."
+            f"Missing values depend on the environment: {shorten_list(missing)}. {tested} the "
+            "columns if values will be missing for other reasons in a new environment."
         )
     return advice

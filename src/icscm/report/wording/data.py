@@ -54,6 +54,11 @@ def describe_groups(column: str | None) -> list[Fact]:
     return [Fact("Groups", f"rows with the same {as_text(column)} belong together")]
 
 
+def describe_weights(column: str | None) -> list[Fact]:
+    """Return which column has the weights of the rows."""
+    return [Fact("Weights", as_text(column))] if column else []
+
+
 def describe_dropped_rows(n_dropped: int) -> list[Fact]:
     """Return how many rows lack what is needed to learn from them."""
     if not n_dropped:

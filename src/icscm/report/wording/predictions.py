@@ -21,6 +21,18 @@ def note_groups(n_groups: int | None) -> list[str]:
     return [f"Intervals and tests are those of {groups} of rows, not of single rows."]
 
 
+def note_weights(n_rows: int, *, n_counted: int) -> str:
+    """Return that rows count by their weights.
+
+    >>> note_weights(300, n_counted=900)
+    'Rows count by their weights: 300 rows as 900. Intervals and tests allow for that.'
+    """
+    rows = count(n_rows, "row")
+    return (
+        f"Rows count by their weights: {rows} as {n_counted:,}. Intervals and tests allow for that."
+    )
+
+
 def note_absent_levels(column: str, absent: Sequence[str], present: Sequence[str]) -> list[str]:
     """Return which levels of the rules no row has; often they are spelt differently."""
     if not absent:

@@ -98,6 +98,11 @@ def format_worth_interval(interval: Sequence[float] | None) -> str:
     return "-" if interval is None else " to ".join(map(format_worth, interval))
 
 
+def format_worth_in_new(column: ScreenedColumn) -> str:
+    """Return what a column is worth in a new environment, in words if it says nothing anyway."""
+    return "says nothing" if column.says_nothing else format_worth(column.worth_low)
+
+
 def describe_effect(column: ScreenedColumn, outcome: OutcomeKind) -> str:
     """Return what the effects of a column are, after their name: the rule, and of which class."""
     held_fixed = "other columns held fixed"
@@ -143,6 +148,8 @@ def describe_worth(column: ScreenedColumn) -> str:
     if column.worth is None:
         return "not used by the model"
     average = f"worth {format_worth(column.worth)} on average"
+    if column.says_nothing:
+        return f"{average}, no more than chance: it says nothing beside the others"
     if column.worth_low is None:
         return average
     new = count_new_environments(column.n_known)
@@ -203,7 +210,8 @@ def explain_worth(n_environments: int) -> str:
     return (
         "worth: how much of what the model has learned from the column is true in an environment, "
         "1 all of it, 0 nothing, below 0 the reverse; the mean over environments. in new: exceeded "
-        f"in {new.above}. stake: the part of what the model explains that depends on the column."
+        f"in {new.above}; says nothing: beside the others, its worth is no more than chance. "
+        "stake: the part of what the model explains that depends on the column."
     )
 
 
@@ -304,6 +312,8 @@ def explain_kept(column: ScreenedColumn, task: ScreenTask) -> str:
         return "The model does not use it."
     worth = describe_worth(column)
     text = f"{worth[0].upper()}{worth[1:]}."
+    if column.says_nothing:
+        return text
     if column.stake is not None and column.stake <= MIN_STAKE:
         return f"{text} Hardly anything depends on it: it is no shortcut of any weight."
     lows = [low for low in (column.worth_low, column.joint_low) if low is not None]

@@ -51,7 +51,7 @@ from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, read_arrow, read_arrow_groups
 from icscm.tables.environments import number_environments
 from icscm.tables.errors import make_missing_error, name_columns
-from icscm.tables.labels import check_labels
+from icscm.tables.labels import ADVICE_ON_OTHER_OUTCOMES, check_labels
 
 # How many values the columns of outcomes, environments and groups may have.
 _MAX_VALUES = {"target": 2, "environments": 2**16, "groups": 2**31}
@@ -121,11 +121,12 @@ class GroupReader:
         if len(values) <= self._max_values:
             return
         examples = shorten_list([repr(value) for value in values[:3].to_pylist()])
-        advice = "environments; group them"
-        if self._role == "target":
-            advice = "classes; merge them into two, or fit one model per class"
+        what = f"{self._describe()} holds {examples} and more: over {self._max_values:,}"
+        if self._role != "target":
+            raise IcscmError(f"{what} environments; group them")
         raise IcscmError(
-            f"{self._describe()} holds {examples} and more: over {self._max_values:,} {advice}"
+            f"{what} classes; merge them into two, or fit one model per class",
+            *ADVICE_ON_OTHER_OUTCOMES,
         )
 
 
