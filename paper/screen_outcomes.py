@@ -27,7 +27,7 @@ from icscm.estimators.learners import TableClassifier, TableRegressor
 from icscm.exceptions import IcscmError
 from paper import anchor
 from paper.base import Options, Summary, Table, make_long_plan
-from paper.forward import select_forward
+from paper.forward import SCORE_OF_CLASSES, SCORE_OF_NUMBERS, select_forward
 from paper.outcome_shortcuts import (
     CLASS_KINDS,
     CLEAN,
@@ -251,7 +251,7 @@ def choose_columns(method: str, split: Split, study: OutcomeStudy) -> tuple[list
 def fit_and_score(split: Split, columns: list[str], study: OutcomeStudy) -> float:
     """Fit the learner on some columns, and test it in the environment left out."""
     if not columns:
-        return 0.0 if study.is_number else 0.5
+        return SCORE_OF_NUMBERS if study.is_number else SCORE_OF_CLASSES
     learner = make_learner(study).fit(split.X[columns], split.y)
     return measure_score(learner, split.X_out[columns], split.y_out, study)
 
@@ -419,5 +419,15 @@ def _find(rows: Rows) -> Iterator[str]:
                     f"{outcomes}, {method}: right without planted columns in {sum(clean)} of "
                     f"{len(clean)}, with planted columns in {sum(planted)} of {len(planted)}."
                 )
+    for name, study in STUDIES.items():
+        nothing = SCORE_OF_NUMBERS if study.is_number else SCORE_OF_CLASSES
+        scores = find_clean_scores(rows, name).values()
+        n_worse = sum(score < nothing for score in scores)
+        if n_worse:
+            yield (
+                f"{study.title}: with nothing planted, all columns are worse than none in "
+                f"{n_worse} of {len(scores)} environments left out; there a model is right if it "
+                "has no columns."
+            )
     if not any(row["method"] == ANCHOR for row in rows):
         yield "Anchor boosting was left out: the package anchorboosting is not installed."
