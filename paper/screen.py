@@ -244,15 +244,13 @@ def _count_right(rows: Rows) -> Table:
             if (row["method"], row["kind"]) == ("all columns", "clean")
         }
         for method, method_rows in group_rows(cell, "method").items():
-            known = [row for row in method_rows if row["out"] in clean_aucs]
-            is_right = [
-                round(clean_aucs[row["out"]] - float(row["auc"]), 3) <= RIGHT for row in known
-            ]
-            clean = [right for right, row in zip(is_right, known, strict=True)
-                     if row["kind"] == "clean"]  # fmt: skip
-            planted = [right for right, row in zip(is_right, known, strict=True)
-                       if row["kind"] != "clean"]  # fmt: skip
-            texts = [f"{sum(part)} of {len(part)}" for part in (clean, planted)]
+            is_right: dict[str, list[bool]] = {"clean": [], "planted": []}
+            for row in method_rows:
+                if row["out"] in clean_aucs:
+                    loss = clean_aucs[row["out"]] - float(row["auc"])
+                    part = "clean" if row["kind"] == "clean" else "planted"
+                    is_right[part].append(round(loss, 3) <= RIGHT)
+            texts = [f"{sum(part)} of {len(part)}" for part in is_right.values()]
             lines.append([TITLES[table], learner, method, *texts])
     header = ["table", "learner", "method", "clean", "planted"]
     caption = (
