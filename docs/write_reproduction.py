@@ -23,7 +23,11 @@ PAGES = {
     **dict.fromkeys(("sharper", "parents", "guarantee"), "sharper.md"),
     "transfer": "transfer.md",
     **dict.fromkeys(
-        ("screen", "screen-outcomes", "screen-levels", "screen-shifts"), "screen-study.md"
+        (
+            *("screen", "screen-outcomes", "screen-levels", "screen-shifts"),
+            *("screen-ablation", "screen-keep", "screen-times"),
+        ),
+        "screen-study.md",
     ),
     **dict.fromkeys(("clones", "levels"), "guide/groups.md"),
     **dict.fromkeys(("mechanisms", "more-parents"), "sharper.md"),

@@ -17,6 +17,7 @@ NAMES = (
 # Studies of single questions take long: `all` does not run them.
 SCREENS = (
     *("screen", "screen-outcomes", "screen-levels", "screen-shifts"),
+    *("screen-ablation", "screen-keep", "screen-times"),
     *("clones", "mechanisms", "more-parents", "intervals", "levels"),
 )
 

@@ -39,6 +39,8 @@ COLUMNS_OUT = (*LEARNERS, "columns", "planted", "kept", "rejected", "rounds", "s
 # Goals: how far below all columns screened ones may be, clean, and planted below clean.
 FROM_ALL = 0.005
 FROM_CLEAN = 0.01
+# A model is right if its AUC is at most so far below that of all columns without a planted one.
+RIGHT = 0.02
 
 
 def make_plan(options: Options) -> Plan:
@@ -118,15 +120,15 @@ def unfold(rows: Rows) -> Iterator[Row]:
 
 
 def summarise(rows: Rows) -> Summary:
-    """AUC clean and planted, kinds kept, innocent columns rejected, time; and missed goals."""
+    """AUC clean and planted, kinds kept, innocent columns rejected; and missed goals."""
     rows, failures = split_failed(rows)
     unfolded = list(unfold(rows))
     tables = [
         _compare(unfolded),
         _show_kinds(unfolded),
+        _count_right(unfolded),
         _count_kept(rows),
         _count_rejected(rows),
-        _compare_times(rows),
     ]
     return Summary(tables, (), [*_find(unfolded), *failures])
 
@@ -232,21 +234,30 @@ def _list_rejected(rows: Rows) -> str:
     return ", ".join(f"{name} ({n} of {len(rows)})" for n, name in most_frequent) or "-"
 
 
-def _compare_times(rows: Rows) -> Table:
-    """Seconds to choose the columns, and rounds of the screen."""
+def _count_right(rows: Rows) -> Table:
+    """How many models are at most `RIGHT` below all columns with nothing planted."""
     lines: list[list[str]] = []
-    cells = group_rows(rows, "table", "method")
-    tables = {row["table"] for row in rows}
-    for table in (name for name in TITLES if name in tables):
-        for method in PEERS:
-            cell = cells.get((table, method))
-            if cell:
-                seconds = f"{find_mean(cell, 'seconds'):.1f}"
-                rounds = f"{find_mean(cell, 'rounds'):.1f}" if method == "screened" else "-"
-                lines.append([TITLES[table], method, seconds, rounds])
-    header = ["table", "method", "choice (s)", "rounds"]
-    caption = "Time to choose the columns, on one core, and rounds of the screen."
-    return Table("screen-time", caption, header, lines)
+    for (table, learner), cell in group_rows(rows, "table", "learner").items():
+        clean_aucs = {
+            row["out"]: float(row["auc"])
+            for row in cell
+            if (row["method"], row["kind"]) == ("all columns", "clean")
+        }
+        for method, method_rows in group_rows(cell, "method").items():
+            is_right: dict[str, list[bool]] = {"clean": [], "planted": []}
+            for row in method_rows:
+                if row["out"] in clean_aucs:
+                    loss = clean_aucs[row["out"]] - float(row["auc"])
+                    part = "clean" if row["kind"] == "clean" else "planted"
+                    is_right[part].append(round(loss, 3) <= RIGHT)
+            texts = [f"{sum(part)} of {len(part)}" for part in is_right.values()]
+            lines.append([TITLES[table], learner, method, *texts])
+    header = ["table", "learner", "method", "clean", "planted"]
+    caption = (
+        f"Models whose AUC is at most {RIGHT:g} below that of all columns with nothing planted, "
+        "over kinds and environments left out."
+    )
+    return Table("screen-right", caption, header, sorted(lines, key=_sort_key))
 
 
 def _find(rows: Rows) -> Iterator[str]:

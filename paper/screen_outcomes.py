@@ -2,9 +2,13 @@
 
 Eight outcomes are columns of three real tables. Into each, columns are planted that follow the
 outcome in the training environments and are reversed in the environment left out
-(`paper.outcome_shortcuts`). Boosting on all columns is compared with boosting on the columns that
-`InvariantFeatureSelector` keeps, by its score in the environment left out: R^2 of a number, or the
-mean over classes of the AUC of each against the others.
+(`paper.outcome_shortcuts`). Compared is the score in the environment left out: R^2 of a number, or
+the mean over classes of the AUC of each against the others.
+
+    all columns         boosting
+    screened            boosting on the columns that `InvariantFeatureSelector` keeps
+    forward selection   boosting on those of `paper.forward`, by internal-external cross-validation
+    anchor boosting     `paper.anchor`, of numbers, if the package anchorboosting is installed
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ from numpy.typing import NDArray
 from icscm import InvariantFeatureSelector
 from icscm.estimators.learners import TableClassifier, TableRegressor
 from icscm.exceptions import IcscmError
+from paper import anchor
 from paper.base import Options, Summary, Table, make_long_plan
+from paper.forward import SCORE_OF_CLASSES, SCORE_OF_NUMBERS, select_forward
 from paper.outcome_shortcuts import (
     CLASS_KINDS,
     CLEAN,
@@ -43,7 +49,8 @@ DESCRIPTION = (
     "the outcome in the training environments, and are reversed in the environment left out."
 )
 
-METHODS = ("all columns", "screened")
+ALL, SCREENED, FORWARD, ANCHOR = "all columns", "screened", "forward selection", "anchor boosting"
+METHODS = (ALL, SCREENED, FORWARD, ANCHOR)
 COLUMNS_OUT = ("score", "columns", "planted", "kept", "rejected", "rounds", "seconds")
 # Environments with fewer rows are dropped, and rows of all but so many classes.
 MIN_ROWS = 100
@@ -129,9 +136,15 @@ def make_plan(options: Options) -> Plan:
         for name, study in studies.items()
         for out in study.left_out[:n_out]
         for kind in study.kinds[:n_kinds]
-        for method in METHODS
+        for method in list_methods(study)
     ]
     return make_long_plan(options, tasks, partial(run_task, options=options), COLUMNS_OUT)
+
+
+def list_methods(study: OutcomeStudy) -> list[str]:
+    """The methods that can learn the outcome, and whose packages are installed."""
+    has_anchor = study.is_number and anchor.is_installed()
+    return [method for method in METHODS if method != ANCHOR or has_anchor]
 
 
 def load_outcome(study: OutcomeStudy, options: Options) -> OutcomeData:
@@ -157,44 +170,90 @@ def load_outcome(study: OutcomeStudy, options: Options) -> OutcomeData:
 
 
 def run_task(task: Task, _: int, options: Options) -> Row:
-    """Screen the columns in the other environments, fit, and test in the one left out."""
+    """Learn in the other environments, by one of the methods, and test in the one left out."""
     study = STUDIES[task["study"]]
-    data = load_outcome(study, options)
-    out = task["out"]
-    seed = make_seed(task["seed"], task["study"], task["kind"], out)
-    plant = plant_for_numbers if study.is_number else plant_for_classes
-    X = plant(data.X, data.y, data.environments, out=out, kind=task["kind"], seed=seed)
-
-    is_out = data.environments == out
-    X_training = X[~is_out].reset_index(drop=True)
-    y_training = data.y[~is_out]
-    make_learner = TableRegressor if study.is_number else TableClassifier
-    learner = make_learner("hgb", random_state=0)
-
+    split = split_table(
+        task["study"], out=task["out"], kind=task["kind"], seed=task["seed"], options=options
+    )
     start = perf_counter()
-    columns = list(X)
-    n_rounds = 0
-    if task["method"] == "screened":
-        selector = InvariantFeatureSelector(learner, random_state=0, n_jobs=1)
-        selector.fit(X_training, y_training, environments=data.environments[~is_out])
-        columns = selector.kept_
-        n_rounds = len(selector.rounds_)
-    seconds = perf_counter() - start
+    if task["method"] == ANCHOR:
+        model = anchor.AnchorBoosting().fit(split.X, split.y, split.environments)
+        columns = list(split.X)
+        n_rounds = 0
+        seconds = perf_counter() - start
+        score = measure_score(model, split.X_out, split.y_out, study)
+    else:
+        columns, n_rounds = choose_columns(task["method"], split, study)
+        seconds = perf_counter() - start
+        score = fit_and_score(split, columns, study)
 
-    score = 0.0 if study.is_number else 0.5  # of a model without columns
-    if columns:
-        learner.fit(X_training[columns], y_training)
-        score = measure_score(learner, X.loc[is_out, columns], data.y[is_out], study)
-    planted = [name for name in X if name not in data.X]
     return {
         "score": score,
-        "columns": data.X.shape[1],
-        "planted": " ".join(planted),
-        "kept": " ".join(name for name in planted if name in columns),
-        "rejected": " ".join(name for name in data.X if name not in columns),
+        "columns": split.X.shape[1] - len(split.planted),
+        "planted": " ".join(split.planted),
+        "kept": " ".join(name for name in split.planted if name in columns),
+        "rejected": " ".join(
+            name for name in split.X if name not in columns and name not in split.planted
+        ),
         "rounds": n_rounds,
         "seconds": seconds,
     }
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A table with planted columns: rows to learn from, and rows of the environment left out."""
+
+    X: pandas.DataFrame
+    y: NDArray[Any]
+    environments: NDArray[np.str_]
+    X_out: pandas.DataFrame
+    y_out: NDArray[Any]
+    planted: list[str]
+
+
+def split_table(name: str, *, out: str, kind: str, seed: int, options: Options) -> Split:
+    """Plant columns of a kind in the table of an outcome, and leave an environment out."""
+    study = STUDIES[name]
+    data = load_outcome(study, options)
+    planted_seed = make_seed(seed, name, kind, out)
+    plant = plant_for_numbers if study.is_number else plant_for_classes
+    X = plant(data.X, data.y, data.environments, out=out, kind=kind, seed=planted_seed)
+    is_out = data.environments == out
+    return Split(
+        X=X[~is_out].reset_index(drop=True),
+        y=data.y[~is_out],
+        environments=data.environments[~is_out],
+        X_out=X[is_out],
+        y_out=data.y[is_out],
+        planted=[column for column in X if column not in data.X],
+    )
+
+
+def make_learner(study: OutcomeStudy) -> Any:
+    """Boosting, for the kind of the outcome."""
+    make = TableRegressor if study.is_number else TableClassifier
+    return make("hgb", random_state=0)
+
+
+def choose_columns(method: str, split: Split, study: OutcomeStudy) -> tuple[list[str], int]:
+    """The columns that a method keeps, and its rounds."""
+    if method == SCREENED:
+        selector = InvariantFeatureSelector(make_learner(study), random_state=0, n_jobs=1)
+        selector.fit(split.X, split.y, environments=split.environments)
+        return selector.kept_, len(selector.rounds_)
+    if method == FORWARD:
+        columns = select_forward(split.X, split.y, split.environments, is_number=study.is_number)
+        return columns, len(columns)
+    return list(split.X), 0
+
+
+def fit_and_score(split: Split, columns: list[str], study: OutcomeStudy) -> float:
+    """Fit the learner on some columns, and test it in the environment left out."""
+    if not columns:
+        return SCORE_OF_NUMBERS if study.is_number else SCORE_OF_CLASSES
+    learner = make_learner(study).fit(split.X[columns], split.y)
+    return measure_score(learner, split.X_out[columns], split.y_out, study)
 
 
 def measure_score(learner: Any, X: pandas.DataFrame, y: NDArray[Any], study: OutcomeStudy) -> float:
@@ -215,7 +274,7 @@ def measure_score(learner: Any, X: pandas.DataFrame, y: NDArray[Any], study: Out
 
 
 def summarise(rows: Rows) -> Summary:
-    """Scores by outcome, kinds that are missed, innocent columns rejected, and time."""
+    """Scores by outcome and method, kinds missed, innocent columns rejected, and time."""
     rows, failures = split_failed(rows)
     tables = [_compare(rows), _show_kinds(rows), _count_rejected(rows)]
     return Summary(tables, (), [*_find(rows), *failures])
@@ -255,7 +314,7 @@ def find_clean_scores(rows: Rows, study: str) -> dict[str, float]:
     return {
         row["out"]: float(row["score"])
         for row in rows
-        if (row["study"], row["kind"], row["method"]) == (study, CLEAN, METHODS[0])
+        if (row["study"], row["kind"], row["method"]) == (study, CLEAN, ALL)
     }
 
 
@@ -291,7 +350,7 @@ def _show_kinds(rows: Rows) -> Table:
         names = [name for name, study in STUDIES.items() if study.is_number == is_number]
         for kind, description in kinds.items():
             cell = [row for row in rows if row["study"] in names and row["kind"] == kind]
-            screened = [row for row in cell if row["method"] == "screened"]
+            screened = [row for row in cell if row["method"] == SCREENED]
             if not screened:
                 continue
             clean_scores = {name: find_clean_scores(rows, name) for name in names}
@@ -311,7 +370,7 @@ def _count_rejected(rows: Rows) -> Table:
     """Columns that were there before, and were rejected; and the time of the screen."""
     lines: list[list[str]] = []
     for name, study in STUDIES.items():
-        screened = [row for row in rows if (row["study"], row["method"]) == (name, "screened")]
+        screened = [row for row in rows if (row["study"], row["method"]) == (name, SCREENED)]
         if not screened:
             continue
         means = [_mean_rejected(part) for part in _split(screened)]
@@ -329,17 +388,46 @@ def _mean_rejected(rows: Rows) -> str:
 
 
 def _find(rows: Rows) -> Iterator[str]:
-    """For each outcome, how many screened models are right."""
+    """How many models are right: by outcome, and over all outcomes by method."""
     cells = group_rows(rows, "study", "method")
     for name, study in STUDIES.items():
         clean_scores = find_clean_scores(rows, name)
-        screened = cells.get((name, "screened"), [])
+        screened = cells.get((name, SCREENED), [])
         if not screened or not clean_scores:
             continue
         clean, planted = _split(screened)
-        everything = _split(cells[name, METHODS[0]])[1]
+        everything = _split(cells[name, ALL])[1]
         yield (
             f"{study.title}: right without planted columns in {count_right(clean, clean_scores)}, "
             f"with planted columns in {count_right(planted, clean_scores)} (all columns: "
             f"{count_right(everything, clean_scores)})."
         )
+    for is_number, outcomes in ((True, "Numbers"), (False, "Several classes")):
+        for method, method_rows in group_rows(rows, "method").items():
+            known = [
+                (row, is_right(row, clean_scores))
+                for name, study in STUDIES.items()
+                if study.is_number == is_number
+                for clean_scores in (find_clean_scores(rows, name),)
+                for row in method_rows
+                if row["study"] == name and row["out"] in clean_scores
+            ]
+            clean = [right for row, right in known if row["kind"] == CLEAN]
+            planted = [right for row, right in known if row["kind"] != CLEAN]
+            if known:
+                yield (
+                    f"{outcomes}, {method}: right without planted columns in {sum(clean)} of "
+                    f"{len(clean)}, with planted columns in {sum(planted)} of {len(planted)}."
+                )
+    for name, study in STUDIES.items():
+        nothing = SCORE_OF_NUMBERS if study.is_number else SCORE_OF_CLASSES
+        scores = find_clean_scores(rows, name).values()
+        n_worse = sum(score < nothing for score in scores)
+        if n_worse:
+            yield (
+                f"{study.title}: with nothing planted, all columns are worse than none in "
+                f"{n_worse} of {len(scores)} environments left out; there a model is right if it "
+                "has no columns."
+            )
+    if not any(row["method"] == ANCHOR for row in rows):
+        yield "Anchor boosting was left out: the package anchorboosting is not installed."

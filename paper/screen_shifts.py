@@ -317,6 +317,8 @@ def _format(auc: float | None) -> str:
 def _find(pairs: list[Row]) -> Iterator[str]:
     for line in _describe("all", pairs):
         _, view, failure, n_pairs, n_rejected, rejected, kept, *aucs = line
+        if view != VIEWS[-1]:
+            continue
         yield (
             f"Effect {view}, {failure}: {rejected} of the rejected and {kept} of the kept columns "
             f"({n_rejected} of {n_pairs} pairs rejected); AUC of the lost worth {aucs[0]}, of the "

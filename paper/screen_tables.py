@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,13 @@ def find_tables(options: Options) -> list[str]:
     return [name for name in TITLES if name == "hospitals" or TABLES[TITLES[name]][0] in present]
 
 
-def list_cells(options: Options) -> list[dict[str, Any]]:
-    """A cell for each table and environment to be left out."""
+def list_cells(options: Options, tables: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """A cell for each table (of those at hand, or some of them) and environment to be left out."""
+    present = find_tables(options)
     return [
         {"seed": options.seed, "rows": options.max_rows, "table": table, "out": out}
-        for table in find_tables(options)
+        for table in present
+        if tables is None or table in tables
         for out in list_environments(load(table, options))[: options.max_out]
     ]
 

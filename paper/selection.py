@@ -94,6 +94,17 @@ def screen(sample: Sample, _: str) -> Chosen:
     return Chosen(selector.kept_, len(selector.rounds_))
 
 
+def make_screen(*, is_number: bool) -> InvariantFeatureSelector:
+    """A screen for studies of its verdicts alone: behind it there is no learner to speak of.
+
+    The screen has trees of its own, so that its verdicts do not depend on the learner.
+    """
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    learner = DummyRegressor() if is_number else DummyClassifier()
+    return InvariantFeatureSelector(learner, random_state=0, n_jobs=1)
+
+
 def use_forest(sample: Sample, _: str) -> Chosen:
     """The columns that some tree of an invariant forest uses."""
     forest = InvariantForestClassifier(n_estimators=N_TREES, random_state=0, n_jobs=1)

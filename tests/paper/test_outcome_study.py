@@ -95,7 +95,7 @@ def prepared(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_the_study_compares_with_clean(prepared):
-    choose = {"kind": ["clean", "half"], "out": ["va"]}
+    choose = {"kind": ["clean", "half"], "out": ["va"], "method": ["all columns", "screened"]}
     plan = screen_outcomes.make_plan(Options(tables=prepared, choose=choose))
     assert len(plan.tasks) == 2 * 2 * 2
     rows = run_plan(plan, prepared / "outcomes.csv", n_jobs=1)
@@ -105,8 +105,21 @@ def test_the_study_compares_with_clean(prepared):
         assert shown[title, "all columns"][-1] == "0 of 1"
         assert shown[title, "screened"][-1] == "1 of 1"
     assert [row[3] for row in summary.tables[1].rows] == ["0 of 1", "0 of 1"]
-    assert len(summary.findings) == 2
     assert "right without planted columns in 1 of 1" in summary.findings[0]
+    assert (
+        "Numbers, screened: right without planted columns in 1 of 1, with planted columns in 1 of 1."
+        in summary.findings
+    )
+    assert summary.findings[-1].startswith("Anchor boosting was left out")
+
+
+def test_forward_selection_is_compared(prepared):
+    choose = {"kind": ["clean"], "out": ["va"], "method": ["forward selection"]}
+    plan = screen_outcomes.make_plan(Options(tables=prepared, choose=choose))
+    rows = run_plan(plan, prepared / "outcomes.csv", n_jobs=1)
+    assert [row["error"] for row in rows] == ["", ""]
+    rejected = {row["study"]: row["rejected"] for row in rows}
+    assert rejected["heart-rate"] == "noise cp"
 
 
 def test_rows_without_the_outcome_are_left_out(prepared):

@@ -165,7 +165,7 @@ def test_every_method_is_tested_where_it_did_not_learn(prepared):
     assert {row["columns"] for row in rows} == {"5"}
     summary = screen.summarise(rows)
     assert [table.name for table in summary.tables] == [
-        *("screen-auc", "screen-kinds", "screen-kept", "screen-rejected", "screen-time")
+        *("screen-auc", "screen-kinds", "screen-right", "screen-kept", "screen-rejected")
     ]
     (text,) = summary.findings
     assert text.startswith("Heart disease by hospital, logistic regression: clean, all columns")
