@@ -25,7 +25,7 @@ PAGES = {
     **dict.fromkeys(
         ("screen", "screen-outcomes", "screen-levels", "screen-shifts"), "screen-study.md"
     ),
-    **dict.fromkeys(("clones", "levels"), "guide/groups.md"),
+    **dict.fromkeys(("clones", "levels", "group-levels"), "guide/groups.md"),
     **dict.fromkeys(("mechanisms", "more-parents"), "sharper.md"),
     "intervals": "new-environments.md",
 }

@@ -17,7 +17,7 @@ NAMES = (
 # Studies of single questions take long: `all` does not run them.
 SCREENS = (
     *("screen", "screen-outcomes", "screen-levels", "screen-shifts"),
-    *("clones", "mechanisms", "more-parents", "intervals", "levels"),
+    *("clones", "mechanisms", "more-parents", "intervals", "levels", "group-levels"),
 )
 
 
