@@ -176,7 +176,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             errors allow for their similarity.
         sample_weight : array-like of shape (n_samples,), optional
             Survey weights, any numbers from 0 on; only their ratios matter. The learner gets them,
-            too.
+            too, divided by their mean.
 
         Returns
         -------
@@ -524,7 +524,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         y : array-like of shape (n_samples,)
             The outcome.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
+            Weights of the rows, of which only the ratios matter.
 
         Returns
         -------
@@ -534,8 +534,11 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         from sklearn.metrics import accuracy_score, r2_score
 
         predicted = self.predict(X)
+        weights = None
+        if sample_weight is not None:
+            weights = read_weights(sample_weight, len(predicted), "sample_weight")
         measure = r2_score if self._is_number else accuracy_score
-        return float(measure(y, predicted, sample_weight=sample_weight))
+        return float(measure(y, predicted, sample_weight=weights))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
