@@ -41,7 +41,8 @@ def test_powers_of_two_change_no_bit(weights, factor):
 def test_no_factor_changes_repetitions(weights, factor):
     """Whole weights were divided by their greatest common divisor, and a tenth of them rounded.
 
-    Repeated as 1, 2, 3 or as 8, 15, 22, rows gave other risks, and a score other points.
+    Of weights 0.1, 0.2, 0.3 rows were repeated 2, 4 and 6 times instead of 1, 2 and 3 times, beside
+    which priors weigh less: risks were others, and the points of a score.
     """
     weights = np.asarray(weights, dtype=np.float64)
     assert list_rows(weights * factor) == list_rows(weights)
