@@ -77,6 +77,20 @@ def test_the_order_of_rows_changes_no_bit_of_a_screen(dropped, kind):
     pd.testing.assert_frame_equal(first.rounds_, second.rounds_, check_exact=True)
 
 
+def test_the_names_of_environments_and_groups_change_no_verdict():
+    """Folds were dealt environment by environment, in the order of their names."""
+    rows = make_rows(1)
+    renamed = rows | {
+        "environments": pd.Series(rows["environments"]).map(dict(zip("nesw", "wsen", strict=True))),
+        "groups": np.char.add("g", rows["groups"].astype(str)),
+    }
+    first, second = (
+        VerdictsOnly(random_state=0, n_jobs=1).fit(**table) for table in (rows, renamed)
+    )
+    columns = ["verdict", "worth", "tau", "p_value"]
+    pd.testing.assert_frame_equal(first.screen_[columns], second.screen_[columns], rtol=1e-9)
+
+
 def test_the_order_of_rows_does_not_change_a_score():
     """A weak shortcut got points in one order of these rows, and none in the other."""
     rows = make_rows(12, agreement=(0.85, 0.78, 0.7, 0.6))

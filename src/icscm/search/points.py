@@ -65,6 +65,8 @@ MAX_SINGLE_LEVELS: Final = 3
 MAX_EXPONENT: Final = 500
 # Rows that pull the rate of a level towards that of all.
 LEVEL_PRIOR: Final = 5.0
+# Digits of residuals, by which levels are sorted.
+RESIDUAL_DECIMALS: Final = 9
 # Keeps divisors above 0: sums of hessians, and effects.
 TINY: Final = 1e-9
 # Digits to which a mean of points is rounded before it is rounded up.
@@ -330,7 +332,8 @@ def _list_level_sets(g: FloatArray, h: FloatArray, *, first_level: int) -> BoolA
         return single_levels
 
     residuals = np.where(bins < first_level, -np.inf, g / (h + LEVEL_PRIOR))
-    ascending = np.argsort(residuals, kind="stable")
+    # They are rounded, so that the order in which rows were added up decides nothing.
+    ascending = np.argsort(residuals.round(RESIDUAL_DECIMALS), kind="stable")
     rank = np.argsort(ascending, kind="stable")
     # All but the two lowest levels, all but the three lowest, and so on, down to the two highest.
     highest_left_out = bins[first_level + 1 : -2]
