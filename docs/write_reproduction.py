@@ -29,7 +29,7 @@ PAGES = {
         ),
         "screen-study.md",
     ),
-    **dict.fromkeys(("clones", "levels"), "guide/groups.md"),
+    **dict.fromkeys(("clones", "levels", "group-levels"), "guide/groups.md"),
     **dict.fromkeys(("mechanisms", "more-parents"), "sharper.md"),
     "intervals": "new-environments.md",
 }

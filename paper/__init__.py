@@ -18,7 +18,7 @@ NAMES = (
 SCREENS = (
     *("screen", "screen-outcomes", "screen-levels", "screen-shifts"),
     *("screen-ablation", "screen-keep", "screen-times"),
-    *("clones", "mechanisms", "more-parents", "intervals", "levels"),
+    *("clones", "mechanisms", "more-parents", "intervals", "levels", "group-levels"),
 )
 
 

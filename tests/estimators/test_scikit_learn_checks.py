@@ -93,6 +93,7 @@ LIKELIER_CLASS = (
 )
 SHUFFLED = "1.6 makes the labels binary after shuffling: rows and weights get different ones"
 DRAWN_ROWS = "weights are no repetitions: a row of weight 2 is one sample, two copies are two"
+ONLY_RATIOS = "only ratios of weights matter: rows of weight 2 are not twice as many rows"
 EMPTY_TABLE = "inverse_transform of scikit-learn's selectors takes no table without columns"
 
 
@@ -107,7 +108,14 @@ def list_expected_failures(estimator):
         # at the usual level nothing is selected from the data of the checks
         return {"check_array_api_input": EMPTY_TABLE} if estimator.alpha == 0.05 else {}
     if isinstance(estimator, InvariantFeatureSelector):
-        return {}
+        # A penalty weighs less beside more rows, and so does a least sum of hessians of boosting.
+        # Sparse matrices are not taken.
+        depends_on_size = not isinstance(
+            estimator.estimator, LinearRegression | DecisionTreeClassifier
+        )
+        return {WEIGHT_CHECKS[0]: ONLY_RATIOS} if depends_on_size else {}
+    if isinstance(estimator, InvariantScoreClassifier):
+        return {}  # it gives no points to the noise of these checks
     return dict.fromkeys(WEIGHT_CHECKS, DRAWN_ROWS)
 
 

@@ -31,6 +31,7 @@ from icscm.exceptions import (
     TooLittleDataWarning,
 )
 from icscm.screening import measuring, rounds
+from icscm.tables.weights import make_relative
 
 LOGISTIC = TableClassifier("logistic")
 thorough = pytest.mark.thorough
@@ -352,7 +353,7 @@ def test_the_learner_gets_the_weights_or_says_that_it_takes_none():
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
     weighted = fit(numeric, y, site, pipeline, sample_weight=weights)
     alone = clone(pipeline).fit(
-        numeric[weighted.kept_], y, logisticregression__sample_weight=weights
+        numeric[weighted.kept_], y, logisticregression__sample_weight=make_relative(weights)
     )
     assert np.array_equal(weighted.predict(numeric), alone.predict(numeric[weighted.kept_]))
 

@@ -5,12 +5,17 @@ happen to have: with many visits of each, rows taken for independent ones show t
 of effects.
 """
 
+from itertools import permutations
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from icscm import InvariantForestClassifier, InvariantTreeClassifier
 from icscm.engine.counts import Cut
 from icscm.engine.pieces import BinnedSplit
+from icscm.search.design_effects import measure_chance_effect
 from icscm.search.forest import draw_rows
 from icscm.sources.memory import open_memory
 from icscm.stats.design_effects import ClusterSums, compute_design_effects
@@ -64,6 +69,54 @@ def test_squares_and_design_effects_are_those_of_a_loop_over_groups():
                 moments.sum_pp[part, e],
             ]
             assert sums_of_leaf == np.sum(wanted, axis=0, dtype=int).tolist()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 4), st.booleans())
+def test_the_effect_of_chance_is_that_of_a_loop_over_groups(seed, n_environments, lie_within):
+    """The effect of chance has the squares of whole groups; the literal one adds them up by name.
+
+    Where groups lie within environments it is the mean effect of these, weighted by hessians.
+    """
+    rng = np.random.default_rng(seed)
+    y, groups = rng.integers(0, 2, 60), rng.integers(0, 12, 60)
+    places = groups % n_environments if lie_within else rng.integers(0, n_environments, 60)
+    y[:2] = 0, 1
+    source = open_memory(rng.random((60, 1)), y, environments=places, groups=groups).source
+
+    numerator = total_hessian = shared = 0.0
+    sums_of_groups = {group: [] for group in groups.tolist()}
+    for place in np.unique(places).tolist():
+        is_here = places == place
+        rate = y[is_here].mean()
+        groups_here = np.unique(groups[is_here]).tolist()
+        sums = [(y - rate)[is_here & (groups == group)].sum() for group in groups_here]
+        for group, group_sum in zip(groups_here, sums, strict=True):
+            sums_of_groups[group].append(group_sum)
+        hessian = max(is_here.sum() * rate * (1 - rate), 1e-9)
+        G = len(sums)
+        if G > 1 and hessian > 1e-9:
+            effect = max(G / (G - 1) * np.square(sums).sum() / hessian, 1.0)
+        else:
+            effect = is_here.sum() / G
+        numerator += hessian * effect
+        total_hessian += hessian
+    for sums in sums_of_groups.values():
+        shared += sum(s * t for s, t in permutations(sums, 2))
+
+    expected = (numerator + max(shared, 0.0)) / total_hessian
+    assert measure_chance_effect(source) == pytest.approx(expected)
+    if lie_within:
+        assert shared == 0.0
+
+
+def test_a_group_in_several_environments_counts_as_one_for_chance():
+    """Copies of a row in four environments are one observation; they were four."""
+    rng = np.random.default_rng(0)
+    y, groups = np.repeat(rng.integers(0, 2, 200), 4), np.repeat(np.arange(200), 4)
+    places = np.tile(np.arange(4), 200)
+    source = open_memory(rng.random((800, 1)), y, environments=places, groups=groups).source
+    assert measure_chance_effect(source) == pytest.approx(4.0, rel=0.02)
 
 
 def test_what_cannot_be_told_counts_a_group_as_one_row():

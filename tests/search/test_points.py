@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from icscm.engine.counts import PatternTable
+from icscm.engine.counts import Layout, PatternTable
 from icscm.search.points import (
     ScoreSettings,
     count_totals,
@@ -134,3 +134,16 @@ def test_additive_risks_are_a_line():
     positives = rng.binomial(sizes, expit(-3 + 0.6 * totals[:, np.newaxis] + np.arange(4) / 4))
     log_odds = find_log_odds(totals, np.stack((sizes - positives, positives), axis=1), 12)
     assert np.diff(log_odds) == pytest.approx(np.full(12, 0.6), abs=0.05)
+
+
+def test_the_last_digits_of_residuals_do_not_decide_between_levels():
+    """They depend on the order of the rows: levels of equal counts were joined in either order."""
+    layout = Layout(nominal=True)
+    h = np.full(6, 10.0)
+    g = np.array([1.0, 3.0, 3.0, -2.0, 0.0, -2.0])
+    nearly_g = g + np.array([0.0, 4e-16, 0.0, -3e-16, 0.0, 0.0])
+    for sums in (g, nearly_g, g[::-1][::-1] + 1e-16):
+        assert list_sets(layout, sums, h).tolist() == list_sets(layout, g, h).tolist()
+    # of the two highest and the two lowest the first is the lower one
+    highest_two = list_sets(layout, g, h)[-1]
+    assert highest_two.tolist() == [False, True, True, False, False, False]

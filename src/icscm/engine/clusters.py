@@ -2,7 +2,8 @@
 
 A cluster is a group within one environment. A leaf takes some rows of each cluster; what a test
 needs to know of these are four sums over the clusters of an environment
-(`icscm.stats.design_effects.ClusterMoments`).
+(`icscm.stats.design_effects.ClusterMoments`). Where rows of all environments are added up, the
+clusters of a group are one.
 
 Clusters are numbered by environment, and by group within it:
 
@@ -132,25 +133,35 @@ def find_first_positive(rows: Rows, n_environments: int) -> int:
     return int(rows.bounds[first_positive_segment])
 
 
-def square_sums(values: FloatArray, codes: Array, starts: IntArray) -> ClusterSums:
-    """Square the clusters' sums of values, and add up the squares and clusters by environment.
+def square_sums(values: FloatArray, clusters: Clusters) -> ClusterSums:
+    """Square the clusters' sums of the values of their rows, and add up the squares.
 
-    >>> values, codes = np.array([1.0, -3.0, 2.0, 5.0]), np.array([0, 1, 0, 2])
-    >>> sums = square_sums(values, codes, starts=np.array([0, 2, 3]))
-    >>> sums.squares.tolist(), sums.n_groups.tolist()
-    ([18.0, 25.0], [2.0, 1.0])
+    They are added up by environment, and once more over groups, whose clusters are added up before
+    they are squared: see `ClusterSums`. Clusters without a row do not count.
+
+    >>> clusters = Clusters(
+    ...     codes=np.array([0, 1, 0, 2]), starts=np.array([0, 2, 3]), groups=np.array([0, 1, 0])
+    ... )
+    >>> sums = square_sums(np.array([1.0, -3.0, 2.0, 5.0]), clusters)
+    >>> sums.squares.tolist(), sums.n_groups.tolist(), sums.shared
+    ([18.0, 25.0], [2.0, 1.0], 30.0)
     """
-    n_clusters = int(starts[-1])
-    n_environments = len(starts) - 1
-    sums = np.bincount(codes, weights=values, minlength=n_clusters)
-    has_rows = np.bincount(codes, minlength=n_clusters) > 0
+    n_clusters = int(clusters.starts[-1])
+    n_environments = len(clusters.starts) - 1
+    sums = np.bincount(clusters.codes, weights=values, minlength=n_clusters)
+    has_rows = np.bincount(clusters.codes, minlength=n_clusters) > 0
 
-    environment_of_cluster = np.repeat(np.arange(n_environments), np.diff(starts))
+    environment_of_cluster = np.repeat(np.arange(n_environments), np.diff(clusters.starts))
     squares = np.bincount(environment_of_cluster, weights=sums**2, minlength=n_environments)
     n_groups = np.bincount(environment_of_cluster, weights=has_rows, minlength=n_environments)
+
+    # Of a group in one environment the two are equal to the last bit, and it shares nothing.
+    squares_of_sums = np.bincount(clusters.groups, weights=sums) ** 2
+    sums_of_squares = np.bincount(clusters.groups, weights=sums**2)
     return ClusterSums(
         squares=np.asarray(squares, np.float64),
         n_groups=np.asarray(n_groups, np.float64),
+        shared=float((squares_of_sums - sums_of_squares).sum()),
     )
 
 

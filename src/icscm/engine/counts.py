@@ -399,7 +399,7 @@ class ClusterCounter(Protocol):
     def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> ClusterSums:
         """Square the clusters' sums of outcome - p, with p (leaf, environment), and count clusters.
 
-        Both are added up by environment. Sites could add such sums.
+        Both are added up by environment, and the squares also over whole groups: see `ClusterSums`.
         """
 
 

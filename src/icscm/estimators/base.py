@@ -382,7 +382,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         y : array-like of shape (n_samples,)
             Their labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row.
+            Weight of each row, of which only the ratios matter.
 
         Returns
         -------

@@ -22,7 +22,7 @@ from icscm.model.rules import Rule
 from icscm.model.splits import CHAINS
 from icscm.model.tree import Tree
 from icscm.parameters import document_parameters
-from icscm.search.design_effects import average_design_effect
+from icscm.search.design_effects import measure_chance_effect
 from icscm.search.exhaustive import N_CANDIDATES, choose_alpha
 from icscm.search.records import STOP_REASONS
 from icscm.search.rules import find_model
@@ -281,7 +281,7 @@ class ICSCMClassifier(SCMClassifier):
         columns = np.arange(countable.n_features)
         n_bins = countable.source.columns.count_bins(columns)
         n_candidates = 2 * int((n_bins - 1).sum())
-        return average_design_effect(countable.source) * find_least_evidence(n_candidates)
+        return measure_chance_effect(countable.source) * find_least_evidence(n_candidates)
 
     def _prepare_learning(self, countable: Countable[Any], settings: Settings) -> None:
         warn_of_environments(

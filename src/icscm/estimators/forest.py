@@ -37,6 +37,7 @@ class InvariantForestClassifier(BaseTreeClassifier):
 
     The table is binned once. Features are screened once, on all rows, as by
     `InvariantTreeClassifier`; each tree is grown on some of the rows and of the remaining features.
+    Where no split of all rows is better than chance, no tree has one.
     The mean over trees is nearer to 1/2 than the rate of the label is. Its log odds are therefore
     calibrated on the rows that trees were not grown on: with a slope common to all environments,
     and the random-effects mean of the intercepts of the environments.

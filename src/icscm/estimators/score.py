@@ -13,7 +13,7 @@ from icscm.estimators.score_screening import screen_columns
 from icscm.exceptions import IcscmError, NothingFoundWarning, warn
 from icscm.model.score import Score
 from icscm.parameters import document_parameters, draw_seed
-from icscm.search.design_effects import average_design_effect
+from icscm.search.design_effects import measure_chance_effect
 from icscm.search.points import ScoreSettings, find_score
 from icscm.search.records import RejectedColumn
 from icscm.search.trace import Trace, make_trace
@@ -35,7 +35,8 @@ class InvariantScoreClassifier(BaseRuleClassifier):
     Columns are screened as by `InvariantFeatureSelector`: those whose effect, given all others,
     differs between environments get no points. Terms, such as values above a threshold or some
     levels of a category, are added one by one by the deviance that they explain, with an intercept
-    for each environment; each may then be exchanged. Their effects are scaled by the factor of
+    for each environment, the first only if it beats the best that chance would give; each may then
+    be exchanged. Their effects are scaled by the factor of
     least log loss and rounded to whole points, which are changed by 1 while that lowers the loss.
 
     The risk of a total is that in a new environment: effects are common, and its intercept is the
@@ -114,7 +115,7 @@ class InvariantScoreClassifier(BaseRuleClassifier):
             max_terms=self.max_terms,
             max_points=self.max_points,
             min_information=min_information,
-            design=average_design_effect(source),
+            design=measure_chance_effect(source),
         )
 
     def _learn(self, countable: Countable[Any]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from icscm.engine.counts import Cut, RowSource
 from icscm.estimators.selector_tables import make_tables
+from icscm.screening.content import number_by_appearance, sort_by_content
 from icscm.screening.outcomes import make_outcome
 from icscm.screening.rounds import FinishedScreen, deal_rows, run_screen
 from icscm.screening.screened_table import read_table
@@ -42,14 +43,20 @@ def screen_columns(
     rows = source.rows
     assert rows is not None, "a score needs the rows in this process"
     columns = rows.list_columns().tolist()
-    order = rows.list_in_table_order()  # folds are dealt in the order of the table
-    outcomes = rows.list_cells().outcomes[order].astype(np.int64)
+    table_order = rows.list_in_table_order()
+    outcomes = rows.list_cells().outcomes[table_order].astype(np.int64)
     group_codes = rows.list_groups()
-    groups = None if group_codes is None else rows.number_units(group_codes)[order]
+    groups = None if group_codes is None else group_codes[table_order]
 
     n_columns = countable.n_features
     names = countable.names or range(n_columns)
     table = read_table(source, names=list(names), columns=columns, groups=groups, is_weighted=False)
+
+    # The order of the rows in the table must not decide anything.
+    order = sort_by_content(table, outcomes, weights=None, groups=groups)
+    table = table.take(order)
+    outcomes = outcomes[order]
+    groups = None if groups is None else number_by_appearance(groups[order])
     n_folds = min(N_FOLDS, int(np.bincount(outcomes).min()))
     fold_numbers = deal_rows(
         table, classes=outcomes, groups=groups, n_folds=max(n_folds, 2), seed=seed

@@ -33,6 +33,7 @@ from icscm.exceptions import IcscmError, warn
 from icscm.formatting import format_name, shorten_list
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
 from icscm.report.wording.screening import describe_round
+from icscm.screening.content import number_by_appearance, sort_by_content
 from icscm.screening.measuring import MeasuredRounds
 from icscm.screening.outcomes import Outcome, make_outcome
 from icscm.screening.rounds import MAX_ROWS, FinishedScreen, deal_rows, run_screen
@@ -178,7 +179,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             errors allow for their similarity.
         sample_weight : array-like of shape (n_samples,), optional
             Survey weights, any numbers from 0 on; only their ratios matter. The learner gets them,
-            too.
+            too, divided by their mean.
 
         Returns
         -------
@@ -279,11 +280,18 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         table = read_table(
             source, names=self._names, groups=opened.groups, is_weighted=weights is not None
         )
-        outcome = make_outcome(values.values, weights, is_number=values.is_number)
+        # The order of the rows in the table must not decide anything.
+        order = sort_by_content(table, values.values, weights=weights, groups=opened.groups)
+        table = table.take(order)
+        outcome = make_outcome(
+            values.values[order],
+            None if weights is None else weights[order],
+            is_number=values.is_number,
+        )
         seed = draw_seed(self.random_state)
         screen = FinishedScreen(n_columns=self.n_features_in_)
         if self.environments_ is not None:
-            fold_numbers = self._deal_rows(X, table, values, opened.groups, seed)
+            fold_numbers = self._deal_rows(X, table, values, opened.groups, order, seed)
             rows = choose_rows(table.n_rows, seed)
             outcome = outcome.take(rows)
             table = table.take(rows)
@@ -317,12 +325,17 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         table: ScreenedTable,
         values: OutcomeValues,
         groups: IntArray | None,
+        order: IntArray,
         seed: int,
     ) -> IntArray:
-        """Deal the rows to the folds of the cross-fit; fewer where classes or groups are rare."""
+        """Deal the rows to the folds of the cross-fit; fewer where classes or groups are rare.
+
+        The table is in `order`, the rows by their content, and so are the folds. All else is in the
+        order of X, in which a splitter that the user has given gets the rows.
+        """
         classes = None if values.is_number else values.values
         if not isinstance(self.cv, int):
-            return split_into_folds(self.cv, X, values, groups)
+            return split_into_folds(self.cv, X, values, groups)[order]
 
         max_folds = table.n_rows if classes is None else int(np.bincount(classes).min())
         if groups is not None:
@@ -334,8 +347,8 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             )
         return deal_rows(
             table,
-            classes=classes,
-            groups=groups,
+            classes=None if classes is None else classes[order],
+            groups=None if groups is None else number_by_appearance(groups[order]),
             n_folds=min(self.cv, max_folds),
             seed=seed,
         )
@@ -531,7 +544,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         y : array-like of shape (n_samples,)
             The outcome.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
+            Weights of the rows, of which only the ratios matter.
 
         Returns
         -------
@@ -541,8 +554,11 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         from sklearn.metrics import accuracy_score, r2_score
 
         predicted = self.predict(X)
+        weights = None
+        if sample_weight is not None:
+            weights = read_weights(sample_weight, len(predicted), "sample_weight")
         measure = r2_score if self._is_number else accuracy_score
-        return float(measure(y, predicted, sample_weight=sample_weight))
+        return float(measure(y, predicted, sample_weight=weights))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ from icscm.estimators.base import BaseRuleClassifier, warn_of_environments
 from icscm.exceptions import NothingFoundWarning, warn
 from icscm.model.tree import Tree
 from icscm.parameters import document_parameters
-from icscm.search.design_effects import average_design_effect
+from icscm.search.design_effects import measure_chance_effect
 from icscm.search.grow import TOLERANCES, TreeSettings
 from icscm.search.trace import Trace
 from icscm.search.trees import find_tree
@@ -47,7 +47,7 @@ class BaseTreeClassifier(BaseRuleClassifier):
             min_leaf_rows=max(1, ceil(self.min_samples_leaf * n_rows)),
             balanced=self.probabilities == "balanced",
             min_replication=float(self.min_replication),
-            design=average_design_effect(countable.source),
+            design=measure_chance_effect(countable.source),
         )
 
     def _find_tolerance(self, countable: Countable[Any]) -> float | None:

@@ -46,7 +46,7 @@ class Outcome(Protocol):
     targets : array of shape (n_rows, n_outputs)
         The outcome in the scale of the mean: 0 or 1 for classes, standardised numbers otherwise.
     weights : array of shape (n_rows,)
-        The weights of the rows, with mean 1.
+        The relative weights of the rows: those above 0 have mean 1.
     n_outputs : int
         The number of scores that a row has.
     has_robust_errors : bool
@@ -254,12 +254,11 @@ class Numbers:
 
 
 def make_outcome(values: Array, weights: FloatArray | None, *, is_number: bool) -> Outcome:
-    """Make the outcome of the rows: numbers, or classes numbered from 0."""
-    n_rows = len(values)
-    row_weights = np.ones(n_rows)
-    if weights is not None:
-        row_weights = weights / weights.max()  # a sum of large weights may overflow
-        row_weights /= row_weights.mean()
+    """Make the outcome of the rows: numbers, or classes numbered from 0.
+
+    Weights are relative (`icscm.tables.weights.read_weights`).
+    """
+    row_weights = np.ones(len(values)) if weights is None else weights
     if is_number:
         targets = standardise(values.astype(np.float64))[:, np.newaxis]
         return Numbers(targets=targets, weights=row_weights)

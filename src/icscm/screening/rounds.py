@@ -19,6 +19,7 @@ import numpy as np
 from icscm._constants import CHANCE_LEVEL
 from icscm._types import CountArray, FloatArray, IntArray
 from icscm.interruptions import ending_early, is_ctrl_c
+from icscm.screening.content import number_by_appearance
 from icscm.screening.contrasts import Contrast
 from icscm.screening.copies import MIN_ENVIRONMENTS, find_groups
 from icscm.screening.cross_fitting import run_in_threads
@@ -432,7 +433,8 @@ def deal_rows(
         fold_of_group[rng.permutation(n_groups)] = np.arange(n_groups) % n_folds
         return np.asarray(fold_of_group[groups])
 
-    strata = table.places.numbers
+    # by appearance, since environments are numbered by their names
+    strata = number_by_appearance(table.places.numbers)
     if classes is not None:
         strata = strata * (int(classes.max()) + 1) + classes
     order = np.lexsort((rng.random(table.n_rows), strata))

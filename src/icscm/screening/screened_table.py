@@ -30,6 +30,13 @@ class Clusters:
     numbers: IntArray
     environments: IntArray
 
+    def take(self, rows: Array) -> "Clusters":
+        """Return the clusters of some rows, numbered in the order of these."""
+        import pandas  # slow to import
+
+        numbers, kept = pandas.factorize(self.numbers[rows])
+        return Clusters(numbers=numbers.astype(np.int64), environments=self.environments[kept])
+
 
 @dataclass(frozen=True, eq=False)
 class ScreenedTable:
@@ -77,10 +84,8 @@ class ScreenedTable:
         return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
     def take(self, rows: Array) -> "ScreenedTable":
-        """Return some of the rows."""
-        clusters = None
-        if self.clusters is not None:
-            clusters = Clusters(self.clusters.numbers[rows], self.clusters.environments)
+        """Return some of the rows, or all in another order."""
+        clusters = None if self.clusters is None else self.clusters.take(rows)
         return ScreenedTable(
             columns=BinnedRows(
                 bins=np.ascontiguousarray(self.columns.bins[:, rows]),

@@ -4,17 +4,17 @@
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
 from icscm._types import CountArray, FloatArray
 from icscm.engine.counts import BinnedSplit, RowSource
 from icscm.search.grow import Subtree, make_binned_splits
-from icscm.stats.design_effects import compute_design_effects, compute_leaf_design_effects
-
-# A weight above 0 for environments with one outcome, so that a mean is always defined.
-_MIN_WEIGHT: Final = 1e-9
+from icscm.stats.design_effects import (
+    compute_design_effects,
+    compute_leaf_design_effects,
+    compute_overall_design_effect,
+)
 
 
 def measure_design_effects(
@@ -46,17 +46,17 @@ def measure_leaf_design_effects(
     return compute_leaf_design_effects(leaves, moments)
 
 
-def average_design_effect(source: RowSource) -> float:
-    """Average the design effects of the environments, weighted by their hessians; 1 without groups.
+def measure_chance_effect(source: RowSource) -> float:
+    """Measure by what factor groups inflate what chance explains of all rows; 1 without groups.
 
-    The tree is a single leaf: in each environment all rows have its rate as their probability.
+    The model is a single leaf: in each environment all rows have its rate as their probability.
     """
-    counts = source.count_rows()
-    n_rows = np.maximum(counts.sum(axis=0), 1)
-    rates = counts[1] / n_rows
-    no_splits: list[BinnedSplit] = []
-    effects = measure_design_effects(source, no_splits, counts[np.newaxis], rates[np.newaxis])
-    if effects is None:
+    if source.clusters is None:
         return 1.0
+    counts = source.count_rows()
+    n_rows = counts.sum(axis=0)
+    rates = counts[1] / np.maximum(n_rows, 1)
     hessians = n_rows * rates * (1.0 - rates)
-    return float(np.average(effects, weights=np.maximum(hessians, _MIN_WEIGHT)))
+    no_splits: list[BinnedSplit] = []
+    cluster_sums = source.clusters.square_residuals(no_splits, rates[np.newaxis])
+    return compute_overall_design_effect(cluster_sums, hessians, n_rows)

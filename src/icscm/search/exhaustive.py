@@ -32,7 +32,7 @@ from icscm.model.rules import Rule
 from icscm.model.splits import freeze_counts
 from icscm.model.tree import Tree, make_chain
 from icscm.search.cut_bounds import CutBounds, find_cut_bounds
-from icscm.search.design_effects import average_design_effect
+from icscm.search.design_effects import measure_chance_effect
 from icscm.search.nodes import Node
 from icscm.search.patterns import Patterns
 from icscm.search.records import Candidate, Screened, SetTest
@@ -210,7 +210,7 @@ def _find_significant_rules(view: ConjunctionView, root: Node) -> _SignificantRu
     A p-value is final only when all rules are counted. But the count only grows, and p-values with
     it: a rule that is not significant at its own block of columns never will be, and is not kept.
     """
-    design_effect = average_design_effect(view.source)
+    design_effect = measure_chance_effect(view.source)
     rules: list[_ColumnRule] = []
     n_tried = 0
     for leaves in view.iterate_leaf_tables(root.count_cubes(), root):
@@ -335,7 +335,7 @@ class _RuleTester:
             n_rules=len(cuts),
             wide=wide,
             narrow=narrow,
-            design_effect=average_design_effect(view.source),
+            design_effect=measure_chance_effect(view.source),
         )
 
     def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:

@@ -4,7 +4,7 @@ Columns are screened once, on all rows: of many trees on fewer rows each, some w
 that the others reject. Rows are drawn without replacement: repeated rows would exaggerate the
 evidence that effects differ.
 
-    all rows   --screen-->   the columns that trees may use
+    all rows   --screen-->   the columns that trees may use; none if no split beats chance
     0.632 of the rows, 0.6 of these columns   --grow-->   tree 1
     ...                                                   tree 2, ...
     the other rows of each tree   ----->   scores out of bag
@@ -23,7 +23,7 @@ from icscm.model.tree import Tree
 from icscm.progress import track
 from icscm.search.columns import ColumnScreen
 from icscm.search.grow import Subtree, TreeSettings, grow, make_binned_splits
-from icscm.search.nodes import Node, NodeUse, make_root
+from icscm.search.nodes import NodeUse, make_root
 from icscm.search.rate_trees import find_rate_tree
 from icscm.search.split_scanner import SplitFinder, SplitScanner
 from icscm.search.trace import Trace
@@ -125,25 +125,33 @@ def screen_columns(source: RowSource, settings: TreeSettings) -> ScreenedColumns
     """Screen the columns on all rows; the trace shows which of them are rejected, and why.
 
     Trees whose rates are to be homogeneous have no screen: the search of such a tree bans columns.
+
+    No column is left where no split of all rows explains more than chance. Each tree has such a
+    bound for its own rows, but of a hundred trees some would exceed it by chance: in a fifth of
+    tables of noise a forest had a tree with a split.
     """
     if settings.needs_rates:
         rate_tree = find_rate_tree(source, settings)
-        columns = list_other_columns(rate_tree.tree.node, [*rate_tree.reasons])
+        columns = list_usable_columns(rate_tree.tree, rejected=[*rate_tree.reasons])
         return ScreenedColumns(columns=columns, trace=rate_tree.trace)
 
     screen = ColumnScreen(source, settings)
     rejected = screen.reject(settings.tolerance)
     # The trace is that of a tree without any split, which shows what the screen did.
     scan = SplitScanner(screen.finder, rejected=rejected.reasons)(screen.root)
-    root_only = ScreenedTree(Subtree(screen.root, scan), rejected_columns=rejected.records)
-    _, trace = describe_tree(source, settings, root_only)
-    columns = list_other_columns(screen.root, [*rejected.reasons])
+    root_only = Subtree(screen.root, scan)
+    _, trace = describe_tree(
+        source, settings, ScreenedTree(root_only, rejected_columns=rejected.records)
+    )
+    columns = list_usable_columns(root_only, rejected=[*rejected.reasons])
     return ScreenedColumns(columns=columns, trace=trace)
 
 
-def list_other_columns(root: Node, rejected: list[int]) -> IntArray:
-    """List all columns but those that are rejected."""
-    columns = [cube.columns for cube in root.count_cubes()]
+def list_usable_columns(tree: Subtree, *, rejected: list[int]) -> IntArray:
+    """List all columns but those that are rejected; none if the root has no allowed split."""
+    columns = []
+    if tree.scan.best is not None:
+        columns = [cube.columns for cube in tree.node.count_cubes()]
     if not columns:
         return np.empty(0, dtype=np.int64)
     return np.setdiff1d(np.concatenate(columns), rejected)

@@ -7,8 +7,9 @@ is true of the rows in these bins.
 
 1. Terms are added one by one. Given the terms so far, the gradients g and the hessians h of all
    rows, summed by column, bin and environment, give the *gain* of each further term: the deviance
-   that one Newton step of its effect and of the intercepts explains. The best is added while it
-   explains more than chance; then each term may be exchanged.
+   that one Newton step of its effect and of the intercepts explains. The first must explain more
+   than the best of all terms does by chance, so that noise gives no score; further ones are added
+   while the best explains more than a single one does by chance. Then each may be exchanged.
 2. All other steps need only the counts of the patterns of true terms:
 
        terms   --count_patterns-->   (pattern, outcome, environment)   --Newton-->   effects
@@ -60,8 +61,12 @@ MIN_MISSING: Final = 20
 N_CLASSES: Final = 8
 # Levels of a category with more than so many are also joined, those of the largest residuals first.
 MAX_SINGLE_LEVELS: Final = 3
+# Keeps the number of sets of levels finite: 2 to this power is more than any evidence outweighs.
+MAX_EXPONENT: Final = 500
 # Rows that pull the rate of a level towards that of all.
 LEVEL_PRIOR: Final = 5.0
+# Digits of residuals, by which levels are sorted.
+RESIDUAL_DECIMALS: Final = 9
 # Keeps divisors above 0: sums of hessians, and effects.
 TINY: Final = 1e-9
 # Digits to which a mean of points is rounded before it is rounded up.
@@ -183,8 +188,10 @@ def find_terms(source: RowSource, settings: ScoreSettings) -> list[BinnedRule]:
     A term that was added early may be of no use given those that were added later.
     """
     terms: list[BinnedRule] = []
-    gain_by_chance = settings.design * find_quantile(CHANCE_LEVEL, 1)
     while len(terms) < settings.max_terms:
+        # Where nothing is known to explain anything, the best of many terms may be so by chance.
+        n_compared = 1.0 if terms else _count_possible_terms(source, settings.columns)
+        gain_by_chance = settings.design * find_quantile(CHANCE_LEVEL / n_compared, 1)
         best = _find_best_term(source, settings, terms)
         if best is None or best.gain <= gain_by_chance:
             break
@@ -196,6 +203,25 @@ def find_terms(source: RowSource, settings: ScoreSettings) -> list[BinnedRule]:
             break
         terms = exchanged
     return terms
+
+
+def _count_possible_terms(source: RowSource, columns: IntArray) -> float:
+    """Count the terms that some columns may give: sets of bins, by which rows may be divided.
+
+    There is one for each threshold, and one for missing values. Of L levels any set may be joined,
+    since they are sorted by the outcome: they can be divided in 2^(L - 1) - 1 ways. The number is a
+    float, as it may be very large.
+    """
+    n_terms = 0.0
+    for column, n_bins in zip(columns.tolist(), source.columns.count_bins(columns), strict=True):
+        layout = source.columns.find_layout(column)
+        n_cuts = int(n_bins) - int(layout.has_missing) - 1
+        if layout.nominal:
+            n_terms += 2.0 ** min(n_cuts, MAX_EXPONENT) - 1.0
+        else:
+            n_terms += n_cuts
+        n_terms += layout.has_missing
+    return max(n_terms, 1.0)
 
 
 def _exchange_term(
@@ -306,7 +332,8 @@ def _list_level_sets(g: FloatArray, h: FloatArray, *, first_level: int) -> BoolA
         return single_levels
 
     residuals = np.where(bins < first_level, -np.inf, g / (h + LEVEL_PRIOR))
-    ascending = np.argsort(residuals, kind="stable")
+    # They are rounded, so that the order in which rows were added up decides nothing.
+    ascending = np.argsort(residuals.round(RESIDUAL_DECIMALS), kind="stable")
     rank = np.argsort(ascending, kind="stable")
     # All but the two lowest levels, all but the three lowest, and so on, down to the two highest.
     highest_left_out = bins[first_level + 1 : -2]

@@ -10,6 +10,7 @@ have *some* of the sorted rows only, as `Rows` lists them, which is the order of
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -311,14 +312,15 @@ class StoredClusters:
         return patterns.count_moments(np.arange(n_leaves), n_leaves)
 
     def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> ClusterSums:
-        """Sum outcome - p over each cluster, add up the squares by environment, count the clusters.
+        """Sum outcome - p over each cluster, square the sums, add up the squares.
 
         `p` is the predicted risk by (leaf, environment). Rows of a cluster are alike, so the
         squares tell how much sums over rows scatter.
         """
         cells = self._source.rows.list_cells()
         residuals = cells.outcomes - p[self._find_leaves(splits), cells.environments]
-        return cluster_sums.square_sums(residuals, self._list_codes(), self._clusters.starts)
+        clusters_of_rows = replace(self._clusters, codes=self._list_codes())
+        return cluster_sums.square_sums(residuals, clusters_of_rows)
 
     def _find_leaves(self, splits: Sequence[BinnedSplit]) -> IntArray:
         """Find the leaf of a tree in which each row falls."""

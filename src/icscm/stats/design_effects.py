@@ -2,7 +2,7 @@
 
 Residuals of G groups of rows sum up to s_1, .., s_G in an environment. G / (G - 1) sum s^2 is
 the variance of their total, which would be the hessian, sum p (1 - p), were the rows independent.
-Both functions compare the two, and differ in what is divided by the result:
+All functions compare the two, and differ in what is divided by the result:
 
     columns   sums of g and h by environment, each divided by the effect of its environment: how
               much environments differ is weighed by their own variances
@@ -10,24 +10,44 @@ Both functions compare the two, and differ in what is divided by the result:
               mean effect of the environments, weighted as they enter the mean of the statistic (Rao
               and Scott 1981, to first order). Effects of its few groups in each environment would
               vary too much.
+    chance    what a rule, a split or a term must exceed to be better than chance. It adds up rows
+              of all environments, so that a group with rows in several of them counts as a whole.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from icscm._types import Array, CountArray, FloatArray
 
+# A weight above 0 for environments with one outcome, so that a mean is always defined.
+_MIN_WEIGHT: Final = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Sums over groups of rows, by environment: of s^2, and the number of groups.
+    """Sums over groups of rows, whose residuals add up to s_ge in environment e.
 
-    s is the sum of the residuals of a group.
+    A group may have rows in several environments. What its parts share is known from the difference
+    between the square of a sum and the sum of squares:
+
+        group   s in a   s in b          squares of a, b    10, 4
+        0       3        2       --->    n_groups           2, 1
+        1       1        -               shared             (3 + 2)^2 - 3^2 - 2^2 = 12
+
+    Attributes
+    ----------
+    squares, n_groups : array of float, (environment)
+        The sum of s_ge^2 over the groups with rows in an environment, and the number of these.
+    shared : float
+        The sum over all groups of  (sum_e s_ge)^2 - sum_e s_ge^2;  0 if each group lies within one
+        environment.
     """
 
     squares: FloatArray
     n_groups: FloatArray
+    shared: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +88,27 @@ def compute_design_effects(sums: ClusterSums, hessians: Array, sizes: Array) -> 
     effects = variances / np.where(is_known, hessians, 1.0)
     rows_per_group = sizes / np.maximum(sums.n_groups, 1)
     return np.maximum(np.where(is_known, effects, rows_per_group), 1.0)
+
+
+def compute_overall_design_effect(sums: ClusterSums, hessians: Array, sizes: Array) -> float:
+    """Compute by how much whole groups inflate the variance of a sum over all environments.
+
+        D = (sum_e h_e D_e + max(S, 0)) / sum_e h_e
+
+    with the hessian h_e and the design effect D_e of environment e (`compute_design_effects`), and
+    S what the parts of groups in several environments share (`ClusterSums.shared`). It is the
+    design effect of a column that is constant within groups. Without S, rows of a group in two
+    environments would count as independent: with groups of five rows over four environments, rules
+    of noise were found in a fifth of tables. A negative S is not used: the column may be constant
+    within an environment's part of a group only.
+
+    >>> sums = ClusterSums(np.array([10.0, 10.0]), n_groups=np.array([5.0, 5.0]), shared=15.0)
+    >>> compute_overall_design_effect(sums, hessians=np.array([5.0, 5.0]), sizes=np.array([20, 20]))
+    4.0
+    """
+    effects = compute_design_effects(sums, hessians, sizes)
+    weights = np.maximum(hessians, _MIN_WEIGHT)
+    return float(np.average(effects, weights=weights) + max(sums.shared, 0.0) / weights.sum())
 
 
 def compute_leaf_design_effects(tables: CountArray, moments: ClusterMoments) -> FloatArray:

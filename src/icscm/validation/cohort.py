@@ -55,7 +55,7 @@ class Cohort:
     group_codes : array of int or None
         A number for the rows that belong together; None where each row is a group of its own.
     sample_weight : array of float or None
-        Design weights, as for `fit` of our learners.
+        Design weights, as for `fit` of our learners, relative: of all rows above 0 the mean is 1.
     """
 
     X: Any

@@ -219,7 +219,7 @@ def _compute_leaf_design_effects(
         n_environments=len(counts),
         position=np.arange(len(rows.leaves)),
     )
-    squares = square_sums(residuals, clusters.codes, clusters.starts)
+    squares = square_sums(residuals, clusters)
     # the sum of r (1 - r) over the rows of a leaf, which are the hessians of a logistic regression
     variances_if_independent = (n_rows * rates * (1 - rates)).sum(axis=1)
     return compute_design_effects(
