@@ -9,6 +9,7 @@ are. No number on the pages is typed by hand.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -35,6 +36,13 @@ PAGES = {
 }
 
 
+def name_version() -> str:
+    """The version that was measured: before a release, the one that the changelog prepares."""
+    changelog = (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = re.search(r"^## Unreleased \((.+)\)$", changelog, re.MULTILINE)
+    return f"{unreleased[1]}, unreleased" if unreleased else __version__
+
+
 def describe(name: str, folder: Path) -> str:
     """Tables, figures and findings of one experiment."""
     summary = find_experiment(name).summarise(read_rows(folder / f"{name}.csv"))
@@ -58,7 +66,7 @@ def main(folder: Path) -> None:
         end = f"<!-- end of {name} -->"
         head, rest = page.read_text(encoding="utf-8").split(mark)
         _, tail = rest.split(end)
-        measured = f"Measured with icscm {__version__}."
+        measured = f"Measured with icscm {name_version()}."
         body = f"{mark}\n\n{measured}\n\n{describe(name, folder)}\n{end}"
         page.write_text(head + body + tail, encoding="utf-8")
 

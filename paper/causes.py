@@ -152,7 +152,7 @@ def score_strong(draft: Draft) -> Scored:
     shares = rng.uniform(0.05, 0.3, draft.n_places)
     marker = rng.random(len(draft.places)) < shares[draft.places]
     log_odds_ratios = np.log(rng.choice(STRONG_ODDS_RATIOS, draft.n_places))
-    columns = np.column_stack((marker, draft.columns[:, 1:]))
+    columns = np.column_stack((marker, draft.columns[:, 1:])).astype(np.float64)
     score = marker * log_odds_ratios[draft.places] - 1.5 + columns[:, 1:4] @ EFFECTS[1:]
     return Scored(columns, score)
 
@@ -220,10 +220,11 @@ def draw_outcome(
     """
     n_rows = len(score)
     if outcome == "two classes":
-        return (rng.random(n_rows) < expit(score)).astype(np.int64)
+        return np.asarray(rng.random(n_rows) < expit(score), dtype=np.int64)
     if outcome == "three classes":
         probabilities = softmax(np.column_stack((np.zeros(n_rows), score, -score)), axis=1)
-        return (probabilities.cumsum(axis=1) < rng.random((n_rows, 1))).sum(axis=1)
+        is_below = probabilities.cumsum(axis=1) < rng.random((n_rows, 1))
+        return np.asarray(is_below.sum(axis=1))
     spreads = NOISE_OF_NUMBERS * rng.uniform(0.8, 1.2, int(places.max()) + 1)
     return np.asarray(score + spreads[places] * rng.normal(size=n_rows))
 

@@ -101,7 +101,7 @@ def as_outputs(y: NDArray[Any], *, is_number: bool) -> Floats:
     """Return the number as one column, or an indicator of each class."""
     if is_number:
         return np.asarray(y, dtype=np.float64)[:, np.newaxis]
-    return (y[:, np.newaxis] == np.unique(y)).astype(np.float64)
+    return np.asarray(y[:, np.newaxis] == np.unique(y), dtype=np.float64)
 
 
 def leave_out(Z: Floats, Y: Floats, environments: NDArray[Any]) -> list[LeftOut]:

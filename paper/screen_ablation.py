@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm.screening import evidence, rounds
+from icscm.screening.cross_fitting import cross_fit
 from paper.base import Options, Summary, Table, cross, make_long_plan
 from paper.causes import OUTCOMES, simulate_causes
 from paper.outcome_shortcuts import CLEAN
@@ -119,7 +120,7 @@ class Memory:
                 "measure_own_effects",
                 partial(self.measure_own_effects, rounds.measure_own_effects),
             ),
-            Replacement(rounds, "cross_fit", partial(self.cross_fit, rounds.cross_fit)),
+            Replacement(rounds, "cross_fit", partial(self.cross_fit, cross_fit)),
             Replacement(rounds, "judge_columns", partial(self.judge, rounds.judge_columns)),
         ]
 
@@ -165,8 +166,8 @@ class Memory:
             column: replace(
                 judged_column,
                 round=number,
-                is_undecided=rounds.is_undecided(judged_column.evidence, standard),
-                reason=rounds.find_reason(judged_column.evidence, standard),
+                is_undecided=evidence.is_undecided(judged_column.evidence, standard),
+                reason=evidence.find_reason(judged_column.evidence, standard),
             )
             for column, judged_column in self.judged[key].items()
         }
@@ -409,7 +410,7 @@ def is_right(row: Row, result: dict[str, Any]) -> bool:
     Of a simulated table without causes no column may be rejected.
     """
     if row["source"] != SIMULATED:
-        return round(result["loss"], 3) <= FROM_CLEAN
+        return bool(round(result["loss"], 3) <= FROM_CLEAN)
     rejected = set(result["rejected"])
     causes = set(row["causes"].split())
     return not (rejected & causes if causes else rejected)

@@ -388,7 +388,16 @@ def _mean_rejected(rows: Rows) -> str:
 
 
 def _find(rows: Rows) -> Iterator[str]:
-    """How many models are right: by outcome, and over all outcomes by method."""
+    """How many models are right, outcomes that cannot be predicted, and a method left out."""
+    yield from _count_by_outcome(rows)
+    yield from _count_by_method(rows)
+    yield from _name_unpredictable(rows)
+    if not any(row["method"] == ANCHOR for row in rows):
+        yield "Anchor boosting was left out: the package anchorboosting is not installed."
+
+
+def _count_by_outcome(rows: Rows) -> Iterator[str]:
+    """For each outcome, how many screened models are right."""
     cells = group_rows(rows, "study", "method")
     for name, study in STUDIES.items():
         clean_scores = find_clean_scores(rows, name)
@@ -402,23 +411,30 @@ def _find(rows: Rows) -> Iterator[str]:
             f"with planted columns in {count_right(planted, clean_scores)} (all columns: "
             f"{count_right(everything, clean_scores)})."
         )
+
+
+def _count_by_method(rows: Rows) -> Iterator[str]:
+    """For numbers and for classes, how many models of each method are right."""
+    cells = group_rows(rows, "study", "method")
     for is_number, outcomes in ((True, "Numbers"), (False, "Several classes")):
-        for method, method_rows in group_rows(rows, "method").items():
-            known = [
-                (row, is_right(row, clean_scores))
-                for name, study in STUDIES.items()
-                if study.is_number == is_number
-                for clean_scores in (find_clean_scores(rows, name),)
-                for row in method_rows
-                if row["study"] == name and row["out"] in clean_scores
-            ]
-            clean = [right for row, right in known if row["kind"] == CLEAN]
-            planted = [right for row, right in known if row["kind"] != CLEAN]
-            if known:
+        names = [name for name, study in STUDIES.items() if study.is_number == is_number]
+        for method in METHODS:
+            rights: dict[bool, list[bool]] = {True: [], False: []}
+            for name in names:
+                clean_scores = find_clean_scores(rows, name)
+                for row in cells.get((name, method), []):
+                    if row["out"] in clean_scores:
+                        rights[row["kind"] == CLEAN].append(is_right(row, clean_scores))
+            if rights[True] or rights[False]:
                 yield (
-                    f"{outcomes}, {method}: right without planted columns in {sum(clean)} of "
-                    f"{len(clean)}, with planted columns in {sum(planted)} of {len(planted)}."
+                    f"{outcomes}, {method}: right without planted columns in {sum(rights[True])} "
+                    f"of {len(rights[True])}, with planted columns in {sum(rights[False])} of "
+                    f"{len(rights[False])}."
                 )
+
+
+def _name_unpredictable(rows: Rows) -> Iterator[str]:
+    """Outcomes that all columns predict worse than none: there every empty model is right."""
     for name, study in STUDIES.items():
         nothing = SCORE_OF_NUMBERS if study.is_number else SCORE_OF_CLASSES
         scores = find_clean_scores(rows, name).values()
@@ -429,5 +445,3 @@ def _find(rows: Rows) -> Iterator[str]:
                 f"{n_worse} of {len(scores)} environments left out; there a model is right if it "
                 "has no columns."
             )
-    if not any(row["method"] == ANCHOR for row in rows):
-        yield "Anchor boosting was left out: the package anchorboosting is not installed."

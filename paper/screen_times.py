@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,7 +174,7 @@ def describe_screen(
     return [table, shortcut, version, n_jobs, f"{seconds:.1f}", n_fits, str(rounds), goal, *memory]
 
 
-def _sort_key(line: list[str]) -> tuple[int, str, str, int]:
+def _sort_key(line: Sequence[str]) -> tuple[int, str, str, int]:
     table, shortcut, version, n_jobs, *_ = line
     return [*SIZES, *QUICK_SIZES].index(table), shortcut, version, int(n_jobs)
 

@@ -12,6 +12,8 @@ import os
 import resource
 import sys
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -25,7 +27,18 @@ N_ITERATIONS = 60
 WARM_ROWS = 400
 
 
-def make_table(n_rows: int, n_columns: int, n_environments: int, *, has_shortcut: bool) -> Any:
+@dataclass(frozen=True, eq=False)
+class TimedTable:
+    """A simulated table."""
+
+    X: Any
+    y: Any
+    environments: Any
+
+
+def make_table(
+    n_rows: int, n_columns: int, n_environments: int, *, has_shortcut: bool
+) -> TimedTable:
     """Four causes, noise, and perhaps a shortcut; two classes."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, n_columns)).astype(np.float32)
@@ -35,7 +48,7 @@ def make_table(n_rows: int, n_columns: int, n_environments: int, *, has_shortcut
     if has_shortcut:
         shifts = np.linspace(SHIFT, 0.0, n_environments, dtype=np.float32)
         X[:, N_CAUSES] += (2 * y - 1) * shifts[environments]
-    return X, y, environments
+    return TimedTable(X, y, environments)
 
 
 def fit_boosting(X: Any, y: Any, _environments: Any, _n_jobs: int) -> int:
@@ -62,7 +75,10 @@ def fit_screen(X: Any, y: Any, environments: Any, n_jobs: int) -> int:
     return len(selector.rounds_)
 
 
-FITS = {"boosting": fit_boosting, "screen": fit_screen}
+FITS: dict[str, Callable[[Any, Any, Any, int], int]] = {
+    "boosting": fit_boosting,
+    "screen": fit_screen,
+}
 
 
 def main() -> None:
@@ -72,18 +88,18 @@ def main() -> None:
     fit = FITS[task["fit"]]
     n_environments = task["environments"]
     small = make_table(WARM_ROWS, 6, n_environments, has_shortcut=True)
-    fit(*small, task["n_jobs"])
+    fit(small.X, small.y, small.environments, task["n_jobs"])
 
     table = make_table(task["rows"], task["columns"], n_environments, has_shortcut=task["shortcut"])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = perf_counter()
-    n_rounds = fit(*table, task["n_jobs"])
+    n_rounds = fit(table.X, table.y, table.environments, task["n_jobs"])
     seconds = perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     measured = {
         "seconds": seconds,
         "rounds": n_rounds,
-        "input_mb": table[0].nbytes / 1e6,
+        "input_mb": table.X.nbytes / 1e6,
         "peak_mb": peak / MEGABYTE,
         "beyond_mb": (peak - before) / MEGABYTE,
         "cores": os.cpu_count(),
