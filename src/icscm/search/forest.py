@@ -135,7 +135,11 @@ def screen_columns(source: RowSource, settings: TreeSettings) -> ScreenedColumns
     rejected = screen.reject(settings.tolerance)
     # The trace is that of a tree without any split, which shows what the screen did.
     scan = SplitScanner(screen.finder, rejected=rejected.reasons)(screen.root)
-    root_only = ScreenedTree(Subtree(screen.root, scan), rejected_columns=rejected.records)
+    root_only = ScreenedTree(
+        Subtree(screen.root, scan),
+        rejected_columns=rejected.records,
+        comparable=screen.comparable,
+    )
     _, trace = describe_tree(source, settings, root_only)
     columns = list_other_columns(screen.root, [*rejected.reasons])
     return ScreenedColumns(columns=columns, trace=trace)
