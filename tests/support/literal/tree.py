@@ -11,6 +11,7 @@ from collections import Counter
 
 from scipy.stats import chi2
 
+from support.literal.giveaways import find_determining
 from support.literal.learner import is_true, list_candidates
 from support.literal.splits import measure_gain, measure_split
 
@@ -48,12 +49,16 @@ class SlowTree:
             for feature in range(len(X[0]))
             for rule in list_splits([row[feature] for row in X], max_thresholds, missing)
         ]
+        self.banned, self.rejected = {}, []
+        if tolerance is not None and min_replication > 0:
+            determining = find_determining(X, environments, max_thresholds)
+            self.banned = dict.fromkeys(determining, "determines the environment")
+            self.candidates = [rule for rule in self.candidates if rule[0] not in determining]
         self.order = {rule: number for number, rule in enumerate(self.candidates)}
         self.holds = {
             rule: [is_true(rule[1:], row[rule[0]]) for row in X] for rule in self.candidates
         }
         self.scans, self.judged = {}, {}
-        self.banned, self.rejected = {}, []
         if tolerance is not None:
             self.max_judge_leaves = max(64, 2 * max_leaves)
             self.screen(tolerance, min_replication)
