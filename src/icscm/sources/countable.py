@@ -61,9 +61,7 @@ def describe_columns(
     Arrays, whose columns have no types of their own, come from users who prepared them.
     """
     table = describe_survey(survey, names)
-    if not has_types:
-        return table
-    if not config.drop_suspicious:
+    if not has_types or not config.drop_suspicious:
         return drop_columns(table, table.dropped)
     return drop_columns(table, find_suspicious_surveyed(survey, table))
 
