@@ -83,6 +83,11 @@ class HeldOutScreen:
         """The rejected columns, as text."""
         return [format_name(column) for column in self.rejected]
 
+    @property
+    def dropped_names(self) -> list[str]:
+        """The columns that hold no value without the environment, as text."""
+        return [format_name(column) for column in self.dropped]
+
 
 @dataclass(frozen=True, repr=False)
 class ScreenValidation(DisplayMixin):
@@ -130,9 +135,7 @@ class ScreenValidation(DisplayMixin):
             n_environments=len(self.held_out),
             outcome=self.outcome,
             dropped={
-                as_text(environment.environment): [
-                    format_name(name) for name in environment.dropped
-                ]
+                as_text(environment.environment): environment.dropped_names
                 for environment in self.held_out
                 if environment.dropped
             },
@@ -144,9 +147,7 @@ class ScreenValidation(DisplayMixin):
 
         frame = pandas.DataFrame([asdict(environment) for environment in self.held_out])
         rejected = [", ".join(environment.rejected_names) for environment in self.held_out]
-        dropped = [
-            ", ".join(map(format_name, environment.dropped)) for environment in self.held_out
-        ]
+        dropped = [", ".join(environment.dropped_names) for environment in self.held_out]
         return frame.assign(rejected=rejected, dropped=dropped)
 
     def to_dict(self) -> dict[str, Any]:
