@@ -23,12 +23,13 @@ from icscm._changes import REMOVED_METHODS, data_by_name
 from icscm.estimators.describing import DescribingMixin
 from icscm.estimators.fitted import find_feature_names, is_set
 from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
-from icscm.formatting import format_name, shorten_list
+from icscm.formatting import format_name
 from icscm.model.parsing import Feature
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.parameters import check_parameters, whole_or_nothing
+from icscm.search.comparable import describe_determining
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
 from icscm.stats.giveaways import DETERMINES
@@ -52,19 +53,6 @@ def warn_of_environments(countable: Countable[Any], consequence: str) -> None:
     warn(
         f"No environments were given, so {consequence}. Pass fit(X, y, environments=...).",
         NoEnvironmentsWarning,
-    )
-
-
-def describe_determining(names: Sequence[str]) -> str:
-    """Return the sentence on columns that were rejected since they determine the environment."""
-    if len(names) == 1:
-        return (
-            f"Rejected: {names[0]} {DETERMINES}, so that there is nothing to compare its effect "
-            "with."
-        )
-    return (
-        f"Rejected: {shorten_list(names)} each determine the environment, so that there is nothing "
-        "to compare their effects with."
     )
 
 

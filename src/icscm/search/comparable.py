@@ -8,7 +8,7 @@ A search sees a source through `ComparableColumns`, and so never counts a rule o
 all rows, which every search needs first, so that it takes no other pass over the rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -88,6 +88,13 @@ class ComparableColumns:
 
     # --- what the trace has -----------------------------------------------------------------------
 
+    def list_rejected(self) -> list[int]:
+        """List the columns that determine the environment, and columns identical to them."""
+        rejected: list[int] = []
+        for column in self._determining:
+            rejected += self.columns.list_copies(column)
+        return sorted(rejected)
+
     def list_records(self) -> tuple[RejectedColumn, ...]:
         """List what the trace has of the rejected columns and of identical ones: the first."""
         columns = self._list_with_copies(self._determining)
@@ -146,6 +153,19 @@ def make_determining_record(columns: BinnedColumns, column: int) -> RejectedColu
 def name_column(columns: BinnedColumns, column: int) -> str:
     """Return the name of a column, as rules on it have it."""
     return format_name(make_determining_record(columns, column).rule.feature)
+
+
+def describe_determining(names: Sequence[str]) -> str:
+    """Return the sentence on columns that were rejected since they determine the environment."""
+    if len(names) == 1:
+        return (
+            f"Rejected: {names[0]} {DETERMINES}, so that there is nothing to compare its effect "
+            "with."
+        )
+    return (
+        f"Rejected: {shorten_list(names)} each determine the environment, so that there is nothing "
+        "to compare their effects with."
+    )
 
 
 def describe_nearly(names: list[str]) -> str:
