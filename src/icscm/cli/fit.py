@@ -297,7 +297,6 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
 def _list_facts(data: Path, learned: Learned) -> list[Fact]:
     """The first lines: the data, dropped columns, the purpose of a tree, the threshold."""
     from icscm.estimators.tree import BaseTreeClassifier
-    from icscm.stats.giveaways import DETERMINES
 
     learner = learned.learner
     n_negative, n_positive = (sum(counts) for counts in learner.class_counts_)  # by environment
@@ -311,13 +310,6 @@ def _list_facts(data: Path, learned: Learned) -> list[Fact]:
     )
     if learner.dropped_columns_:
         facts.append(Fact("Dropped", _describe_dropped(learner.dropped_columns_)))
-    determining = [
-        format_name(column.rule.feature)
-        for column in learner.trace_.rejected_columns
-        if column.reason == DETERMINES
-    ]
-    if determining:
-        facts.append(Fact("Rejected", f"{shorten_list(determining)}: {DETERMINES}"))
     if isinstance(learner, BaseTreeClassifier):
         is_plain = learner.trace_.tolerance is None
         purpose = _PLAIN_PURPOSE if is_plain else _PURPOSES[learner.invariance]

@@ -19,6 +19,7 @@ from icscm.engine.counts import MISSINGNESS, BinnedColumns, CountCube, Cut, RowS
 from icscm.formatting import count, format_name, shorten_list
 from icscm.search.records import RejectedColumn
 from icscm.stats.giveaways import DETERMINES, find_giveaways
+from icscm.stats.replication import find_lone_environment
 
 # Columns that the trace names, of perhaps millions.
 MAX_NAMED: Final = 100
@@ -127,9 +128,12 @@ class ComparableColumns:
 def make_comparable(source: RowSource, *, needs_replication: bool) -> ComparableColumns | None:
     """Make the source without the columns that determine the environment; None where all count.
 
-    All count where nothing must be replicated, as in the paper, and with a single environment.
+    All count where nothing must be replicated, as in the paper, and where a single environment has
+    nearly all information on the outcome: a cause of rare cases varies only where cases are.
     """
     if not needs_replication or len(source.environments) < 2:
+        return None
+    if find_lone_environment(source.count_rows()) is not None:
         return None
     return ComparableColumns(source)
 
