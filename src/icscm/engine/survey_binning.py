@@ -28,8 +28,8 @@ from icscm.tables.errors import make_rounded_error, name_columns
 def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> CodedTable:
     """Make the table as it would be in memory, but without its rows.
 
-    Dates and columns without any value are dropped already, and whole numbers that float64 would
-    round: those can only be identifiers, else they are an error.
+    Dates are dropped already, and whole numbers that float64 would round: those can only be
+    identifiers, else they are an error.
     """
     levels: dict[int, LevelBins] = {}
     dropped: dict[int, str] = {}
@@ -42,8 +42,6 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
             if not column.gather_facts(survey.n_rows).is_numbering():
                 raise make_rounded_error(name_columns([j], names))
             dropped[j] = suspicion.IDENTIFIER
-        if column.n_missing == survey.n_rows:
-            dropped[j] = suspicion.EMPTY
     has_missing = np.array([column.n_missing > 0 for column in survey.columns], dtype=np.bool_)
     no_rows = np.empty((0, len(survey.columns)), dtype=survey.dtype)
     return CodedTable(no_rows, names, levels, has_missing, dropped)
@@ -60,6 +58,15 @@ def _choose_level_bins(column: ColumnSurvey, max_levels: int | None) -> LevelBin
         levels=tuple(levels[number] for number in kept),
         pool=tuple(levels[number] for number in pooled),
     )
+
+
+def find_empty_surveyed(survey: Survey, table: CodedTable) -> list[int]:
+    """Find the columns without any value, as `suspicion.find_empty`."""
+    return [
+        j
+        for j, column in enumerate(survey.columns)
+        if column.n_missing == survey.n_rows and j not in table.dropped
+    ]
 
 
 def find_suspicious_surveyed(survey: Survey, table: CodedTable) -> dict[int, str]:
