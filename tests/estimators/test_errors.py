@@ -30,7 +30,7 @@ BAD_X = {
     "infinity": (with_value(np.inf), "X contains infinity in column 'dose'"),
     "nothing_there": (
         pd.DataFrame(np.full((N, 2), np.nan), columns=list("ab")),
-        "X has no column that rules can use: columns 'a', 'b' (the same in every row)",
+        "X has no column that rules can use: columns 'a', 'b' (all values are missing)",
     ),
     "mixed_objects": (
         make_table()[0].assign(sex=pd.Series(["f", 1] * (N // 2), dtype=object)),

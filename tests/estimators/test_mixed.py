@@ -127,7 +127,7 @@ SUSPICIOUS = {
     "id": (lambda n: np.arange(n) * 7, "different in nearly every row"),
     "name": (lambda n: [f"patient {i}" for i in range(n)], "different in nearly every row"),
     "constant": (lambda n: ["a"] * n, "the same in every row"),
-    "empty": (lambda n: [None] * n, "the same in every row"),
+    "empty": (lambda n: [None] * n, "all values are missing"),
     "seen": (lambda n: pd.date_range("2020-01-01", periods=n), "a date or time"),
     "huge id": (lambda n: 2**62 + np.arange(n), "different in nearly every row"),
 }

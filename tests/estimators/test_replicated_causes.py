@@ -70,13 +70,13 @@ def test_years_that_had_every_chance_count_against_an_artefact(name):
     assert "artefact" not in fitted.features_used_
     if name == "exhaustive":
         return
-    rejected = fitted.trace_.best_rejected
-    assert (rejected.candidate.rule.feature, rejected.reason) == ("artefact", "unreplicated")
+    assert fitted.rejected_[0] == "artefact"
+    first = fitted.trace_.to_frame("columns").iloc[0]
+    assert (first["feature"], first["reason"]) == ("artefact", "determines the environment")
     told = fitted.report().summary
-    assert told["nodes"]["best_rejected"]["rule"] == "artefact > 0"
+    assert told["nodes"]["rejected_columns"][0]["feature"] == "artefact"
     facts = dict(told["headline"]["facts"])
-    assert facts["Rejected"].startswith("artefact > 0, the most ")
-    assert facts["Rejected"].endswith("could show its effect (replication 0.00)")
+    assert facts["Rejected"].endswith("artefact, since it determines the environment")
 
 
 @pytest.mark.parametrize("name", LEARNERS)

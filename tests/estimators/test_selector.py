@@ -515,7 +515,7 @@ def test_a_column_without_any_value_is_kept_from_the_learner(empty, estimator):
     X = X.drop(columns="smoker").assign(empty=empty)
     selector = fit(X, y, site, estimator)
     assert selector.rejected_ == ["empty"]
-    assert find_row(selector, "empty")["reason"] == "has no value"
+    assert find_row(selector, "empty")["reason"] == "all values are missing"
     assert selector.predict(X).shape == y.shape
     without_environments = fit(X, y, None, estimator)
     assert without_environments.rejected_ == ["empty"]

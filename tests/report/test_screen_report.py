@@ -120,7 +120,7 @@ def test_the_screen_inside_each_fold_protects_where_a_shortcut_reverses(validati
     assert by_site["Elm"].loss_screened < by_site["Elm"].loss_all
     assert all("code" in each.rejected for each in validation.held_out)
     assert "AUC in the environment left out, on average" in validation.text
-    assert validation.to_frame().shape == (4, 7)
+    assert validation.to_frame().shape == (4, 8)
     assert "left out" in repr(validation)
 
 

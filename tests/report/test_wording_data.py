@@ -94,9 +94,11 @@ def test_equal_rates_reject_little():
 
 
 def test_each_kind_of_column_has_its_own_advice():
-    kinds = {"copies": [], "strong": [], "deciding": [], "missing": []}
+    names = ["determining", "nearly", "strong", "deciding", "missing"]
+    kinds = {name: [] for name in names}
     starts = {
-        "copies": "Drop copies of the environment: a, b.",
+        "determining": "Determines the environment: a, b. Learners that compare environments",
+        "nearly": "Nearly determines the environment (Cramer's V above 0.9): a, b. There",
         "strong": "Strongly associated with the environment: a, b. A rule on such a column",
         "deciding": "Determines the label of many rows by itself: a, b. Check",
         "missing": "Missing values depend on the environment: a, b. Rules on missingness",

@@ -17,6 +17,7 @@ from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning, NothingFoundWarning, UntestedSetsWarning
 from icscm.search import exhaustive
 from support.fitting import PAPER, fit_quietly
+from support.literal.giveaways import find_determining
 from support.literal.learner import compute_statistic, find_beside, is_replicated, tabulate
 
 
@@ -37,7 +38,12 @@ def search_slowly(
     y = 1 - y if inverted else y
     weights = [1.0] * X.shape[1] if weights is None else weights
     best, n_tried = {}, 0
+    determining = []
+    if min_replication > 0:
+        determining = find_determining(X.tolist(), environments.tolist(), max_thresholds=50)
     for feature in range(X.shape[1]):
+        if feature in determining:
+            continue
         for threshold in np.unique(X[:, feature])[:-1]:
             above = X[:, feature] > threshold
             sense = y[above].mean() > y[~above].mean()

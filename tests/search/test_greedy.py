@@ -96,6 +96,8 @@ def mixed_tables(draw):
             values = [words[int(value) % len(words)] for value in values]
         share = draw(st.sampled_from([0.0, 0.0, 0.2, 0.9, 1.0]))
         columns[f"f{j}"] = [None if rng.random() < share else value for value in values]
+    if not any(value is not None for column in columns.values() for value in column):
+        columns["f0"] = X[:, 0].tolist()  # a table without any value is an error
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     make = draw(st.sampled_from([make_pandas, make_polars, pa.table]))
     return make(columns), rows, y, environments

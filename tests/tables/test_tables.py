@@ -26,6 +26,7 @@ from icscm.tables.labels import check_labels
 from icscm.tables.parsing import read_table
 from icscm.tables.suspicion import (
     CONSTANT,
+    EMPTY,
     ENVIRONMENT_COPY,
     IDENTIFIER,
     LABEL_COPY,
@@ -45,7 +46,7 @@ N = 400
     [
         (ColumnFacts(N, N, 1), CONSTANT),
         (ColumnFacts(N, N - 5, 1), None),  # being missing is a second value
-        (ColumnFacts(N, 0, 0), CONSTANT),
+        (ColumnFacts(N, 0, 0), EMPTY),
         (ColumnFacts(N, N, 1, copied=LABEL_COPY), LABEL_COPY),
         (ColumnFacts(N, N, N, is_category=True), IDENTIFIER),
         (ColumnFacts(N, N, N, is_category=True, is_declared=True), None),
@@ -112,7 +113,7 @@ def test_a_table_in_memory_is_judged():
     assert found == {
         0: LABEL_COPY,
         1: ENVIRONMENT_COPY,
-        2: CONSTANT,
+        2: EMPTY,
         3: CONSTANT,
         4: IDENTIFIER,
         6: IDENTIFIER,

@@ -86,13 +86,13 @@ def test_dropped_columns_are_those_of_fit():
 
 
 def test_copies_in_arrays_are_told():
-    """Columns of arrays are never dropped."""
+    """Columns of arrays are not dropped as copies, but every learner rejects them."""
     frame, y, site = make_frame()
     X = np.column_stack((frame["noise"], np.unique(site, return_inverse=True)[1]))
     found = check_environments(X, y, environments=site)
-    (copy,) = [each for each in found.associations if each.is_copy]
+    (copy,) = [each for each in found.associations if each.determines]
     assert (copy.column, copy.values) == (1, 1.0)
-    assert any("Drop copies of the environment: 1" in text for text in found.advice)
+    assert any("Determines the environment: 1" in text for text in found.advice)
 
 
 def test_columns_that_decide_the_label_are_told():
@@ -233,8 +233,8 @@ def test_the_column_with_everything_missing():
     frame, y, site = make_frame()
     X = np.column_stack((frame["noise"], np.full(len(frame), np.nan)))
     found = check_environments(X, y, environments=site)
-    (empty,) = [each for each in found.associations if each.column == 1]
-    assert (empty.values, empty.missingness, empty.is_copy) == (0.0, 0.0, False)
+    assert found.dropped == {1: "all values are missing"}
+    assert [each.column for each in found.associations] == [0]
 
 
 def test_sparse_matrices_and_dates():

@@ -302,6 +302,10 @@ class Shortlist:
 class Shortlister(Protocol):
     """Examines candidates where the counts are, if these are too many to be sent."""
 
+    @property
+    def n_columns(self) -> int:
+        """The number of columns that it examines."""
+
     def shortlist(self, query: ShortlistQuery) -> Shortlist:
         """List the columns that can matter; where it cannot decide on a column, it lists it."""
 

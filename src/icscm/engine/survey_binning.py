@@ -60,6 +60,15 @@ def _choose_level_bins(column: ColumnSurvey, max_levels: int | None) -> LevelBin
     )
 
 
+def find_empty_surveyed(survey: Survey, table: CodedTable) -> list[int]:
+    """Find the columns without any value, as `suspicion.find_empty`."""
+    return [
+        j
+        for j, column in enumerate(survey.columns)
+        if column.n_missing == survey.n_rows and j not in table.dropped
+    ]
+
+
 def find_suspicious_surveyed(survey: Survey, table: CodedTable) -> dict[int, str]:
     """Find the columns that no rule should be made of, and why, as `suspicion.find_suspicious`.
 

@@ -22,14 +22,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from icscm._changes import REMOVED_METHODS, data_by_name
 from icscm.estimators.describing import DescribingMixin
 from icscm.estimators.fitted import find_feature_names, is_set
-from icscm.exceptions import IcscmError, NoEnvironmentsWarning, warn
+from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
+from icscm.formatting import format_name
 from icscm.model.parsing import Feature
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.parameters import check_parameters, whole_or_nothing
+from icscm.search.comparable import describe_determining
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
+from icscm.stats.giveaways import DETERMINES
 from icscm.tables.columns import is_dask
 from icscm.tables.environments import warn_of_sparse
 from icscm.tables.labels import code_known, find_series_names
@@ -234,6 +237,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         self._keep_table(countable)
         self._learn(countable)
         self._series_names_ = find_series_names(outcome, environments)
+        self._warn_of_determining()
         self._warn_of_findings()
         return self
 
@@ -316,6 +320,24 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
     def _learn(self, countable: Countable[Any]) -> None:
         """Search the counts, and keep the model and the trace."""
         raise NotImplementedError
+
+    @property
+    def rejected_(self) -> list[str | int]:
+        """The columns that the model may not use, in the order in which they were rejected.
+
+        Names where X had names, positions otherwise; why is in `trace_.to_frame("columns")`.
+        """
+        return [column.rule.feature for column in self.trace_.rejected_columns]
+
+    def _warn_of_determining(self) -> None:
+        """Warn of columns that were rejected since they determine the environment."""
+        names = [
+            format_name(column.rule.feature)
+            for column in self.trace_.rejected_columns
+            if column.reason == DETERMINES
+        ]
+        if names:
+            warn(describe_determining(names), LeftOutWarning)
 
     def _warn_of_findings(self) -> None:
         """Warn of a model that is empty or otherwise unexpected."""

@@ -21,9 +21,10 @@ from icscm._types import Array
 from icscm.engine.levels import make_level_counts
 from icscm.estimators.fitted import find_feature_names
 from icscm.exceptions import IcscmError, Parameter, warn
-from icscm.formatting import count
+from icscm.formatting import count, format_name
 from icscm.parameters import check_parameters, document_parameters, draw_seed, whole_or_nothing
 from icscm.search import table_sets, tree_sets
+from icscm.search.comparable import ComparableColumns, describe_determining
 from icscm.search.sets import (
     CandidateSet,
     InvariantSets,
@@ -53,6 +54,9 @@ class _Candidates:
         Columns that stand for several identical ones.
     n_beyond : int
         How many columns are in no set because their number is limited.
+
+    Columns are numbered among those that can be compared, without those that determine the
+    environment.
     """
 
     tester: SetTester
@@ -105,6 +109,8 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
     p_values_ : array of shape (n_features,)
         For each column the largest p-value of the sets without it: a column is in all accepted
         sets when that is not above alpha (and something was accepted).
+    rejected_ : list
+        Columns in no set since they determine the environment: given one, nothing can be tested.
     n_sets_tested_ : int
         Number of sets tested.
     environments_ : tuple
@@ -180,15 +186,17 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         """
         check_parameters(self)
         X, environments = take_environments(X, environments)  # they may be a column of X
-        table = check_table(self, X)
-        outcomes, _ = check_labels(y, len(table))
+        whole_table = check_table(self, X)
+        outcomes, _ = check_labels(y, len(whole_table))
         if environments is None:
             raise IcscmError(
                 "environments are missing, so invariance cannot be tested; pass fit(X, y, "
                 "environments=...), one label per row (in a pipeline, route them)"
             )
-        environment_codes, self.environments_ = encode_environments(environments, len(table))
+        environment_codes, self.environments_ = encode_environments(environments, len(whole_table))
         check_several(self.environments_)
+        self._reject_determining(whole_table, environment_codes)
+        table = whole_table[:, self._comparable]
 
         if self.model == "table":
             candidates = self._make_tables(table, outcomes, environment_codes)
@@ -201,6 +209,33 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         self._keep(sets, candidates)
         self._warn(candidates)
         return self
+
+    def _reject_determining(self, table: Array, environments: Array) -> None:
+        """Reject the columns that determine the environment, with a warning.
+
+        Given such a column there is nothing to test, so that every set with it would be accepted.
+        """
+        no_outcome = np.zeros(len(table), dtype=np.int64)
+        source = make_memory_source(
+            table, no_outcome, environments, environment_labels=self.environments_
+        )
+        columns = ComparableColumns(source)
+        for _ in columns.count_cubes():
+            pass
+        self._comparable = np.setdiff1d(np.arange(self.n_features_in_), columns.list_rejected())
+        names = self._get_names()
+        self.rejected_ = [names[column] for column in columns.list_rejected()]
+        if not self.rejected_:
+            return
+        if not len(self._comparable):
+            raise IcscmError(
+                "each column of X determines the environment, so that there is nothing to compare; "
+                "give other columns"
+            )
+        warn(
+            describe_determining([format_name(name) for name in self.rejected_]),
+            exceptions.LeftOutWarning,
+        )
 
     def _make_tables(self, table: Array, outcomes: Array, environments: Array) -> _Candidates:
         """Count the table of all columns, whose values are cut into levels."""
@@ -255,14 +290,17 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             # of identical columns none is needed: another one could take its place
             parents = None if shared is None else shared.difference(candidates.copied)
 
-        names = self._get_names()
+        all_names = self._get_names()
+        names = [all_names[column] for column in self._comparable.tolist()]
         self.parents_ = None if parents is None else name_columns(sorted(parents), names)
         self.accepted_sets_ = {
             name_columns(columns, names): p_value for columns, p_value in sets.accepted.items()
         }
         self.bic_ = {name_columns(columns, names): bic for columns, bic in bics.items()}
-        self.p_values_ = sets.find_largest_p_values(
-            self.n_features_in_, never_needed=candidates.copied
+        # all sets leave out a column that was rejected
+        self.p_values_ = np.full(self.n_features_in_, max(sets.p_values.values()))
+        self.p_values_[self._comparable] = sets.find_largest_p_values(
+            len(names), never_needed=candidates.copied
         )
         self.n_sets_tested_ = len(sets.p_values)
 

@@ -196,7 +196,7 @@ class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
             numbers = np.where(is_rare, MAX_LEVELS, np.cumsum(~is_rare) - 1)
             self.levels_.append(counts.index)
-            # pandas gives missing values, and levels that it does not know, the code -1: the last
+            # missing values, and levels that were not there at fitting, have the code -1: the last
             self.numbers_.append(np.append(numbers, np.nan))
         # boosting cannot bin a column without any value
         self.is_empty_ = frame.iloc[:, np.flatnonzero(~self.is_text)].isna().all().to_numpy()
@@ -213,11 +213,23 @@ class LevelEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table: FloatArray = np.empty(frame.shape)
         for position, column in enumerate(text_columns):
             categories = self.levels_[position]
-            codes = pandas.Categorical(frame.iloc[:, column], categories=categories).codes
+            codes = code_levels(frame.iloc[:, column], categories)
             table[:, position] = self.numbers_[position][codes]
         numbers = frame.iloc[:, number_columns].to_numpy(dtype=float, na_value=np.nan)
         table[:, len(text_columns) :] = np.where(self.is_empty_, 0.0, numbers)
         return table
+
+
+def code_levels(column: Any, levels: Any) -> Array:
+    """Return the position of each row's level among the levels; -1 if it is not there, or missing.
+
+    A category of pandas has codes already, so that only its levels need to be looked up.
+    """
+    import pandas
+
+    if isinstance(column.dtype, pandas.CategoricalDtype):
+        return np.asarray(column.cat.set_categories(levels).cat.codes)
+    return np.asarray(levels.get_indexer(column.astype(object)))
 
 
 def as_table(X: Any) -> Any:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icscm.engine.counts import Cut, RowSource
+from icscm.engine.counts import RowSource
 from icscm.estimators.selector_tables import make_tables
 from icscm.screening.content import number_by_appearance, sort_by_content
 from icscm.screening.outcomes import make_outcome
 from icscm.screening.rounds import FinishedScreen, deal_rows, run_screen
 from icscm.screening.screened_table import read_table
+from icscm.search.comparable import make_determining_record
 from icscm.search.records import RejectedColumn
 from icscm.sources.countable import Countable
 
@@ -94,8 +95,7 @@ def make_records(screen: FinishedScreen, source: RowSource) -> list[RejectedColu
     for column, number in by_round:
         judged = screen.judged.get(column)
         if judged is None:  # it determines the environment
-            rule = source.columns.make_rule(Cut(column, 0, negated=False))
-            record = RejectedColumn(rule=rule, reason="unreplicated", round=0, replication=0.0)
+            record = make_determining_record(source.columns, column)
         else:
             record = RejectedColumn(
                 rule=source.columns.make_rule(judged.contrast.cut),

@@ -29,6 +29,7 @@ from icscm.screening.reasons import (
     TOO_LITTLE_DATA,
 )
 from icscm.screening.rounds import FinishedScreen, JudgedColumn
+from icscm.tables.suspicion import EMPTY
 
 if TYPE_CHECKING:
     import pandas
@@ -39,7 +40,6 @@ REASONS = {
     Reason.JOINTLY: DIFFERS_JOINTLY,
     Reason.SUPPORTED: MAY_BE_REVERSED,
 }
-NO_VALUE = "has no value"
 IS_DATE = "dates are not screened"
 
 
@@ -75,7 +75,7 @@ def decide(
     A column without any value is rejected in any case, since many learners take none.
     """
     if column in empty_columns:
-        return ColumnVerdict(Verdict.REJECTED, NO_VALUE)
+        return ColumnVerdict(Verdict.REJECTED, EMPTY)
     if n_environments == 0 or screen.lone_environment is not None:
         obstacle = NO_ENVIRONMENTS if n_environments == 0 else ONE_INFORMS
         return ColumnVerdict(Verdict.CANNOT_TELL, obstacle)

@@ -195,7 +195,9 @@ class CategoryRule(Rule):
             return np.asarray(is_wanted_by_code[column.codes])
 
         numbers = [level for level in self.levels if not isinstance(level, str | bool)]
-        can_be_numbers = len(numbers) == len(self.levels) or not len(column)
+        # a column without any value, as at a site that did not measure it, is read as numbers
+        has_no_value = column.missing is not None and bool(column.missing.all())
+        can_be_numbers = len(numbers) == len(self.levels) or not len(column) or has_no_value
         if isinstance(column, Numbers) and can_be_numbers:
             return np.isin(column.values, numbers)
 

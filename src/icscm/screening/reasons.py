@@ -5,10 +5,11 @@ Reports explain each reason with the numbers of the column (`icscm.report.wordin
 
 from typing import Final
 
+from icscm.stats.giveaways import DETERMINES as DETERMINES
+
 DIFFERS: Final = "its effect differs"
 DIFFERS_JOINTLY: Final = "its effect differs, jointly with other columns"
 MAY_BE_REVERSED: Final = "its effect may be reversed"
-DETERMINES: Final = "determines the environment"
 ONE_DIFFERENCE: Final = "two environments show one difference"
 TOO_LITTLE_DATA: Final = "its effect may differ: too little data"
 ONE_INFORMS: Final = "one environment has nearly all information"

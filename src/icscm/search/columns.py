@@ -41,6 +41,7 @@ from icscm.engine.counts import CountCube, Cut, MomentCube, RowSource
 from icscm.engine.leaf_tables import LeafTables
 from icscm.engine.moments import compute_cut_moments
 from icscm.model.rules import Rule
+from icscm.search.comparable import make_comparable
 from icscm.search.design_effects import measure_design_effects
 from icscm.search.grow import Subtree, TreeSettings, grow, list_leaves, make_binned_splits
 from icscm.search.nodes import Node, NodeUse, make_root
@@ -145,7 +146,10 @@ class ColumnScreen:
         self._settings = settings
         self._tests_by_rejected: dict[frozenset[int], list[DifferingColumn]] = {}
         self._own_worths: OwnWorths | None = None
-        self.root = make_root(source, NodeUse.TREE if settings.tolerance is None else NodeUse.TREES)
+        #: the source without the columns that determine the environment; None where all count
+        self.comparable = make_comparable(source, needs_replication=settings.needs_replication)
+        use = NodeUse.TREE if settings.tolerance is None else NodeUse.TREES
+        self.root = make_root(self.comparable or source, use)
         self.finder = SplitFinder(source.columns, settings)
 
     def reject(self, tolerance: float | None) -> ScreenResult:

@@ -105,6 +105,7 @@ def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Tra
     trace = make_trace(
         source,
         steps,
+        comparable=view.comparable,
         notes=(*source.notes, untested) if untested else tuple(source.notes),
         verdicts=verdicts,
         stop_reason=_find_stop_reason(screening, shared),

@@ -141,7 +141,9 @@ def screen_columns(source: RowSource, settings: TreeSettings) -> ScreenedColumns
     scan = SplitScanner(screen.finder, rejected=rejected.reasons)(screen.root)
     root_only = Subtree(screen.root, scan)
     _, trace = describe_tree(
-        source, settings, ScreenedTree(root_only, rejected_columns=rejected.records)
+        source,
+        settings,
+        ScreenedTree(root_only, rejected_columns=rejected.records, comparable=screen.comparable),
     )
     columns = list_usable_columns(root_only, rejected=[*rejected.reasons])
     return ScreenedColumns(columns=columns, trace=trace)

@@ -106,6 +106,7 @@ def make_search_trace(
     return make_trace(
         view.source,
         scans,
+        comparable=view.comparable,
         stop_reason=stop_reason,
         alpha=None if settings.test is None else settings.alpha,
         criterion=settings.make_criterion(),

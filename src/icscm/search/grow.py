@@ -67,6 +67,11 @@ class TreeSettings:
         """Whether rates must be homogeneous, rather than effects or nothing."""
         return self.invariance == "rate" and self.tolerance is not None
 
+    @property
+    def needs_replication(self) -> bool:
+        """Whether a column must be informative in several environments."""
+        return self.tolerance is not None and self.min_replication > 0
+
     def pool(self, counts: CountArray) -> CountArray:
         """Return counts; for a plain tree those of all environments together, as if they were one.
 

@@ -25,6 +25,7 @@ from icscm._types import CountArray
 from icscm.engine.counts import RowSource
 from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.model.tree import Tree
+from icscm.search.comparable import make_comparable
 from icscm.search.design_effects import measure_leaf_design_effects
 from icscm.search.grow import Subtree, TreeSettings, grow, list_leaves, list_splits
 from icscm.search.nodes import NodeUse, make_root
@@ -85,7 +86,8 @@ def find_rate_tree(source: RowSource, settings: TreeSettings) -> RateTree:
     reasons = {column: "banned" if column in banned else "idle" for column in sorted(all_banned)}
     # It was grown before, but without a record of the splits that were rejected.
     tree = search.grow(reasons, records_rejections=True)
-    model, trace = describe_tree(source, settings, ScreenedTree(tree))
+    screened_tree = ScreenedTree(tree, comparable=search.comparable)
+    model, trace = describe_tree(source, settings, screened_tree)
     trace = replace(
         trace,
         tried=search.list_tried(all_banned),
@@ -141,7 +143,9 @@ class RateTreeSearch:
     def __init__(self, source: RowSource, settings: TreeSettings) -> None:
         self._source = source
         self._settings = settings
-        self._root = make_root(source, NodeUse.TREES)
+        #: the source without the columns that determine the environment; None where all count
+        self.comparable = make_comparable(source, needs_replication=settings.needs_replication)
+        self._root = make_root(self.comparable or source, NodeUse.TREES)
         self._finder = SplitFinder(source.columns, settings)
         self._trees: dict[Banned, MeasuredTree] = {}
         # the names of all columns that any of the trees uses

@@ -110,14 +110,15 @@ class Rejection:
 
 @dataclass(frozen=True)
 class RejectedColumn:
-    """A column that a tree of invariant effects may not use.
+    """A column that a model may not use.
 
     Parameters
     ----------
     rule : Rule
         The split of the column that was judged.
     reason : str
-        Why it was rejected: `"unreplicated"`, `"heterogeneous"` or `"reversed"`.
+        Why it was rejected: `"determines the environment"` (`icscm.stats.giveaways`) and, for
+        invariant effects, `"unreplicated"`, `"heterogeneous"` or `"reversed"`.
     round : int
         The round of the screen that rejected it; 0 for replication, which is tested first.
     replication : float or None

@@ -59,6 +59,11 @@ class Settings:
     search: str = "greedy"
     margin: float | None = None
 
+    @property
+    def needs_replication(self) -> bool:
+        """Whether a rule must be informative in several environments."""
+        return self.test is not None and self.min_replication > 0
+
     def make_criterion(self) -> Criterion | None:
         """Make the criterion by which (i) and (ii) accept a leaf; None if nothing is tested."""
         if self.test is None:

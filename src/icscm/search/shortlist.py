@@ -23,6 +23,7 @@ from icscm.engine.counts import (
     CandidateCriteria,
     CountCube,
     Shortlist,
+    Shortlister,
     ShortlistOrder,
     ShortlistQuery,
 )
@@ -36,6 +37,8 @@ from icscm.stats.replication import compute_factors, find_effective_bounds
 # Rounding errors are below this part of a bound, plus so much for each row that is summed.
 RELATIVE_ROUNDING: Final = 1e-9
 ROUNDING_OF_ROW: Final = 1e-13
+# Columns whose counts a device sends, once, to find those that determine the environment.
+MAX_SENT_COLUMNS: Final = 2**17
 
 
 def make_shortlist(view: ConjunctionView, *, utility: Utility, uncovered: Node) -> Shortlist:
@@ -43,23 +46,40 @@ def make_shortlist(view: ConjunctionView, *, utility: Utility, uncovered: Node) 
 
     Without a shortlister, or where it could not apply the criteria, these are all columns.
     """
+    shortlister = find_shortlister(view, uncovered)
     query = make_query(view, ShortlistOrder.UTILITY, utility=utility, uncovered=uncovered)
-    if view.shortlister is None or query is None:
+    if shortlister is None or query is None:
         return Shortlist(cubes=uncovered.count_cubes())
 
-    shortlist = view.shortlister.shortlist(query)
+    shortlist = shortlister.shortlist(query)
     return view.swap_shortlist(shortlist)
+
+
+def find_shortlister(view: ConjunctionView, uncovered: Node) -> Shortlister | None:
+    """Find what examines candidates where the counts are; None where the search itself does.
+
+    A shortlister does not know which columns determine the environment. The search finds them in
+    the counts of all rows, unless there are more columns than can be sent; and if there are any, it
+    examines all candidates itself. Where columns have two bins, as in a packed store, rules on
+    columns that determine the environment are rejected in any case: they are not replicated.
+    """
+    shortlister = view.shortlister
+    if shortlister is None or view.comparable is None or shortlister.n_columns > MAX_SENT_COLUMNS:
+        return shortlister
+    is_first_scan = not uncovered.path
+    return None if is_first_scan or view.comparable.rejects_any else shortlister
 
 
 def list_nearest(
     view: ConjunctionView, *, utility: Utility, uncovered: Node
 ) -> Iterator[CountCube]:
     """List the columns that can hold the largest p-values of the rules that the test rejects."""
+    shortlister = find_shortlister(view, uncovered)
     query = make_query(view, ShortlistOrder.P_VALUE, utility=utility, uncovered=uncovered)
-    if view.shortlister is None or query is None:
+    if shortlister is None or query is None:
         return uncovered.count_cubes()
 
-    shortlist = view.shortlister.shortlist(query)
+    shortlist = shortlister.shortlist(query)
     return view.swap_shortlist(shortlist).cubes
 
 

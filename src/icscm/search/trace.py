@@ -26,6 +26,7 @@ from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts
 from icscm.model.tree import Tree
 from icscm.search import records
+from icscm.search.comparable import ComparableColumns
 from icscm.search.records import Candidate, Rejection
 from icscm.stats.criteria import Criterion, find_outlier_environments
 from icscm.stats.replication import describe_lone, find_lone_environment
@@ -152,8 +153,8 @@ class Trace(DisplayMixin):
     tolerance : float or None
         For trees: by how much it may differ; None for a plain tree.
     rejected_columns : tuple of RejectedColumn
-        For invariant effects, the columns that the tree may not use, in the order in which they
-        were rejected.
+        The columns that the model may not use, in the order in which they were rejected: those
+        that determine the environment and, for invariant effects, those whose effects differ.
     tried : tuple of TriedTree
         For invariant rates, the best trees grown on the way, by rising score, and last the one
         that was chosen, whose score may be a little lower: it does without idle columns.
@@ -369,8 +370,8 @@ class Trace(DisplayMixin):
         ----------
         what : {"steps", "splits", "rejected", "columns", "pruning", "sets", "tried"}
             The rules added or splits made, the best candidates rejected at each node, the columns
-            that a tree may not use, the tests made for pruning, the sets tested by the exhaustive
-            search, or the trees tried.
+            that the model may not use, the tests made for pruning, the sets tested by the
+            exhaustive search, or the trees tried.
 
         Returns
         -------
@@ -520,11 +521,22 @@ class Trace(DisplayMixin):
         return f"The {what} must be the same in all environments (tolerance {tolerance})."
 
 
-def make_trace(source: RowSource, nodes: Iterable[Scan], **parts: Any) -> Trace:
+def make_trace(
+    source: RowSource,
+    nodes: Iterable[Scan],
+    *,
+    comparable: ComparableColumns | None = None,
+    **parts: Any,
+) -> Trace:
     """Make the trace of a search over a source; `parts` are other fields of it.
 
-    Parts may have notes of their own, which are taken instead of the source's.
+    Parts may have notes of their own, which are taken instead of the source's. `comparable` knows
+    the columns that were rejected before the search, which come first.
     """
+    if comparable is not None:
+        rejected_columns = (*comparable.list_records(), *parts.get("rejected_columns", ()))
+        notes = (*parts.get("notes", source.notes), *comparable.list_notes())
+        parts |= {"rejected_columns": rejected_columns, "notes": notes}
     about_source = {
         "classes": tuple(source.classes),
         "environments": tuple(source.environments),

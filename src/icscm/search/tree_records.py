@@ -13,6 +13,7 @@ from icscm.engine.counts import BinnedColumns, RowSource
 from icscm.model.rules import Rule
 from icscm.model.splits import Split, freeze_counts
 from icscm.model.tree import Tree
+from icscm.search.comparable import ComparableColumns
 from icscm.search.design_effects import measure_leaf_design_effects
 from icscm.search.grow import (
     PathStep,
@@ -35,10 +36,14 @@ from icscm.stats.verdicts import make_verdicts
 
 @dataclass(frozen=True)
 class ScreenedTree:
-    """A tree that has grown, and the columns that it was not allowed to use."""
+    """A tree that has grown, and the columns that it was not allowed to use.
+
+    `comparable` knows those that determine the environment, `rejected_columns` are all others.
+    """
 
     tree: Subtree
     rejected_columns: tuple[RejectedColumn, ...] = ()
+    comparable: ComparableColumns | None = None
 
 
 # --- the model ------------------------------------------------------------------
@@ -74,6 +79,7 @@ def describe_tree(
     trace = make_trace(
         source,
         nodes,
+        comparable=screened.comparable,
         verdicts=verdicts,
         rejected_columns=screened.rejected_columns,
         invariance=settings.invariance,

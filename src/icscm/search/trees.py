@@ -35,4 +35,4 @@ def grow_screened(
     rejected = screen.reject(settings.tolerance)
     scanner = SplitScanner(screen.finder, rejected=rejected.reasons)
     tree = grow(screen.root, scanner, settings.max_leaves)
-    return ScreenedTree(tree, rejected_columns=rejected.records)
+    return ScreenedTree(tree, rejected_columns=rejected.records, comparable=screen.comparable)

@@ -33,7 +33,8 @@ from icscm.engine.counts import (
 from icscm.engine.leaf_tables import LeafTables, compute_leaf_tables
 from icscm.model.rules import Rule
 from icscm.model.splits import LeafCounts, freeze_counts
-from icscm.search.nodes import Node, NodeUse, make_root
+from icscm.search.comparable import make_comparable
+from icscm.search.nodes import Counter, Node, NodeUse, make_root
 from icscm.search.patterns import Patterns
 from icscm.search.settings import Settings
 from icscm.stats.design_effects import compute_leaf_design_effects
@@ -56,11 +57,16 @@ class ConjunctionView:
         if not self.is_clustered:
             self.shortlister = source.shortlister
 
+        # The source without the columns that determine the environment; None where all count.
+        self.comparable = make_comparable(source, needs_replication=settings.needs_replication)
+
     # --- counts -----------------------------------------------------------------
 
     def make_root(self) -> Node:
         """Make the node of all rows, which a search narrows rule by rule."""
-        counter = SwappedOutcomes(self.source) if self.is_inverted else self.source
+        counter: Counter = self.source if self.comparable is None else self.comparable
+        if self.is_inverted:
+            counter = SwappedOutcomes(counter)
         return make_root(counter, NodeUse.PATH)
 
     def iterate_leaf_tables(
@@ -164,7 +170,7 @@ class ConjunctionView:
 class SwappedOutcomes:
     """A source of rows that counts negatives as positives, and the other way round."""
 
-    source: RowSource
+    source: Counter
 
     @property
     def columns(self) -> BinnedColumns:

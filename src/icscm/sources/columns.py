@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from icscm._lazy import is_sparse
 from icscm._types import IntArray
 from icscm.engine.bits import NotBinaryError
 from icscm.exceptions import IcscmError
@@ -19,6 +18,7 @@ from icscm.tables.coded import CodedTable
 from icscm.tables.columns import bring, is_dask
 from icscm.tables.environments import encode_environments, number_environments
 from icscm.tables.parsing import make_dense, read_table
+from icscm.tables.suspicion import find_empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,19 +74,9 @@ def open_columns(
         n_rows=table.n_rows,
         has_environments=environments is not None,
         groups=group_numbers,
-        empty_columns=[column for column in find_empty(coded) if column not in date_columns],
+        empty_columns=find_empty(coded),
         date_columns=date_columns,
     )
-
-
-def find_empty(table: CodedTable) -> list[int]:
-    """Find the columns without any value."""
-    if is_sparse(table.values):
-        return []
-    candidates = np.flatnonzero(np.isnan(table.values[0]))
-    is_empty = np.isnan(table.values[:, candidates]).all(axis=0)
-    empty: list[int] = candidates[is_empty].tolist()
-    return empty
 
 
 def _bin(

@@ -8,10 +8,14 @@ from icscm._constants import QUANTILE_SAMPLE
 from icscm._types import Array
 from icscm.engine.counts import RowSource
 from icscm.engine.survey import Survey
-from icscm.engine.survey_binning import describe_survey, find_suspicious_surveyed
+from icscm.engine.survey_binning import (
+    describe_survey,
+    find_empty_surveyed,
+    find_suspicious_surveyed,
+)
 from icscm.exceptions import IcscmError, Parameter
 from icscm.tables.coded import CodedTable
-from icscm.tables.suspicion import drop_columns
+from icscm.tables.suspicion import EMPTY, drop_columns
 
 # A remark on tables with columns of many values.
 SAMPLED = (
@@ -61,10 +65,9 @@ def describe_columns(
     Arrays, whose columns have no types of their own, come from users who prepared them.
     """
     table = describe_survey(survey, names)
-    if not has_types:
-        return table
-    if not config.drop_suspicious:
-        return drop_columns(table, table.dropped)
+    if not has_types or not config.drop_suspicious:
+        empty = dict.fromkeys(find_empty_surveyed(survey, table), EMPTY)
+        return drop_columns(table, {**table.dropped, **empty})
     return drop_columns(table, find_suspicious_surveyed(survey, table))
 
 

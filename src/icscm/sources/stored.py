@@ -338,6 +338,12 @@ class StoredShortlister:
     def __init__(self, source: StoredSource) -> None:
         self._source = source
 
+    @property
+    def n_columns(self) -> int:
+        """The number of columns that it examines."""
+        (store,) = self._source.piece.stores
+        return len(store.columns)
+
     def shortlist(self, query: ShortlistQuery) -> Shortlist:
         """List the columns that can matter; where the card cannot decide, it lists a column."""
         (store,) = self._source.piece.stores

@@ -172,6 +172,53 @@ def take_columns(X: Any, columns: Array) -> Any:
     return X[:, columns]
 
 
+def find_empty_columns(X: Any) -> list[int]:
+    """Find the columns of any kind of table that hold no value, by their positions."""
+    if is_sparse(X) or count_rows(X) == 0:
+        return []
+    if is_frame(X):
+        frame = open_frame(X)
+        return [
+            position
+            for position, series in enumerate(frame.iter_columns())
+            if _is_empty(series[:1]) and _is_empty(series)
+        ]
+
+    import pandas
+
+    candidates = np.flatnonzero(pandas.isna(X[0]))
+    is_empty = pandas.isna(X[:, candidates]).all(axis=0)
+    empty: list[int] = candidates[is_empty].tolist()
+    return empty
+
+
+def _is_empty(series: nw.Series[Any]) -> bool:
+    """Return whether a column of a frame holds no value; of floats, NaN is none."""
+    is_missing = series.is_null()
+    if series.dtype.is_float():
+        is_missing = is_missing | series.is_nan().fill_null(value=True)
+    return bool(is_missing.all())
+
+
+def fill_numbers(X: Any, columns: Sequence[int]) -> Any:
+    """Return a table in which these columns of numbers are 0 in each row; others stay as they are.
+
+    So learners that cannot take a column without any value learn nothing from it.
+    """
+    if not columns:
+        return X
+    if is_frame(X):
+        frame = open_frame(X)
+        names = [frame.columns[position] for position in columns]
+        zeros = [nw.lit(0.0).alias(name) for name in names if frame.schema[name].is_numeric()]
+        return frame.with_columns(zeros).to_native() if zeros else X
+    if X.dtype.kind != "f":
+        return X
+    filled = X.copy()
+    filled[:, columns] = 0.0
+    return filled
+
+
 def find_names(X: Any) -> tuple[str, ...] | None:
     """Return the names of a frame's columns; None where these are positions, or X is an array."""
     if not is_frame(X):

@@ -131,15 +131,14 @@ class ParsedTable:
     ) -> CodedTable:
         """Drop columns that rules cannot use, and suspicious ones if so wanted, with a warning.
 
-        `table` is what `code` returned for these `rows`, of which the labels and environments are
-        given.
+        Columns without any value are dropped from every table. `table` is what `code` returned for
+        these `rows`, of which the labels and environments are given.
         """
         rounded = dict.fromkeys(self._find_rounded_identifiers(table), suspicion.IDENTIFIER)
         without_rounded = replace(table, dropped={**table.dropped, **rounded})
-        if self.whole is None:
-            return without_rounded
-        if not drop_suspicious:
-            return suspicion.drop_columns(without_rounded, without_rounded.dropped)
+        if self.whole is None or not drop_suspicious:
+            empty = dict.fromkeys(suspicion.find_empty(without_rounded), suspicion.EMPTY)
+            return suspicion.drop_columns(without_rounded, {**without_rounded.dropped, **empty})
 
         # A row that counts several times is checked once: its repeats are no repeated values.
         first_of_row: slice | IntArray = slice(None)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from icscm import _constants as limits
+from icscm._lazy import is_sparse
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError, LeftOutWarning, Parameter, warn
 from icscm.tables.coded import CodedTable
@@ -24,6 +25,7 @@ from icscm.tables.errors import name_columns
 
 # Why a column is dropped; each text completes "column 'x' is ...".
 IDENTIFIER: Final = "different in nearly every row, as an identifier is"
+EMPTY: Final = "all values are missing"
 CONSTANT: Final = "the same in every row"
 LABEL_COPY: Final = "an exact copy of the label"
 ENVIRONMENT_COPY: Final = "an exact copy of the environment"
@@ -80,7 +82,9 @@ class ColumnFacts:
         if self.copied is not None:
             return self.copied
         has_all = self.n_present == self.n_rows
-        if self.n_distinct == 0 or (self.n_distinct == 1 and has_all):
+        if self.n_distinct == 0:
+            return EMPTY
+        if self.n_distinct == 1 and has_all:
             return CONSTANT
         if self.is_declared or self.n_rows < limits.IDENTIFIER_ROWS:
             return None
@@ -160,6 +164,16 @@ def _list_dropped(table: CodedTable, dropped: Mapping[int, str]) -> str:
 
 
 # --- columns of a table in memory ----------------------------------------------------------------
+
+
+def find_empty(table: CodedTable) -> list[int]:
+    """Find the columns without any value, such as what none of these hospitals measured."""
+    if is_sparse(table.values) or len(table.values) == 0:
+        return []
+    candidates = np.flatnonzero(np.isnan(table.values[0]))
+    is_empty = np.isnan(table.values[:, candidates]).all(axis=0)
+    empty: list[int] = candidates[is_empty].tolist()
+    return [column for column in empty if column not in table.dropped]
 
 
 def find_suspicious(

@@ -25,7 +25,9 @@ from icscm.formatting import as_text, make_plain
 from icscm.parameters import allow, check_value
 from icscm.report.documents.checkup import N_CLASSES_SHOWN, list_outcome_columns
 from icscm.report.wording import checkup as wording
+from icscm.sources.columns import open_columns
 from icscm.sources.countable import BinningConfig, Countable
+from icscm.stats.giveaways import find_giveaways
 from icscm.stats.ranking import rank_with_ties
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import count_rows
@@ -40,7 +42,13 @@ from icscm.tables.outcomes import (
     read_outcome,
 )
 from icscm.tables.parsing import ParsedTable, read_table
-from icscm.tables.suspicion import LABEL_COPY, find_copies_of_numbers, find_suspicious
+from icscm.tables.suspicion import (
+    EMPTY,
+    LABEL_COPY,
+    find_copies_of_numbers,
+    find_empty,
+    find_suspicious,
+)
 from icscm.validation.checked_outcomes import (
     AnyEnvironment,
     CheckedOutcome,
@@ -65,20 +73,26 @@ class Association:
     Parameters
     ----------
     column, values : str or int, float
-        Its name or position, and Cramer's V of its present values and the environment.
+        Its name or position, and Cramer's V of its present values and the environment; 1 if it
+        determines the environment.
     missingness : float or None
         Cramer's V of whether it is missing and the environment; None if it never is.
-    is_copy : bool
-        Whether each value belongs to one environment and each environment has one value.
+    determines : bool
+        Whether it determines the environment, so that learners reject it: it is constant within
+        every environment but not over all, varies in one only, or its levels lie in one each.
     decided : float
         Share of the rows whose value, which may be missing, goes with nearly one label only.
+    is_nearly_determining : bool
+        Whether it nearly determines the environment: Cramer's V is above .9, missing values
+        being a value like any other.
     """
 
     column: str | int
     values: float
     missingness: float | None
-    is_copy: bool
+    determines: bool
     decided: float = 0.0
+    is_nearly_determining: bool = False
 
     @property
     def strength(self) -> float:
@@ -193,7 +207,8 @@ def check_environments(
     The outcome may be two classes, several classes, or a number, as for `InvariantFeatureSelector`.
 
     The association of a column with the environment is Cramer's V with Bergsma's correction: 0
-    when unrelated, 1 when one determines the other. Numbers with many values are cut into 16 bins
+    when unrelated, 1 when one determines the other, and 1 for each column that learners reject
+    because it determines the environment. Numbers with many values are cut into 16 bins
     at quantiles; of categories the 15 most frequent levels are kept apart. Missing values are
     excluded; whether a value is missing has an association of its own.
 
@@ -251,7 +266,8 @@ def check_environments(
     table = parsed.code(N_BINS - 1, None)
     names: Sequence[str | int] = parsed.names or range(table.n_columns)
     dropped = _find_dropped_columns(parsed, names, rows)
-    scan = _scan_columns(table, names, rows, dropped=dropped)
+    giveaways = _find_giveaways(X, environments, names)
+    scan = _scan_columns(table, names, rows, dropped=dropped, giveaways=giveaways)
 
     checkup = _make_checkup(
         _summarize_outcome(rows),
@@ -319,11 +335,11 @@ class _ColumnScan:
 def _find_dropped_columns(
     parsed: ParsedTable, names: Sequence[str | int], rows: _CodedRows
 ) -> dict[str | int, str]:
-    """Find the columns that `fit` would drop, and why; of an array it drops none."""
-    if parsed.whole is None:
-        return {}
+    """Find the columns that `fit` would drop, and why; of an array only those without values."""
     # coded as by `fit`: how many levels are kept apart decides which columns are dropped
     table_of_fit = parsed.code(BinningConfig().max_thresholds, None)
+    if parsed.whole is None:
+        return {names[position]: EMPTY for position in find_empty(table_of_fit)}
     is_number = rows.outcome.is_number
     # no column is a copy of classes where there are none
     no_classes = np.zeros(len(rows.environment_codes), dtype=np.int64)
@@ -340,12 +356,43 @@ def _find_dropped_columns(
     return {names[position]: reason for position, reason in reasons.items()}
 
 
+@dataclass(frozen=True)
+class _Giveaways:
+    """The columns that determine the environment, and those that nearly do, by name."""
+
+    determining: frozenset[str | int]
+    nearly: frozenset[str | int]
+
+
+def _find_giveaways(X: Any, environments: Any, names: Sequence[str | int]) -> _Giveaways:
+    """Find the columns that give the environment away, in the bins that learners see."""
+    opened = open_columns(
+        X,
+        environments=environments,
+        groups=None,
+        max_thresholds=BinningConfig().max_thresholds,
+        n_jobs=1,
+    )
+    determining: list[str | int] = []
+    nearly: list[str | int] = []
+    for cube in opened.source.count_cubes():
+        giveaways = find_giveaways(cube.counts.sum(axis=2))
+        for position, column in enumerate(cube.columns.tolist()):
+            copies = [names[copy] for copy in opened.source.columns.list_copies(column)]
+            if giveaways.is_determining[position]:
+                determining += copies
+            elif giveaways.is_nearly[position]:
+                nearly += copies
+    return _Giveaways(determining=frozenset(determining), nearly=frozenset(nearly))
+
+
 def _scan_columns(
     table: CodedTable,
     names: Sequence[str | int],
     rows: _CodedRows,
     *,
     dropped: Container[str | int],
+    giveaways: _Giveaways,
 ) -> _ColumnScan:
     """Measure the association of each column, and count the missing cells by environment.
 
@@ -360,7 +407,7 @@ def _scan_columns(
         codes_where_missing = rows.environment_codes[np.isnan(values)]
         n_missing += np.bincount(codes_where_missing, minlength=rows.n_environments)
         if name not in dropped:
-            associations.append(_associate(name, values, rows))
+            associations.append(_associate(name, values, rows, giveaways))
 
     associations.sort(key=lambda association: -association.strength)
     return _ColumnScan(associations=associations, n_missing=n_missing)
@@ -435,7 +482,15 @@ def _find_strongest(source: RowSource) -> list[Association]:
     for table in strongest:
         # the rule that the column is present, which knows its name
         is_present = source.columns.make_rule(Cut(table.column, 0, negated=False))
-        associations.append(compute_association(is_present.feature, table.counts))
+        association = compute_association(is_present.feature, table.counts)
+        giveaways = find_giveaways(table.counts[np.newaxis])
+        associations.append(
+            mark_giveaway(
+                association,
+                determines=bool(giveaways.is_determining[0]),
+                is_nearly_determining=bool(giveaways.is_nearly[0]),
+            )
+        )
     return associations
 
 
@@ -518,7 +573,25 @@ def _cross_tabulate(
     return counts.astype(np.int64).reshape(shape)
 
 
-def _associate(name: str | int, values: FloatArray, rows: _CodedRows) -> Association:
+def mark_giveaway(
+    association: Association, *, determines: bool, is_nearly_determining: bool
+) -> Association:
+    """Return an association that says whether the column determines the environment.
+
+    Then its strength is 1. Cramer's V is less where a column varies in one environment only, or
+    where its missing values tell the environment.
+    """
+    return replace(
+        association,
+        values=1.0 if determines else association.values,
+        determines=determines,
+        is_nearly_determining=is_nearly_determining,
+    )
+
+
+def _associate(
+    name: str | int, values: FloatArray, rows: _CodedRows, giveaways: _Giveaways
+) -> Association:
     """Measure the association of a column with the environment, and the outcomes that it decides.
 
     Both are measured on bins of its values. Missing values are left out of the association, since
@@ -540,8 +613,13 @@ def _associate(name: str | int, values: FloatArray, rows: _CodedRows) -> Associa
         missingness = compute_cramers_v(missing_by_environment)
 
     present_by_environment = by_environment[:-1]
-    return replace(
+    association = mark_giveaway(
         compute_association(name, present_by_environment),
+        determines=name in giveaways.determining,
+        is_nearly_determining=name in giveaways.nearly,
+    )
+    return replace(
+        association,
         decided=_compute_decided_share(bins, rows.outcome),
         missingness=missingness,
     )
@@ -616,18 +694,9 @@ def compute_share_of_decided_numbers(bins: IntArray, numbers: FloatArray, *, n_b
 
 
 def compute_association(name: str | int, counts: IntArray) -> Association:
-    """Compute the association of a column from its counts of (value, environment).
-
-    A copy of the environment, such as its name, has one value in each, different from all others.
-    """
-    occurs = counts > 0
-    each_value_in_one = (occurs.sum(axis=1) <= 1).all()
-    one_value_in_each = (occurs.sum(axis=0) == 1).all()
+    """Compute the association of a column from its counts of (value, environment)."""
     return Association(
-        column=name,
-        values=compute_cramers_v(counts),
-        missingness=None,
-        is_copy=bool(each_value_in_one and one_value_in_each),
+        column=name, values=compute_cramers_v(counts), missingness=None, determines=False
     )
 
 
@@ -711,22 +780,28 @@ def _advise_on_outcome(checkup: CheckUp, name_option: wording.NameOption) -> lis
 
 def _advise_on_columns(associations: Sequence[Association], *, has_rules: bool) -> list[str]:
     """Recommend which columns to look at, by what they tell of environment or outcome."""
-    copies: list[str] = []
+    determining: list[str] = []
+    nearly: list[str] = []
     strong: list[str] = []
     deciding: list[str] = []
     missing: list[str] = []
     for association in associations:
         name = as_text(association.column)
-        if association.is_copy:
-            copies.append(name)
+        if association.determines:
+            determining.append(name)
+        elif association.is_nearly_determining:
+            nearly.append(name)
         elif association.values >= _constants.STRONG:
             strong.append(name)
         if association.decided >= _constants.DECIDED_SHARE:
             deciding.append(name)
-        if association.missingness is not None and association.missingness >= _constants.STRONG:
+        is_told = association.determines or association.is_nearly_determining
+        missingness = association.missingness or 0.0
+        if missingness >= _constants.STRONG and not is_told:
             missing.append(name)
     return wording.advise_on_columns(
-        copies=copies,
+        determining=determining,
+        nearly=nearly,
         strong=strong,
         deciding=deciding,
         missing=missing,

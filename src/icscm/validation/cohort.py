@@ -5,7 +5,7 @@ studies are of two classes; those that take several classes or numbers, too, ask
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,15 @@ from icscm.exceptions import LeftOutWarning
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
-from icscm.tables.columns import count_rows, is_frame, open_frame, take_rows
+from icscm.tables.columns import (
+    count_rows,
+    fill_numbers,
+    find_empty_columns,
+    find_names,
+    is_frame,
+    open_frame,
+    take_rows,
+)
 from icscm.tables.environments import encode_environments, take_environments
 from icscm.tables.labels import check_labels
 from icscm.tables.outcomes import OutcomeKind, read_outcome
@@ -126,6 +134,22 @@ class Cohort:
             return None
         groups = rows if self.group_codes is None else self.group_codes[rows]
         return CountedRows(rows=rows, groups=groups)
+
+    def find_empty_columns(self) -> tuple[int, ...]:
+        """Return the columns that hold no value in these rows, by their positions."""
+        return tuple(find_empty_columns(self.X))
+
+    def fill_numbers(self, columns: Sequence[int]) -> "Cohort":
+        """The same rows with columns of numbers that are 0 in each, for learners of others.
+
+        They may not be able to take a column without any value, and learn nothing from this.
+        """
+        return replace(self, X=fill_numbers(self.X, columns))
+
+    def name_columns(self, columns: Sequence[int]) -> tuple[str | int, ...]:
+        """Return the names of columns, or their positions where they have no names."""
+        names = find_names(self.X)
+        return tuple(columns) if names is None else tuple(names[column] for column in columns)
 
     def without_environments(self) -> "Cohort":
         """The same rows for a learner that is told neither environments nor groups."""

@@ -55,12 +55,20 @@ class Fitted:
         failed.
     failure : Exception or None
         What the fit raised.
+    empty_columns : tuple of int
+        The columns that hold no value in the training rows, by their positions.
     """
 
     estimator: Any = None
     seconds: float = np.nan
     positive_rate: float = np.nan
     failure: Exception | None = None
+    empty_columns: tuple[int, ...] = ()
+
+    def take_test_rows(self, cohort: Cohort, fold: Fold) -> Cohort:
+        """Take the test rows of a fold, as the estimator can read them."""
+        test = cohort.take(fold.test_rows)
+        return test if drops_empty(self.estimator) else test.fill_numbers(self.empty_columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +105,15 @@ def fit_fold(
     it is raised instead, with that before the message, and so is an outcome of a single class.
     """
     train = cohort.take(fold.train_rows)
+    empty_columns = train.find_empty_columns()
+    filled_train = train.fill_numbers(empty_columns)
     bins = _SharedBins(train)
     for estimator in estimators:
         learner: Any = clone(estimator)
         try:
             if context is not None:
                 train.check_outcome()
-            seconds = _fit(learner, train, bins)
+            seconds = _fit(learner, train if drops_empty(learner) else filled_train, bins)
         except MemoryError:
             raise
         except Exception as error:  # any estimator may raise anything
@@ -113,7 +123,17 @@ def fit_fold(
             if isinstance(error, IcscmError):
                 raise IcscmError(f"{context}: {error}") from None
             raise
-        yield Fitted(learner, seconds, positive_rate=train.positive_rate)
+        yield Fitted(
+            estimator=learner,
+            seconds=seconds,
+            positive_rate=train.positive_rate,
+            empty_columns=empty_columns,
+        )
+
+
+def drops_empty(estimator: Any) -> bool:
+    """Return whether an estimator drops columns without any value by itself, as ours do."""
+    return isinstance(estimator, BaseRuleClassifier | SelectorViews)
 
 
 def make_cohort_for(
@@ -240,7 +260,7 @@ def score_fold(
 
     Where an estimator gives no probabilities, the AUC is that of its `decision_function`.
     """
-    test = cohort.take(fold.test_rows)
+    test = fitted.take_test_rows(cohort, fold)
     estimator = fitted.estimator
     if cohort.kind is not OutcomeKind.TWO_CLASSES:
         return _score_other_outcome(estimator, test, scorers)
@@ -337,7 +357,7 @@ def predict_left_out(
     probability = np.empty(len(cohort))
     for fold in track(folds, len(folds)):
         (fitted,) = fit_fold([estimator], cohort, fold, context=context)
-        test = cohort.take(fold.test_rows)
+        test = fitted.take_test_rows(cohort, fold)
         predicted = predict_probability(fitted.estimator, test.X, positive_class=cohort.classes[1])
         if predicted is None:
             raise IcscmError(f"{type(estimator).__name__} has no predict_proba to choose from")

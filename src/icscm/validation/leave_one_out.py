@@ -18,7 +18,7 @@ from icscm._repr import Display, DisplayMixin, display_frame
 from icscm._types import IntArray
 from icscm.drawing import Figure
 from icscm.exceptions import IcscmWarning
-from icscm.formatting import as_text, make_plain
+from icscm.formatting import as_text, format_name, make_plain
 from icscm.progress import track
 from icscm.report.formatting import Plain
 from icscm.report.score_plots import draw_forest_plots
@@ -27,6 +27,7 @@ from icscm.tables.outcomes import OutcomeKind
 from icscm.validation.cohort import Cohort
 from icscm.validation.curves import Curves, Points, choose_thresholds, compute_curves
 from icscm.validation.fitting import (
+    Fitted,
     FoldScores,
     Scorers,
     Values,
@@ -63,6 +64,8 @@ class HeldOutEnvironment:
         The rules, or the size of a tree or forest; None for other classifiers.
     calibration_curve, net_benefit, treat_all : tuple
         As of `Performance` in `icscm.validation.evaluation`; empty without probabilities.
+    dropped : tuple of columns
+        Those that hold no value in the other environments, though they do in this one.
     """
 
     environment: Any
@@ -73,6 +76,7 @@ class HeldOutEnvironment:
     calibration_curve: Points = ()
     net_benefit: tuple[float, ...] = ()
     treat_all: tuple[float, ...] = ()
+    dropped: tuple[str | int, ...] = ()
 
     def to_row(self) -> Plain:
         """Return the row of `Validation.to_frame`, with NaN where a score is undefined."""
@@ -148,7 +152,14 @@ class Validation(DisplayMixin):
     @property
     def lines(self) -> list[str]:
         """The sentences of a report on the pooled scores."""
-        return describe_validation(self.pooled, self.titles, n_environments=len(self.held_out))
+        dropped = {
+            as_text(environment.environment): [format_name(name) for name in environment.dropped]
+            for environment in self.held_out
+            if environment.dropped
+        }
+        return describe_validation(
+            self.pooled, self.titles, n_environments=len(self.held_out), dropped=dropped
+        )
 
     @property
     def curves(self) -> Curves | None:
@@ -316,6 +327,7 @@ def leave_one_environment_out(
                 n_positive=count_positive(cohort, fold.test_rows),
                 scores=fold_scores.scores,
                 model=describe_estimator(fitted.estimator),
+                dropped=name_dropped(fitted, cohort),
             )
             left_out.append(environment)
             scores_of_folds.append(fold_scores)
@@ -328,6 +340,15 @@ def choose_scorers(kind: OutcomeKind) -> Sequence[str]:
         return DEFAULT_SCORERS
     keys = SCORES[kind]
     return keys.score, keys.loss
+
+
+def name_dropped(fitted: Fitted, cohort: Cohort) -> tuple[str | int, ...]:
+    """Return the columns that hold no value in the training rows of a fold, but do in others."""
+    if not fitted.empty_columns:
+        return ()
+    empty_in_all = cohort.find_empty_columns()
+    dropped = [column for column in fitted.empty_columns if column not in empty_in_all]
+    return cohort.name_columns(dropped)
 
 
 def count_positive(cohort: Cohort, rows: IntArray) -> int | None:

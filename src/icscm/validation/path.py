@@ -308,7 +308,7 @@ def _score_columns_left_out(
     for fold in track(folds, len(folds)):
         context = describe_left_out(fold.environment)
         (fitted,) = fit_fold([learner], narrowed, fold, context=context)
-        score = score_rows(fitted.estimator, narrowed.take(fold.test_rows))[name]
+        score = score_rows(fitted.estimator, fitted.take_test_rows(narrowed, fold))[name]
         scores.append(None if score is None else score.value)
     return tuple(scores)
 

@@ -16,7 +16,7 @@ from icscm.tables.outcomes import OutcomeKind
 from icscm.validation.cohort import Cohort, make_any_cohort
 from icscm.validation.fitting import average_values, fit_fold, get_values
 from icscm.validation.folds import Fold, check_environments, leave_out_environments
-from icscm.validation.leave_one_out import describe_left_out
+from icscm.validation.leave_one_out import describe_left_out, name_dropped
 from icscm.validation.outcome_scores import SCORES, score_rows
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class HeldOutScreen:
         AUC of one class.
     rejected : tuple of columns
         Those that the screen of the other environments rejected.
+    dropped : tuple of columns
+        Those that hold no value in the other environments.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class HeldOutScreen:
     loss_all: float | None
     loss_screened: float | None
     rejected: tuple[Any, ...]
+    dropped: tuple[Any, ...] = ()
 
     @property
     def scores(self) -> dict[str, float | None]:
@@ -79,6 +82,11 @@ class HeldOutScreen:
     def rejected_names(self) -> list[str]:
         """The rejected columns, as text."""
         return [format_name(column) for column in self.rejected]
+
+    @property
+    def dropped_names(self) -> list[str]:
+        """The columns that hold no value without the environment, as text."""
+        return [format_name(column) for column in self.dropped]
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,6 +134,11 @@ class ScreenValidation(DisplayMixin):
             negligible=_NEGLIGIBLE,
             n_environments=len(self.held_out),
             outcome=self.outcome,
+            dropped={
+                as_text(environment.environment): environment.dropped_names
+                for environment in self.held_out
+                if environment.dropped
+            },
         )
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -134,7 +147,8 @@ class ScreenValidation(DisplayMixin):
 
         frame = pandas.DataFrame([asdict(environment) for environment in self.held_out])
         rejected = [", ".join(environment.rejected_names) for environment in self.held_out]
-        return frame.assign(rejected=rejected)
+        dropped = [", ".join(environment.dropped_names) for environment in self.held_out]
+        return frame.assign(rejected=rejected, dropped=dropped)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, as in a report."""
@@ -217,9 +231,10 @@ def _leave_out(selector: InvariantFeatureSelector, cohort: Cohort, fold: Fold) -
     learner = on_screened.estimator.make_learner()
     (on_all,) = fit_fold([learner], cohort.without_environments(), fold, context=context)
 
-    test = cohort.take(fold.test_rows)
-    scores_on_screened = get_values(score_rows(on_screened.estimator, test))
-    scores_on_all = get_values(score_rows(on_all.estimator, test))
+    test_of_screened = on_screened.take_test_rows(cohort, fold)
+    test_of_all = on_all.take_test_rows(cohort, fold)
+    scores_on_screened = get_values(score_rows(on_screened.estimator, test_of_screened))
+    scores_on_all = get_values(score_rows(on_all.estimator, test_of_all))
     names = SCORES[cohort.kind]
     return HeldOutScreen(
         environment=fold.environment,
@@ -229,4 +244,5 @@ def _leave_out(selector: InvariantFeatureSelector, cohort: Cohort, fold: Fold) -
         loss_all=scores_on_all[names.loss],
         loss_screened=scores_on_screened[names.loss],
         rejected=tuple(on_screened.estimator.rejected_),
+        dropped=name_dropped(on_screened, cohort),
     )

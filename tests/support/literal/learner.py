@@ -15,33 +15,13 @@ from fractions import Fraction
 import numpy as np
 from scipy import special, stats
 
+from support.literal.giveaways import find_determining
+from support.literal.values import find_levels, find_thresholds
+
 
 def as_fraction(number):
     """What a user meant: 0.1 is a tenth, and 0.3333333333333333 a third."""
     return Fraction(str(number)).limit_denominator(10**9)
-
-
-def find_thresholds(values, max_thresholds):
-    """Observed values that a rule may cut at."""
-    ordered = sorted(values)
-    distinct = sorted(set(values))
-    if max_thresholds is None or len(distinct) <= max_thresholds + 1:
-        return distinct[:-1]
-    quantiles = set()
-    for i in range(1, max_thresholds + 1):
-        # the smallest value that at least i / (max_thresholds + 1) of the rows do not exceed
-        needed = math.ceil(i * len(ordered) / (max_thresholds + 1))
-        quantiles.add(min(ordered[needed - 1], distinct[-2]))
-    return sorted(quantiles)
-
-
-def find_levels(values, max_levels):
-    """Groups of levels: frequent ones alone, the others, if several, together."""
-    levels = sorted(set(values), key=lambda level: (-values.count(level), level))
-    if max_levels is None or len(levels) <= max_levels + 1:
-        return [(level,) for level in sorted(levels)]
-    frequent, rare = sorted(levels[:max_levels]), sorted(levels[max_levels:])
-    return [(level,) for level in frequent] + [tuple(rare)]
 
 
 def list_candidates(values, max_thresholds, missing, model_type):
@@ -299,6 +279,10 @@ class SlowSearch:
                 [row[feature] for row in X], max_thresholds, missing, model_type
             )
         ]
+        n_candidates = len(self.candidates)
+        if test and min_replication > 0:
+            determining = find_determining(X, environments, max_thresholds)
+            self.candidates = [rule for rule in self.candidates if rule[0] not in determining]
         self.false_rows = {
             rule: {i for i in range(len(X)) if not self.holds(rule, i)} for rule in self.candidates
         }
@@ -307,7 +291,7 @@ class SlowSearch:
         # "auto" asks for evidence that chance gives to 5 % of searches at most (Bonferroni)
         self.needs_evidence = test and min_utility == "auto"
         self.min_utility = 0.0 if min_utility == "auto" else min_utility
-        self.least_evidence = stats.norm.isf(0.05 / max(len(self.candidates), 1)) ** 2 / 2
+        self.least_evidence = stats.norm.isf(0.05 / max(n_candidates, 1)) ** 2 / 2
 
         self.positives = {i for i in range(len(X)) if self.y[i] == 1}
         self.negatives = {i for i in range(len(X)) if self.y[i] == 0}

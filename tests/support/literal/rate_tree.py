@@ -10,6 +10,7 @@ import math
 
 from scipy.stats import chi2
 
+from support.literal.giveaways import find_determining
 from support.literal.learner import is_true
 from support.literal.tree import list_splits
 
@@ -27,11 +28,13 @@ class SlowRates:
         self, X, y, environments, *, tolerance, max_leaves, n_least, max_thresholds, missing
     ):
         self.X, self.y, self.environments = X, y, environments
+        determining = find_determining(X, environments, max_thresholds)
         self.max_leaves, self.n_least = max_leaves, n_least
         # a rule and its negation split alike: only `x > t`, `x == v` and `x is missing`
         self.candidates = [
             (feature, *rule)
             for feature in range(len(X[0]))
+            if feature not in determining
             for rule in list_splits([row[feature] for row in X], max_thresholds, missing)
         ]
         self.trees, self.looks = {}, {}

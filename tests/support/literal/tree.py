@@ -11,6 +11,7 @@ from collections import Counter
 
 from scipy.stats import chi2
 
+from support.literal.giveaways import find_determining
 from support.literal.learner import is_true, list_candidates
 from support.literal.splits import measure_gain, measure_split
 from support.literal.worth import MAX_BINS, measure_own_worth
@@ -49,12 +50,16 @@ class SlowTree:
             for feature in range(len(X[0]))
             for rule in list_splits([row[feature] for row in X], max_thresholds, missing)
         ]
+        self.banned, self.rejected = {}, []
+        if tolerance is not None and min_replication > 0:
+            determining = find_determining(X, environments, max_thresholds)
+            self.banned = dict.fromkeys(determining, "determines the environment")
+            self.candidates = [rule for rule in self.candidates if rule[0] not in determining]
         self.order = {rule: number for number, rule in enumerate(self.candidates)}
         self.holds = {
             rule: [is_true(rule[1:], row[rule[0]]) for row in X] for rule in self.candidates
         }
         self.scans, self.judged, self.own_worth, self.missing = {}, {}, {}, missing
-        self.banned, self.rejected = {}, []
         if tolerance is not None:
             self.max_judge_leaves = max(64, 2 * max_leaves)
             self.screen(tolerance, min_replication)
@@ -172,7 +177,8 @@ class SlowTree:
             round_number += 1
 
         # an early one may have been rejected for what a later one did
-        heterogeneous = [j for j, reason in self.banned.items() if reason != "unreplicated"]
+        shortcuts = ("heterogeneous", "reversed")
+        heterogeneous = [j for j, reason in self.banned.items() if reason in shortcuts]
         for column in heterogeneous[:-1] if round_number <= MAX_ROUNDS else ():
             fewer = {j: reason for j, reason in self.banned.items() if j != column}
             if not self.list_heterogeneous(fewer, tolerance):

@@ -26,6 +26,7 @@ from icscm.report.content.tree_nodes import Node, walk_nodes
 from icscm.report.formatting import Names
 from icscm.search.records import RejectedColumn, Rejection
 from icscm.search.trace import Scan, Step, Trace
+from icscm.stats.giveaways import DETERMINES
 
 # Rules rejected because of a few environments that are listed.
 N_OUTLYING: Final = 3
@@ -263,6 +264,11 @@ class Nodes:
     pruning: Pruning
     importances: list[ColumnImportance]
     tried: list[TriedTreeContent]
+
+    @property
+    def determining_columns(self) -> list[str]:
+        """The columns that were rejected since they determine the environment."""
+        return [column.feature for column in self.rejected_columns if column.reason == DETERMINES]
 
     @property
     def added_rules(self) -> list[ChosenRule]:

@@ -113,7 +113,8 @@ def advise_on_equal_rates(p_value: float, alpha: float) -> list[str]:
 
 def advise_on_columns(
     *,
-    copies: Sequence[str],
+    determining: Sequence[str],
+    nearly: Sequence[str],
     strong: Sequence[str],
     deciding: Sequence[str],
     missing: Sequence[str],
@@ -121,14 +122,22 @@ def advise_on_columns(
 ) -> list[str]:
     """Return what to do about columns that tell of the environment or of the outcome.
 
-    Columns are given by name: copies of the environment, those strongly associated with it, those
-    that determine the outcome of many rows, and those whose missing values depend on the
-    environment. Rules are learned of two classes only; `has_rules` is whether they may be spoken
-    of.
+    Columns are given by name: those that determine the environment or nearly do, those strongly
+    associated with it, those that determine the outcome of many rows, and those whose missing
+    values depend on the environment. Rules are learned of two classes only; `has_rules` is whether
+    they may be spoken of.
     """
     advice = []
-    if copies:
-        advice.append(f"Drop copies of the environment: {shorten_list(copies)}.")
+    if determining:
+        advice.append(
+            f"Determines the environment: {shorten_list(determining)}. Learners that compare "
+            "environments reject such a column: there is nothing to compare its effect with."
+        )
+    if nearly:
+        advice.append(
+            f"Nearly determines the environment (Cramer's V above 0.9): {shorten_list(nearly)}. "
+            "There is little to compare its effect with."
+        )
     if strong:
         why = (
             "A model may tell environments apart by such a column; drop the column if it only "

@@ -11,6 +11,7 @@ from icscm.report.content.nodes import RejectedCandidate
 from icscm.report.formatting import (
     count_conclusions,
     format_conclusions,
+    format_features,
     format_score,
     format_share,
 )
@@ -145,13 +146,19 @@ def count_verdicts(leaves: Sequence[Leaf]) -> str:
 
 
 def list_search_facts(content: LearnerContent) -> list[Fact]:
-    """Return the requirement, and the best candidate that was rejected for it."""
+    """Return the requirement, and what was rejected for it: the best candidate, and columns."""
     nodes = content.nodes
     kind = content.model.kind
     facts = [Fact("Requirement", describe_requirement(nodes, content.names, kind))]
+    rejected = []
     if nodes.is_tested and nodes.best_rejected is not None:
-        text = describe_best_rejected(nodes.best_rejected, content)
-        facts.append(Fact("Rejected", text))
+        rejected.append(describe_best_rejected(nodes.best_rejected, content))
+    determining = nodes.determining_columns
+    if determining:
+        subject = "it determines" if len(determining) == 1 else "each determines"
+        rejected.append(f"{format_features(determining)}, since {subject} the environment")
+    if rejected:
+        facts.append(Fact("Rejected", "; ".join(rejected)))
     return facts
 
 

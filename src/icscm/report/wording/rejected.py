@@ -7,6 +7,7 @@ from icscm.report.formatting import format_features
 from icscm.report.wording.facts import Answer, Judgement
 from icscm.report.wording.rejections import explain_rejection
 from icscm.report.wording.requirement import SHARED_BY_SETS
+from icscm.stats.giveaways import DETERMINES
 
 
 def answer_rejected(content: LearnerContent) -> Answer:
@@ -58,6 +59,10 @@ def judge_first_scan(content: LearnerContent) -> Judgement:
     nodes = content.nodes
     first_scan = nodes.scans[0] if nodes.scans else None
     if first_scan is None or not first_scan.size.n_rejected_all:
+        determining = nodes.determining_columns
+        if determining:
+            listed = f"Before the search: {format_features(determining)}, {DETERMINES}."
+            return Judgement(count(len(determining), "column"), listed)
         return Judgement("None in the first scan", "No candidate was rejected there.")
 
     n_rejected = first_scan.size.n_rejected_all

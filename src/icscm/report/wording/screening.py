@@ -4,7 +4,7 @@ A worth in a new environment is told as "above 0.89 in 19 of 20 new environments
 environments it is 10 of 11 or 13 of 14 (`icscm.screening.worth`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from icscm.report.content.screen import (
     ScreenTask,
 )
 from icscm.report.formatting import format_p, format_ratio, format_score, format_value
+from icscm.report.wording.validation import list_dropped
 from icscm.screening import reasons
 from icscm.screening.evidence import MIN_STAKE
 from icscm.stats.worth import compute_coverage
@@ -400,10 +401,12 @@ def describe_screen_validation(
     negligible: float,
     n_environments: int | None = None,
     outcome: OutcomeKind = OutcomeKind.TWO_CLASSES,
+    dropped: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Return what the screen changed in environments left out.
 
     `gains` are the changes of the score by environment, of which negligible ones count as none.
+    `dropped` are columns that hold no value without an environment, by its name.
     """
     name = SCORE_NAMES[outcome].score
     if not gains:
@@ -425,6 +428,8 @@ def describe_screen_validation(
             "Without one of three environments two remain, which show one difference: no column "
             "was rejected there for it."
         )
+    if dropped:
+        sentences.append(f"Dropped in single folds: {list_dropped(dropped)}.")
     sentences.append(
         "These scores cover no shift larger than those between the environments at hand; where a "
         "shortcut reverses, a model that uses it fails."

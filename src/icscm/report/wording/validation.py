@@ -4,16 +4,18 @@ Each line is a term and a text, such as `Calibration: slope 0.9 in 4 environment
 line claims no more than its interval shows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import exp
 
-from icscm.formatting import count
+from icscm.formatting import count, shorten_list
 from icscm.report.content.validation import PooledScore
+from icscm.report.formatting import join_words
 from icscm.report.wording.estimates import (
     describe_estimate,
     has_interval,
     has_prediction_interval,
 )
+from icscm.tables.suspicion import EMPTY
 
 # Scores with a line of their own.
 DESCRIBED = ("auc", "slope", "intercept", "brier", "skill")
@@ -24,9 +26,15 @@ LARGE_SHIFT = 0.7
 
 
 def describe_validation(
-    pooled: Mapping[str, PooledScore | None], titles: Mapping[str, str], n_environments: int
+    pooled: Mapping[str, PooledScore | None],
+    titles: Mapping[str, str],
+    n_environments: int,
+    dropped: Mapping[str, Sequence[str]] | None = None,
 ) -> list[str]:
-    """Return the lines on each score, and a caution where there are few environments."""
+    """Return the lines on each score, and cautions.
+
+    `dropped` are columns that hold no value without an environment, by its name.
+    """
     auc = pooled.get("auc")
     slope = pooled.get("slope")
     intercept = pooled.get("intercept")
@@ -47,8 +55,23 @@ def describe_validation(
             text = "by environment" if score is None else describe_estimate(score)
             lines.append(f"{title}: {text} {describe_place(n_environments)}")
 
+    if dropped:
+        lines.append(f"Dropped: {list_dropped(dropped)}")
     caution = describe_few_environments(n_environments)
     return lines if caution is None else [*lines, caution]
+
+
+def list_dropped(dropped: Mapping[str, Sequence[str]]) -> str:
+    """List the columns that are dropped where an environment is left out, and why.
+
+    >>> list_dropped({"north": ["lactate"], "south": ["ph", "bmi"]})
+    'lactate without north, ph and bmi without south (all values are missing)'
+    """
+    parts = [
+        f"{join_words(list(columns))} without {environment}"
+        for environment, columns in dropped.items()
+    ]
+    return f"{shorten_list(parts)} ({EMPTY})"
 
 
 def describe_place(n_environments: int) -> str:
