@@ -15,7 +15,7 @@ from icscm.cli.group import main, mark_interrupted
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
 from icscm.cli.outcomes import TargetValues, find_outcome
 from icscm.exceptions import IcscmError
-from icscm.formatting import as_text, format_name, shorten_list
+from icscm.formatting import format_name, shorten_list
 from icscm.io.locating import describe_path, name_data
 from icscm.io.roles import Samples
 from icscm.report.wording.facts import Fact
@@ -178,7 +178,7 @@ def _print_page(page: ScreenReport, data: Path, table: _ScreenedTable, *, to_std
         n_rows=len(table.samples.y),
         n_columns=table.n_columns,
         n_environments=len(table.cohort.environment_labels),
-        outcome=table.outcome.describe(table.samples),
+        outcome=table.outcome.describe(table.samples, table.samples.weights),
     )
     if table.dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in table.dropped.items()]

@@ -28,7 +28,9 @@ def note_weights(n_rows: int, *, n_counted: int) -> str:
     'Rows count by their weights: 300 rows as 900. Intervals and tests allow for that.'
     """
     rows = count(n_rows, "row")
-    return f"Rows count by their weights: {rows} as {n_counted:,}. Intervals and tests allow for that."
+    return (
+        f"Rows count by their weights: {rows} as {n_counted:,}. Intervals and tests allow for that."
+    )
 
 
 def note_absent_levels(column: str, absent: Sequence[str], present: Sequence[str]) -> list[str]:
