@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from icscm._types import FloatArray
 from icscm.cli import console, files
 from icscm.cli.genomes import open_genomes, read_any_samples, read_labels
 from icscm.cli.group import main, name_option
@@ -26,7 +27,7 @@ _N_SHOWN = 15
 
 @main.command()
 @click.argument("data", type=FILE)
-@add_options(*COLUMNS, "outcome", "alpha", "all", *LABELS, *READING)
+@add_options(*COLUMNS, "outcome", "group", "weight", "alpha", "all", *LABELS, *READING)
 def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any) -> Options:
     """Check the environments before fitting.
 
@@ -67,6 +68,7 @@ class _CheckedTable:
     roles: Roles
     outcome: TargetValues
     checkup: CheckUp
+    weights: FloatArray | None = None
 
 
 def _check_table(
@@ -88,21 +90,24 @@ def _check_samples(samples: Samples, outcome: TargetValues, alpha: float) -> _Ch
         samples.X,
         samples.y,
         environments=samples.environments,
+        groups=samples.groups,
+        sample_weight=samples.weights,
         outcome="number" if outcome.is_number else "classes",
         alpha=alpha,
         words=name_option,
     )
-    return _CheckedTable(roles=samples, outcome=outcome, checkup=checkup)
+    return _CheckedTable(roles=samples, outcome=outcome, checkup=checkup, weights=samples.weights)
 
 
 def _check_genomes(data: Path, options: Options, alpha: float) -> _CheckedTable:
-    """Check genomes: of two classes as bits, of another outcome as the genes that differ."""
+    """Check genomes: as bits or, for an outcome that bits cannot hold, as a table of genes."""
     from icscm.sources.bits.opening import open_bits
     from icscm.validation.checkup import check_presence
 
     labels, roles = read_labels(options)
     outcome = find_outcome(np.asarray(labels.column(roles.target).to_pylist()), options["outcome"])
-    if outcome.has_two_classes:
+    are_independent = roles.group is None and roles.weight is None
+    if outcome.has_two_classes and are_independent:
         with open_genomes(data, options) as store:
             countable = open_bits(
                 store,
@@ -128,7 +133,7 @@ def _print_checkup(data: Path, checked: _CheckedTable, *, max_lines: int | None)
         n_rows=checkup.n_rows,
         n_columns=checkup.n_columns - len(checkup.dropped),
         n_environments=len(checkup.environments),
-        outcome=checked.outcome.describe(checked.roles),
+        outcome=checked.outcome.describe(checked.roles, checked.weights),
     )
     document = write_document(
         checkup.to_dict(),

@@ -119,7 +119,11 @@ def _learn_on_dask(learner: BaseRuleClassifier, data: Path, options: Options) ->
         roles, columns = _choose_columns(list(frame.columns), data, options)
         table = take_apart(frame, roles, columns)
         countable = open_dask(
-            table.X, table.y, environments=table.environments, preparation=learner.prepare()
+            table.X,
+            table.y,
+            environments=table.environments,
+            groups=table.groups,
+            preparation=learner.prepare(),
         )
         learner.fit_counts(countable)
     return table.labelling

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from icscm._types import Array
+from icscm._types import Array, FloatArray
 from icscm.formatting import as_text
 from icscm.io.roles import Roles
 from icscm.report.wording import data as wording
@@ -37,28 +37,31 @@ class TargetValues:
         """Whether one of the classes is the positive one."""
         return not self.is_number and len(np.unique(self.y)) == 2
 
-    def describe(self, roles: Roles) -> list[Fact]:
-        """Say what the outcome is, as facts about the data."""
+    def describe(self, roles: Roles, weights: FloatArray | None = None) -> list[Fact]:
+        """Say what the outcome is, as facts about the data; rows may have weights."""
+
+        def compute_share(label: Any) -> float:
+            return float(np.average(self.y == label, weights=weights))
+
         if self.is_number:
             hint = _OTHER_KIND.format("classes", "classes") if self.is_inferred else ""
             numbers = np.asarray(self.y, dtype=np.float64)
+            mean = float(np.average(numbers, weights=weights))
+            variance = float(np.average((numbers - mean) ** 2, weights=weights))
             return wording.describe_number(
                 roles.target,
-                mean=float(numbers.mean()),
-                deviation=float(numbers.std()),
+                mean=mean,
+                deviation=variance**0.5,
                 hint=hint,
             )
 
         classes = np.unique(self.y)
         if len(classes) == 2:
-            return wording.describe_positive(
-                roles.positive_text,
-                n_positive=int((self.y == classes[1]).sum()),
-                n_rows=len(self.y),
-            )
+            share = compute_share(classes[1])
+            return wording.describe_positive_share(roles.positive_text, share)
         can_be_number = self.is_inferred and self.y.dtype.kind in "iuf"
         hint = _OTHER_KIND.format("number", "a number") if can_be_number else ""
-        shares = {as_text(label): float((self.y == label).mean()) for label in classes}
+        shares = {as_text(label): compute_share(label) for label in classes}
         return wording.describe_classes(roles.target, shares, hint)
 
 

@@ -24,7 +24,6 @@ class Route(StrEnum):
 
 
 _SMALLER_TABLE = "prepare the files, or raise --max-memory"
-_WITHOUT_DASK = "omit --dask and --workers"
 _ALL_GENES = "a store is used with all its genes; take genes out of the table before it is packed"
 _NO_CATEGORIES = "a gene is present or absent"
 _SET_VALUES = "set the parameter itself, as in --p 2 or --max-leaves 8"
@@ -41,7 +40,6 @@ _INSTEAD = {
         "cv": _SMALLER_TABLE,
         "stability": _SMALLER_TABLE,
         "member": _SMALLER_TABLE,
-        "group": _WITHOUT_DASK,
         "weight": _NO_WEIGHTS,
     },
     Route.PACKED: {

@@ -178,7 +178,7 @@ def _print_page(page: ScreenReport, data: Path, table: _ScreenedTable, *, to_std
         n_rows=len(table.samples.y),
         n_columns=table.n_columns,
         n_environments=len(table.cohort.environment_labels),
-        outcome=table.outcome.describe(table.samples),
+        outcome=table.outcome.describe(table.samples, table.samples.weights),
     )
     if table.dropped:
         reasons = [f"{format_name(name)} ({why})" for name, why in table.dropped.items()]

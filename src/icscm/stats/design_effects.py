@@ -19,7 +19,10 @@ from typing import Final
 
 import numpy as np
 
-from icscm._types import Array, CountArray, FloatArray
+from icscm._types import Array, CountArray, FloatArray, IntArray
+
+# Weights are divided by; an environment whose rows all have weight 0 has none.
+MIN_WEIGHT = 1e-300
 
 # A weight above 0 for environments with one outcome, so that a mean is always defined.
 _MIN_WEIGHT: Final = 1e-9
@@ -141,3 +144,63 @@ def compute_leaf_design_effects(tables: CountArray, moments: ClusterMoments) -> 
 def estimate_variances(squares: Array | float, n_groups: Array | float) -> FloatArray:
     """Estimate the variance of a total from the sums of its groups: G / (G - 1) sum s^2."""
     return np.asarray(n_groups / np.maximum(n_groups - 1, 1) * squares)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """Rows of environments with their weights, and the number of the cluster of each."""
+
+    environments: IntArray
+    n_environments: int
+    weights: FloatArray
+    clusters: IntArray
+
+    def add_up(self, values: FloatArray) -> FloatArray:
+        """Add up values of rows, times their weights, by environment."""
+        sums = np.bincount(self.environments, self.weights * values, self.n_environments)
+        return np.asarray(sums)
+
+
+def compute_effective_sizes(outputs: FloatArray, rows: SampledRows) -> FloatArray:
+    """Compute how many independent rows tell as much about the means of each environment.
+
+    `outputs` are numbers y by (row, output), of classes their indicators. In an environment with
+    weights w of the sum W, weighted means m and C clusters,
+
+        V = C / (C - 1)  sum over clusters (sum w (y - m))^2 / W^2       the variance of m
+        n = (sum over outputs of the variance of y) / (sum over outputs of V)
+
+    but no more than its rows. Where the outcome does not vary, or there is one cluster, it is
+    Kish's (sum W_c)^2 / sum W_c^2, with the sums of weights of the clusters.
+
+    >>> rows = SampledRows(np.zeros(6, int), 1, np.ones(6), clusters=np.array([0, 0, 1, 1, 2, 2]))
+    >>> compute_effective_sizes(np.array([[0.0], [0.0], [1.0], [1.0], [1.0], [1.0]]), rows).tolist()
+    [2.0]
+    """
+    n_rows = np.bincount(rows.environments, minlength=rows.n_environments)
+    W = np.maximum(rows.add_up(np.ones(len(outputs))), MIN_WEIGHT)
+
+    # a group in two environments is a cluster in each
+    pairs = rows.environments * (int(rows.clusters.max(initial=0)) + 1) + rows.clusters
+    first_rows, cluster_of_row = np.unique(pairs, return_index=True, return_inverse=True)[1:]
+    environment_of_cluster = rows.environments[first_rows]
+
+    def add_up_squares(values: FloatArray) -> FloatArray:
+        """Add up values by cluster, and the squares of these sums by environment."""
+        sums = np.bincount(cluster_of_row, rows.weights * values)
+        squares = np.bincount(environment_of_cluster, sums**2, rows.n_environments)
+        return np.asarray(squares)
+
+    variances = np.zeros(rows.n_environments)
+    variances_of_means = np.zeros(rows.n_environments)
+    C = np.bincount(environment_of_cluster, minlength=rows.n_environments)
+    for y in outputs.T:
+        m = rows.add_up(y) / W
+        deviations = y - m[rows.environments]
+        variances += rows.add_up(deviations**2) / W
+        variances_of_means += estimate_variances(add_up_squares(deviations), C) / W**2
+
+    kish_sizes = W**2 / np.maximum(add_up_squares(np.ones(len(outputs))), MIN_WEIGHT)
+    is_known = (C > 1) & (variances_of_means > 0)
+    sizes = variances / np.where(is_known, variances_of_means, 1.0)
+    return np.minimum(np.where(is_known, sizes, kish_sizes), n_rows)

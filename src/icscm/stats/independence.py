@@ -241,7 +241,7 @@ def compute_corrected(
     return test.compute_p_values(effective_tables.astype(COUNT_DTYPE))
 
 
-def compute_pearson_p_value(counts: CountArray) -> float:
+def compute_pearson_p_value(counts: Array) -> float:
     """Compute the p-value of Pearson's test on one table of any number of outcomes.
 
         X^2 = sum (n_ye - m_ye)^2 / m_ye,  with (outcomes - 1) (environments - 1) degrees of freedom

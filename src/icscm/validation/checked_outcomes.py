@@ -16,8 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from icscm import _constants
-from icscm._types import FloatArray, IntArray
+from icscm._types import Array, FloatArray, IntArray
 from icscm.report.content.rates import make_rates
+from icscm.stats.design_effects import MIN_WEIGHT, SampledRows, compute_effective_sizes
 from icscm.stats.independence import compute_pearson_p_value, make_test
 from icscm.stats.means import compute_mean_interval, compute_welch_p_value
 from icscm.stats.verdicts import (
@@ -151,6 +152,11 @@ class CheckedOutcome(Protocol):
         """The number of rows of each environment."""
         ...
 
+    @property
+    def effective_sizes(self) -> FloatArray:
+        """How many independent rows tell as much, given groups and weights, by environment."""
+        ...
+
     def compute_p_value(self) -> float:
         """Compute the p-value of the test that the outcome is the same in all environments."""
         ...
@@ -184,25 +190,39 @@ class CheckedOutcome(Protocol):
 class TwoClasses:
     """An outcome of two classes, of which the second is the positive one.
 
-    `counts` are the rows by (class, environment).
+    `counts` are the rows by (class, environment). With groups or weights `effective_counts` are
+    those of independent rows that tell as much; None if the rows are independent.
     """
 
     classes: tuple[Any, ...]
     counts: IntArray
+    effective_counts: FloatArray | None = None
 
     @property
     def sizes(self) -> IntArray:
         return np.asarray(self.counts.sum(axis=0))
 
+    @property
+    def effective_sizes(self) -> FloatArray:
+        return np.asarray(self.compared_counts.sum(axis=0))
+
+    @property
+    def compared_counts(self) -> Array:
+        """The counts from which rates and differences follow."""
+        return self.counts if self.effective_counts is None else self.effective_counts
+
     def compute_p_value(self) -> float:
+        if self.effective_counts is not None:
+            return compute_pearson_p_value(self.effective_counts)
         p_values = make_test("chi2").compute_p_values(self.counts[np.newaxis])
         return float(p_values[0])
 
     def summarize_environments(
         self, labels: Sequence[Any], *, missing_shares: FloatArray, alpha: float
     ) -> tuple[EnvironmentSummary, ...]:
-        differences = _compare_each_with_others(self.counts, alpha)
-        rates = make_rates(self.counts[1].tolist(), self.sizes.tolist())
+        compared = self.compared_counts
+        differences = _compare_each_with_others(compared, alpha)
+        rates = make_rates(compared[1].tolist(), compared.sum(axis=0).tolist())
         summaries = []
         for code, rate in enumerate(rates):
             assert rate.rate is not None  # every environment has rows
@@ -210,8 +230,8 @@ class TwoClasses:
             low, high = rate.rate_interval
             summary = EnvironmentSummary(
                 label=labels[code],
-                n_rows=rate.n,
-                n_positive=rate.n_positive,
+                n_rows=int(self.sizes[code]),
+                n_positive=int(self.counts[1, code]),
                 rate=rate.rate,
                 rate_interval=(low, high),
                 missing=float(missing_shares[code]),
@@ -224,37 +244,48 @@ class TwoClasses:
         return _find_sparse_classes(self.counts, labels, self.classes)
 
     def compute_power(self, share: float, alpha: float) -> LeafPower:
-        return _compute_power_of_rates(self.counts, share, alpha)
+        return _compute_power_of_rates(self.compared_counts, share, alpha, sizes=self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
 class SeveralClasses:
-    """An outcome of three or more classes; `counts` are the rows by (class, environment).
+    """An outcome of three or more classes, with counts as of two.
 
     What is detectable is said of the largest class and all others together.
     """
 
     classes: tuple[Any, ...]
     counts: IntArray
+    effective_counts: FloatArray | None = None
 
     @property
     def sizes(self) -> IntArray:
         return np.asarray(self.counts.sum(axis=0))
 
     @property
-    def counts_of_largest(self) -> IntArray:
-        """The rows by (whether of the largest class, environment)."""
-        largest_class = self.counts[find_largest_class(self.counts.sum(axis=1))]
-        return np.stack((self.sizes - largest_class, largest_class))
+    def effective_sizes(self) -> FloatArray:
+        return np.asarray(self.compared_counts.sum(axis=0))
+
+    @property
+    def compared_counts(self) -> Array:
+        """The counts from which shares and differences follow."""
+        return self.counts if self.effective_counts is None else self.effective_counts
+
+    @property
+    def counts_of_largest(self) -> Array:
+        """The counts by (whether of the largest class, environment)."""
+        compared = self.compared_counts
+        largest_class = compared[int(np.argmax(compared.sum(axis=1)))]
+        return np.stack((compared.sum(axis=0) - largest_class, largest_class))
 
     def compute_p_value(self) -> float:
-        return compute_pearson_p_value(self.counts)
+        return compute_pearson_p_value(self.compared_counts)
 
     def summarize_environments(
         self, labels: Sequence[Any], *, missing_shares: FloatArray, alpha: float
     ) -> tuple[EnvironmentShares, ...]:
         differences = _compare_each_with_others(self.counts_of_largest, alpha)
-        shares = self.counts / self.sizes
+        shares = self.compared_counts / self.compared_counts.sum(axis=0)
         return tuple(
             EnvironmentShares(
                 label=label,
@@ -270,19 +301,26 @@ class SeveralClasses:
         return _find_sparse_classes(self.counts, labels, self.classes)
 
     def compute_power(self, share: float, alpha: float) -> LeafPower:
-        return _compute_power_of_rates(self.counts_of_largest, share, alpha)
+        return _compute_power_of_rates(self.counts_of_largest, share, alpha, sizes=self.sizes)
 
 
-def find_largest_class(sizes: Sequence[float] | FloatArray | IntArray) -> int:
-    """Return the position of the class with the most rows, the first of those that tie."""
-    return int(np.argmax(sizes))
-
-
-def make_classes(classes: Sequence[Any], counts: IntArray) -> CheckedOutcome:
+def make_classes(
+    classes: Sequence[Any], counts: IntArray, effective_counts: FloatArray | None = None
+) -> CheckedOutcome:
     """Make the outcome of classes from the rows by (class, environment)."""
-    if len(classes) == 2:
-        return TwoClasses(classes=tuple(classes), counts=counts)
-    return SeveralClasses(classes=tuple(classes), counts=counts)
+    make = TwoClasses if len(classes) == 2 else SeveralClasses
+    return make(classes=tuple(classes), counts=counts, effective_counts=effective_counts)
+
+
+def count_effectively(codes: IntArray, n_classes: int, rows: SampledRows) -> FloatArray:
+    """Count independent rows by (class, environment) that tell as much as these rows.
+
+    They have the weighted shares of the classes.
+    """
+    indicators = np.eye(n_classes)[codes]
+    shares = np.stack([rows.add_up(indicator) for indicator in indicators.T])
+    shares /= np.maximum(shares.sum(axis=0), MIN_WEIGHT)
+    return np.asarray(shares * compute_effective_sizes(indicators, rows))
 
 
 def _find_sparse_classes(
@@ -301,7 +339,7 @@ def _find_sparse_classes(
     return tuple(cells)
 
 
-def _compare_each_with_others(counts: IntArray, alpha: float) -> list[float | None]:
+def _compare_each_with_others(counts: Array, alpha: float) -> list[float | None]:
     """Compute the minimum detectable difference of each environment and all others together."""
     # a table for each environment, which has itself and all others as its two environments:
     # (environment, outcome, itself or the others)
@@ -310,14 +348,22 @@ def _compare_each_with_others(counts: IntArray, alpha: float) -> list[float | No
     return _compute_detectable_differences(tables, alpha)
 
 
-def _compute_power_of_rates(counts: IntArray, share: float, alpha: float) -> LeafPower:
-    """Compute what is detectable with this share of each count (outcome, environment)."""
+def _compute_power_of_rates(
+    counts: Array, share: float, alpha: float, *, sizes: IntArray
+) -> LeafPower:
+    """Compute what is detectable with this share of each count (outcome, environment).
+
+    The counts may be of fewer rows, as far as these are independent; `sizes` are all rows.
+    """
     leaf_counts = np.floor(counts * share).astype(np.int64)
     differences = _compute_detectable_differences(leaf_counts[np.newaxis], alpha)
-    return LeafPower(share=share, n_rows=int(leaf_counts.sum()), difference=differences[0])
+    n_rows = int(leaf_counts.sum())
+    if counts.dtype.kind == "f":
+        n_rows = int(np.floor(sizes * share).sum())
+    return LeafPower(share=share, n_rows=n_rows, difference=differences[0])
 
 
-def _compute_detectable_differences(tables: IntArray, alpha: float) -> list[float | None]:
+def _compute_detectable_differences(tables: Array, alpha: float) -> list[float | None]:
     """Compute the minimum detectable difference of each table (table, outcome, environment).
 
     None where there is none, since fewer than two environments have rows.
@@ -338,6 +384,7 @@ class Numbers:
     """
 
     sizes: IntArray
+    effective_sizes: FloatArray
     means: FloatArray
     variances: FloatArray
     unit: float
@@ -347,30 +394,29 @@ class Numbers:
         return None
 
     def compute_p_value(self) -> float:
-        sizes = self.sizes.astype(np.float64)
-        return compute_welch_p_value(sizes, self.means, self.variances)
+        return compute_welch_p_value(self.effective_sizes, self.means, self.variances)
 
     def summarize_environments(
         self, labels: Sequence[Any], *, missing_shares: FloatArray, alpha: float
     ) -> tuple[EnvironmentMean, ...]:
-        n_rows = int(self.sizes.sum())
+        n_effective = float(self.effective_sizes.sum())
         summaries = []
         for code, label in enumerate(labels):
-            size = int(self.sizes[code])
+            size = float(self.effective_sizes[code])
             mean = float(self.means[code])
             variance = float(self.variances[code])
             interval = compute_mean_interval(
                 size, mean, variance, confidence=_constants.VERDICT_CONFIDENCE
             )
-            itself_and_others = np.array([size, n_rows - size], dtype=np.float64)
+            itself_and_others = np.array([size, n_effective - size])
             summary = EnvironmentMean(
                 label=label,
-                n_rows=size,
+                n_rows=int(self.sizes[code]),
                 mean=mean * self.unit,
                 mean_interval=None
                 if interval is None
                 else (interval[0] * self.unit, interval[1] * self.unit),
-                deviation=None if size == 1 else float(np.sqrt(variance)) * self.unit,
+                deviation=None if self.sizes[code] == 1 else float(np.sqrt(variance)) * self.unit,
                 missing=float(missing_shares[code]),
                 min_detectable=_compute_detectable_shift(itself_and_others, alpha),
             )
@@ -385,30 +431,33 @@ class Numbers:
         )
 
     def compute_power(self, share: float, alpha: float) -> LeafPower:
-        leaf_sizes = np.floor(self.sizes * share)
         return LeafPower(
             share=share,
-            n_rows=int(leaf_sizes.sum()),
-            difference=_compute_detectable_shift(leaf_sizes, alpha),
+            n_rows=int(np.floor(self.sizes * share).sum()),
+            difference=_compute_detectable_shift(np.floor(self.effective_sizes * share), alpha),
         )
 
 
-def make_numbers(
-    numbers: FloatArray, environment_codes: IntArray, *, n_environments: int
-) -> Numbers:
-    """Make the outcome of numbers from the number and the environment of each row."""
+def make_numbers(numbers: FloatArray, rows: SampledRows, *, are_independent: bool) -> Numbers:
+    """Make the outcome of numbers from the number and the environment of each row.
+
+    The variance of an environment with weights w is n / (n - 1) sum w (y - mean)^2 / sum w.
+    """
     unit = float(np.abs(numbers).max()) or 1.0
     scaled = numbers / unit
-    sizes = np.bincount(environment_codes, minlength=n_environments)
-    sums = np.bincount(environment_codes, weights=scaled, minlength=n_environments)
-    means = sums / sizes
-    squares = np.bincount(
-        environment_codes,
-        weights=(scaled - means[environment_codes]) ** 2,
-        minlength=n_environments,
-    )
+    sizes = np.bincount(rows.environments, minlength=rows.n_environments)
+    total_weights = np.maximum(rows.add_up(np.ones(len(numbers))), MIN_WEIGHT)
+    means = rows.add_up(scaled) / total_weights
+    mean_squares = rows.add_up((scaled - means[rows.environments]) ** 2) / total_weights
+    effective_sizes = sizes.astype(np.float64)
+    if not are_independent:
+        effective_sizes = compute_effective_sizes(scaled[:, np.newaxis], rows)
     return Numbers(
-        sizes=sizes, means=means, variances=squares / np.maximum(sizes - 1, 1), unit=unit
+        sizes=sizes,
+        effective_sizes=effective_sizes,
+        means=means,
+        variances=mean_squares * sizes / np.maximum(sizes - 1, 1),
+        unit=unit,
     )
 
 

@@ -20,13 +20,14 @@ from icscm._changes import data_by_name
 from icscm._repr import Display, DisplayMixin
 from icscm._types import FloatArray, IntArray
 from icscm.engine.counts import CountCube, Cut, RowSource
-from icscm.exceptions import Parameter, Words
+from icscm.exceptions import IcscmError, Parameter, Words
 from icscm.formatting import as_text, make_plain
 from icscm.parameters import allow, check_value
 from icscm.report.documents.checkup import N_CLASSES_SHOWN, list_outcome_columns
 from icscm.report.wording import checkup as wording
 from icscm.sources.columns import open_columns
 from icscm.sources.countable import BinningConfig, Countable
+from icscm.stats.design_effects import SampledRows
 from icscm.stats.giveaways import find_giveaways
 from icscm.stats.ranking import rank_with_ties
 from icscm.tables.coded import CodedTable
@@ -37,6 +38,7 @@ from icscm.tables.labels import check_labels
 from icscm.tables.outcomes import (
     OutcomeKind,
     OutcomeValues,
+    check_weighted,
     find_kind,
     is_numeric_outcome,
     read_outcome,
@@ -49,11 +51,13 @@ from icscm.tables.suspicion import (
     find_empty,
     find_suspicious,
 )
+from icscm.tables.weights import read_weights
 from icscm.validation.checked_outcomes import (
     AnyEnvironment,
     CheckedOutcome,
     LeafPower,
     SparseCell,
+    count_effectively,
     make_classes,
     make_numbers,
 )
@@ -198,6 +202,8 @@ def check_environments(
     y: Any,
     *,
     environments: Any,
+    groups: Any = None,
+    sample_weight: Any = None,
     outcome: str | None = None,
     alpha: float = 0.05,
     words: Words = str,
@@ -216,6 +222,12 @@ def check_environments(
     ----------
     X, y, environments : array-like
         As for `InvariantFeatureSelector.fit`.
+    groups : array-like of shape (n_samples,), str or list of str, optional
+        Rows that belong together, such as the visits of a patient: intervals, tests and power are
+        those of as many independent rows as tell as much.
+    sample_weight : array-like of shape (n_samples,), optional
+        Design weights, any numbers from 0 on; only their ratios matter. Rates and means are
+        weighted, associations of columns are not.
     outcome : {"number", "classes"}, optional
         What the outcome is; by default a number if it has numbers of more than ten distinct values,
         else classes.
@@ -256,11 +268,19 @@ def check_environments(
     check_value("alpha", alpha, allow("float (0, 1)"))
     check_value("outcome", outcome, allow("number", "classes", None))
     X, environments = take_environments(X, environments)
+    X, groups = take_environments(X, groups, "groups")
     n_rows = count_rows(X)
     values = _read_outcome(y, n_rows, outcome)
     environment_codes, environment_labels = encode_environments(environments, n_rows)
     check_several(environment_labels)
-    rows = _CodedRows(values, environment_codes, n_environments=len(environment_labels))
+    rows = _CodedRows(
+        values,
+        environment_codes,
+        n_environments=len(environment_labels),
+        weights=_read_weights(sample_weight, values),
+        group_codes=_encode_groups(groups, n_rows),
+    )
+    rows.check_weights(environment_labels)
 
     parsed = read_table(X)
     table = parsed.code(N_BINS - 1, None)
@@ -269,15 +289,34 @@ def check_environments(
     giveaways = _find_giveaways(X, environments, names)
     scan = _scan_columns(table, names, rows, dropped=dropped, giveaways=giveaways)
 
+    summary = _summarize_outcome(rows)
     checkup = _make_checkup(
-        _summarize_outcome(rows),
+        summary,
         environment_labels=environment_labels,
         alpha=alpha,
         n_columns=table.n_columns,
         associations=scan.associations,
         n_missing=scan.n_missing,
     )
-    return replace(checkup, dropped=dropped, advice=_advise(checkup, words))
+    note = [] if rows.are_independent else [_note_effective_rows(summary)]
+    return replace(checkup, dropped=dropped, advice=(*note, *_advise(checkup, words)))
+
+
+def _encode_groups(groups: Any, n_rows: int) -> IntArray | None:
+    """Return the group of each row as a code; None without any."""
+    if groups is None:
+        return None
+    codes, _ = encode_environments(groups, n_rows, what="groups")
+    return codes
+
+
+def _read_weights(sample_weight: Any, outcome: OutcomeValues) -> FloatArray | None:
+    """Check the weights of the rows, and scale them so that the largest is 1; None without any."""
+    if sample_weight is None:
+        return None
+    weights = read_weights(sample_weight, len(outcome.values), "sample_weight")
+    check_weighted(outcome, weights)
+    return np.asarray(weights / weights.max())
 
 
 def _read_outcome(y: Any, n_rows: int, outcome: str | None) -> OutcomeValues:
@@ -295,24 +334,65 @@ def _read_outcome(y: Any, n_rows: int, outcome: str | None) -> OutcomeValues:
 
 @dataclass(frozen=True, eq=False)
 class _CodedRows:
-    """The outcome of each row, and its environment as a code from 0."""
+    """The outcome of each row, its environment as a code from 0, its weight and its group.
+
+    There may be no weights, and no groups.
+    """
 
     outcome: OutcomeValues
     environment_codes: IntArray
     n_environments: int
+    weights: FloatArray | None = None
+    group_codes: IntArray | None = None
+
+    @property
+    def are_independent(self) -> bool:
+        """Whether each row tells as much as any other."""
+        return self.weights is None and self.group_codes is None
+
+    def check_weights(self, environment_labels: Sequence[Any]) -> None:
+        """Raise unless each environment has a row of a positive weight."""
+        sample = self.sample()
+        absent = np.flatnonzero(sample.add_up(np.ones(len(sample.weights))) == 0).tolist()
+        if absent:
+            label = environment_labels[absent[0]]
+            raise IcscmError(
+                f"sample_weight is 0 in every row of environment {label!r}; drop these rows, or "
+                "weight them"
+            )
+
+    def sample(self) -> SampledRows:
+        """Return the rows with a weight and a cluster each."""
+        n_rows = len(self.environment_codes)
+        return SampledRows(
+            environments=self.environment_codes,
+            n_environments=self.n_environments,
+            weights=np.ones(n_rows) if self.weights is None else self.weights,
+            clusters=np.arange(n_rows) if self.group_codes is None else self.group_codes,
+        )
+
+
+def _note_effective_rows(outcome: CheckedOutcome) -> str:
+    """Say how many independent rows tell as much."""
+    return wording.note_effective_rows(
+        int(outcome.sizes.sum()), n_effective=round(float(outcome.effective_sizes.sum()))
+    )
 
 
 def _summarize_outcome(rows: _CodedRows) -> CheckedOutcome:
     """Add up the outcome by environment."""
     outcome = rows.outcome
     if outcome.classes is None:
-        return make_numbers(
-            outcome.values, rows.environment_codes, n_environments=rows.n_environments
-        )
+        return make_numbers(outcome.values, rows.sample(), are_independent=rows.are_independent)
     classes = outcome.classes.tolist()
     shape = (len(classes), rows.n_environments)
+    effective_counts = None
+    if not rows.are_independent:
+        effective_counts = count_effectively(outcome.values, len(classes), rows.sample())
     return make_classes(
-        classes, _cross_tabulate(outcome.values, rows.environment_codes, shape=shape)
+        classes,
+        _cross_tabulate(outcome.values, rows.environment_codes, shape=shape),
+        effective_counts,
     )
 
 

@@ -36,6 +36,18 @@ def advise_on_sparse_environments(sparse: Sequence[str], *, has_classes: bool = 
     ]
 
 
+def note_effective_rows(n_rows: int, *, n_effective: int) -> str:
+    """Return how many independent rows tell as much as those with groups and weights.
+
+    >>> note_effective_rows(3_000, n_effective=1_200)[:66]
+    'With groups or weights, 3,000 rows tell as much about the outcome '
+    """
+    return (
+        f"With groups or weights, {n_rows:,} rows tell as much about the outcome as "
+        f"{n_effective:,} independent ones: intervals, tests and what is detectable allow for that."
+    )
+
+
 def advise_on_dominance(largest_share: float) -> list[str]:
     """Return a remark where one environment holds nearly all rows."""
     if largest_share <= DOMINANT_SHARE:

@@ -13,9 +13,17 @@ def describe_table(name: str, *, n_rows: int, n_columns: int) -> list[Fact]:
 
 
 def describe_positive(positive: str, *, n_positive: int, n_rows: int) -> list[Fact]:
-    """Return the share of the positive class."""
-    share = f"{n_positive / n_rows:.1%}"
-    return [Fact("Positive", f"{as_text(positive)}, in {share} of the rows")]
+    """Return the share of the positive class, given the number of its rows."""
+    return describe_positive_share(positive, n_positive / n_rows)
+
+
+def describe_positive_share(positive: str, share: float) -> list[Fact]:
+    """Return the share of the positive class.
+
+    >>> describe_positive_share("ill is yes", 0.25)[0].text
+    'ill is yes, in 25.0% of the rows'
+    """
+    return [Fact("Positive", f"{as_text(positive)}, in {share:.1%} of the rows")]
 
 
 def describe_number(target: str, *, mean: float, deviation: float, hint: str = "") -> list[Fact]:

@@ -26,10 +26,12 @@ from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 
 from icscm._constants import COUNT_DTYPE, MAX_KEPT_CUBE_BYTES
-from icscm._types import BoolArray, CountArray
+from icscm._types import BoolArray, CountArray, FloatArray, IntArray
 from icscm._version import __version__
 from icscm.engine.counts import (
     BinnedRule,
+    BinnedSplit,
+    ClusterPatterns,
     CountCube,
     PatternTable,
     RulePath,
@@ -39,6 +41,16 @@ from icscm.engine.patterns import add_patterns
 from icscm.engine.pieces import Block, Piece, RowsOfPaths, make_cubes
 from icscm.engine.stores import Rows
 from icscm.exceptions import IcscmError
+from icscm.sources.dask.clustering import (
+    ClusterCounts,
+    add_cluster_counts,
+    count_covered_clusters,
+    count_leaf_clusters,
+    count_pattern_clusters,
+    make_cluster_patterns,
+    square_leaf_residuals,
+)
+from icscm.stats.design_effects import ClusterMoments, ClusterSums
 
 # What a task calls, with whatever arguments it has.
 Function = Callable[..., Any]
@@ -209,6 +221,18 @@ def open_client(address: str | None = None, workers: int | None = None) -> Itera
             yield client
 
 
+@dataclass(frozen=True)
+class PartitionedClusters:
+    """The clusters of the rows of each piece, which stay on the workers, and their numbers.
+
+    `codes` has for each piece a task that yields the cluster of each of its sorted rows. Those of
+    environment e are numbered from `starts[e]` on.
+    """
+
+    codes: Sequence[Delayed]
+    starts: IntArray
+
+
 class DaskSource:
     """Counts rows in pieces that live on workers.
 
@@ -224,13 +248,20 @@ class DaskSource:
         The columns in the order, and in the blocks, in which they are counted.
     info : SourceInfo
         What the counts are counts of.
+    clusters : PartitionedClusters or None
+        Rows that belong together; None if each row stands for itself.
     """
 
-    clusters = None
     rows = None
     shortlister = None
 
-    def __init__(self, pieces: list[Delayed], blocks: Sequence[Block], info: SourceInfo) -> None:
+    def __init__(
+        self,
+        pieces: list[Delayed],
+        blocks: Sequence[Block],
+        info: SourceInfo,
+        clusters: PartitionedClusters | None = None,
+    ) -> None:
         self.columns = info.columns
         self.classes = info.classes
         self.environments = info.environments
@@ -245,6 +276,10 @@ class DaskSource:
         located = sort_by_worker(self._pieces)
         self._pieces = located.pieces
         self._workers = located.workers
+        self.clusters: DaskClusters | None = None
+        if clusters is not None:
+            codes = persist([clusters.codes[number] for number in located.order])
+            self.clusters = DaskClusters(self, codes, clusters.starts)
 
         all_rows = persist(map_tasks("rows", get_rows, self._pieces))
         self._rows_of_paths = RowsOfPaths(all_rows, self._split)
@@ -283,6 +318,20 @@ class DaskSource:
             merge_name="all",
         )
         return np.asarray(compute([merged])[0])
+
+    def count_clusters(
+        self, name: str, count: Function, codes: list[Delayed], path: RulePath | None = None
+    ) -> ClusterCounts:
+        """Let a function count the clusters of every piece, of a path's rows if one is given.
+
+        `codes` are the clusters of each piece's rows.
+        """
+        rows = [] if path is None else [self._rows_of_paths.find(path)]
+        merged = self._merge_answers(
+            name, count, codes, *rows, merge=add_cluster_counts, merge_name="sum"
+        )
+        counted: ClusterCounts = compute([merged])[0]
+        return counted
 
     def _split(self, rows: list[Delayed], rule: BinnedRule) -> tuple[list[Delayed], list[Delayed]]:
         """Split the rows of each piece: those of which a rule is true, and the others.
@@ -343,6 +392,55 @@ class DaskSource:
         return merge_tasks(merge_name, merge, answers, self._workers)
 
 
+class DaskClusters:
+    """Counts rows that belong together; see `icscm.engine.counts.ClusterCounter`.
+
+    A cluster may have rows in several pieces: pieces count, and what follows from the sums of their
+    counts is computed here (`icscm.sources.dask.clustering`).
+    """
+
+    unit = 1.0
+
+    def __init__(self, source: DaskSource, codes: list[Delayed], starts: IntArray) -> None:
+        self._source = source
+        self._codes = codes
+        self._starts = starts
+        self._n_clusters = int(starts[-1])
+
+    def count_moments(self, path: RulePath, rules: Sequence[BinnedRule]) -> ClusterMoments:
+        """Count the moments (rule, environment) of what each rule covers of a path's rows."""
+        count = partial(count_covered_clusters, rules=list(rules), n_clusters=self._n_clusters)
+        counted = self._source.count_clusters("cover", count, self._codes, path)
+        covered = make_cluster_patterns(counted, self._starts)
+        return covered.count_moments(np.arange(len(rules)), len(rules))
+
+    def count_patterns(self, rules: Sequence[BinnedRule]) -> ClusterPatterns:
+        """Count all rows by cluster and the truth of each rule."""
+        count = partial(
+            count_pattern_clusters,
+            rules=list(rules),
+            patterns=self._source.count_patterns(rules).patterns,
+            n_clusters=self._n_clusters,
+        )
+        counted = self._source.count_clusters("pattern", count, self._codes)
+        return make_cluster_patterns(counted, self._starts)
+
+    def count_leaf_moments(self, splits: Sequence[BinnedSplit]) -> ClusterMoments:
+        """Count the moments (leaf, environment) of all rows in the leaves of a tree."""
+        n_leaves = len(splits) + 1
+        return self._count_leaves(splits).count_moments(np.arange(n_leaves), n_leaves)
+
+    def square_residuals(self, splits: Sequence[BinnedSplit], p: FloatArray) -> ClusterSums:
+        """Square the clusters' sums of outcome - p, with p (leaf, environment), and count them."""
+        return square_leaf_residuals(self._count_leaves(splits), p)
+
+    def _count_leaves(self, splits: Sequence[BinnedSplit]) -> ClusterPatterns:
+        """Count all rows by leaf and cluster."""
+        count = partial(count_leaf_clusters, splits=list(splits), n_clusters=self._n_clusters)
+        counted = self._source.count_clusters("leaf", count, self._codes)
+        return make_cluster_patterns(counted, self._starts)
+
+
 def get_rows(piece: Piece) -> Rows:
     """Return all rows of a piece."""
     return piece.rows
@@ -355,10 +453,14 @@ def count_all_rows(piece: Piece) -> CountArray:
 
 @dataclass(frozen=True)
 class LocatedPieces:
-    """Pieces, and the address of the worker that holds each of them, "" without a cluster."""
+    """Pieces, and the address of the worker that holds each of them, "" without a cluster.
+
+    `order` has the number that each piece had before they were sorted.
+    """
 
     pieces: list[Delayed]
     workers: list[str]
+    order: Sequence[int]
 
 
 def sort_by_worker(pieces: list[Delayed]) -> LocatedPieces:
@@ -369,7 +471,7 @@ def sort_by_worker(pieces: list[Delayed]) -> LocatedPieces:
     """
     client = find_client()
     if client is None:
-        return LocatedPieces(pieces, workers=[""] * len(pieces))
+        return LocatedPieces(pieces, workers=[""] * len(pieces), order=range(len(pieces)))
 
     futures = [future for piece in pieces for future in client.futures_of(piece)]
     holders = client.who_has(futures)
@@ -379,4 +481,5 @@ def sort_by_worker(pieces: list[Delayed]) -> LocatedPieces:
     return LocatedPieces(
         pieces=[pieces[number] for number in order],
         workers=[worker_of_piece[number] for number in order],
+        order=order,
     )

@@ -148,6 +148,7 @@ class LabelledFrame:
     X: Any
     y: Any
     environments: Any
+    groups: Any
     labelling: Roles
 
 
@@ -168,6 +169,7 @@ def take_apart(frame: Any, roles: Roles, columns: Sequence[str]) -> LabelledFram
             X=frame[list(columns)],
             y=frame[roles.target],
             environments=None if roles.environment is None else frame[roles.environment],
+            groups=None if roles.group is None else frame[roles.group],
             labelling=roles,
         )
 
@@ -180,12 +182,17 @@ def take_apart(frame: Any, roles: Roles, columns: Sequence[str]) -> LabelledFram
         relabelled = _relabel_lazily(frame_of_roles, labelling, [roles.environment])
         environments = relabelled[roles.environment]
 
+    groups = None
+    if roles.group is not None:
+        groups = _relabel_lazily(frame_of_roles, labelling, [roles.group])[roles.group]
+
     # Which rows are kept is seen in the columns with roles, so they are read with the others.
     all_columns = list(dict.fromkeys((*columns, *roles.columns)))
     return LabelledFrame(
         X=_relabel_lazily(frame[all_columns], labelling, columns),
         y=outcomes[roles.target],
         environments=environments,
+        groups=groups,
         labelling=labelling,
     )
 
@@ -239,6 +246,7 @@ class Partitions:
     X: Sequence[Any]
     y: Sequence[Any]
     environments: Sequence[Any]
+    groups: Sequence[Any]
 
     @property
     def numbers(self) -> range:
@@ -246,8 +254,8 @@ class Partitions:
         return range(len(self.X))
 
 
-def align_partitions(X: Any, y: Any, environments: Any) -> Partitions:
-    """List the partitions of X, y and environments, which must be cut at the same rows.
+def align_partitions(X: Any, y: Any, environments: Any, groups: Any) -> Partitions:
+    """List the partitions of X, y, environments and groups, which must be cut at the same rows.
 
     Raises if the collections' metadata show that they are not.
     """
@@ -257,12 +265,16 @@ def align_partitions(X: Any, y: Any, environments: Any) -> Partitions:
         raise IcscmError(f"X is a Dask array of type {X.dtype}; give numbers, or a Dask DataFrame")
     pieces = list_pieces(X)
     y_pieces = _align_with(X, y, what="y", n_partitions=len(pieces))
-    environment_pieces: Sequence[Any] = [None] * len(pieces)
+    nothing = [None] * len(pieces)
+    environment_pieces: Sequence[Any] = nothing
     if environments is not None:
         environment_pieces = _align_with(
             X, environments, what="environments", n_partitions=len(pieces)
         )
-    return Partitions(pieces, y=y_pieces, environments=environment_pieces)
+    group_pieces: Sequence[Any] = nothing
+    if groups is not None:
+        group_pieces = _align_with(X, groups, what="groups", n_partitions=len(pieces))
+    return Partitions(pieces, y=y_pieces, environments=environment_pieces, groups=group_pieces)
 
 
 def _align_with(X: Any, values: Any, *, what: str, n_partitions: int) -> list[Delayed]:

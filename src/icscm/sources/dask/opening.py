@@ -33,16 +33,30 @@ from icscm._changes import data_by_name
 from icscm._types import Array, Hashes, IntArray
 from icscm.engine import sampling
 from icscm.engine.binning import Binning
+from icscm.engine.clusters import find_pairs
 from icscm.engine.coding import PieceCoder
 from icscm.engine.counts import SourceInfo
 from icscm.engine.pieces import Block, Piece, make_piece, plan_blocks
 from icscm.engine.sampling import Sample, SampledRows, hash_piece
+from icscm.engine.stores import sort_rows
 from icscm.engine.survey import Groups, Survey, merge_surveys, survey_piece
 from icscm.engine.survey_binning import find_sampled, plan_from_survey
 from icscm.exceptions import IcscmError, Parameter
 from icscm.formatting import shorten_list
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable, describe_columns
-from icscm.sources.dask.client import DaskSource, check_cluster, compute, map_tasks, merge_tasks
+from icscm.sources.dask.client import (
+    DaskSource,
+    PartitionedClusters,
+    check_cluster,
+    compute,
+    map_tasks,
+    merge_tasks,
+)
+from icscm.sources.dask.clustering import (
+    ClusterLabel,
+    ClusterNumbers,
+    number_cluster_labels,
+)
 from icscm.sources.dask.frames import Partitions, align_partitions
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import Column, find_names, open_frame, read_array, read_series
@@ -78,8 +92,9 @@ def open_dask(
         Outcomes of two classes, partitioned at the same rows as X.
     environments : Dask series or array, optional
         The environment of each row, partitioned in the same way.
-    groups : None
-        Not supported: learn from files (`fit_dataset`, `icscm fit`) instead.
+    groups : Dask series or array, optional
+        Rows that belong together, such as the visits of a patient, partitioned in the same way.
+        The label of each group is known here and to every worker.
     sample_weight : None
         Not supported: learn from a table in memory, or repeat rows.
     preparation : BinningConfig, optional
@@ -108,9 +123,10 @@ def open_dask(
     A1 > 0 and A2 > 0
     """
     config = preparation or BinningConfig()
-    reject_unsupported(sample_weight, groups=groups, config=config)
+    reject_unsupported(sample_weight, config=config)
     X, environments = take_environments(X, environments)
-    partitions = align_partitions(X, y, environments)
+    X, groups = take_environments(X, groups, "groups")
+    partitions = align_partitions(X, y, environments, groups)
     check_cluster()
 
     is_frame = not hasattr(X, "chunks")
@@ -132,7 +148,8 @@ def open_dask(
         environments=list_environments(surveyed.survey),
         notes=list_notes(binning, surveyed.sample),
     )
-    source = code_partitions(reader, partitions, info, dropped=table.dropped)
+    clusters = None if groups is None else number_clusters(reader, partitions, info)
+    source = code_partitions(reader, partitions, info, dropped=table.dropped, clusters=clusters)
     return Countable(
         source,
         table=table,
@@ -144,15 +161,13 @@ def open_dask(
     )
 
 
-def reject_unsupported(sample_weight: Any, *, groups: Any, config: BinningConfig) -> None:
+def reject_unsupported(sample_weight: Any, *, config: BinningConfig) -> None:
     """Raise if anything is asked for that Dask collections cannot give.
 
-    Weights and groups would need rows of several partitions at a time.
+    How often a row is repeated for its weight depends on the weights of all partitions.
     """
     if sample_weight is not None:
         raise IcscmError("weights cannot be used with Dask collections; learn in memory instead")
-    if groups is not None:
-        raise IcscmError("groups cannot be used with Dask collections; use files and fit_dataset")
     if config.device == "cuda":
         reason = " is for data on this machine, and Dask collections are counted where they are"
         raise IcscmError(
@@ -264,6 +279,7 @@ def code_partitions(
     info: SourceInfo,
     *,
     dropped: Collection[int],
+    clusters: PartitionedClusters | None,
 ) -> DaskSource:
     """Code all partitions on the cluster, without the columns to drop: pass three.
 
@@ -282,7 +298,52 @@ def code_partitions(
         partitions.environments,
         partitions.numbers,
     )
-    return DaskSource(pieces, blocks, info)
+    return DaskSource(pieces, blocks, info, clusters)
+
+
+def number_clusters(
+    reader: "PartitionReader", partitions: Partitions, info: SourceInfo
+) -> PartitionedClusters:
+    """Number the clusters of all partitions: first their labels come here, then numbers go out."""
+    labels_of_pieces = map_tasks(
+        "clusters",
+        reader.list_clusters,
+        partitions.X,
+        partitions.environments,
+        partitions.groups,
+        partitions.numbers,
+    )
+    merged = merge_tasks("merge", merge_cluster_labels, labels_of_pieces)
+    found: FoundClusters = compute([merged])[0]
+    if found.n_without_group:
+        n_rows = f"{found.n_without_group:,} rows"
+        raise make_missing_error("groups", n_rows, is_label=False)
+    numbers = number_cluster_labels(set(found.labels), info.environments)
+    codes = map_tasks(
+        "cluster",
+        partial(reader.code_clusters, info, numbers),
+        partitions.X,
+        partitions.y,
+        partitions.environments,
+        partitions.groups,
+        partitions.numbers,
+    )
+    return PartitionedClusters(codes=codes, starts=numbers.starts)
+
+
+class FoundClusters(NamedTuple):
+    """The clusters that have rows in some partitions, and how many rows have no group."""
+
+    labels: frozenset[ClusterLabel]
+    n_without_group: int
+
+
+def merge_cluster_labels(parts: Sequence[FoundClusters]) -> FoundClusters:
+    """Merge the clusters of several partitions."""
+    return FoundClusters(
+        labels=frozenset().union(*(part.labels for part in parts)),
+        n_without_group=sum(part.n_without_group for part in parts),
+    )
 
 
 def list_notes(binning: Binning, sample: Sample) -> list[str]:
@@ -493,6 +554,67 @@ class PartitionReader:
             blocks,
         )
 
+    def list_clusters(self, X: Any, environments: Any, groups: Any, number: int) -> FoundClusters:
+        """List the clusters that have rows in one partition, by the labels of both."""
+        pairs = self._read_pairs(X, environments, groups, number)
+        if pairs.n_missing:
+            return FoundClusters(frozenset(), pairs.n_missing)
+        return FoundClusters(frozenset(pairs.labels), n_without_group=0)
+
+    def code_clusters(
+        self,
+        info: SourceInfo,
+        numbers: ClusterNumbers,
+        X: Any,
+        y: Any,
+        environments: Any,
+        groups: Any,
+        number: int,
+    ) -> IntArray:
+        """Return the cluster of each row of one partition, in the order of its piece."""
+        pairs = self._read_pairs(X, environments, groups, number)
+        number_of_pair = [numbers.number_of_label[label] for label in pairs.labels]
+        cluster_of_row = np.array(number_of_pair, dtype=np.int64).take(pairs.pair_of_row)
+
+        n_rows = len(pairs.pair_of_row)
+        outcomes = read_groups(y, n_rows, what="y", number=number)
+        environment_of_row = read_groups(environments, n_rows, what="environments", number=number)
+        position, _ = sort_rows(
+            _number_rows(outcomes.groups, info.classes),
+            _number_rows(environment_of_row.groups, info.environments),
+            len(info.environments),
+        )
+        sorted_clusters = np.empty(n_rows, dtype=np.int64)
+        sorted_clusters[position] = cluster_of_row
+        return sorted_clusters
+
+    def _read_pairs(self, X: Any, environments: Any, groups: Any, number: int) -> "ReadPairs":
+        """Read the environment and the group of each row, as the pair that they are."""
+        n_rows = len(X)
+        environment_of_row = read_groups(environments, n_rows, what="environments", number=number)
+        group_of_row = read_groups(groups, n_rows, what="groups", number=number, max_distinct=None)
+        if group_of_row.n_missing:
+            no_pair = np.empty(0, dtype=np.int64)
+            return ReadPairs(no_pair, labels=[], n_missing=group_of_row.n_missing)
+        pairs = find_pairs(
+            environment_of_row.groups.codes,
+            group_of_row.groups.codes,
+            n_seconds=max(len(group_of_row.groups.values), 1),
+        )
+        labels = [
+            (environment_of_row.groups.values[first], group_of_row.groups.values[second])
+            for first, second in zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)
+        ]
+        return ReadPairs(pairs.number_of_row, labels=labels, n_missing=0)
+
+
+class ReadPairs(NamedTuple):
+    """The pair of environment and group of each row of one partition, and what each pair is."""
+
+    pair_of_row: IntArray
+    labels: list[ClusterLabel]
+    n_missing: int
+
 
 def code_columns(rows: ReadRows, blocks: Sequence[Block], info: SourceInfo) -> dict[int, Array]:
     """Code the columns of some blocks: the bin of each row, by column."""
@@ -504,8 +626,10 @@ def code_columns(rows: ReadRows, blocks: Sequence[Block], info: SourceInfo) -> d
     return dict(zip(columns, codes, strict=True))
 
 
-def read_groups(values: Any, n_rows: int, *, what: str, number: int) -> ReadGroups:
-    """Number the outcomes, or the environments, of one partition's rows.
+def read_groups(
+    values: Any, n_rows: int, *, what: str, number: int, max_distinct: int | None = MAX_GROUPS
+) -> ReadGroups:
+    """Number the outcomes, the environments, or the groups, of one partition's rows.
 
     Missing ones get the number -1, and are counted. Without environments (None) all rows are in the
     same one. `what` and `number`, that of the partition, are for errors.
@@ -529,10 +653,10 @@ def read_groups(values: Any, n_rows: int, *, what: str, number: int) -> ReadGrou
             "they must be partitioned at the same rows"
         )
     codes, distinct_values = factorize(array, what)
-    if len(distinct_values) > MAX_GROUPS:
+    if max_distinct is not None and len(distinct_values) > max_distinct:
         raise IcscmError(
             f"{what} holds {len(distinct_values):,} different labels in partition {number}; "
-            f"at most {MAX_GROUPS:,} are supported"
+            f"at most {max_distinct:,} are supported"
         )
     groups = Groups(codes, pandas.Index(distinct_values).tolist())
     return ReadGroups(groups, n_missing=int((codes < 0).sum()))
