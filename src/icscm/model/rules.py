@@ -155,7 +155,8 @@ class CategoryRule(Rule):
     """`x == level`, or `x != level` when `equal` is false.
 
     With `pooled`, the levels are rare ones that count as one. Otherwise, several levels are those
-    above a cut of an ordered category. A level not seen at fitting equals none.
+    above a cut of an ordered category. A level that training did not have equals none; a model
+    reads it as missing (`icscm.model.novelty`).
 
     >>> rule = CategoryRule(column=0, name="smoker", levels=("yes",), equal=True)
     >>> print(rule, "|", rule.negate())
@@ -348,12 +349,12 @@ def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
     )
 
 
-def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
-    """Find where a column lacks values though it had all at fitting, and warn; None if nowhere."""
+def warn_of_unseen(rules: Sequence[Rule], column: Column) -> None:
+    """Warn where a column lacks values though it had all at fitting."""
     is_missing = column.missing
     unsure_rules = [rule for rule in rules if rule.is_unsure]
     if is_missing is None or not unsure_rules or not is_missing.any():
-        return None
+        return
 
     is_score = any(isinstance(rule, MissingRule) for rule in rules)
     if is_score:
@@ -371,7 +372,6 @@ def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
         f"Column {name!r} is missing in {n_rows} but never was at fitting: {effect}",
         UnseenMissingWarning,
     )
-    return is_missing
 
 
 # --- simplifying: for display only, since each rule of a model has its own leaf -------------------
