@@ -37,6 +37,8 @@ _MAX_UNKNOWN_SHARE: Final = 0.5
 # Numbers far outside the range are told where they are at least so many, and this share.
 _MIN_FAR: Final = 5
 _MIN_FAR_SHARE: Final = 0.1
+# Rows of a large column that show whether it is worth counting all.
+_FIRST_LOOK_ROWS: Final = 10_000
 
 
 # --- what training had ----------------------------------------------------------------------------
@@ -324,6 +326,11 @@ class FarNumbers:
     n_extreme: int
 
     @property
+    def may_be_many(self) -> bool:
+        """Whether it is worth counting all rows, if these are some of them."""
+        return self.n_far > 0 and self.n_far >= _MIN_FAR_SHARE / 2 * self.n_present
+
+    @property
     def is_shifted(self) -> bool:
         """Whether more than half of the numbers are beyond the fence."""
         return self.n_far >= _MIN_FAR and self.n_far > self.n_present / 2
@@ -341,26 +348,40 @@ def warn_of_far(column: Column, training: TrainingValues) -> None:
     """
     if training.range is None or not isinstance(column, Numbers) or len(column) < _MIN_FAR:
         return
-    fences = training.range.find_fences()
-    is_below = column.values < fences.lower  # NaN is beyond no fence
-    if is_below.any():
-        far = _count_far(column, is_below, column.values < training.range.lowest)
-        _warn_of_side(training, far, describe=_describe_below)
+    for count_far, describe in ((_count_below, _describe_below), (_count_above, _describe_above)):
+        first_look = count_far(_take_some(column), training.range)
+        if first_look.may_be_many:  # of usual rows this is all it takes
+            _warn_of_side(training, count_far(column, training.range), describe=describe)
 
-    is_above = column.values > fences.upper
-    if is_above.any():
-        far = _count_far(column, is_above, column.values > training.range.highest)
-        _warn_of_side(training, far, describe=_describe_above)
+
+def _take_some(column: Numbers) -> Numbers:
+    """Take rows of a large column at equal distances; of a small one all."""
+    step = max(1, len(column) // _FIRST_LOOK_ROWS)
+    missing = None if column.missing is None else column.missing[::step]
+    return Numbers(column.values[::step], missing)
+
+
+def _count_below(column: Numbers, training_range: Range) -> FarNumbers:
+    """Count the numbers below a range."""
+    fence = training_range.find_fences().lower
+    return _count_far(column, column.values < fence, column.values < training_range.lowest)
+
+
+def _count_above(column: Numbers, training_range: Range) -> FarNumbers:
+    """Count the numbers above a range."""
+    fence = training_range.find_fences().upper
+    return _count_far(column, column.values > fence, column.values > training_range.highest)
 
 
 def _count_far(column: Numbers, is_far: BoolArray, is_beyond_extreme: BoolArray) -> FarNumbers:
     """Count the numbers that are far, apart from missing ones, whose values mean nothing."""
     missing = column.missing
+    n_missing = 0
     if missing is not None:
         is_far = is_far & ~missing
-    n_missing = 0 if missing is None else np.count_nonzero(missing)
+        n_missing = int(np.count_nonzero(missing))
     return FarNumbers(
-        n_present=len(column) - int(n_missing),
+        n_present=len(column) - n_missing,
         n_far=int(np.count_nonzero(is_far)),
         n_extreme=int(np.count_nonzero(is_far & is_beyond_extreme)),
     )
@@ -391,7 +412,7 @@ def _describe_below(training_range: Range) -> str:
     if training_range.low == training_range.lowest:
         return f"far below the smallest of training ({smallest})"
     low = format_number(training_range.low)
-    return f"far below {low}, under which few were in training (smallest {smallest})"
+    return f"far below those of training (few under {low}, smallest {smallest})"
 
 
 def _describe_above(training_range: Range) -> str:
@@ -400,4 +421,4 @@ def _describe_above(training_range: Range) -> str:
     if training_range.high == training_range.highest:
         return f"far above the largest of training ({largest})"
     high = format_number(training_range.high)
-    return f"far above {high}, over which few were in training (largest {largest})"
+    return f"far above those of training (few over {high}, largest {largest})"

@@ -67,14 +67,13 @@ def read_columns(
     for name, its_rules in rules_of_column.items():
         if name in training_of_column:
             warn_of_far(columns[name], training_of_column[name])
-        warn_of_unseen(its_rules, columns[name])
+        is_missing = warn_of_unseen(its_rules, columns[name])
         if name in unknown_levels:
             columns[name] = drop_unknown(columns[name], unknown_levels[name])
-
-        if any(rule.is_unsure for rule in its_rules):
-            is_missing = columns[name].missing
-            if is_missing is not None and is_missing.any():
-                unseen[name] = is_missing
+            if any(rule.is_unsure for rule in its_rules):
+                is_missing = columns[name].missing
+        if is_missing is not None:
+            unseen[name] = is_missing
     return ColumnsRead(columns=columns, unseen=unseen)
 
 

@@ -349,12 +349,12 @@ def _read_numbers(column: Column, rule: Rule) -> NDArray[Any]:
     )
 
 
-def warn_of_unseen(rules: Sequence[Rule], column: Column) -> None:
-    """Warn where a column lacks values though it had all at fitting."""
+def warn_of_unseen(rules: Sequence[Rule], column: Column) -> BoolArray | None:
+    """Find where a column lacks values though it had all at fitting, and warn; None if nowhere."""
     is_missing = column.missing
     unsure_rules = [rule for rule in rules if rule.is_unsure]
     if is_missing is None or not unsure_rules or not is_missing.any():
-        return
+        return None
 
     is_score = any(isinstance(rule, MissingRule) for rule in rules)
     if is_score:
@@ -372,6 +372,7 @@ def warn_of_unseen(rules: Sequence[Rule], column: Column) -> None:
         f"Column {name!r} is missing in {n_rows} but never was at fitting: {effect}",
         UnseenMissingWarning,
     )
+    return is_missing
 
 
 # --- simplifying: for display only, since each rule of a model has its own leaf -------------------

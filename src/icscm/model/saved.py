@@ -185,7 +185,11 @@ class SavedModel:
     @property
     def knows_levels(self) -> bool:
         """Whether the levels that training had are known of any column that the rules use."""
-        return any(values.levels is not None for values in self.model.training_values)
+        used_columns = {rule.column for rule in self.model.rules}
+        return any(
+            values.levels is not None and values.column in used_columns
+            for values in self.model.training_values
+        )
 
     def list_unknowable(self) -> list[str | int]:
         """List the columns of categories of which the levels in training are not known.
