@@ -88,8 +88,8 @@ for name, found in {"SQLite": from_sqlite, "DuckDB": from_duckdb}.items():
 # -----------------------------------------
 # Missing values of lactate were in the training data, and the rule states how they count:
 # *(missing: false)*. No age and no admission was missing. A row without one of them gets the mean
-# over the leaves that it may belong to, which ``decided_by`` states. An unknown code equals none of
-# the codes in the rules.
+# over the leaves that it may belong to, which ``decided_by`` states. A code that training did
+# not have is missing, too, and the column ``unknown_levels`` names its column.
 
 odd = {
     "age": [80, 80, 80, None],
@@ -100,8 +100,8 @@ pd.DataFrame(odd).to_sql("admissions", lite, index=False, if_exists="replace")
 pd.read_sql_query(sql, lite)
 
 # %%
-# The row with a missing admission is predicted positive, the others negative. ``decided_by`` names
-# the missing columns; ``predict`` in Python also warns:
+# The rows with a missing and with an unknown admission are predicted positive, the others negative.
+# ``decided_by`` names the missing columns; ``predict`` in Python also warns:
 
 model.predict(pd.DataFrame(odd))
 
