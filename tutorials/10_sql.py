@@ -48,9 +48,10 @@ print(model.model_)
 # ------
 # One ``SELECT``. It adds four columns: the predicted class, the probability of the positive class,
 # the rule that determined the prediction, and the columns with a code that training did not have.
-# The probability is the smoothed rate of the leaf in training, as two counts. Every condition has a branch for missing values, so that the result does
-# not depend on how a database compares with NULL. If a value is missing in a column that had none
-# missing in training, the second argument of COALESCE is the mean over both branches of a rule.
+# The probability is the smoothed rate of the leaf in training, as two counts. Every condition has a
+# branch for missing values, so that the result does not depend on how a database compares with
+# NULL. If a value is missing in a column that had none missing in training, the second argument of
+# COALESCE is the mean over both branches of a rule.
 
 sql = run("icscm export model.json --to sql --table admissions")
 print(sql)
@@ -167,8 +168,8 @@ plt.show()
 # %%
 # The grey interval is the prediction interval for an environment of the same kind
 # (:doc:`/new-environments`), so this check needs no threshold of its own. It does not show why a
-# rate changed. The notes of the evaluation do: lactate is far outside its range in training. The rule
-# was invariant across hospitals. Neither years nor units were tested.
+# rate changed. The notes of the evaluation do: lactate is far outside its range in training. The
+# rule was invariant across hospitals. Neither years nor units were tested.
 
 print(*watched.notes, sep="\n")
 
