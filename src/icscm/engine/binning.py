@@ -108,8 +108,8 @@ class Binning(BinnedColumns):
         """
         if self.extremes is None or column in self.levels:
             return None
-        lowest = float(self.extremes.lowest[column])
-        highest = float(self.extremes.highest[column])
+        lowest = float(self.extremes.lowest[column]) + 0.0  # -0.0 becomes 0.0: rows in any order
+        highest = float(self.extremes.highest[column]) + 0.0
         if not np.isfinite(lowest) or not np.isfinite(highest):  # all are missing
             return None
 
