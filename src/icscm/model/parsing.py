@@ -231,7 +231,7 @@ _TABLE_SETTINGS: Final[dict[str, Check]] = {
     "environment": checks.NAME,
     "default_na": checks.BOOLEAN,
     "equivalents": list_of(list_of(checks.TEXT)),
-    "levels": _read_level_lists,
+    "levels": _read_level_lists,  # of 0.3, whose models did not have them
 }
 
 
