@@ -32,6 +32,7 @@ from icscm.model.novelty import (
     TrainingValues,
     find_unknown,
     fold_level,
+    keep_levels,
     warn_of_far,
 )
 from icscm.model.rules import CategoryRule, MissingRule
@@ -229,6 +230,19 @@ def test_a_column_of_very_many_levels_keeps_none():
     assert learner.features_used_ == saved.list_unknowable() == ["code"]
     assert not saved.knows_levels
     assert saved.predict(pd.DataFrame({"code": ["new"]})).tolist() == [False]
+
+
+def test_levels_that_no_file_can_hold_are_not_kept():
+    """A level that no rule names must not make a model that cannot be saved."""
+    assert keep_levels((1.0, float("inf"))) is None
+    assert keep_levels((1, 2**64)) is None
+    assert keep_levels(()) is None
+    assert keep_levels((True, False)) == (True, False)
+    training = TrainingValues(1, "smoker", levels=("\ud83d\ude00", "None"))  # one character in JSON
+    saved = make_saved([CategoryRule(1, "smoker", ("None",), equal=True)])
+    saved = replace(saved, model=replace(saved.model, training_values=(training,)))
+    with pytest.raises(IcscmError, match="with surrogates in pairs"):
+        saved.to_json()
 
 
 def test_files_without_levels_cannot_tell():

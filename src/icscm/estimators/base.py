@@ -24,7 +24,7 @@ from icscm._changes import REMOVED_METHODS, data_by_name
 from icscm.estimators.describing import DescribingMixin
 from icscm.estimators.fitted import find_feature_names, is_set
 from icscm.exceptions import IcscmError, NoEnvironmentsWarning, warn
-from icscm.model.novelty import MAX_KEPT_LEVELS, TrainingValues, Treatment, treat_unknown
+from icscm.model.novelty import TrainingValues, Treatment, keep_levels, treat_unknown
 from icscm.model.parsing import Feature
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
@@ -77,9 +77,7 @@ def describe_training(
     described = []
     for rule in {rule.feature: rule for rule in learner.rules_}.values():
         bins = table.levels.get(rule.column)
-        levels = None if bins is None else (*bins.levels, *bins.pool)
-        if levels is not None and not 0 < len(levels) <= MAX_KEPT_LEVELS:
-            levels = None
+        levels = None if bins is None else keep_levels((*bins.levels, *bins.pool))
         number_range = countable.source.columns.find_range(rule.column)
         if levels is not None or number_range is not None:
             described.append(

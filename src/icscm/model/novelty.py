@@ -23,7 +23,14 @@ import numpy as np
 
 from icscm._types import Array, BoolArray
 from icscm.exceptions import IcscmError, Parameter, RangeWarning, UnknownLevelWarning, warn
-from icscm.formatting import clip, count, format_name, format_number, shorten_list
+from icscm.formatting import (
+    MAX_WHOLE,
+    clip,
+    count,
+    format_name,
+    format_number,
+    shorten_list,
+)
 from icscm.model.splits import MAX_RULE
 from icscm.tables.columns import Column, Level, Levels, Numbers, find_levels, sort_key
 
@@ -57,8 +64,8 @@ class Range:
     """The numbers of a column in training: nearly all from `low` to `high`, and the extremes.
 
     `low` and `high` are the first and the last threshold where these are quantiles, about the 2 %
-    and the 98 % point by default; in columns of few values they are the extremes. Of a large table
-    they are those of the sample that thresholds come from.
+    and the 98 % point by default; with few thresholds they are the extremes. Of a large table they
+    are those of the sample that thresholds come from.
     """
 
     lowest: float
@@ -115,6 +122,16 @@ class TrainingValues:
         if self.range is not None:
             plain["range"] = list(astuple(self.range))
         return plain
+
+
+def keep_levels(levels: tuple[Level, ...]) -> tuple[Level, ...] | None:
+    """Return the levels of a column as a model keeps them; None if they are too many for that.
+
+    Numbers must be such as a model file can hold.
+    """
+    numbers = [level for level in levels if not isinstance(level, str | bool)]
+    are_finite = all(math.isfinite(number) and abs(number) <= MAX_WHOLE for number in numbers)
+    return levels if 0 < len(levels) <= MAX_KEPT_LEVELS and are_finite else None
 
 
 # --- unknown levels -------------------------------------------------------------------------------

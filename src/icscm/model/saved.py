@@ -404,10 +404,12 @@ class SavedModel:
         text = format_json(self.to_dict())
         try:
             parsing.check_size(len(text.encode()))
-            is_same = SavedModel(**parse_document(text)) == self
+            read_back = SavedModel(**parse_document(text))
         except WrongFileError as wrong:
             raise IcscmError(f"this model cannot be saved: {wrong}") from None
-        if not is_same:
+        # levels and ranges of training do not count for equality
+        is_same_training = read_back.model.training_values == self.model.training_values
+        if read_back != self or not is_same_training:
             raise IcscmError(
                 "this model cannot be saved: a name, level or label with surrogates in pairs would "
                 "not read back the same; rename it"
