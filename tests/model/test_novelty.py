@@ -160,6 +160,25 @@ def test_levels_that_are_written_otherwise(known, new):
     assert SimilarLevels(["other", known]).suggest(new) == f" (did you mean {known!r}?)"
 
 
+@pytest.mark.parametrize(
+    ("written", "rewritten"),
+    [
+        (["True", "False"], ["t", "f"]),
+        (["01", "02"], ["1", "2"]),
+        (["1", "2"], ["1.0", "2.0"]),
+    ],
+)
+def test_all_levels_written_otherwise(written, rewritten):
+    """Every row was predicted to be negative, and nothing said so."""
+    is_first = np.arange(200) % 3 == 0
+    y = is_first ^ (np.arange(200) % 17 == 0)
+    learner = SCMClassifier().fit(pd.DataFrame({"code": np.where(is_first, *written)}), y)
+    assert learner.features_used_ == ["code"]
+    told = rf"200 of 200 rows .*{rewritten[0]!r} \(did you mean {written[0]!r}\?\)"
+    with pytest.raises(IcscmError, match=told):
+        learner.predict(pd.DataFrame({"code": np.where(is_first, *rewritten)}))
+
+
 @pytest.mark.parametrize("new", ["no", "11", "nan", "inf", "1_0", "", "tr", "9" * 999, "0x1"])
 def test_levels_that_are_others(new):
     assert SimilarLevels(["None", "1", "10", "True", "x"]).suggest(new) == ""
