@@ -46,11 +46,12 @@ print(model.model_)
 # %%
 # As SQL
 # ------
-# One ``SELECT``. It adds three columns: the predicted class, the probability of the positive class,
-# and the rule that determined the prediction. The probability is the smoothed rate of the leaf in
-# training, as two counts. Every condition has a branch for missing values, so that the result does
-# not depend on how a database compares with NULL. If a value is missing in a column that had none
-# missing in training, the second argument of COALESCE is the mean over both branches of a rule.
+# One ``SELECT``. It adds four columns: the predicted class, the probability of the positive class,
+# the rule that determined the prediction, and the columns with a code that training did not have.
+# The probability is the smoothed rate of the leaf in training, as two counts. Every condition has a
+# branch for missing values, so that the result does not depend on how a database compares with
+# NULL. If a value is missing in a column that had none missing in training, the second argument of
+# COALESCE is the mean over both branches of a rule.
 
 sql = run("icscm export model.json --to sql --table admissions")
 print(sql)
@@ -63,7 +64,7 @@ new = data.X_new
 lite = sqlite3.connect(":memory:")
 new.to_sql("admissions", lite, index=False)
 from_sqlite = pd.read_sql_query(sql, lite)
-added = ["prediction", "probability", "decided_by"]
+added = ["prediction", "probability", "decided_by", "unknown_levels"]
 from_sqlite[["age", "lactate", "admission", *added]].head(5)
 
 # %%
@@ -88,8 +89,8 @@ for name, found in {"SQLite": from_sqlite, "DuckDB": from_duckdb}.items():
 # -----------------------------------------
 # Missing values of lactate were in the training data, and the rule states how they count:
 # *(missing: false)*. No age and no admission was missing. A row without one of them gets the mean
-# over the leaves that it may belong to, which ``decided_by`` states. An unknown code equals none of
-# the codes in the rules.
+# over the leaves that it may belong to, which ``decided_by`` states. A code that training did
+# not have is missing, too, and the column ``unknown_levels`` names its column.
 
 odd = {
     "age": [80, 80, 80, None],
@@ -100,8 +101,8 @@ pd.DataFrame(odd).to_sql("admissions", lite, index=False, if_exists="replace")
 pd.read_sql_query(sql, lite)
 
 # %%
-# The row with a missing admission is predicted positive, the others negative. ``decided_by`` names
-# the missing columns; ``predict`` in Python also warns:
+# The rows with a missing and with an unknown admission are predicted positive, the others negative.
+# ``decided_by`` names the missing columns; ``predict`` in Python also warns:
 
 model.predict(pd.DataFrame(odd))
 
@@ -167,9 +168,12 @@ plt.show()
 # %%
 # The grey interval is the prediction interval for an environment of the same kind
 # (:doc:`/new-environments`), so this check needs no threshold of its own. It does not show why a
-# rate changed; the data show that nearly all lactate values of 2028 are large. The rule was
-# invariant across hospitals. Neither years nor units were tested.
-#
+# rate changed. The notes of the evaluation do: lactate is far outside its range in training. The
+# rule was invariant across hospitals. Neither years nor units were tested.
+
+print(*watched.notes, sep="\n")
+
+# %%
 # On the command line it is ``icscm evaluate model.json 2028.csv --target deteriorated --report
 # 2028.html``.
 

@@ -140,6 +140,14 @@ class UnseenMissingWarning(IcscmWarning):
     """Values are missing in a column that had none at fitting; predictions are averaged."""
 
 
+class UnknownLevelWarning(IcscmWarning):
+    """Rows have levels that the column did not have in training; they are treated as missing."""
+
+
+class RangeWarning(IcscmWarning):
+    """Many numbers of a column are far outside their range in training: another unit?"""
+
+
 class ThresholdWarning(IcscmWarning):
     """Probabilities were shifted after the threshold was chosen."""
 

@@ -153,7 +153,8 @@ def test_fit_show_predict_export(clinics, here):
     shuffled.to_csv("new.csv", index=False, na_rep="?")
     run("predict", "model.json", "new.csv", "--keep-columns", "id", "--out", "p.csv")
     found = pd.read_csv("p.csv")
-    assert list(found.columns) == ["id", "prediction", "probability", "decided_by"]
+    added = ["prediction", "probability", "decided_by", "unknown_levels"]
+    assert list(found.columns) == ["id", *added]
     assert found["id"].tolist() == shuffled["id"].tolist()
     assert found["prediction"].tolist() == expected.predict(shuffled).tolist()
     np.testing.assert_allclose(found["probability"], expected.predict_proba(shuffled)[:, 1])
@@ -505,7 +506,7 @@ def test_a_closed_pipe_is_no_error(clinics):
     command = f"{sys.executable} -m icscm predict m.json clinics.csv -q | head -n 1"
     pipe = {"shell": True, "capture_output": True, "text": True, "timeout": PATIENCE}
     done = subprocess.run(command, **pipe)
-    assert done.stdout == "prediction,probability,decided_by\n"
+    assert done.stdout == "prediction,probability,decided_by,unknown_levels\n"
     assert "Traceback" not in done.stderr
 
 

@@ -122,7 +122,7 @@ def test_new_environments_and_levels_are_noted_with_their_rows(folder, tmp_path)
 
     done = run("evaluate", folder / "model.json", save(folder, tmp_path, change))
     text = " ".join(done.stdout.split())
-    assert "Column 'job' contains levels that did not occur in training, in 30 rows: poet." in text
+    assert "Column 'job' has levels in 30 of 1,200 rows that training did not have: 'poet'" in text
     assert "Not in the training data, 10 samples: abroad." in text
 
 

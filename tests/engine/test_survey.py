@@ -161,6 +161,9 @@ def test_pieces_give_the_thresholds_and_codes_of_the_whole(table, max_thresholds
     np.testing.assert_array_equal(binned.has_missing, expected.has_missing)
     assert binned.sampled == expected.sampled
     assert binned.levels == expected.levels
+    for column in range(binned.n_features):
+        if len(binned.find_edges(column)):  # a constant makes no rule
+            assert binned.find_range(column) == expected.find_range(column)
 
     features = [j for j in range(len(arrays)) if j not in left_out]
     coder = PieceCoder(binned, features)

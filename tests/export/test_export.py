@@ -6,6 +6,7 @@ import json
 import math
 import sqlite3
 import struct
+from dataclasses import replace
 from decimal import Decimal
 
 import duckdb
@@ -21,6 +22,7 @@ from icscm.export import export_model
 from icscm.export.programs import quote_python
 from icscm.export.sql.literals import format_sql_number
 from icscm.io.streams import read_file
+from icscm.model.novelty import TrainingValues
 from icscm.model.parsing import Feature
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from icscm.model.saved import make_saved_model
@@ -31,6 +33,7 @@ from support.exported_models import (
     FLOATS,
     assert_exports_agree,
     decide,
+    know_levels,
     make_frame,
     quote,
     rules_on,
@@ -42,7 +45,10 @@ from support.exported_models import (
 from support.hostile import HOSTILE_NAMES, SQL_NAMES
 from support.saved_models import make_mixed_table, make_saved
 
-pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning"),
+    pytest.mark.filterwarnings("ignore::icscm.exceptions.UnknownLevelWarning"),
+]
 
 # --- random models on random tables ---------------------------------------------------------------
 
@@ -62,7 +68,7 @@ def cases(draw):
         environments=None,
         classes=draw(st.sampled_from(CLASSES)),
     )
-    return saved, columns
+    return know_levels(draw, saved, columns), columns
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -261,7 +267,7 @@ def test_fitted_models(engines, model_type):
         for name, kind in zip(X, kinds, strict=True)
     }
     results = assert_exports_agree(engines, saved, columns)
-    assert [label for label, _, _ in results] == learner.predict(X).tolist()
+    assert [label for label, *_ in results] == learner.predict(X).tolist()
 
 
 # --- tables that hold the text of a file ----------------------------------------------------------
@@ -307,7 +313,9 @@ def assert_text_agrees(engines, saved, columns, folder):
         writer.writeheader()
         writer.writerows({**row, "number of row": i} for i, row in enumerate(rows))
     table = read_file(path, na=saved.settings["table"]["na"], types=find_types(saved))
-    expected = list(zip(*(part.tolist() for part in saved.decide(table)), strict=True))
+    decisions = [part.tolist() for part in saved.decide(table, unknown="allow")]
+    unknown = [saved.find_unknown_levels(table).tolist()] if saved.knows_levels else []
+    expected = list(zip(*decisions, *unknown, strict=True))
     query = export_model(saved, "sql")
     texts = {name: ("text", values) for name, values in columns.items()}
     assert run_sql(engines["sqlite"], texts, query) == expected
@@ -331,6 +339,10 @@ def list_text_rules(is_positive, missing):
     ]
 
 
+TEXT_LEVELS = (
+    TrainingValues(1, "t", levels=("yes", "none")),
+    TrainingValues(2, "b", levels=(False, True)),
+)
 TEXT_FEATURES = [Feature("n", "number"), Feature("t", "category"), Feature("b", "category")]
 
 
@@ -382,6 +394,8 @@ def test_text_tables_at_random(engines, tmp_path, data):
     kind = data.draw(st.sampled_from(["conjunction", "disjunction"]))
     saved = make_saved(rules, TEXT_FEATURES, kind=kind, settings={"table": TOLD})
     assert_text_agrees(engines, saved, columns, tmp_path)
+    knowing = replace(saved.model, training_values=TEXT_LEVELS)
+    assert_text_agrees(engines, replace(saved, model=knowing), columns, tmp_path)
 
 
 @ASKED

@@ -20,6 +20,7 @@ from support.exported_models import (
     COLUMN_TYPES,
     assert_exports_agree,
     fold,
+    know_levels,
     rules_on,
     run_json,
     run_python,
@@ -40,7 +41,10 @@ from support.random_models import (
 )
 from support.saved_models import make_saved, make_saved_tree
 
-pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::icscm.exceptions.UnseenMissingWarning"),
+    pytest.mark.filterwarnings("ignore::icscm.exceptions.UnknownLevelWarning"),
+]
 
 LANGUAGES = ("sql", "python", "json", "text")
 
@@ -55,7 +59,7 @@ def cases(draw, models):
         environments=None,
         classes=draw(st.sampled_from(CLASSES)),
     )
-    return saved, columns
+    return know_levels(draw, saved, columns), columns
 
 
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

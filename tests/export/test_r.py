@@ -46,13 +46,14 @@ def test_r_predicts_the_same(kind, tmp_path):
     X, y, places = make_rows()
     saved = make_saved_model(MODELS[kind].fit(X, y, environments=places))
     rows = X[:60].copy()
-    rows.iloc[::5, 0], rows.iloc[::7, 1] = np.nan, None
+    rows.iloc[::5, 0], rows.iloc[::7, 1], rows.iloc[::9, 1] = np.nan, None, "Nurse"
     rows.to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "model.R").write_text(export_model(saved, "r"), encoding="utf-8")
     subprocess.run(["Rscript", "--vanilla", "-e", RUN], cwd=tmp_path, check=True)
     with (tmp_path / "found.csv").open(encoding="utf-8") as file:
         found = [*csv.DictReader(file)]
-    assert tuple(found[0]) == Decisions._fields
+    knows = ("unknown_levels",) if saved.knows_levels else ()
+    assert tuple(found[0]) == Decisions._fields + knows
     is_positive, probability, decided_by = saved.model.decide(rows)
     assert [each["prediction"] for each in found] == np.where(is_positive, "yes", "no").tolist()
     digits = 1e-12 if kind == "forest" else 0  # the exp of a calibration
@@ -60,6 +61,10 @@ def test_r_predicts_the_same(kind, tmp_path):
     assert [float(each["probability"]) for each in found] == expected
     assert [each["decided_by"] for each in found] == decided_by.tolist()
     assert any(" missing" in each for each in decided_by)
+    if saved.knows_levels:
+        unknown = saved.find_unknown_levels(rows).tolist()
+        assert [each["unknown_levels"] for each in found] == unknown
+        assert {*unknown} == {"", "job of \u00e9"}
 
 
 def test_text_that_could_end_a_literal_is_escaped():

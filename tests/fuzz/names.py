@@ -153,7 +153,8 @@ def _run_sql(connection: Any, query: str, columns: list[Column], engine: int) ->
         f"INSERT INTO data VALUES ({marks})", [(i, *row) for i, row in enumerate(rows)]
     )
     found = sorted(connection.execute(query).fetchall(), key=lambda row: row[0])
-    return [row[-3:] for row in found]
+    n_read = 1 + len(columns)
+    return [row[n_read : n_read + 3] for row in found]
 
 
 def run_r(source: bytes, columns: list[Column], folder: Path) -> list[Any]:

@@ -324,7 +324,7 @@ BAD_TEXTS = {
     "nested_lists": (b"[" * 100_000, "lists or objects are nested too deeply"),
     "nested_objects": (b'{"a":' * 100_000, "lists or objects are nested too deeply"),
     "twice": (
-        VALID.replace('"schema": 4', '"schema": 4, "schema": 4').encode(),
+        VALID.replace('"schema": 5', '"schema": 5, "schema": 5').encode(),
         'the key "schema" occurs twice in one object',
     ),
     "overflow": (
@@ -354,11 +354,11 @@ def make_edited(**changes):
     return json.dumps({**SAVED.to_dict(), **changes})
 
 
-@pytest.mark.parametrize("schema", [5, 10**9])
+@pytest.mark.parametrize("schema", [6, 10**9])
 def test_newer_files(schema, tmp_path):
     path = tmp_path / "model.json"
     path.write_text(make_edited(schema=schema))
-    what = f"it was written by a newer version of icscm (schema {schema}, this one reads 4)"
+    what = f"it was written by a newer version of icscm (schema {schema}, this one reads 5)"
     assert_refused(path, what, "upgrade icscm")
 
 

@@ -45,7 +45,7 @@ def test_file_holds_the_model(tmp_path):
     assert str(found) == str(SAVED.model)
     document = json.loads((tmp_path / "model.json").read_text())
     assert document["format"] == "icscm-model"
-    assert document["schema"] == 4
+    assert document["schema"] == 5
     assert document == SAVED.to_dict()
 
 

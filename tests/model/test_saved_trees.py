@@ -81,7 +81,7 @@ def check_round_trip(folder, model):
 
 def test_older_versions_are_told_to_be_upgraded():
     """They do not know a calibration, and all files have the newest schema."""
-    assert {each.to_dict()["schema"] for each in (TREE, FOREST, make_saved())} == {4}
+    assert {each.to_dict()["schema"] for each in (TREE, FOREST, make_saved())} == {5}
 
 
 @pytest.mark.parametrize("kind", ["conjunction", "disjunction"])

@@ -5,6 +5,7 @@ import json
 import math
 import operator
 import sqlite3
+from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -12,7 +13,9 @@ import pytest
 from hypothesis import strategies as st
 
 from icscm.export import export_model
+from icscm.formatting import format_name
 from icscm.model.forest import Forest
+from icscm.model.novelty import TrainingValues, treat_unknown
 from icscm.model.routes import name_missing as name_one
 from icscm.model.rules import CategoryRule, MissingRule, ThresholdRule
 from support.hostile import SQL_NAMES
@@ -72,12 +75,13 @@ def fill(connection, columns, nan_kinds=()):
 
 
 def run_sql(connection, columns, query, nan_kinds=()):
-    """Prediction, probability and what decided, in the order of the rows."""
+    """Prediction, probability, what decided and any unknown levels, in the order of the rows."""
     fill(connection, columns, nan_kinds)
     rows = connection.execute(query).fetchall()
     row_numbers = [row[0] for row in rows]
     assert row_numbers == list(range(len(rows)))
-    return [row[-3:] for row in rows]
+    n_read = 1 + len(columns)
+    return [row[n_read:] for row in rows]
 
 
 def run_python(source, columns, *, missing):
@@ -109,7 +113,24 @@ def run_json(text, columns):
     model = json.loads(text)
     kind = model["format"].rpartition("-")[2]
     decide_row = {"tree": follow_tree, "forest": follow_forest, "score": follow_score}[kind]
-    return [decide_row(model, row) for row in list_rows(columns)]
+    decisions = []
+    for row in list_rows(columns):
+        unknown = drop_unknown(model, row)
+        named = (", ".join(map(format_name, unknown)),) if model["levels"] else ()
+        decisions.append((*decide_row(model, row), *named))
+    return decisions
+
+
+def drop_unknown(model, row):
+    """Make the levels of a row missing that training did not have; return their columns."""
+    unknown = [
+        known["column"]
+        for known in model["levels"]
+        if row[known["column"]] is not None and row[known["column"]] not in known["levels"]
+    ]
+    for column in unknown:
+        row[column] = None
+    return unknown
 
 
 def holds(condition, row):
@@ -231,9 +252,11 @@ def votes_for(positive, reached):
 
 def decide(saved, frame):
     """What the model predicts, infinity included: exports cannot reject it."""
-    are_positive, probabilities, texts = (part.tolist() for part in saved.model.decide(frame))
+    with treat_unknown("allow"):
+        are_positive, probabilities, texts = (part.tolist() for part in saved.model.decide(frame))
     labels = [saved.classes[is_positive] for is_positive in are_positive]
-    return list(zip(labels, probabilities, texts, strict=True))
+    unknown = [saved.find_unknown_levels(frame).tolist()] if saved.knows_levels else []
+    return list(zip(labels, probabilities, texts, *unknown, strict=True))
 
 
 def assert_exports_agree(engines, saved, columns, nan_kinds=("float",)):
@@ -242,8 +265,8 @@ def assert_exports_agree(engines, saved, columns, nan_kinds=("float",)):
     assert expected
     if isinstance(saved.model, Forest) and saved.model.is_calibrated:
         expected = [
-            (label, pytest.approx(probability, rel=1e-12, abs=0), text)
-            for label, probability, text in expected
+            (label, pytest.approx(probability, rel=1e-12, abs=0), *texts)
+            for label, probability, *texts in expected
         ]
     assert run_json(export_model(saved, "json"), columns) == expected
     source = export_model(saved, "python")
@@ -319,6 +342,29 @@ def rules_on(draw, columns):
 
 def is_infinite(value):
     return isinstance(value, float) and math.isinf(value)
+
+
+@st.composite
+def known_levels(draw, model, columns):
+    """Levels that training had of some of the categories that a model uses, others unknown."""
+    names_and_kinds = [(name, kind) for name, (kind, _) in columns.items()]
+    drawn = []
+    for position in sorted({rule.column for rule in model.rules}):
+        name, kind = names_and_kinds[position]
+        if COLUMN_TYPES[kind].model == "number" or draw(st.booleans()):
+            continue
+        rules = [rule for rule in model.rules if rule.column == position]
+        levels_of_rules = [level for rule in rules for level in getattr(rule, "levels", ())]
+        others = draw(st.lists(VALUES[kind], min_size=1, max_size=3))
+        levels = tuple(dict.fromkeys([*levels_of_rules, *others]))
+        drawn.append(TrainingValues(column=position, name=name, levels=levels))
+    return tuple(drawn)
+
+
+def know_levels(draw, saved, columns):
+    """The same model, which knows levels of training."""
+    training_values = draw(known_levels(saved.model, columns))
+    return replace(saved, model=replace(saved.model, training_values=training_values))
 
 
 CLASSES = [("no", "yes"), (0, 1), (False, True), (-1.5, 2.0), ("'", '"'), ("\n", "😀")]

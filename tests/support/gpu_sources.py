@@ -146,6 +146,8 @@ def check_same_values(rng, card):
         for name in ("edges", "offsets", "has_missing", "sampled"):
             expected = getattr(expected_binning, name)
             np.testing.assert_array_equal(getattr(binning, name), expected, name)
+        for column in range(X.shape[1]):
+            assert binning.find_range(column) == expected_binning.find_range(column)
 
     source_on_card = StoredSource(source.info._replace(columns=binning), stores, rows, position)
     settings = draw_settings(rng)

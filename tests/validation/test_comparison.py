@@ -417,7 +417,9 @@ def test_trees_and_forests_among_the_candidates(data):
     assert [each.kind for each in found.candidates] == ["baseline", "trees", "trees"]
     assert not any(each.failure for each in found.candidates)
     _, tree, forest = found.candidates
-    assert tree.model.startswith("tree of 3 splits on ")  # a line, where a tree prints as several
+    assert tree.model.startswith(
+        "tree of 2 splits on A1, A2"
+    )  # a line, where a tree prints as several
     assert forest.model.startswith("forest of 5 trees on ")
     for each in (tree, forest):
         elsewhere = leave_one_environment_out(

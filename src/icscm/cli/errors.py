@@ -29,6 +29,8 @@ _OPTION_NAMES = {
     "icscm.validation.checkup.check_environments": "icscm check",
     "icscm.validation.tuning.grid_search": "--cv p=0.1,1,balanced",
 }
+# Values of parameters that are flags on the command line.
+_FLAGS = {Parameter("unknown", "allow"): "--allow-unknown"}
 
 # Exit statuses: a wrong use or wrong data, and what shells add to the number of a signal.
 _FAILED = 2
@@ -42,7 +44,11 @@ def name_option(parameter: Parameter) -> str:
     ('--search greedy', '--max-rules')
     >>> name_option(Parameter("margin", None)), name_option(Parameter("force", True))
     ('--margin none', '--force')
+    >>> name_option(Parameter("unknown", "allow"))
+    '--allow-unknown'
     """
+    if parameter in _FLAGS:
+        return _FLAGS[parameter]
     name, value = parameter
     option = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
     if value is ... or value is True:

@@ -49,8 +49,6 @@ _PURPOSES = {
 _PLAIN_PURPOSE = "comparison: a plain model, without any requirement"
 # Advice where rows are not in memory.
 _ELSEWHERE = "needs all rows in memory; give a number, costs=1:10 or a smaller table"
-# Levels of a category up to which the model file lists them, so that new ones can be reported.
-_MAX_LEVELS = 1_000
 
 
 @main.command()
@@ -239,7 +237,6 @@ def _describe_table(learned: Learned, options: Options) -> dict[str, Any]:
         "default_na": not options["no_default_na"],
         "format": learned.table_format,
         "decimal": options["decimal"] or ".",
-        "levels": {} if learned.is_packed else _list_levels(learned.learner),
     }
     if learned.is_packed and MODELS[options["model"]].is_rule:
         # many genes are present in the same genomes: each rule has others that say the same
@@ -247,18 +244,6 @@ def _describe_table(learned: Learned, options: Options) -> dict[str, Any]:
         if equivalents:
             return {"equivalents": equivalents} | description
     return description
-
-
-def _list_levels(learner: Any) -> dict[str, list[Any]]:
-    """The levels of each category in the model that has not too many."""
-    from icscm.tables.columns import sort_key
-
-    levels_by_column = {}
-    for name in learner.features_used_:
-        levels = learner.levels_.get(name, ())
-        if 0 < len(levels) <= _MAX_LEVELS:
-            levels_by_column[str(name)] = sorted(levels, key=sort_key)
-    return levels_by_column
 
 
 # --- what is printed ----------------------------------------------------------------

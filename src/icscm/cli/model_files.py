@@ -66,6 +66,9 @@ def find_types(saved: SavedModel) -> dict[str, str]:
             types[str(rule.feature)] = formats.NUMBER
         elif isinstance(rule, CategoryRule):
             types[str(rule.feature)] = _find_level_type(rule.levels)
+    for values in saved.model.training_values:
+        if values.levels is not None:
+            types[str(values.feature)] = _find_level_type(values.levels)
     used_columns = set(list_used(saved))
     return {name: cell_type for name, cell_type in types.items() if name in used_columns}
 

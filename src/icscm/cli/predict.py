@@ -12,8 +12,8 @@ from icscm.cli import console, files
 from icscm.cli.group import main
 from icscm.cli.model_files import find_types, load_with_threshold, read_alike
 from icscm.cli.options import FILE, READING, Options, add_options
-from icscm.exceptions import IcscmError
-from icscm.formatting import make_plain
+from icscm.exceptions import IcscmError, UnknownLevelWarning, warn
+from icscm.formatting import make_plain, shorten_list
 from icscm.io import locating, writing_tables
 from icscm.io.locating import describe_path
 from icscm.io.naming import check_columns
@@ -23,15 +23,26 @@ from icscm.writing import STDOUT
 if TYPE_CHECKING:
     import pyarrow
 
+    from icscm.model.novelty import Treatment
     from icscm.model.saved import SavedModel
+
+
+# The column of predictions that names the columns with a level which training did not have.
+UNKNOWN_LEVELS = "unknown_levels"
 
 
 @main.command()
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE)
-@add_options("out", "threshold", "keep_columns", "safe_csv", "force", *READING)
+@add_options("out", "threshold", "keep_columns", "allow_unknown", "safe_csv", "force", *READING)
 def predict(
-    model: Path, data: Path, out: Path | None, safe_csv: bool, quiet: bool, **options: Any
+    model: Path,
+    data: Path,
+    out: Path | None,
+    allow_unknown: bool,
+    safe_csv: bool,
+    quiet: bool,
+    **options: Any,
 ) -> Options | None:
     """Predict new rows with a model file.
 
@@ -42,6 +53,12 @@ def predict(
     environment is. Text declared missing for fit (--na) is missing here, too. DATA may also be a
     presence/absence table (.Rtab, genes in rows) or a store that icscm pack made; then each line
     names its genome.
+
+    A level that training did not have, such as none where it had None, is treated as missing, and
+    told with the levels that it resembles. If the model's rules use categories, the column
+    unknown_levels names the columns in which a row has one. Where more than half of the rows have
+    one in a column, nothing is predicted unless --allow-unknown is given. Numbers far outside their
+    range in training are told, too: they may be of another unit.
 
     Names and texts are written as DATA has them; only on a terminal are characters that do not
     print escaped. Spreadsheets read text that begins with =, +, - or @ as a formula: if DATA comes
@@ -61,7 +78,7 @@ def predict(
     with progress.stage(f"Reading {describe_path(data)}"):
         rows = read_rows(saved, data, options)
     with progress.stage(f"Predicting {rows.table.num_rows:,} rows"):
-        predictions = predict_rows(saved, rows)
+        predictions = predict_rows(saved, rows, unknown="allow" if allow_unknown else "raise")
 
     if safe_csv:
         predictions = writing_tables.disarm_formulas(predictions)
@@ -124,18 +141,35 @@ def _check_kept_columns(kept: list[str], where: str) -> None:
     from icscm.model.calibration import Decisions
 
     for name in kept:
-        if name in Decisions._fields:
+        if name in (*Decisions._fields, UNKNOWN_LEVELS):
             raise IcscmError(
                 f"{where} and the predictions both have a column {name!r}; rename it to keep it"
             )
 
 
-def predict_rows(saved: SavedModel, rows: Rows) -> pyarrow.Table:
+def _warn_of_unknowable(saved: SavedModel) -> None:
+    """Warn of columns in which levels that training did not have cannot be told."""
+    from icscm.model.novelty import MAX_KEPT_LEVELS
+
+    unknowable = [repr(column) for column in saved.list_unknowable()]
+    if unknowable:
+        warn(
+            f"The model file does not say which levels {shorten_list(unknowable)} had in training, "
+            "so others cannot be told: it was saved before version 0.4, or these were more than "
+            f"{MAX_KEPT_LEVELS:,}.",
+            UnknownLevelWarning,
+        )
+
+
+def predict_rows(saved: SavedModel, rows: Rows, *, unknown: Treatment) -> pyarrow.Table:
     """Predict rows: the columns to copy, then those of the predictions."""
     import pyarrow
 
-    decisions = saved.decide(rows.table)
+    _warn_of_unknowable(saved)
+    decisions = saved.decide(rows.table, unknown=unknown)
     columns = {name: rows.table.column(name) for name in rows.kept}
     for name, values in decisions._asdict().items():
         columns[name] = values.tolist()
+    if saved.knows_levels:
+        columns[UNKNOWN_LEVELS] = saved.find_unknown_levels(rows.table).tolist()
     return pyarrow.table(columns)

@@ -26,6 +26,7 @@ from icscm._types import Array, BoolArray, IntArray
 from icscm.engine import _kernels
 from icscm.engine.counts import MISSINGNESS, BinnedColumns, BinnedRule, Cut, Layout
 from icscm.engine.threads import run_tasks, split_columns
+from icscm.model.novelty import Range
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
 from icscm.tables.coded import CodedTable, LevelBins
 
@@ -33,7 +34,19 @@ from icscm.tables.coded import CodedTable, LevelBins
 _GROUP_VALUES = 2**18
 
 
+# With fewer thresholds, more than 5 % of a column's values are beyond the first one of quantiles.
+_MIN_EDGES_OF_RANGE = 19
+
+
 # --- what bins mean ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """The smallest and the largest number of each column, in the rows that thresholds come from."""
+
+    lowest: Array
+    highest: Array
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,8 @@ class Binning(BinnedColumns):
         Whether each column has missing values.
     levels : mapping of int to LevelBins
         The levels of each category, by its number among the columns.
+    extremes : Extremes, optional
+        The smallest and the largest number of each column; None where they are not known.
     """
 
     names: tuple[str, ...] | None
@@ -72,6 +87,7 @@ class Binning(BinnedColumns):
     sampled: bool
     has_missing: BoolArray
     levels: Mapping[int, LevelBins]
+    extremes: Extremes | None = None
 
     @property
     def n_features(self) -> int:
@@ -83,6 +99,24 @@ class Binning(BinnedColumns):
 
     def find_layout(self, column: int) -> Layout:
         return find_layout(column, self.levels, self.has_missing)
+
+    def find_range(self, column: int) -> Range | None:
+        """Find the range of a column of numbers.
+
+        Of many thresholds, which are quantiles, the first and the last have nearly all values
+        between them. Few of them are too far inside, so that the extremes stand for them.
+        """
+        if self.extremes is None or column in self.levels:
+            return None
+        lowest = float(self.extremes.lowest[column]) + 0.0  # -0.0 becomes 0.0: rows in any order
+        highest = float(self.extremes.highest[column]) + 0.0
+        if not np.isfinite(lowest) or not np.isfinite(highest):  # all are missing
+            return None
+
+        edges = self.find_edges(column)
+        if len(edges) < _MIN_EDGES_OF_RANGE:
+            return Range(lowest=lowest, low=lowest, high=highest, highest=highest)
+        return Range(lowest=lowest, low=float(edges[0]), high=float(edges[-1]), highest=highest)
 
     def count_bins(self, columns: IntArray) -> IntArray:
         n_edges = self.offsets[columns + 1] - self.offsets[columns]
@@ -143,7 +177,12 @@ def find_layout(column: int, levels: Mapping[int, LevelBins], has_missing: BoolA
     )
 
 
-def make_binning(edges: Sequence[Array], table: CodedTable, sampled: bool = False) -> Binning:
+def make_binning(
+    edges: Sequence[Array],
+    table: CodedTable,
+    sampled: bool = False,
+    extremes: Extremes | None = None,
+) -> Binning:
     """Put the thresholds of a table's columns into one array; the table's values do not matter."""
     offsets = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum([len(edges_of_column) for edges_of_column in edges], out=offsets[1:])
@@ -154,6 +193,7 @@ def make_binning(edges: Sequence[Array], table: CodedTable, sampled: bool = Fals
         sampled=sampled,
         has_missing=table.find_missing(),
         levels=table.levels,
+        extremes=extremes,
     )
 
 
@@ -174,13 +214,14 @@ class ColumnPlan:
     is_complete : array of bool
         Whether the scanned rows held no other values of the column than its edges and the highest:
         it is cut at each value. If coding meets another value, the plan was wrong.
-    highest : array
-        The highest scanned value of each column.
+    lowest, highest : array
+        The lowest and the highest scanned value of each column.
     """
 
     columns: IntArray
     edges: list[Array]
     is_complete: BoolArray
+    lowest: Array
     highest: Array
 
     def select(self, positions: Sequence[int] | IntArray) -> ColumnPlan:
@@ -189,6 +230,7 @@ class ColumnPlan:
             columns=self.columns[positions],
             edges=[self.edges[position] for position in positions],
             is_complete=self.is_complete[positions],
+            lowest=self.lowest[positions],
             highest=self.highest[positions],
         )
 
@@ -234,7 +276,13 @@ def plan_columns(
         values.sort(axis=1)
         chosen = choose_edges(values, max_thresholds)
         edges = add_missing_edges(chosen.edges, has_missing[columns_of_group])
-        return ColumnPlan(columns_of_group, edges, chosen.is_complete, chosen.highest)
+        return ColumnPlan(
+            columns=columns_of_group,
+            edges=edges,
+            is_complete=chosen.is_complete,
+            lowest=chosen.lowest,
+            highest=chosen.highest,
+        )
 
     n_groups = max(n_threads, len(columns) * n_rows // _GROUP_VALUES)
     plans = run_tasks(plan_group, split_columns(len(columns), n_groups), n_threads)
@@ -242,6 +290,7 @@ def plan_columns(
         columns=columns,
         edges=[edges for plan in plans for edges in plan.edges],
         is_complete=np.concatenate([plan.is_complete for plan in plans]),
+        lowest=np.concatenate([plan.lowest for plan in plans]),
         highest=np.concatenate([plan.highest for plan in plans]),
     )
 
@@ -270,6 +319,7 @@ def plan_levels(table: CodedTable, columns: IntArray, has_missing: BoolArray) ->
         columns=columns,
         edges=add_missing_edges(edges, has_missing[columns]),
         is_complete=np.zeros(len(columns), dtype=np.bool_),
+        lowest=np.zeros_like(n_bins),
         highest=n_bins - 1,
     )
 
@@ -296,6 +346,7 @@ class ChosenEdges:
 
     edges: list[Array]
     is_complete: BoolArray
+    lowest: Array
     highest: Array
 
 
@@ -304,10 +355,11 @@ def choose_edges(ordered: Array, max_thresholds: int | None) -> ChosenEdges:
 
     These are all values but the highest, which cuts nothing off, or quantiles if they are too many.
 
-    >>> choose_edges(np.array([[1, 1, 2, 5]]), max_thresholds=2)
-    ChosenEdges(edges=[array([1, 2])], is_complete=array([ True]), highest=array([5]))
-    >>> choose_edges(np.array([[1, 2, 3, 4, 5, 6, 7, 8]]), max_thresholds=3)
-    ChosenEdges(edges=[array([2, 4, 6])], is_complete=array([False]), highest=array([8]))
+    >>> chosen = choose_edges(np.array([[1, 1, 2, 5]]), max_thresholds=2)
+    >>> chosen.edges, chosen.is_complete, chosen.lowest, chosen.highest
+    ([array([1, 2])], array([ True]), array([1]), array([5]))
+    >>> choose_edges(np.array([[1, 2, 3, 4, 5, 6, 7, 8]]), max_thresholds=3).edges
+    [array([2, 4, 6])]
     """
     n_columns, n_values = ordered.shape
     # no more thresholds than values, whatever is allowed
@@ -322,7 +374,12 @@ def choose_edges(ordered: Array, max_thresholds: int | None) -> ChosenEdges:
     _kernels.choose_edges(ordered, limit, edges, n_edges, is_complete, highest)
 
     used_edges = [row[:n].copy() for row, n in zip(edges, n_edges.tolist(), strict=True)]
-    return ChosenEdges(edges=used_edges, is_complete=is_complete, highest=highest)
+    return ChosenEdges(
+        edges=used_edges,
+        is_complete=is_complete,
+        lowest=ordered[:, :1].ravel(),  # NaN where all are missing
+        highest=highest,
+    )
 
 
 def extend_edges(

@@ -21,12 +21,13 @@ from icscm._constants import (
 from icscm._lazy import is_sparse
 from icscm._types import Array, IntArray
 from icscm.engine import _kernels
-from icscm.engine.binning import Binning, ColumnPlan
+from icscm.engine.binning import Binning, ColumnPlan, Extremes
 from icscm.engine.coding import pack_columns
 from icscm.engine.counts import ORDERED, BinnedColumns, BinnedRule, CountCube, Cut, Layout
 from icscm.engine.stores import BitStore, Rows
 from icscm.engine.threads import run_tasks, split_columns, split_evenly
 from icscm.exceptions import IcscmError
+from icscm.model.novelty import Range
 from icscm.model.rules import PresenceRule, Rule
 from icscm.tables.coded import CodedTable
 from icscm.tables.columns import as_plain_numbers
@@ -142,6 +143,9 @@ class CollapsedMap(BinnedColumns):
 
     def count_bins(self, columns: IntArray) -> IntArray:
         return self.single.count_bins(columns)
+
+    def find_range(self, column: int) -> Range | None:
+        return self.single.find_range(column)
 
     def count_copies(self, columns: IntArray) -> IntArray:
         return self.copies.count_members(columns)
@@ -293,6 +297,10 @@ def _make_binary_binning(table: CodedTable) -> Binning:
         sampled=False,
         has_missing=table.find_missing(),
         levels=table.levels,
+        # there may be millions of columns, which share one number
+        extremes=Extremes(
+            lowest=np.broadcast_to(0.0, n_columns), highest=np.broadcast_to(1.0, n_columns)
+        ),
     )
 
 
@@ -354,6 +362,7 @@ def _set_bits_by_column(X: Array, bit_position: Array, words: Array, n_threads: 
         columns=np.arange(n_columns),
         edges=[np.zeros(1, dtype=X.dtype)] * n_columns,
         is_complete=np.ones(n_columns, dtype=np.bool_),
+        lowest=np.zeros(n_columns, dtype=X.dtype),
         highest=np.ones(n_columns, dtype=X.dtype),
     )
     is_unexpected = pack_columns(

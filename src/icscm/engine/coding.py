@@ -17,7 +17,7 @@ import numpy as np
 from icscm import _constants as limits
 from icscm._types import Array, BoolArray, FloatArray, IntArray
 from icscm.engine import _kernels, binning
-from icscm.engine.binning import Binning, ColumnPlan
+from icscm.engine.binning import Binning, ColumnPlan, Extremes
 from icscm.engine.counts import ORDERED, Layout
 from icscm.engine.sampling import choose_sample, hash_rows, is_sampled
 from icscm.engine.stores import BitStore, CodeStore, Rows, Store
@@ -93,6 +93,9 @@ class _TableEncoder:
         self.stores: list[Store] = []
         #: the edges of each column, once it is planned
         self._edges = [np.empty(0, self._X.dtype)] * table.n_columns
+        #: the smallest and the largest number of each column, once it is planned
+        self._lowest = np.full(table.n_columns, np.nan)
+        self._highest = np.full(table.n_columns, np.nan)
         #: whether any edges are quantiles of a sample
         self._any_sampled = False
         self._is_left = np.ones(table.n_columns, dtype=np.bool_)
@@ -173,7 +176,12 @@ class _TableEncoder:
             for edges, has_missing in zip(self._edges, self._has_missing, strict=True)
         ]
         table = replace(self._table, has_missing=self._has_missing)
-        return binning.make_binning(thresholds, table, sampled=self._any_sampled)
+        return binning.make_binning(
+            thresholds,
+            table,
+            sampled=self._any_sampled,
+            extremes=Extremes(lowest=self._lowest, highest=self._highest),
+        )
 
     def _plan(self, *, rows: Array | slice, max_thresholds: int | None) -> ColumnPlan:
         """Plan the columns that are left from some rows."""
@@ -196,6 +204,8 @@ class _TableEncoder:
         """Store the columns of a plan; return those with values that it does not contain."""
         for column, edges in zip(plan.columns, plan.edges, strict=True):
             self._edges[column] = edges
+        self._lowest[plan.columns] = plan.lowest
+        self._highest[plan.columns] = plan.highest
         groups = _group_columns(plan, self._find_layouts(plan))
 
         unexpected_columns = [plan.columns[:0]]

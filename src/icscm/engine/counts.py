@@ -15,6 +15,7 @@ import numpy as np
 from icscm._constants import COUNT_DTYPE
 from icscm._types import Array, BoolArray, CountArray, FloatArray, IntArray
 from icscm.exceptions import IcscmError
+from icscm.model.novelty import Range
 from icscm.model.rules import Rule
 from icscm.stats.design_effects import ClusterMoments, ClusterSums
 
@@ -146,6 +147,10 @@ class BinnedColumns(Protocol):
     def count_copies(self, columns: IntArray) -> IntArray:
         """Return how many identical columns each of some stored columns stands for, itself too."""
         return np.ones(len(columns), dtype=np.int64)
+
+    def find_range(self, column: int) -> Range | None:  # noqa: ARG002
+        """Find the range of a column of numbers; None where it is not known, as of presences."""
+        return None
 
     def list_copies(self, column: int, limit: int | None = None) -> list[int]:  # noqa: ARG002
         """List the columns that are identical to one, itself included, the first up to a limit."""

@@ -9,13 +9,13 @@ whole table in memory.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from icscm._constants import COPY_ROWS, MAX_NARROW_BINS, MAX_SURVEYED_LEVELS
 from icscm._types import Array
-from icscm.engine.binning import Binning, choose_edges, extend_edges, make_binning
+from icscm.engine.binning import Binning, Extremes, choose_edges, extend_edges, make_binning
 from icscm.engine.sampling import is_sampled
 from icscm.engine.survey import DATE, ColumnSurvey, Survey
 from icscm.exceptions import IcscmError, Parameter
@@ -49,7 +49,7 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
 
 def _choose_level_bins(column: ColumnSurvey, max_levels: int | None) -> LevelBins:
     """Choose the levels of a category that have a bin of their own, and those that share one."""
-    # none where they are too many; such a column is an identifier, or an error of `_choose_edges`
+    # none where they are too many; such a column is an identifier, or an error of `_cut_column`
     n_rows_of_level = column.values or {}
     levels = sorted(n_rows_of_level, key=sort_key)
     n_rows = np.array([n_rows_of_level[level] for level in levels])
@@ -117,19 +117,36 @@ def plan_from_survey(survey: Survey, table: CodedTable, sample: Mapping[int, Arr
         why = f" would need all values of a column at once; use at most {MAX_NARROW_BINS - 1}"
         raise IcscmError(Parameter("max_thresholds", max_thresholds), why)
 
-    edges = [
-        _choose_edges(survey, table, column=j, sample=sample).astype(survey.dtype)
-        for j in range(len(survey.columns))
-    ]
-    return make_binning(edges, table, sampled=any_sampled)
+    cuts = [_cut_column(survey, table, column=j, sample=sample) for j in range(len(survey.columns))]
+    return make_binning(
+        [cut.edges.astype(survey.dtype) for cut in cuts],
+        table,
+        sampled=any_sampled,
+        extremes=Extremes(
+            lowest=np.array([cut.lowest for cut in cuts], dtype=np.float64),
+            highest=np.array([cut.highest for cut in cuts], dtype=np.float64),
+        ),
+    )
 
 
-def _choose_edges(
+@dataclass(frozen=True, eq=False)
+class _CutColumn:
+    """The thresholds of a column, and its extremes in the rows that they come from.
+
+    The extremes are NaN where there are none.
+    """
+
+    edges: Array
+    lowest: float = np.nan
+    highest: float = np.nan
+
+
+def _cut_column(
     survey: Survey, table: CodedTable, *, column: int, sample: Mapping[int, Array]
-) -> Array:
+) -> _CutColumn:
     """Choose the thresholds of one column."""
     if column in table.dropped:
-        return np.empty(0)
+        return _CutColumn(edges=np.empty(0))
 
     column_survey = survey.columns[column]
     values = column_survey.values
@@ -139,19 +156,25 @@ def _choose_edges(
                 f"{name_columns([column], table.names)} has more than {MAX_SURVEYED_LEVELS:,} "
                 "levels, too many to read from pieces; drop it, or group its levels"
             )
-        return np.arange(table.levels[column].n_bins - 1)
+        return _CutColumn(edges=np.arange(table.levels[column].n_bins - 1))
 
+    lowest = np.nan if column_survey.lowest is None else column_survey.lowest
+    highest = np.nan if column_survey.highest is None else column_survey.highest
     if values is not None:  # all of them
-        return np.array(sorted(values)[:-1], dtype=survey.dtype)
+        edges = np.array(sorted(values)[:-1], dtype=survey.dtype)
+        return _CutColumn(edges=edges, lowest=lowest, highest=highest)
 
     sampled_values = sample[column]
     chosen = choose_edges(np.sort(sampled_values)[np.newaxis], survey.max_thresholds)
-    if not chosen.is_complete[0] or len(sampled_values) == 0:
-        return chosen.edges[0]
+    if len(sampled_values) == 0:
+        return _CutColumn(edges=chosen.edges[0])
+    if not chosen.is_complete[0]:
+        return _CutColumn(edges=chosen.edges[0], lowest=chosen.lowest[0], highest=chosen.highest[0])
     # few values in the sample, many in the column: as in `ColumnPlan.use_sample`
-    return extend_edges(
+    edges = extend_edges(
         chosen.edges[0],
         highest_sampled=chosen.highest[0],
         highest=column_survey.highest,
         max_thresholds=survey.max_thresholds,
     )
+    return _CutColumn(edges=edges, lowest=lowest, highest=highest)

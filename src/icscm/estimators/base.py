@@ -9,6 +9,7 @@ A subclass gives the parameters, `_make_settings`, which translates them for the
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -24,6 +25,7 @@ from icscm.estimators.describing import DescribingMixin
 from icscm.estimators.fitted import find_feature_names, is_set
 from icscm.exceptions import IcscmError, LeftOutWarning, NoEnvironmentsWarning, warn
 from icscm.formatting import format_name
+from icscm.model.novelty import TrainingValues, Treatment, keep_levels, treat_unknown
 from icscm.model.parsing import Feature
 from icscm.model.rules import Rule
 from icscm.model.saved import SavedModel, make_saved_model
@@ -63,6 +65,30 @@ def find_opener(X: Any) -> Callable[..., Countable[Any]]:
 
         return open_dask
     return open_memory
+
+
+def describe_training(
+    learner: "BaseRuleClassifier", countable: Countable[Any]
+) -> tuple[TrainingValues, ...]:
+    """Describe the values in training of the columns that a model uses: levels and ranges.
+
+    By these `predict` tells levels that are unknown and numbers of another unit.
+    """
+    table = countable.table
+    if table is None:  # a packed store holds presences only
+        return ()
+    described = []
+    for rule in {rule.feature: rule for rule in learner.rules_}.values():
+        bins = table.levels.get(rule.column)
+        levels = None if bins is None else keep_levels((*bins.levels, *bins.pool))
+        number_range = countable.source.columns.find_range(rule.column)
+        if levels is not None or number_range is not None:
+            described.append(
+                TrainingValues(
+                    column=rule.column, name=rule.name, levels=levels, range=number_range
+                )
+            )
+    return tuple(described)
 
 
 class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -236,6 +262,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         countable.check_config(type(self).__name__, config)
         self._keep_table(countable)
         self._learn(countable)
+        self.model_ = replace(self.model_, training_values=describe_training(self, countable))
         self._series_names_ = find_series_names(outcome, environments)
         self._warn_of_determining()
         self._warn_of_findings()
@@ -342,15 +369,19 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
     def _warn_of_findings(self) -> None:
         """Warn of a model that is empty or otherwise unexpected."""
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, unknown: Treatment = "raise") -> Any:
         """Predict the class of each row.
 
         Environments are not needed. Columns of a frame go by name, and unused ones may be missing.
+        A level that the column did not have in training is treated as missing, with a warning.
 
         Parameters
         ----------
         X : array, frame, sparse matrix or Dask collection of shape (n_samples, n_features)
             The features.
+        unknown : {"raise", "allow"}, default="raise"
+            What to do where more than half of the rows, or of those in a partition of a
+            collection, have an unknown level in a column.
 
         Returns
         -------
@@ -360,17 +391,19 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         Raises
         ------
         IcscmError
-            If X lacks a column that the model uses.
+            If X lacks a column that the model uses, or more than half of the rows have an unknown
+            level in one.
         """
         if is_dask(X):
             from icscm.sources.dask.frames import predict_lazily
 
-            return predict_lazily(self.predict, X, self.classes_[:0])
+            return predict_lazily(partial(self.predict, unknown=unknown), X, self.classes_[:0])
         rows = self._check_rows(X)
-        is_positive = self.model_.predict(rows)
+        with treat_unknown(unknown):
+            is_positive = self.model_.predict(rows)
         return self.classes_[is_positive.astype(np.intp)]
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, *, unknown: Treatment = "raise") -> Any:
         """Predict the probability of each class, from the training samples in the row's leaf.
 
         (count + 1) / (samples + 2), so never 0 or 1. Trees and forests predict the likelier class;
@@ -380,6 +413,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         ----------
         X : array, frame, sparse matrix or Dask collection of shape (n_samples, n_features)
             The features.
+        unknown : {"raise", "allow"}, default="raise"
+            As for `predict`.
 
         Returns
         -------
@@ -389,8 +424,11 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         if is_dask(X):
             from icscm.sources.dask.frames import predict_lazily
 
-            return predict_lazily(self.predict_proba, X, np.empty((0, len(self.classes_))))
-        positive = self.model_.predict_proba(self._check_rows(X))
+            predict_partition = partial(self.predict_proba, unknown=unknown)
+            return predict_lazily(predict_partition, X, np.empty((0, len(self.classes_))))
+        rows = self._check_rows(X)
+        with treat_unknown(unknown):
+            positive = self.model_.predict_proba(rows)
         return np.column_stack((1.0 - positive, positive))
 
     @data_by_name

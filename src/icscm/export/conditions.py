@@ -6,12 +6,13 @@ An export writes these records in its language, and so needs to know no kind of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from icscm._constants import LARGEST_EXACT
 from icscm.io.formats import TextFormat, find_numbers
 from icscm.model.forest import Model
+from icscm.model.novelty import name_column
 from icscm.model.parsing import NUMBER, Label
 from icscm.model.routes import name_missing
 from icscm.model.rules import CategoryRule, MissingRule, Rule, ThresholdRule
@@ -26,9 +27,11 @@ ComparedKind = Literal["numbers", "booleans", "text"]
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on one column, as the JSON export has it.
+    """A condition on one column.
 
     `if_missing` is its value for a missing value; where it is None, a model follows both branches.
+    `known` has the levels that training had; any other level is missing. It is None of numbers, and
+    where the levels are not known.
     """
 
     column: str | None
@@ -37,14 +40,44 @@ class Condition:
     operator: str
     value: float | tuple[Level, ...] | None
     if_missing: bool | None
+    known: tuple[Level, ...] | None = None
 
     @property
     def compares(self) -> ComparedKind:
         """What it compares: numbers (also as categories), booleans or text."""
-        first_level = self.value[0] if isinstance(self.value, tuple) else ""
+        levels = self.value if isinstance(self.value, tuple) else self.known
+        first_level = levels[0] if levels else ""
         if self.type == NUMBER or not isinstance(first_level, str | bool):
             return "numbers"
         return "booleans" if isinstance(first_level, bool) else "text"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the JSON export has it, where known levels are given once by column."""
+        plain = asdict(self)
+        del plain["known"]
+        return plain
+
+
+@dataclass(frozen=True)
+class KnownColumn:
+    """A column of which the levels in training are known, and how it is named in predictions."""
+
+    column: str | None
+    position: int
+    type: str
+    name: str
+    levels: tuple[Level, ...]
+
+    def make_unknown_condition(self) -> Condition:
+        """Make the condition that a value is a level that training did not have."""
+        return Condition(
+            column=self.column,
+            position=self.position,
+            type=self.type,
+            operator="not in",
+            value=self.levels,
+            if_missing=False,
+        )
 
 
 @dataclass(frozen=True)
@@ -142,7 +175,40 @@ def make_condition(rule: Rule, saved: SavedModel, *, is_true: bool = True) -> Co
         operator=comparison.affirmative if is_affirmative else comparison.negative,
         value=comparison.value,
         if_missing=None if truth_of_missing is None else truth_of_missing == is_true,
+        known=_find_known_levels(rule, saved),
     )
+
+
+def _find_known_levels(rule: Rule, saved: SavedModel) -> tuple[Level, ...] | None:
+    """Find the levels that training had of the column of a rule; None where they are not known."""
+    for values in saved.model.training_values:
+        if values.column == rule.column:
+            return values.levels
+    return None
+
+
+def list_known_columns(saved: SavedModel) -> Sequence[KnownColumn]:
+    """List the columns of which the levels in training are known, in the order of their rules.
+
+    Exports name those of them that have an unknown level in a row.
+    """
+    rule_of_column = {rule.column: rule for rule in reversed(saved.model.rules)}
+    columns_in_order = dict.fromkeys(rule.column for rule in saved.model.rules)
+    known_columns = []
+    for column in columns_in_order:
+        rule = rule_of_column[column]
+        levels = _find_known_levels(rule, saved)
+        if levels is not None:
+            known_columns.append(
+                KnownColumn(
+                    column=rule.name,
+                    position=column,
+                    type=saved.features[column].type,
+                    name=name_column(rule.feature),
+                    levels=levels,
+                )
+            )
+    return known_columns
 
 
 def _find_comparison(rule: Rule) -> Comparison:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from icscm.export.conditions import (
     find_missing_texts,
+    list_known_columns,
     list_points,
     list_trees,
     make_condition,
@@ -19,7 +20,7 @@ from icscm.model.saved import SavedModel
 from icscm.model.score import Score
 from icscm.model.tree import Tree
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 
 
 def make_json(saved: SavedModel) -> str:
@@ -35,6 +36,7 @@ def make_json(saved: SavedModel) -> str:
         "missing_numbers": [] if missing is None else list(missing.numbers),
         "rule": str(saved),
         "classes": list(saved.classes),
+        "levels": make_plain(_list_levels(saved)),
     }
     return format_json(facts | _describe_model(saved) | _describe_decision(saved))
 
@@ -47,12 +49,20 @@ def _name_format(saved: SavedModel) -> str:
     return "icscm-decision-tree"
 
 
+def _list_levels(saved: SavedModel) -> list[dict[str, Any]]:
+    """List the levels that training had, by column; others are missing."""
+    return [
+        {"column": known.column, "position": known.position, "levels": known.levels}
+        for known in list_known_columns(saved)
+    ]
+
+
 def _describe_model(saved: SavedModel) -> dict[str, Any]:
     """Describe the points of a score, or the splits and leaves of trees."""
     model = saved.model
     if isinstance(model, Score):
         columns = [
-            [asdict(term.condition) | {"points": term.points} for term in terms]
+            [term.condition.to_dict() | {"points": term.points} for term in terms]
             for terms in list_points(saved, model)
         ]
         return {
@@ -68,7 +78,7 @@ def _describe_tree(saved: SavedModel, tree: Tree) -> dict[str, Any]:
     """Describe a tree by its splits, each with its condition and its children, and its leaves."""
     splits = [
         {
-            **asdict(make_condition(split.rule, saved)),
+            **make_condition(split.rule, saved).to_dict(),
             "if_true": split.if_true,
             "if_false": split.if_false,
             "share_true": share,

@@ -18,10 +18,12 @@ from typing import Any, Final
 
 from icscm.exceptions import IcscmError
 from icscm.export.conditions import (
+    ComparedKind,
     Condition,
     Leaf,
     MissingTexts,
     find_missing_texts,
+    list_known_columns,
     list_reported_columns,
     list_trees,
     make_condition,
@@ -51,11 +53,16 @@ class ProgramRule:
 
 @dataclass(frozen=True)
 class ProgramColumn:
-    """A column whose missing values are reported: where it is, its reader, and its name."""
+    """A column that is named in predictions: where it is, how it is read, and its name.
+
+    `compares` is what its rules compare, and `levels` those that training had, if they are known.
+    """
 
     column: str | int
     reader: str
+    compares: ComparedKind
     name: str
+    levels: tuple[Level, ...] | None
 
 
 @dataclass(frozen=True)
@@ -110,12 +117,12 @@ def _make_program(saved: SavedModel, *, template: str, quote: Callable[[Any], st
     readers = [rule.reader for rule in rules]
 
     reported_columns = [
-        ProgramColumn(
-            column=column.rule.feature,
-            reader=readers[rule_numbers[column.rule]],
-            name=column.name,
-        )
+        _make_column(make_condition(column.rule, saved), name=column.name, missing=missing)
         for column in list_reported_columns(model)
+    ]
+    known_columns = [
+        _make_column(column.make_unknown_condition(), name=column.name, missing=missing)
+        for column in list_known_columns(saved)
     ]
     return fill_template(
         template,
@@ -127,6 +134,7 @@ def _make_program(saved: SavedModel, *, template: str, quote: Callable[[Any], st
         readers=readers,
         rules=rules,
         unsure=reported_columns,
+        known=known_columns,
         trees=[_make_tree(saved, tree, rule_numbers) for tree in list_trees(model)],
         columns=_make_columns(model, rule_numbers) if isinstance(model, Score) else [],
         quote=quote,
@@ -143,6 +151,17 @@ def _describe_facts(saved: SavedModel) -> str:
 def _make_rule(saved: SavedModel, rule: Rule, missing: MissingTexts | None) -> ProgramRule:
     condition = make_condition(rule, saved)
     return ProgramRule(condition, reader=_choose_reader(condition, missing))
+
+
+def _make_column(condition: Condition, *, name: str, missing: MissingTexts | None) -> ProgramColumn:
+    """Make the record of the column of a condition, with its name in predictions."""
+    return ProgramColumn(
+        column=condition.position if condition.column is None else condition.column,
+        reader=_choose_reader(condition, missing),
+        compares=condition.compares,
+        name=name,
+        levels=condition.value if isinstance(condition.value, tuple) else condition.known,
+    )
 
 
 def _choose_reader(condition: Condition, missing: MissingTexts | None) -> str:

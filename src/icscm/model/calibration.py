@@ -16,6 +16,7 @@ from icscm._lazy import special
 from icscm._repr import DisplayMixin
 from icscm._types import Array, BoolArray, FloatArray
 from icscm.exceptions import IcscmError
+from icscm.model.novelty import TrainingValues
 
 # The log odds of float64 lie within 37 of 0, so with these limits exp() never overflows.
 from icscm.stats.calibration import MAX_INTERCEPT, MAX_SLOPE
@@ -48,10 +49,14 @@ class CalibratedModel(DisplayMixin):
     threshold : float, optional
         The smallest calibrated probability that is predicted positive. None: above 1/2 is
         positive; in a conjunction or disjunction the rules decide.
+    training_values : tuple of TrainingValues
+        Of the columns that the model uses: levels and ranges in training, by which levels that are
+        unknown and numbers of another unit are told. Models that differ in nothing else are equal.
     """
 
     calibration: tuple[float, float] = field(default=IDENTITY, kw_only=True)
     threshold: float | None = field(default=None, kw_only=True)
+    training_values: tuple[TrainingValues, ...] = field(default=(), kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         intercept, slope = self.calibration
@@ -207,16 +212,22 @@ class CalibratedModel(DisplayMixin):
         return f"predicts positive from a probability of {self.decision_threshold:.3g} on"
 
     def _list_fields(self) -> dict[str, Any]:
-        """Return calibration and threshold for `to_dict`, where they are not the default."""
+        """Return what all models have for `to_dict`, where it is not the default."""
         fields: dict[str, Any] = {}
         if self.is_calibrated:
             fields["calibration"] = list(self.calibration)
         if self.threshold is not None:
             fields["threshold"] = self.threshold
+        if self.training_values:
+            fields["training_values"] = [values.to_dict() for values in self.training_values]
         return fields
 
 
 def take_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Take calibration and threshold from a dict that `to_dict` made."""
+    """Take what all models have from the fields of one in a file."""
     intercept, slope = map(float, fields.get("calibration", IDENTITY))
-    return {"calibration": (intercept, slope), "threshold": fields.get("threshold")}
+    return {
+        "calibration": (intercept, slope),
+        "threshold": fields.get("threshold"),
+        "training_values": fields.get("training_values", ()),
+    }

@@ -27,7 +27,7 @@ class Forest(CalibratedModel):
     ----------
     trees : tuple of Tree
         At least one.
-    calibration, threshold : pair of floats, float or None
+    calibration, threshold, training_values : pair of floats, float or None, tuple
         As in `CalibratedModel`; the raw probability is the mean.
 
     Examples
@@ -66,7 +66,7 @@ class Forest(CalibratedModel):
         """
         n_rows = count_rows(X)
         n_trees = len(self.trees)
-        columns, unseen = read_columns(X, self.rules)
+        columns, unseen = read_columns(X, self.rules, self.training_values)
 
         sum_of_probabilities = np.zeros(n_rows)
         n_positive_trees = np.zeros(n_rows, dtype=np.intp)

@@ -1,13 +1,15 @@
 """Converts the documents of older model files to the present schema, one schema at a time.
 
     schema 1 --_add_trees--> 2 --_write_rules_as_splits--> 3 --_add_calibration--> 4
+    schema 4 --_add_training_values--> 5
 
 | schema | written by |
 |---|---|
 | 1 | 0.1, and 0.2 for a conjunction or disjunction |
 | 2 | 0.2 for a tree or forest |
 | 3 | no release |
-| 4 | from 0.3 on |
+| 4 | 0.3 |
+| 5 | from 0.4 on |
 
 A document is what JSON holds, not yet checked: a step changes what it recognizes and leaves the
 rest, for which `parsing` then raises. A new schema needs one more step here, and nothing else that
@@ -25,7 +27,7 @@ from icscm.model.splits import CHAINS, make_chain_splits
 Document = dict[str, Any]
 
 # The schema that this version writes, and the newest that it reads.
-PRESENT_SCHEMA: Final = 4
+PRESENT_SCHEMA: Final = 5
 
 _KEYS_OF_RULE_LIST: Final = {"kind", "rules", "leaves"}
 
@@ -80,6 +82,11 @@ def _add_calibration(document: Document) -> Document:
     return document
 
 
+def _add_training_values(document: Document) -> Document:
+    """From 4 to 5: a model has the levels and ranges of training; without them it cannot tell."""
+    return document
+
+
 def _is_rule_list(model: Any) -> bool:
     """Whether a model is a conjunction or disjunction as schemas 1 and 2 wrote it."""
     return (
@@ -96,4 +103,5 @@ _STEPS: Final[dict[int, Callable[[Document], Document]]] = {
     1: _add_trees,
     2: _write_rules_as_splits,
     3: _add_calibration,
+    4: _add_training_values,
 }

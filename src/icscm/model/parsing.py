@@ -23,6 +23,7 @@ from icscm.model.calibration import take_fields
 from icscm.model.checks import Check, list_of, object_of, quote, reject, whole_number
 from icscm.model.checks import WrongFileError as WrongFileError
 from icscm.model.forest import KINDS, Forest, Model
+from icscm.model.novelty import Range, TrainingValues
 from icscm.model.rules import CategoryRule, Rule, make_rule
 from icscm.model.score import MAX_TOTAL, Score, Term
 from icscm.model.splits import LeafCounts, Split
@@ -179,6 +180,15 @@ def _read_levels(value: Any, where: str) -> tuple[Label, ...]:
     return levels
 
 
+def _read_range(value: Any, where: str) -> Range:
+    """Read the range of a column of numbers, whose four bounds never fall."""
+    bounds = list_of(checks.check_number, n_entries=4)(value, where)
+    if list(bounds) != sorted(bounds):
+        reject(f"{where} must not fall")
+    lowest, low, high, highest = map(float, bounds)
+    return Range(lowest=lowest, low=low, high=high, highest=highest)
+
+
 def _read_environments(value: Any, where: str) -> tuple[Label, ...] | None:
     """Read the environments of a model; None if it has none."""
     if value is None:
@@ -221,7 +231,7 @@ _TABLE_SETTINGS: Final[dict[str, Check]] = {
     "environment": checks.NAME,
     "default_na": checks.BOOLEAN,
     "equivalents": list_of(list_of(checks.TEXT)),
-    "levels": _read_level_lists,
+    "levels": _read_level_lists,  # of 0.3, whose models did not have them
 }
 
 
@@ -273,7 +283,7 @@ def _find_most_frequent(texts: Sequence[str]) -> str:
 
 # --- the model -----------------------------------------------------------------------------------
 
-# Fields that every model can have.
+# How a model's probabilities become predictions.
 _CALIBRATION: Final[dict[str, Check]] = {
     "calibration": list_of(checks.check_number, n_entries=2),
     "threshold": checks.check_probability,
@@ -315,12 +325,21 @@ _RULES: Final = {
 class ModelReader:
     """Reads a model, as `to_dict` describes it, of these columns and environments.
 
-    `level_kinds` remembers the kind of each column's levels, which is the same in all its rules.
+    `level_kinds` remembers the kind of each column's levels, which is the same in all its rules,
+    and `levels_of_rules` the levels themselves, which training must have had.
     """
 
     features: Sequence[Feature]
     environments: Sequence[Any] | None
     level_kinds: dict[int, str] = field(default_factory=dict)
+    levels_of_rules: dict[int, set[Any]] = field(default_factory=dict)
+
+    @property
+    def shared_fields(self) -> dict[str, Check]:
+        """Fields that every model can have."""
+        return _CALIBRATION | {
+            "training_values": list_of(self.read_training_values, max_entries=len(self.features))
+        }
 
     def read_model(self, value: Any, where: str) -> Model:
         """Read a model of any kind."""
@@ -330,7 +349,7 @@ class ModelReader:
         if kind != Forest.kind:
             return self.read_tree(value, where, KINDS)
         check_forest = object_of(
-            _CALIBRATION,
+            self.shared_fields,
             kind=checks.TEXT,
             trees=list_of(self.read_tree, max_entries=MAX_TREES),
         )
@@ -349,7 +368,7 @@ class ModelReader:
         check_child = whole_number(-n_splits - 1, n_splits - 1)
         check_split = object_of(rule=self.read_rule, if_true=check_child, if_false=check_child)
         check_tree = object_of(
-            _CALIBRATION,
+            self.shared_fields,
             kind=checks.TEXT,
             splits=list_of(check_split, max_entries=MAX_RULES),
             leaves=checks.LIST,
@@ -373,7 +392,7 @@ class ModelReader:
         """Read a score of points."""
         check_term = object_of(rule=self.read_rule, points=whole_number(0, MAX_TOTAL))
         check_score = object_of(
-            _CALIBRATION,
+            self.shared_fields,
             kind=checks.TEXT,
             terms=list_of(check_term, max_entries=MAX_RULES),
             bounds=list_of(whole_number(1, MAX_TOTAL), max_entries=MAX_TOTAL),
@@ -434,9 +453,36 @@ class ModelReader:
         if feature.type not in form.feature_types:
             reject(f"{where} is a {rule.kind} rule about {column}, of type {feature.type!r}")
         if isinstance(rule, CategoryRule):
-            level_kind, _ = sort_key(rule.levels[0])
-            if self.level_kinds.setdefault(rule.column, level_kind) != level_kind:
-                reject(f"{where}.levels are of another kind than an earlier rule's")
+            self._check_level_kind(rule.column, rule.levels, where)
+            levels_of_rules = self.levels_of_rules.setdefault(rule.column, set())
+            levels_of_rules.update(map(sort_key, rule.levels))
+
+    def _check_level_kind(self, column: int, levels: Sequence[Any], where: str) -> None:
+        """Raise unless levels are of the same kind as those of earlier rules on the column."""
+        level_kind, _ = sort_key(levels[0])
+        if self.level_kinds.setdefault(column, level_kind) != level_kind:
+            reject(f"{where}.levels are of another kind than an earlier rule's")
+
+    def read_training_values(self, value: Any, where: str) -> TrainingValues:
+        """Read the levels or the range of a column; they are read after the rules."""
+        check_values = object_of(
+            {"levels": _read_levels, "range": _read_range},
+            column=whole_number(0, len(self.features) - 1),
+        )
+        fields = check_values(value, where)
+        column: int = fields["column"]
+        levels = fields.get("levels")
+        if levels is not None:
+            self._check_level_kind(column, levels, where)
+            known_levels = {sort_key(level) for level in levels}
+            if not self.levels_of_rules.get(column, set()) <= known_levels:
+                reject(f"{where}.levels lack one that a rule uses")
+        return TrainingValues(
+            column=column,
+            name=self.features[column].name,
+            levels=levels,
+            range=fields.get("range"),
+        )
 
 
 def _make(model_class: type[_Model], where: str, fields: dict[str, Any], **parts: Any) -> _Model:

@@ -1,5 +1,7 @@
 """The leaves of rows in a tree: one or, with a value missing that never was at fitting, several.
 
+A level that training did not have is missing, too (`icscm.model.novelty`).
+
 A rule on such an *unseen* missing value is neither true nor false. The row follows both branches,
 and its probability is the mean of theirs, by their shares of the training rows, a *blend*:
 
@@ -8,7 +10,7 @@ and its probability is the mean of theirs, by their shares of the training rows,
                        .10
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Final, NamedTuple
@@ -17,10 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icscm._types import Array, BoolArray, FloatArray
-from icscm.formatting import clip, format_name
+from icscm.model.novelty import (
+    TrainingValues,
+    UnknownLevels,
+    drop_unknown,
+    find_unknown,
+    name_column,
+    name_unknown,
+    report_unknown,
+    warn_of_far,
+)
 from icscm.model.rules import Rule, warn_of_unseen
-from icscm.model.splits import MAX_RULE, Split, decode_leaf, find_leaves, is_leaf
-from icscm.tables.columns import Column, Numbers, read_column
+from icscm.model.splits import Split, decode_leaf, find_leaves, is_leaf
+from icscm.tables.columns import Column, Numbers, count_rows, read_column
 
 RowNumbers = NDArray[np.intp]
 Columns = dict[str | int, Column]
@@ -29,30 +40,82 @@ Unseen = dict[str | int, BoolArray]
 
 
 class ColumnsRead(NamedTuple):
-    """The columns that rules use, and where values are missing that never were at fitting."""
+    """The columns that rules use, and where values are missing that never were at fitting.
+
+    Unknown levels are missing in them.
+    """
 
     columns: Columns
     unseen: Unseen
 
 
-def read_columns(X: object, rules: Sequence[Rule]) -> ColumnsRead:
-    """Read the columns that rules use, each once; warn of values missing that never were."""
+def read_columns(
+    X: object, rules: Sequence[Rule], training_values: Sequence[TrainingValues]
+) -> ColumnsRead:
+    """Read the columns that rules use, each once; tell what training did not have in them.
+
+    These are levels, which become missing, numbers far outside the range, and missing values.
+    """
+    rules_of_column = _group_by_column(rules)
+    columns = _read_each(X, rules_of_column)
+    training_of_column = {values.feature: values for values in training_values}
+
+    unknown_levels = find_unknown_levels(columns, training_values)
+    report_unknown(list(unknown_levels.values()))
+
+    unseen: Unseen = {}
+    for name, its_rules in rules_of_column.items():
+        if name in training_of_column:
+            warn_of_far(columns[name], training_of_column[name])
+        is_missing = warn_of_unseen(its_rules, columns[name])
+        if name in unknown_levels:
+            columns[name] = drop_unknown(columns[name], unknown_levels[name])
+            if any(rule.is_unsure for rule in its_rules):
+                is_missing = columns[name].missing
+        if is_missing is not None:
+            unseen[name] = is_missing
+    return ColumnsRead(columns=columns, unseen=unseen)
+
+
+def name_unknown_levels(
+    X: object, rules: Sequence[Rule], training_values: Sequence[TrainingValues]
+) -> Array:
+    """Name in each row the columns that have an unknown level: `sex, smoker`; '' where none."""
+    columns = _read_each(X, _group_by_column(rules))
+    unknown_levels = find_unknown_levels(columns, training_values)
+    return name_unknown(list(unknown_levels.values()), count_rows(X))
+
+
+def find_unknown_levels(
+    columns: Columns, training_values: Sequence[TrainingValues]
+) -> dict[str | int, UnknownLevels]:
+    """Find the unknown levels of each column that has some, in the order of the columns."""
+    training_of_column = {values.feature: values for values in training_values}
+    found = {
+        name: find_unknown(column, training_of_column[name])
+        for name, column in columns.items()
+        if name in training_of_column
+    }
+    return {name: unknown for name, unknown in found.items() if unknown is not None}
+
+
+def _group_by_column(rules: Sequence[Rule]) -> dict[str | int, list[Rule]]:
+    """Group rules by their column, in the order of their first rules."""
     rules_of_column: dict[str | int, list[Rule]] = {}
     for rule in rules:
         rules_of_column.setdefault(rule.feature, []).append(rule)
+    return rules_of_column
 
+
+def _read_each(X: object, rules_of_column: Mapping[str | int, Sequence[Rule]]) -> Columns:
+    """Read the columns of some rules."""
     columns: Columns = {}
-    unseen: Unseen = {}
     for name, its_rules in rules_of_column.items():
         column = read_column(X, its_rules[0].column, its_rules[0].name)
         if isinstance(column, Numbers):  # a column of a C-ordered array is strided in memory
             column = replace(column, values=np.ascontiguousarray(column.values))
         columns[name] = column
-
-        is_missing = warn_of_unseen(its_rules, column)
-        if is_missing is not None:
-            unseen[name] = is_missing
-    return ColumnsRead(columns=columns, unseen=unseen)
+    return columns
 
 
 def follow_splits(splits: Sequence[Split], columns: Columns, n_rows: int) -> RowNumbers:
@@ -243,7 +306,7 @@ def _join_blends(blends: Sequence[Blend]) -> Blend:
 def name_missing(feature: str | int, averaged: Container[str | int] = ()) -> str:
     """Name a missing column as `decided_by` does; a score may give it average points."""
     note = " (average)" if feature in averaged else ""
-    return f"{clip(format_name(feature), MAX_RULE)} missing{note}"
+    return f"{name_column(feature)} missing{note}"
 
 
 def name_unseen(unseen: Unseen, rows: RowNumbers, averaged: Container[str | int] = ()) -> Array:

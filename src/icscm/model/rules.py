@@ -155,7 +155,8 @@ class CategoryRule(Rule):
     """`x == level`, or `x != level` when `equal` is false.
 
     With `pooled`, the levels are rare ones that count as one. Otherwise, several levels are those
-    above a cut of an ordered category. A level not seen at fitting equals none.
+    above a cut of an ordered category. A level that training did not have equals none; a model
+    reads it as missing (`icscm.model.novelty`).
 
     >>> rule = CategoryRule(column=0, name="smoker", levels=("yes",), equal=True)
     >>> print(rule, "|", rule.negate())

@@ -20,7 +20,9 @@ from icscm.formatting import escape_controls, format_json, make_plain
 from icscm.model import older_files, parsing, recalibration
 from icscm.model.calibration import Decisions
 from icscm.model.forest import Forest, Model
+from icscm.model.novelty import Treatment, treat_unknown
 from icscm.model.parsing import NUMBER, Feature, Label, WrongFileError, parse_document
+from icscm.model.routes import name_unknown_levels
 from icscm.model.thresholds import (
     Criterion,
     Threshold,
@@ -80,14 +82,18 @@ class SavedModel:
         """Whether columns are found by name, not by position."""
         return not self.features or self.features[0].name is not None
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, unknown: Treatment = "raise") -> Array:
         """Predict the class of each row.
+
+        A level that the column did not have in training is treated as missing, with a warning.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             A frame's columns are found by name: their order does not matter, and those that no
             rule uses need not be there. Others have all the training columns, in their order.
+        unknown : {"raise", "allow"}, default="raise"
+            What to do where more than half of the rows have an unknown level in a column.
 
         Returns
         -------
@@ -97,17 +103,20 @@ class SavedModel:
         Raises
         ------
         IcscmError
-            If a column that the model needs is not there, or is not of the type it had; if
-            values are missing and the model was fitted with `missing="error"`.
+            If a column that the model needs is not there, or is not of the type it had; if more
+            than half of its rows have an unknown level; if values are missing and the model was
+            fitted with `missing="error"`.
         """
-        return self.decide(X).prediction
+        return self.decide(X, unknown=unknown).prediction
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any, *, unknown: Treatment = "raise") -> FloatArray:
         """Predict the probability of each class, from the training rows in the row's leaf.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            As for `predict`.
+        unknown : {"raise", "allow"}, default="raise"
             As for `predict`.
 
         Returns
@@ -115,7 +124,7 @@ class SavedModel:
         array of shape (n_samples, 2)
             A column for each of `classes`.
         """
-        positive = self.decide(X).probability
+        positive = self.decide(X, unknown=unknown).probability
         return np.column_stack((1.0 - positive, positive))
 
     def explain(self, X: Any) -> Array:
@@ -133,8 +142,31 @@ class SavedModel:
         """
         return self.decide(X).decided_by
 
-    def decide(self, X: Any) -> Decisions:
+    def decide(self, X: Any, *, unknown: Treatment = "raise") -> Decisions:
         """Return prediction, probability of the positive class and what decided, in one pass.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            As for `predict`.
+        unknown : {"raise", "allow"}, default="raise"
+            As for `predict`.
+
+        Returns
+        -------
+        Decisions
+            A tuple of three arrays: `prediction`, `probability`, `decided_by`.
+        """
+        with treat_unknown(unknown):
+            decisions = self.model.decide(self._check_rows(X))
+        classes = np.array(self.classes)
+        if classes.tolist() != list(self.classes):  # NumPy's text drops trailing NULs
+            classes = np.array(self.classes, dtype=object)
+        is_positive = decisions.prediction
+        return decisions._replace(prediction=classes[is_positive.astype(np.intp)])
+
+    def find_unknown_levels(self, X: Any) -> Array:
+        """Find the columns of each row that have a level which training did not have.
 
         Parameters
         ----------
@@ -143,15 +175,42 @@ class SavedModel:
 
         Returns
         -------
-        Decisions
-            A tuple of three arrays: `prediction`, `probability`, `decided_by`.
+        array of str, of shape (n_samples,)
+            Such as `sex, smoker`; empty where there is none. Exports return it as
+            `unknown_levels`.
         """
-        decisions = self.model.decide(self._check_rows(X))
-        classes = np.array(self.classes)
-        if classes.tolist() != list(self.classes):  # NumPy's text drops trailing NULs
-            classes = np.array(self.classes, dtype=object)
-        is_positive = decisions.prediction
-        return decisions._replace(prediction=classes[is_positive.astype(np.intp)])
+        model = self.model
+        return name_unknown_levels(self._check_rows(X), model.rules, model.training_values)
+
+    @property
+    def knows_levels(self) -> bool:
+        """Whether the levels that training had are known of any column that the rules use."""
+        used_columns = {rule.column for rule in self.model.rules}
+        return any(
+            values.levels is not None and values.column in used_columns
+            for values in self.model.training_values
+        )
+
+    def list_unknowable(self) -> list[str | int]:
+        """List the columns of categories of which the levels in training are not known.
+
+        Returns
+        -------
+        list
+            Columns of models that were saved before version 0.4, and those of very many levels: in
+            them no level is told to be unknown.
+        """
+        known_columns = {
+            values.column for values in self.model.training_values if values.levels is not None
+        }
+        return list(
+            dict.fromkeys(
+                rule.feature
+                for rule in self.model.rules
+                if self.features[rule.column].type == parsing.CATEGORY
+                and rule.column not in known_columns
+            )
+        )
 
     def recalibrate(
         self, X: Any = None, y: Any = None, *, prevalence: float | None = None
@@ -345,10 +404,12 @@ class SavedModel:
         text = format_json(self.to_dict())
         try:
             parsing.check_size(len(text.encode()))
-            is_same = SavedModel(**parse_document(text)) == self
+            read_back = SavedModel(**parse_document(text))
         except WrongFileError as wrong:
             raise IcscmError(f"this model cannot be saved: {wrong}") from None
-        if not is_same:
+        # levels and ranges of training do not count for equality
+        is_same_training = read_back.model.training_values == self.model.training_values
+        if read_back != self or not is_same_training:
             raise IcscmError(
                 "this model cannot be saved: a name, level or label with surrogates in pairs would "
                 "not read back the same; rename it"

@@ -75,7 +75,7 @@ class Score(CalibratedModel):
         The smallest total of each class of totals but the first.
     leaves : tuple of counts by (outcome, environment)
         Training rows of each class of totals.
-    calibration, threshold : pair of floats, float or None
+    calibration, threshold, training_values : pair of floats, float or None, tuple
         As in `CalibratedModel`; the raw probability is expit(log_odds[total]).
 
     Examples
@@ -136,7 +136,7 @@ class Score(CalibratedModel):
             A tuple of three arrays: `prediction`, `probability`, `decided_by`, which names the
             columns that are missing.
         """
-        columns, _ = read_columns(X, self.rules)
+        columns, _ = read_columns(X, self.rules, self.training_values)
         totals = self._add(columns, count_rows(X))
         texts_of_totals = [f"total of {total}" for total in range(self.max_total + 1)]
         texts = np.array(texts_of_totals, dtype=object)[totals]
@@ -168,7 +168,7 @@ class Score(CalibratedModel):
         array of int, of shape (n_samples,)
             From 0 to `max_total`.
         """
-        columns, _ = read_columns(X, self.rules)
+        columns, _ = read_columns(X, self.rules, self.training_values)
         return self._add(columns, count_rows(X))
 
     def _add(self, columns: Columns, n_rows: int) -> IntArray:

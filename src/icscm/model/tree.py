@@ -52,7 +52,7 @@ class Tree(CalibratedModel):
     balanced : bool, default=False
         Whether a leaf's probability is the mean over its environments, each with equal weight,
         instead of over its rows.
-    calibration, threshold : pair of floats, float or None
+    calibration, threshold, training_values : pair of floats, float or None, tuple
         As in `CalibratedModel`. Probabilities and verdicts of leaves follow them.
 
     Examples
@@ -182,7 +182,7 @@ class Tree(CalibratedModel):
         return leaves
 
     def _follow_rows(self, X: Any) -> FollowedRows:
-        columns, unseen = routes.read_columns(X, self.rules)
+        columns, unseen = routes.read_columns(X, self.rules, self.training_values)
         return self.follow(columns, unseen, count_rows(X))
 
     def follow(self, columns: Columns, unseen: Unseen, n_rows: int) -> FollowedRows:

@@ -23,6 +23,7 @@ from icscm.estimators.selector_views import SelectorViews
 from icscm.exceptions import IcscmError
 from icscm.formatting import format_name, shorten_list
 from icscm.model.forest import Model, describe_size
+from icscm.model.novelty import treat_unknown
 from icscm.model.splits import CHAINS
 from icscm.progress import track
 from icscm.report.formatting import join_words
@@ -253,6 +254,7 @@ def name_keywords(estimator: Any, what: str) -> list[str]:
     return []
 
 
+@treat_unknown("allow")  # a fold may hold levels that the others lack
 def score_fold(
     fitted: Fitted, cohort: Cohort, fold: Fold, scorers: Mapping[str, Scorer]
 ) -> FoldScores:
@@ -338,6 +340,7 @@ def _score_other_outcome(estimator: Any, test: Cohort, scorers: Mapping[str, Sco
     return FoldScores(scores=scores, is_positive=no_row, is_wrong=no_row, probability=None)
 
 
+@treat_unknown("allow")
 def predict_probability(estimator: Any, X: Any, *, positive_class: Any) -> FloatArray | None:
     """Return the probability of the positive class in each row; None if the estimator has none.
 

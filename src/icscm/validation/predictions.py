@@ -18,6 +18,7 @@ from icscm.exceptions import IcscmError, IcscmWarning, Parameter
 from icscm.formatting import as_text, format_level, shorten_list
 from icscm.io.environments import find_renamed
 from icscm.model.forest import Forest, describe_size
+from icscm.model.novelty import treat_unknown
 from icscm.model.rules import CategoryRule, Rule
 from icscm.model.saved import SavedModel, check_fitted, get_table_settings, make_label
 from icscm.model.splits import CHAINS
@@ -352,7 +353,8 @@ def _predict_with_classifier(
     name = type(classifier).__name__
     X = rows.cohort.X
     positive_class = opened.classes[1]
-    predicted = np.asarray(classifier.predict(X)) == positive_class
+    with treat_unknown("allow"):  # of a learner of this package in it
+        predicted = np.asarray(classifier.predict(X)) == positive_class
     probability = predict_probability(classifier, X, positive_class=positive_class)
     if threshold is not None:
         if probability is None:
@@ -387,16 +389,18 @@ def _predict_with_ours(
     if threshold is not None:
         model = replace(model, threshold=threshold)
 
-    with warnings.catch_warnings(record=True) as caught:
+    # an evaluation says what it was made on, however much of it is unknown
+    with warnings.catch_warnings(record=True) as caught, treat_unknown("allow"):
         warnings.simplefilter("always", IcscmWarning)
         checked_rows = opened.fitted._check_rows(rows.cohort.X)
         decisions = model.decide(checked_rows)
         # each tree of a forest has leaves of its own
         leaves = None if isinstance(model, Forest) else model.find_leaves(checked_rows)
 
-    # a model file may hold anything
+    # files of version 0.3 have levels in the settings of the table, which may hold anything
     levels = opened.table_settings.get("levels")
-    training_levels = levels if isinstance(levels, dict) else {}
+    knows_levels = any(values.levels is not None for values in model.training_values)
+    training_levels = levels if isinstance(levels, dict) and not knows_levels else {}
     notes = [
         *_take_notes(caught),
         *_note_levels(model.rules, checked_rows, training_levels),

@@ -42,7 +42,10 @@ class ConditionWriter:
     missing: MissingTexts | None
 
     def write(self, condition: Condition) -> str:
-        """Write a condition."""
+        """Write a condition, in which levels that training did not have are missing."""
+        condition = _list_known_levels(condition)
+        if condition.value == ():  # no level is left to compare
+            return "1 = 1" if condition.operator == "not in" else "1 = 0"
         name = format_name(condition.position) if condition.column is None else condition.column
         column = f"d.{quote_name(name)}"
         is_number = condition.compares == "numbers"
@@ -55,6 +58,36 @@ class ConditionWriter:
     def write_is_missing(self, condition: Condition) -> str:
         """Write that the value which a condition needs is missing."""
         return self.write(replace(condition, operator="is missing", if_missing=True))
+
+
+def _list_known_levels(condition: Condition) -> Condition:
+    """Return a condition with the same truth for levels that training did not have as for NULL.
+
+    Of the known levels no, light and heavy, for example:
+
+        in {no}, false if missing          in {no}
+        in {no}, true if missing           not in {light, heavy}
+        not in {no}, false if missing      in {light, heavy}
+        is missing                         not in {no, light, heavy}, true if missing
+
+    Where `if_missing` is None, an earlier branch has decided on unknown levels, too.
+    """
+    if condition.known is None or condition.if_missing is None:
+        return condition
+    if condition.operator in ("in", "is present"):
+        true_levels = condition.known if condition.value is None else condition.value
+    else:
+        false_levels = condition.known if condition.value is None else condition.value
+        if condition.operator == "is missing":
+            false_levels = condition.known
+        assert isinstance(false_levels, tuple)
+        true_levels = tuple(level for level in condition.known if level not in false_levels)
+    assert isinstance(true_levels, tuple)
+
+    if not condition.if_missing:
+        return replace(condition, operator="in", value=true_levels)
+    false_levels = tuple(level for level in condition.known if level not in true_levels)
+    return replace(condition, operator="not in", value=false_levels)
 
 
 # --- columns in which NULL and NaN are missing ----------------------------------------------------

@@ -1,5 +1,7 @@
 """One SELECT that adds a model's prediction, its probability and what decided to each row.
 
+Of a model of categories it names columns with levels that training did not have, too.
+
 For a tree of one rule it is, in short:
 
     SELECT
@@ -24,6 +26,7 @@ from icscm.exceptions import IcscmError
 from icscm.export.conditions import (
     ConditionPoints,
     find_missing_texts,
+    list_known_columns,
     list_points,
     list_reported_columns,
     make_condition,
@@ -83,6 +86,7 @@ def make_sql(saved: SavedModel, *, table: str, schema: str | None) -> str:
         "model.sql.txt",
         saved,
         columns=columns,
+        unknown_levels=_name_unknown(saved, ConditionWriter(missing)),
         missing_texts=missing_texts,
         missing_numbers=missing_numbers,
         has_commas=get_table_settings(saved).get("decimal") == ",",
@@ -280,10 +284,12 @@ def _make_score_columns(saved: SavedModel, model: Score, writer: ConditionWriter
 
 def _write_points(terms: Sequence[ConditionPoints], writer: ConditionWriter) -> str:
     """Write the points that a column gives: those of its first condition that is true, or 0."""
-    branches = [
-        Branch(writer.write(term.condition), Case([], {"points": str(term.points)}))
-        for term in terms
-    ]
+    branches = []
+    for term in terms:
+        # in a score a condition that leaves open what a missing value means is false of it
+        condition = replace(term.condition, if_missing=bool(term.condition.if_missing))
+        points = Case([], {"points": str(term.points)})
+        branches.append(Branch(writer.write(condition), points))
     return Case(branches, otherwise={"points": "0"}).write("points", _TERM_INDENT)
 
 
@@ -313,6 +319,23 @@ def _decide(saved: SavedModel, probability: str, threshold: float | None) -> str
     is_positive = "> 0.5e0" if threshold is None else f">= {format_sql_number(threshold)}"
     negative, positive = map(quote_label, saved.classes)
     return f"CASE WHEN {probability} {is_positive} THEN {positive} ELSE {negative} END"
+
+
+def _name_unknown(saved: SavedModel, writer: ConditionWriter) -> str | None:
+    """Write an expression that names the columns of a row with a level that training did not have.
+
+    It is None where no levels are known.
+    """
+    parts = []
+    for known in list_known_columns(saved):
+        is_unknown = writer.write(known.make_unknown_condition())
+        text_if_unknown = quote_text(f", {known.name}")
+        parts.append(f"CASE WHEN {is_unknown} THEN {text_if_unknown} ELSE '' END")
+    if not parts:
+        return None
+    joined_names = "\n    || ".join(parts)
+    # from the third character on: without the comma and the space before the first name
+    return f"SUBSTR({joined_names}, 3)"
 
 
 def _name_missing(saved: SavedModel, writer: ConditionWriter) -> str | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from icscm._constants import BINARY_LOOK_ROWS, CODE_DTYPE, MAX_NARROW_BINS, QUANTILE_SAMPLE
 from icscm._types import BoolArray, FloatArray, IntArray
 from icscm.engine import binning
-from icscm.engine.binning import Binning, ColumnPlan
+from icscm.engine.binning import Binning, ColumnPlan, Extremes
 from icscm.engine.sampling import choose_sample, is_sampled, make_salt
 from icscm.engine.stores import Rows, Store
 from icscm.engine.threads import divide_up, split_evenly
@@ -68,6 +68,8 @@ class CardValues:
         coded = self._code(sample_plan, row_of_sorted, rows)
         stores = coded.stores
         edges = list(sample_plan.edges)
+        lowest = sample_plan.lowest.copy()
+        highest = sample_plan.highest.copy()
         is_any_sampled = is_sampled(self.n_rows) and not sample_plan.is_complete.all()
 
         if len(coded.surprised) > 0:
@@ -78,8 +80,15 @@ class CardValues:
             is_any_sampled |= not full_plan.is_complete.all()
             for column, new_edges in zip(full_plan.columns.tolist(), full_plan.edges, strict=True):
                 edges[column] = new_edges
+            lowest[full_plan.columns] = full_plan.lowest
+            highest[full_plan.columns] = full_plan.highest
 
-        return self._make_binning(edges, is_any_sampled=bool(is_any_sampled)), stores
+        binned_columns = self._make_binning(
+            edges,
+            is_any_sampled=bool(is_any_sampled),
+            extremes=Extremes(lowest=lowest, highest=highest),
+        )
+        return binned_columns, stores
 
     def _invert(self, position: NDArray[np.uint32]) -> Any:
         """Return which row each sorted row is, given the position of each row among these."""
@@ -88,7 +97,9 @@ class CardValues:
         row_of_sorted[self.card.send(position)] = row_numbers
         return row_of_sorted
 
-    def _make_binning(self, edges: Sequence[FloatArray], *, is_any_sampled: bool) -> Binning:
+    def _make_binning(
+        self, edges: Sequence[FloatArray], *, is_any_sampled: bool, extremes: Extremes
+    ) -> Binning:
         """Make the binning of all columns from their edges.
 
         The first edge of a column with missing values only sets these apart: it is no threshold.
@@ -98,7 +109,7 @@ class CardValues:
             for edges_of_column, has_missing in zip(edges, self.has_missing, strict=True)
         ]
         table = CodedTable(np.empty((0, len(thresholds))), has_missing=self.has_missing)
-        return binning.make_binning(thresholds, table, is_any_sampled)
+        return binning.make_binning(thresholds, table, is_any_sampled, extremes)
 
     def _plan_from_sample(self, max_thresholds: int) -> ColumnPlan:
         """Choose the thresholds of all columns from the sampled rows; from all if they are few."""
@@ -118,6 +129,7 @@ class CardValues:
             columns=np.arange(len(edges)),
             edges=binning.add_missing_edges(edges, self.has_missing),
             is_complete=np.concatenate([part.is_complete for part in chosen]),
+            lowest=np.concatenate([part.lowest for part in chosen]),
             highest=np.concatenate([part.highest for part in chosen]),
         )
 
