@@ -73,7 +73,7 @@ class ComparableColumns:
         determining: list[int] = []
         nearly: list[int] = []
         for cube in self._source.count_cubes():
-            giveaways = find_giveaways(cube.counts.sum(axis=2))
+            giveaways = find_giveaways(cube.counts[:, :, 0] + cube.counts[:, :, 1])
             determining += cube.columns[giveaways.is_determining].tolist()
             nearly += cube.columns[giveaways.is_nearly].tolist()
             kept = None

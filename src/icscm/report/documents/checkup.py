@@ -337,9 +337,8 @@ def write_associations(checkup: Plain, n_strong: int, n_listed: int | None) -> D
         *note_more(n_more, f"and {n_more:,} more columns; --all shows them"),
         Note(
             "Cramer's V with the environment, of the values of the column and of whether it is "
-            "missing: 0 unrelated, 1 one determines the other, and for a column that learners "
-            "reject because it determines the environment; strong from 0.5. Numbers are cut into "
-            "16 bins."
+            "missing: 0 unrelated, 1 one determines the other; strong from 0.5. Numbers are cut "
+            "into 16 bins."
         ),
     ]
 

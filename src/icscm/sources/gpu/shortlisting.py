@@ -160,6 +160,11 @@ class CardShortlister:
         self._columns = columns
         self._card = columns.card
 
+    @property
+    def n_columns(self) -> int:
+        """The number of columns that it examines."""
+        return len(self._columns)
+
     @translate_card_errors()
     def shortlist(self, query: ShortlistQuery) -> Shortlist:
         """List the columns that can matter to a search; all where it cannot decide."""
