@@ -70,4 +70,4 @@ def number_by_appearance(codes: IntArray) -> IntArray:
     """
     import pandas  # slow to import
 
-    return pandas.factorize(codes)[0].astype(np.int64)
+    return np.asarray(pandas.factorize(codes)[0], dtype=np.int64)
