@@ -264,7 +264,7 @@ def test_levels_of_one_environment_are_pooled_and_named():
 
 
 def test_little_data_cannot_tell():
-    X, y, site = make_data(n=150)
+    X, y, site = make_data(n=250)
     selector = fit(X, y, site)
     undecided = selector.screen_[selector.screen_["verdict"] == "cannot tell"]
     assert len(undecided)
@@ -372,14 +372,18 @@ def test_groups_stay_in_one_fold_and_count_as_one(monkeypatch):
     cross_fit = measuring.cross_fit
 
     def look(outcome, table, columns, fold_numbers, **options):
-        seen.append(fold_numbers)
+        if table.clusters is not None:
+            # each group lies within an environment, so it is a cluster
+            seen.append((table.clusters.numbers, fold_numbers))
         return cross_fit(outcome, table, columns, fold_numbers, **options)
 
     monkeypatch.setattr(measuring, "cross_fit", look)
     copies = np.tile(np.arange(150), 8)
     together = fit(X.iloc[copies], y[copies], site[copies], groups=copies)
-    for folds in seen:
-        assert all(np.ptp(folds[copies == row]) == 0 for row in range(150))
+    assert seen
+    for clusters, folds in seen:
+        assert len(np.unique(clusters)) == 150
+        assert all(np.ptp(folds[clusters == number]) == 0 for number in range(150))
     apart = fit(X.iloc[copies], y[copies], site[copies])
     errors = [
         selector.effects_.set_index("column").loc["code", "worth_error"].median()

@@ -4,8 +4,9 @@ Rows are dealt to folds at random, and sums of floating-point numbers differ in 
 the order of what is added. So that neither depends on how a table happens to be sorted, its rows
 are first sorted by a hash of all that a screen knows of them:
 
-    hash of a row = h(bins of its columns, outcome, weight; its environment; its group)
+    hash of a row = h(bins of its columns, rank of its outcome, weight; its environment; its group)
 
+Bins and ranks do not depend on the units of columns and outcome.
 The names of environments and groups are no content: an environment is known by the hashes of its
 rows, and a group as well. Rows of equal hashes are equal in everything, and it does not matter
 which comes first. The order of the columns does matter: they have hashes of their own.
@@ -35,13 +36,14 @@ def sort_by_content(
 
 
 def hash_rows(table: ScreenedTable, values: Array, weights: FloatArray | None) -> Hashes:
-    """Hash the bins, the outcome and the weight of each row."""
+    """Hash the bins, the rank of the outcome and the weight of each row."""
     salt_of_columns = make_salt(table.n_columns + 2)
     *salts, salt_of_values, salt_of_weights = salt_of_columns
     hashes = np.zeros(table.n_rows, dtype=np.uint64)
     for bins, salt in zip(table.columns.bins, salts, strict=True):
         _kernels.hash_column(bins.astype(np.float64), salt, hashes)
-    _kernels.hash_column(values.astype(np.float64), salt_of_values, hashes)
+    ranks = np.unique(values, return_inverse=True)[1]
+    _kernels.hash_column(ranks.astype(np.float64), salt_of_values, hashes)
     if weights is not None:
         _kernels.hash_column(weights, salt_of_weights, hashes)
     return hashes

@@ -139,8 +139,7 @@ def _find_whole_ratios(weights: FloatArray, max_mean: float) -> IntArray | None:
     first_ratios = ratios[:_N_WEIGHTS_TRIED]  # of most weights these fail already
     for k in range(1, max_k + 1):
         if _are_whole(k * first_ratios) and _are_whole(k * ratios):
-            whole: IntArray = np.rint(k * ratios).astype(np.int64)
-            return whole
+            return np.asarray(np.rint(k * ratios), dtype=np.int64)
     return None
 
 
