@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, cast
 import click
 
 from icscm.exceptions import ShownWarning
-from icscm.formatting import clip, clip_message, escape_controls
+from icscm.formatting import clip_message, escape_controls
 from icscm.io.formats import MISSING_TEXTS
 from icscm.io.locating import name_data
 from icscm.io.roles import Roles
@@ -35,7 +35,9 @@ def print_line(text: str) -> None:
     line = clip_message(escape_controls(unbroken))
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
+        line = textwrap.fill(
+            line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
     click.echo(line, err=True)
 
 
@@ -71,10 +73,9 @@ def print_document(console: Console, document: Document) -> None:
 
 def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
     """Print the parts one below the other."""
-    from icscm.report.terminal import MAX_TEXT
+    from icscm.report.terminal import print_parts
 
-    for part in parts:
-        console.print(clip(part, MAX_TEXT) if isinstance(part, str) else part)
+    print_parts(console, parts)
 
 
 class _Terminal(io.TextIOBase):

@@ -268,7 +268,7 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
     from icscm.report.summary import summarize
     from icscm.report.terminal import make_fact_table, render_learner
 
-    screen.print(make_fact_table(_list_facts(data, learned)))
+    console.print_all(screen, [make_fact_table(_list_facts(data, learned))])
     if learned.choice is not None:
         from icscm.report.documents.grid_search import write_document
         from icscm.validation.scores import TITLES
