@@ -99,8 +99,10 @@ def judge(spec: Spec, folder: Path) -> list[str]:
 
 def _judge_outcome(spec: Spec, run: _Run, outcome: Outcome) -> list[str]:
     faults = find_faults(outcome, is_json=run.is_json and not run.terminal)
-    err = outcome.err.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
-    faults += [f"{fault} on standard error" for fault in find_text_faults(err)]
+    shows_data = run.terminal and not run.is_readable  # where names are as the data have them
+    if not shows_data:
+        err = outcome.err.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+        faults += [f"{fault} on standard error" for fault in find_text_faults(err)]
     if run.is_readable and not run.terminal:
         out = outcome.out.decode("utf-8", "backslashreplace")
         faults += [f"{fault} on standard output" for fault in find_text_faults(out)]

@@ -13,7 +13,7 @@ from icscm.cli import console, files
 from icscm.cli.console import Progress, hide_repeated_warnings
 from icscm.cli.grid import make_grid
 from icscm.cli.group import main, name_option
-from icscm.cli.learners import MODELS, make_learner
+from icscm.cli.learners import MODELS, check_device, make_learner
 from icscm.cli.learning import Learned, learn
 from icscm.cli.options import (
     COLUMNS,
@@ -84,6 +84,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Optio
       icscm fit genes.Rtab --labels phenotypes.tsv --target resistant \\
           --environment country
     """
+    check_device(options)
     outputs = [options["out"], options["report"], options["tripod"]]
     route = choose_route(data, options)
     learner = make_learner(ctx, options, is_on_dask=route == Route.DASK)

@@ -27,7 +27,10 @@ IDENTIFIER: Final = "different in nearly every row, as an identifier is"
 CONSTANT: Final = "the same in every row"
 LABEL_COPY: Final = "an exact copy of the label"
 ENVIRONMENT_COPY: Final = "an exact copy of the environment"
-DATES: Final = "a date or time, which rules cannot use; convert it to numbers such as years"
+DATES: Final = (
+    "a date, a time or a duration, which rules cannot use; convert it to numbers such as years or "
+    "days"
+)
 
 # Advice where a column is dropped as an identifier.
 _KEEP_IDENTIFIER: Final = (
