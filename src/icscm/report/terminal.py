@@ -136,9 +136,19 @@ def fit_widths(*, least: Sequence[int], full: Sequence[int], available: int) -> 
     """
     for limit in range(available, 0, -1):
         widths = [max(low, min(high, limit)) for low, high in zip(least, full, strict=True)]
-        if sum(widths) <= available:
-            return widths
-    return list(least)
+        n_left = available - sum(widths)
+        if n_left >= 0:
+            break
+    else:
+        return list(least)
+
+    # what is left goes to the columns that lack least
+    lacking = [high - width for high, width in zip(full, widths, strict=True)]
+    for position in sorted(range(len(widths)), key=lambda position: lacking[position]):
+        n_added = min(lacking[position], n_left)
+        widths[position] += n_added
+        n_left -= n_added
+    return widths
 
 
 def _strip_line(line: Sequence[Segment]) -> Sequence[Segment]:
