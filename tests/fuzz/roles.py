@@ -120,6 +120,8 @@ def may_be_refused(spec: Spec) -> bool:
     if spec["role"] == "file":
         return False
     name = names[spec["role"]]
+    if spec["command"] == "pack" and set(name) & set("\t\r\n"):  # which part its cells and lines
+        return True
     if spec["role"] in ("class", "environment", "level", "group"):
         return name in _MISSING or ("\0" in name and spec["command"] == "export")
     # options take names separated by commas, and no argument of a program holds a NUL

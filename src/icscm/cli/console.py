@@ -16,7 +16,7 @@ import click
 
 from icscm.exceptions import ShownWarning
 from icscm.formatting import clip_message, escape_controls
-from icscm.io.formats import MISSING_TEXTS
+from icscm.io.formats import MISSING_TEXTS, NONE
 from icscm.io.locating import name_data
 from icscm.io.roles import Roles
 from icscm.progress import show_progress
@@ -137,6 +137,8 @@ def _list_missing_texts(labels: Roles) -> list[Fact]:
     cells_by_column: dict[str, dict[str, int]] = {}
     for (column, text), n_cells in labels.misread.items():
         cells_by_column.setdefault(text, {})[column] = n_cells
+    columns_with_empty_cells = cells_by_column.pop("", {})
+    columns_with_none = cells_by_column.get(NONE, {})
 
     def count_cells(text: str) -> int:
         return sum(cells_by_column[text].values())
@@ -145,6 +147,7 @@ def _list_missing_texts(labels: Roles) -> list[Fact]:
     return wording.describe_missing_texts(
         [(text, cells_by_column[text]) for text in texts],
         has_defaults=any(text in cells_by_column for text in MISSING_TEXTS),
+        doubtful=[column for column in columns_with_none if column in columns_with_empty_cells],
     )
 
 
