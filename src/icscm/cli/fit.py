@@ -267,15 +267,16 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
     """Print the data, the choice of --cv and the model; return its summary."""
     from icscm.report.content.learner import make_learner_content
     from icscm.report.summary import summarize
-    from icscm.report.terminal import make_fact_table, render_learner
+    from icscm.report.documents.learner import write_document
+    from icscm.report.terminal import make_fact_table
 
     console.print_all(screen, [make_fact_table(_list_facts(data, learned))])
     if learned.choice is not None:
-        from icscm.report.documents.grid_search import write_document
+        from icscm.report.documents.grid_search import write_document as write_choice
         from icscm.validation.scores import TITLES
 
         choice = learned.choice
-        document = write_document(
+        document = write_choice(
             best=choice.best,
             tried=choice.tried,
             scores=choice.scores,
@@ -290,7 +291,7 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
     screen.print()
     # the models at other levels are for reports only
     content = make_learner_content(learned.learner, **(facts | {"path": None}))
-    console.print_all(screen, render_learner(content))
+    console.print_document(screen, write_document(content, is_brief=True))
     screen.print()
     return summarize(content)
 

@@ -30,8 +30,6 @@ from icscm.report.blocks import (
     Paragraph,
     Table,
 )
-from icscm.report.content.learner import LearnerContent
-from icscm.report.documents.learner import write_document
 from icscm.report.wording.facts import Fact
 
 # Characters of a table's cell, of its indent, and of a text, such as a rule; files have all of it.
@@ -185,13 +183,6 @@ def make_fact_table(facts: Iterable[Fact]) -> TextColumns:
             TextColumn(texts, indents=no_indents),
         ]
     )
-
-
-def render_learner(
-    content: LearnerContent, *, with_rejected: bool = False
-) -> Iterator[RenderableType]:
-    """Return the short form of a report, optionally with the rejected candidates of each scan."""
-    return render_blocks(write_document(content, is_brief=True, with_rejected=with_rejected))
 
 
 def render_blocks(document: Document) -> Iterator[RenderableType]:
