@@ -1,7 +1,8 @@
 """A hostile name in one role, or another one in each role, and every command.
 
 The roles are what a user names: a column, a level, a class, an environment, a group, a file, and
-the columns of the outcome and of environments. Command, role and name are drawn for each case.
+the columns of the outcome, of environments and of groups. Command, role and name are drawn for each
+case.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from fuzz.readable import find_reading_faults, find_text_faults
 from fuzz.tables import Column, Spec, encode
 from support.hostile import ROLE_NAMES
 
-_ROLES = ("column", "level", "class", "environment", "group", "target", "place", "file", "all")
+_ROLES = (
+    "column", "level", "class", "environment", "group", "target", "place", "patient", "file", "all",
+)  # fmt: skip
 _COMMANDS = (
     "check", "screen", "fit", "evaluate", "compare", "recalibrate", "predict", "show", "export",
     "pack", "simulate",
@@ -33,6 +36,7 @@ _TAME = {
     "group": "p1",
     "target": "ill",
     "place": "site",
+    "patient": "patient",
     "file": "table",
 }
 # As a value of the outcome, of an environment or of a level in a text file these may mean missing.
@@ -74,6 +78,7 @@ def make(rng: Random) -> Spec:
         "to": rng.choice(_EXPORTS),
         "is_new": rng.random() < 0.3,
         "grouped": rng.random() < 0.4,
+        "is_named": rng.random() < 0.3,
         "style": rng.choice(("plain", "plain", "terminal", "json")),
     }
 
@@ -149,7 +154,7 @@ def make_columns(spec: Spec, *, names: dict[str, str]) -> list[Column]:
         (names["target"], "level", [names["class"] if label else "a" for label in y]),
         (names["place"], "level", [places[row % len(places)] for row in range(_N_ROWS)]),
         (names["column"], "level", [draw_level(label) for label in y]),
-        ("patient", "level", groups),
+        (names["patient"], "level", groups),
     ]
 
 
@@ -205,7 +210,12 @@ def _name_roles(spec: Spec) -> list[str]:
     names = spec["names"]
     words = ["--target", names["target"], "--environment", names["place"]]
     words += ["--positive", names["class"]]
-    return [*words, "--group", "patient"] if spec["grouped"] else [*words, "--drop", "patient"]
+    words += ["--group" if spec["grouped"] else "--drop", names["patient"]]
+    if spec["is_named"] and spec["role"] == "environment":
+        words += ["--exclude-environment", names["environment"]]
+    if spec["is_named"] and spec["role"] == "column":
+        words += ["--categories", names["column"]]
+    return words
 
 
 def _limit_trees(argv: list[str], spec: Spec) -> list[str]:
@@ -226,8 +236,8 @@ def _make_run(spec: Spec, data: str) -> _Run:
 
     match command:
         case "check":
-            roles = [word for word in roles if word not in ("--group", "--drop", "patient")]
-            return _Run(["check", data, *roles, "--all", *last], **style)
+            without_group = [*roles[:6], *roles[8:]]
+            return _Run(["check", data, *without_group, "--all", *last], **style)
         case "screen":
             more = ["--estimator", "logistic", "--validate", "--no-path", "--report", report]
             return _Run(["screen", data, *roles, *more, *last], writes=[report], **style)
