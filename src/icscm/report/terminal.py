@@ -140,10 +140,9 @@ def fit_widths(*, least: Sequence[int], full: Sequence[int], available: int) -> 
     else:
         return list(least)
 
-    # what is left goes to the columns that lack least
-    lacking = [high - width for high, width in zip(full, widths, strict=True)]
-    for position in sorted(range(len(widths)), key=lambda position: lacking[position]):
-        n_added = min(lacking[position], n_left)
+    # what is left goes to the first columns, which have names and rules
+    for position, full_width in enumerate(full):
+        n_added = min(full_width - widths[position], n_left)
         widths[position] += n_added
         n_left -= n_added
     return widths
