@@ -16,8 +16,8 @@ from sklearn.base import clone
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning
-from icscm.report.page import make_report
 from icscm.report.documents.learner import write_document
+from icscm.report.page import make_report
 from icscm.report.terminal import render_blocks
 from icscm.validation.path import alpha_path
 from support.fitting import PAPER

@@ -266,8 +266,8 @@ def _list_levels(learner: Any) -> dict[str, list[Any]]:
 def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, Any]) -> Options:
     """Print the data, the choice of --cv and the model; return its summary."""
     from icscm.report.content.learner import make_learner_content
-    from icscm.report.summary import summarize
     from icscm.report.documents.learner import write_document
+    from icscm.report.summary import summarize
     from icscm.report.terminal import make_fact_table
 
     console.print_all(screen, [make_fact_table(_list_facts(data, learned))])

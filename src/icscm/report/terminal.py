@@ -106,7 +106,7 @@ class TextColumns:
             table.add_column(justify=column.justify, style=column.style, width=width)
         cells_by_column = [
             [
-                Padding(text, (0, 0, 0, indent))
+                Padding(text, (0, 0, 0, indent)) if indent else text
                 for text, indent in zip(column.texts, column.indents, strict=True)
             ]
             for column in self.columns
@@ -174,8 +174,8 @@ def make_fact_table(facts: Iterable[Fact]) -> TextColumns:
     """Return a table with a term and its explanation on each line."""
     facts = list(facts)
     no_indents = [0] * len(facts)
-    terms = [make_text(fact.term, limit=_MAX_CELL) for fact in facts]
-    texts = [make_text(fact.text) for fact in facts]
+    terms = [make_text(term, limit=_MAX_CELL) for term, _ in facts]
+    texts = [make_text(text) for _, text in facts]
     return TextColumns(
         [
             TextColumn(terms, indents=no_indents, style="bold"),
