@@ -211,7 +211,9 @@ def _name_roles(spec: Spec) -> list[str]:
     words = ["--target", names["target"], "--environment", names["place"]]
     words += ["--positive", names["class"]]
     words += ["--group" if spec["grouped"] else "--drop", names["patient"]]
-    if spec["is_named"] and spec["role"] == "environment":
+    # two environments share each group, so that without a third nothing could be left out
+    can_exclude = not spec["is_new"] and not spec["grouped"]
+    if spec["is_named"] and can_exclude and spec["role"] == "environment":
         words += ["--exclude-environment", names["environment"]]
     if spec["is_named"] and spec["role"] == "column":
         words += ["--categories", names["column"]]
