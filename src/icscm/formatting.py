@@ -1,4 +1,12 @@
-"""Text of names, numbers and levels in messages and rules, and readable JSON."""
+"""Text of names, numbers and levels in messages and rules, and readable JSON.
+
+Names, levels, classes, environments and file names come from users, and may hold line breaks, codes
+of terminals or characters that reverse the text around them. All such text passes one function,
+`escape_controls`, on its way to people: as `as_text` where a sentence or a row is made, and again
+where a document is written, by every renderer (`report.terminal`, `report.markdown`,
+`report.rendering` for pages, `drawing.svg`), message and line of progress. To pass it twice changes
+nothing.
+"""
 
 import json
 import math
@@ -171,12 +179,20 @@ def _make_natural_key_of_part(part: str) -> tuple[bool, int, str]:
 
 
 def as_text(value: object) -> str:
-    """A user's value as text, with control characters escaped."""
+    r"""A user's value as text on one line: what does not print is escaped.
+
+    >>> as_text("north\nwing"), as_text(7)
+    ('north\\nwing', '7')
+    """
     return escape_controls(str(value))
 
 
 def escape_controls(text: str, keep: str = "") -> str:
-    r"""Text for a terminal: characters that do not print are written as escapes.
+    r"""Text for people: characters that do not print are written as escapes.
+
+    These are controls, such as line breaks and the codes of terminals; characters that reverse or
+    hide text around them (U+202E, zero-width ones); and unusual spaces. `keep` are those that a
+    text has on purpose, such as the breaks between its lines.
 
     >>> escape_controls("a\x9b\u202e\n"), escape_controls("a\x7f\n", keep="\n")
     ('a\\x9b\\u202e\\n', 'a\\x7f\n')

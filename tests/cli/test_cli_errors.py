@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 import shutil
+import sys
 import warnings
 from contextlib import chdir
 from pathlib import Path
@@ -20,6 +21,7 @@ from icscm import ICSCMClassifier
 from icscm.cli import main
 from icscm.cli.group import name_option
 from icscm.exceptions import IcscmError, IcscmWarning, Parameter
+from icscm.sources.gpu.card import find_card
 
 
 @pytest.fixture(scope="module")
@@ -418,3 +420,14 @@ def test_settings_of_another_type_in_a_model_file(here):
         for command in (["show"], ["export", "--to", "sql"], ["predict", "data.csv"]):
             told = run([command[0], "model.json", *command[1:]], status=2).stderr
             assert re.fullmatch(rf"Error: .* settings\.table\.{key}.* must be .*\n", told)
+
+
+def test_without_cupy_a_command_ends_at_once(here, monkeypatch):
+    """`--device cuda` read the table and imported all learners before it said so."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    find_card.cache_clear()
+    (here / "data.csv").write_text("this is no table")
+    done = run([*FIT, "--device", "cuda"])
+    assert done.stderr == (
+        "Error: --device cuda needs CuPy, which is not installed: pip install 'icscm[cuda]'\n"
+    )

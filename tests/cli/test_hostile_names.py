@@ -129,6 +129,11 @@ COMMANDS = [
     ["fit", "data.parquet", *ROLES, "--encoding", BAD],
     ["fit", BAD, *ROLES],
     ["fit", BAD, *ROLES, "--debug"],
+    ["evaluate", "model.json", "data.parquet", *ROLES, "--all"],
+    ["evaluate", "model.json", "data.parquet", "--target", BAD],
+    ["screen", "data.parquet", *ROLES, "--validate", "--estimator", "logistic"],
+    ["compare", "data.parquet", *ROLES, "--candidates", "baseline,scm"],
+    ["recalibrate", "model.json", "data.parquet", "--target", TARGET, "--out", f"{BAD}.json"],
     ["show", "model.json"],
     ["show", "model.json", "--json"],
     ["show", BAD],
@@ -155,7 +160,10 @@ COMMANDS = [
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: " ".join(each[:2])[:20])
 def test_nothing_steers_a_terminal(here, monkeypatch, arguments):
-    """`show --json`, `export --to sql` and `predict` sent a name's control characters raw."""
+    """A name's control characters were sent raw.
+
+    By `show --json`, `export --to sql` and `predict`, later by `evaluate` and `screen --validate`.
+    """
     received = OWN_SEQUENCES.sub("", run_on_terminal(monkeypatch, arguments))
     assert received
     assert {each for each in received if not each.isprintable()} <= {"\n", "\t"}

@@ -38,7 +38,7 @@ BAD_X = {
     ),
     "dates": (
         pl.DataFrame({"seen": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 9), eager=True)}),
-        "X has no column that rules can use: column 'seen' (a date or time",
+        "X has no column that rules can use: column 'seen' (a date, a time or a duration",
     ),
     "lists": (
         pl.DataFrame({"seen": [[1, 2]] * N}),

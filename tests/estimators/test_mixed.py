@@ -128,8 +128,13 @@ SUSPICIOUS = {
     "name": (lambda n: [f"patient {i}" for i in range(n)], "different in nearly every row"),
     "constant": (lambda n: ["a"] * n, "the same in every row"),
     "empty": (lambda n: [None] * n, "all values are missing"),
-    "seen": (lambda n: pd.date_range("2020-01-01", periods=n), "a date or time"),
+    "seen": (lambda n: pd.date_range("2020-01-01", periods=n), "a date, a time or a duration"),
     "huge id": (lambda n: 2**62 + np.arange(n), "different in nearly every row"),
+    "stay": (lambda n: pd.to_timedelta(np.arange(n) % 40, "D"), "a date, a time or a duration"),
+    "stay as text": (
+        lambda n: [f"{row % 40} days 04:05:06" for row in range(n)],
+        "a date, a time or a duration",
+    ),
 }
 
 
@@ -144,6 +149,29 @@ def test_suspicious_columns_are_left_out_with_a_warning(name):
     assert list(fitted.dropped_columns_) == [name]
     assert fitted.feature_types_ == ("category", "number", "number", "left_out")
     assert fitted.features_used_ == ["smoker", "age"]
+
+
+@quiet
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_durations_in_files_are_left_out(ending, tmp_path):
+    """A column of pandas' timedeltas became a category of forty rare levels in a text file."""
+    frame, ill, hospital = make_patients()
+    frame = frame.assign(ill=ill, site=hospital, stay=pd.to_timedelta(np.arange(N) % 40, "D"))
+    write = frame.to_csv if ending == ".csv" else frame.to_parquet
+    write(tmp_path / f"t{ending}", index=False)
+    with pytest.warns(LeftOutWarning, match="'stay' .a date, a time or a duration"):
+        fitted = ICSCMClassifier().fit_dataset(tmp_path / f"t{ending}", "ill", environments="site")
+    assert list(fitted.dropped_columns_) == ["stay"]
+
+
+@pytest.mark.parametrize("make", [lambda levels: levels, pd.Categorical])
+@quiet
+def test_few_or_declared_durations_are_categories(make):
+    """After how many days a patient was seen may be a category like any other."""
+    frame, ill, hospital = make_patients()
+    n_levels = 3 if make is not pd.Categorical else 20
+    frame["seen after"] = make([f"{row % n_levels} days" for row in range(N)])
+    assert ICSCMClassifier().fit(frame, ill, environments=hospital).dropped_columns_ == {}
 
 
 @quiet
@@ -373,7 +401,7 @@ def test_odd_types():
             "day": pd.Categorical(pd.date_range("2020-01-01", periods=n)),
         }
     )
-    with pytest.warns(LeftOutWarning, match="'month', 'day' .a date or time"):
+    with pytest.warns(LeftOutWarning, match="'month', 'day' .a date, a time or a duration"):
         SCMClassifier(max_rules=1).fit(frame, y)
     for odd, kind in ((np.zeros(n, complex), "complex128"), (np.zeros(n, "S3"), "")):
         with pytest.raises(IcscmError, match=f"column 'odd' .*{kind}"):

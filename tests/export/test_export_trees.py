@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, IcscmWarning
 from icscm.export import export_model
 from icscm.export.fasta import export_fasta
 from icscm.model.forest import Forest
@@ -217,6 +217,15 @@ def test_a_forest_too_large_for_sql():
     ):
         export_model(saved, "sql")
     ast.parse(export_model(saved, "python"))
+
+
+def test_a_large_statement_is_told(monkeypatch):
+    """The SQL of a forest took 2.6 MB, and nothing said so."""
+    saved = make_saved_tree(2)
+    export_model(saved, "sql")  # a small one is no news
+    monkeypatch.setattr("icscm.export.sql.statement._LARGE_STATEMENT", 1_000)
+    with pytest.warns(IcscmWarning, match=r"the SQL takes 0\.0 MB, .*'json' write each rule once"):
+        export_model(saved, "sql")
 
 
 @pytest.mark.parametrize("n_trees", [20, pytest.param(40, marks=pytest.mark.thorough)])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from fuzz import calls, files, kills, limits, models, names, parallel, sites, stores, wide
+from fuzz import calls, files, kills, limits, models, names, parallel, roles, sites, stores, wide
 from fuzz.judging import make_kind
 from fuzz.processes import empty_folder, warm_up
 from fuzz.shrinking import Spec, measure, shrink
@@ -43,6 +43,9 @@ AREAS = {
         Area("stores", 1900, "damaged and crafted `.bits` files", stores.make, stores.judge),
         Area("files", 1400, "damaged data files", files.make, files.judge),
         Area("names", 60, "hostile names, through every output", names.make, names.judge),
+        Area(
+            "roles", 1200, "a hostile name in each role of every command", roles.make, roles.judge
+        ),
         Area("kills", 330, "kills by SIGINT, SIGTERM and SIGKILL", kills.make, kills.judge),
         Area("disk", 120, "a full disk", limits.make_disk, limits.judge_disk),
         Area("memory", 120, "limited memory", limits.make_memory, limits.judge_memory),

@@ -6,14 +6,14 @@ import random
 import shutil
 import sqlite3
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from fuzz.judging import DONE, find_faults, find_json_faults, find_strays, list_files
+from fuzz.judging import DONE, find_faults, find_strays, list_files
 from fuzz.models import compare, read_predictions, run_python
 from fuzz.processes import LIMIT, call, in_child
+from fuzz.readable import find_reading_faults
 from fuzz.tables import Column, Spec, encode
 from support.hostile import SQL_NAMES
 
@@ -88,7 +88,7 @@ def judge(spec: Spec, folder: Path) -> list[str]:
         return faults + find_strays(folder, before)
     faults += find_faults(call(folder, spec["terminal"].split(), terminal=True))
     for name in (spec["report"], "t.html"):
-        faults += _judge_report(work / name)
+        faults += find_reading_faults(work / name)
         if spec["browser"] and name.endswith(".html") and shutil.which("chromium"):
             faults += open_in_browser(work / name, folder / "tmp")
     written = call(folder, ["predict", "m.json", "data.parquet", "--out", spec["out"]])
@@ -189,35 +189,6 @@ def run_r(source: bytes, columns: list[Column], folder: Path) -> list[Any]:
 
 def _spell_r(text: str) -> str:
     return f"intToUtf8(c({', '.join(str(ord(character)) for character in text)}))"
-
-
-class _Page(HTMLParser):
-    """Looks for what a name must not have brought into a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.faults: list[str] = []
-        self._tag = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._tag = tag
-        if tag == "img" or any(name.startswith("on") for name, _ in attrs):
-            self.faults.append(f"a name became <{tag}> in the report: {attrs!r:.100}")
-
-    def handle_data(self, data: str) -> None:
-        if self._tag == "script" and "alert(1)" in data and "<script>" not in data:
-            self.faults.append("a name became a script in the report")
-
-
-def _judge_report(path: Path) -> list[str]:
-    text = path.read_text("utf-8")
-    if path.suffix == ".json":
-        return find_json_faults(text, path.name)
-    if path.suffix != ".html":
-        return []
-    page = _Page()
-    page.feed(text)
-    return page.faults
 
 
 def open_in_browser(path: Path, folder: Path) -> list[str]:

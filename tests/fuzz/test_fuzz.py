@@ -12,6 +12,7 @@ import pytest
 from fuzz import judging
 from fuzz.areas import AREAS
 from fuzz.processes import Outcome
+from fuzz.readable import find_reading_faults
 from fuzz.shrinking import shrink
 from support.processes import PATIENCE
 
@@ -31,7 +32,7 @@ def run_trial(*words):
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz")
-    areas = "calls,models,stores,files,names,kills,disk,sites,threads,dask"
+    areas = "calls,models,stores,files,names,roles,kills,disk,sites,threads,dask"
     words = ("--areas", areas, "--share", SHARE, "--jobs", "1", "--folder", folder)
     return run_trial(*words), folder, words
 
@@ -87,6 +88,39 @@ def test_what_a_violation_is(outcome, fault):
     found = judging.find_faults(outcome, is_json=outcome.out != b"")
     assert len(found) == 1
     assert fault in found[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("a.txt", "one\n\u202etwo", "unprintable '\\u202e'"),
+        ("a.txt", "alphaline \n betaline", "a name on two lines"),
+        ("a.html", "<p><img src=x></p>", "became <img>"),
+        ("a.md", "<script>alert(1)</script>", "became a script"),
+        ("a.md", "[x](http://evil.example)", "a link or emphasis"),
+        ("a.md", "| a | b |\n|---|---|\n| a|b | c |", "4 bars below one of 3"),
+        ("a.svg", "<svg><b></svg>", "no XML"),
+        ("a.svg", "<svg><image/></svg>", "an element <image>"),
+        ("a.json", "NaN", "no JSON"),
+    ],
+)
+def test_what_people_must_not_read(tmp_path, name, text, fault):
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    assert [fault in told for told in find_reading_faults(path)].count(True) == 1
+
+
+def test_what_people_may_read(tmp_path):
+    texts = {
+        "a.html": "<h1>a</h1>\n<p>12\xa0%</p>",
+        "a.md": r"| a\|b | c |" + "\n|---|---|\n| a | b |",
+        "a.svg": "<svg><text>a</text></svg>",
+        "a.txt": r"alphaline\nbetaline",
+        "a.json": "[1]",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf-8")
+        assert find_reading_faults(tmp_path / name) == []
 
 
 def test_what_is_none():

@@ -91,6 +91,27 @@ def test_texts_that_mean_missing_are_counted(tmp_path):
     assert kept == {("age", "?"): 2}
 
 
+@pytest.mark.parametrize("is_read_in_passes", [False, True])
+def test_none_beside_empty_cells_is_asked_about(tmp_path, monkeypatch, is_read_in_passes):
+    """A level `None`, with a death rate of its own, was read as missing, and a line said so only.
+
+    In a column that leaves other cells empty it is probably a level, so the user is asked.
+    """
+    path = tmp_path / "table.csv"
+    smokers = ["None", "yes", "former", ""]
+    rows = [f"{smokers[i % 4]},{['None', 1, ''][i % 3]},{i % 2},{i % 5 // 2}\n" for i in range(300)]
+    path.write_text("smoker,dose,ill,site\n" + "".join(rows))
+    if is_read_in_passes:
+        monkeypatch.setattr("icscm.cli.routes._find_route", lambda *_: "passes")
+    words = ["fit", str(path), "--target", "ill", "--environment", "site", "--stability", "0", "-q"]
+    shown = " ".join(CliRunner().invoke(main, words).stdout.split())
+    assert "'None' in 2 columns (175 cells), read as missing; --no-default-na" in shown
+    # a number is no category, so that its None can mean nothing else
+    assert "Question is 'None' a level of smoker, where other cells are empty? If it is," in shown
+    shown = " ".join(CliRunner().invoke(main, [*words, "--no-default-na"]).stdout.split())
+    assert "Question" not in shown
+
+
 def test_check_and_fit_tell_which_texts_were_read_as_missing(tmp_path, monkeypatch):
     path = tmp_path / "table.csv"
     rows = [f"{'None' if i % 5 else 'yes'},{i % 7 if i % 3 else '?'},{i % 2},{i % 4 // 2}\n"

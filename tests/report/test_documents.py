@@ -37,6 +37,29 @@ def print_plainly(document, width=80):
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
+def test_markdown_of_names_with_line_breaks_and_fences():
+    """A line break in a name ended a row or a heading, and backticks ended a block of code."""
+    name = "a\nb\u202e"
+    document = [
+        Heading(name), Note(name), Bullets([name]), make_table([name], [[name]]),
+        Code("x\n```\ny\x1b"),
+    ]  # fmt: skip
+    lines = [line for line in render_markdown(document).split("\n") if line]
+    assert lines == [
+        r"## a\\nb\\u202e",
+        r"> a\\nb\\u202e",
+        r"- a\\nb\\u202e",
+        r"| a\\nb\\u202e |",
+        "|---|",
+        r"| a\\nb\\u202e |",
+        "````",
+        "x",
+        "```",
+        r"y\x1b",
+        "````",
+    ]
+
+
 def test_markdown_of_every_kind_of_block():
     assert render_markdown(DOCUMENT).split("\n") == [
         "# A title",

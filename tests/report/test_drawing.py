@@ -3,11 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from rich.text import Text
 
 from icscm import ICSCMClassifier, evaluate
 from icscm.datasets import make_conjunction
-from icscm.report.blocks import Heading, Paragraph
 from icscm.report.content.candidates import OddsRatio, SplitCandidate
 from icscm.report.content.nodes import ChosenSplit
 from icscm.report.content.paths import TreeAtTolerance
@@ -25,7 +23,6 @@ from icscm.report.drawn_curves import make_path_dots
 from icscm.report.drawn_tree import draw_nodes, draw_splits
 from icscm.report.evaluation import draw_evaluation, render_text
 from icscm.report.figures import choose_environments
-from icscm.report.terminal import render_blocks
 from support.drawings import find_texts
 from support.reports import make_blank
 
@@ -152,14 +149,6 @@ def test_limits_are_halved_down_to_the_least():
     for _ in range(9):
         limits = limits.halve()
     assert limits == limits.halve() == Limits(4, 4, 2, 4, 40)
-
-
-def test_blocks_are_parted_by_empty_lines_but_for_the_first():
-    document = [Paragraph("one two"), Paragraph("three"), Heading("four"), Paragraph("five")]
-    blocks = [*render_blocks(document)]
-    texts = [each.plain if isinstance(each, Text) else each for each in blocks]
-    assert texts[:3] == ["one two", "", "three"]
-    assert texts[4:] == ["five"]
 
 
 @pytest.fixture(scope="module")

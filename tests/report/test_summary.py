@@ -18,7 +18,7 @@ from icscm.report.content.model import ModelSize
 from icscm.report.formatting import make_names
 from icscm.report.page import make_report
 from icscm.report.summary import make_summary
-from icscm.report.wording.learner_facts import list_facts
+from icscm.report.wording.model_facts import list_model_facts
 from icscm.report.wording.requirement import describe_bounds
 from icscm.stats.independence import make_test
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA, make_verdicts
@@ -304,7 +304,7 @@ def test_the_worst_environment_is_not_one_of_two_samples():
     model = make_model([2, 100, 100], [2, 30, 20])
     errors = make_errors(model, make_names(("tiny", "big", "other"), (0, 1)))
     size = ModelSize(noun="rule", text=str(model), n_rules=0, threshold=None)
-    text = dict(list_facts(size, errors, [], name="no rule"))["In training"]
+    text = dict(list_model_facts(size, errors, [], name="no rule"))["In training"]
     assert "worst in environment big, 30.0% of 100 samples, best in other, 20.0% of 100" in text
 
 

@@ -4,6 +4,9 @@ from importlib.resources import files
 
 import pytest
 from jinja2 import Environment, nodes
+from markupsafe import Markup
+
+from icscm.report.rendering import make_environment
 
 FOLDER = files("icscm.report") / "templates"
 TEMPLATES = sorted(
@@ -33,6 +36,13 @@ def is_field(node):
     while isinstance(node, nodes.Getattr):
         node = node.node
     return isinstance(node, nodes.Name)
+
+
+def test_templates_place_text_that_prints():
+    """Whatever a layout forgets to escape is escaped where a template places it."""
+    template = make_environment(0, autoescape=True).from_string("{{ name }} {{ markup }} {{ n }}")
+    page = template.render(name="<b>\n\u202e\xa0%", markup=Markup("<i>\n</i>"), n=3)
+    assert page == "&lt;b&gt;\\n\\u202e\xa0% <i>\n</i> 3"
 
 
 def test_there_are_templates():

@@ -16,6 +16,7 @@ from icscm.datasets import make_conjunction
 from icscm.drawing.outline import OutlineNode, lay_out_outline
 from icscm.drawing.shapes import Role
 from icscm.exceptions import IcscmError
+from icscm.formatting import clip
 from icscm.model.rules import ThresholdRule
 from icscm.model.splits import Split
 from icscm.model.tree import Tree
@@ -27,7 +28,7 @@ from icscm.report.figures import draw_model
 from icscm.report.formatting import format_share, make_names
 from icscm.report.markdown import escape_markdown
 from icscm.report.page import MAX_HTML_BYTES, make_report
-from icscm.report.terminal import render_blocks
+from icscm.report.terminal import print_parts, render_blocks
 from icscm.report.wording.ranges import describe_range
 from icscm.validation.path import tolerance_path
 from support.drawings import find_curves, list_shapes
@@ -398,11 +399,10 @@ def test_long_names_keep_the_indent_and_the_relation_of_a_node():
     assert all(len(line) <= 80 for line in lines)
     console = Console(width=40, file=StringIO())
     table = make_table(["node", ">rate"], [[Cell(f"{name} > 0", level=2), "3%"]])
-    for each in render_blocks([table]):
-        console.print(each)
+    print_parts(console, render_blocks([table]))
     _, *shown = console.file.getvalue().splitlines()
-    assert len(shown) > 3
-    assert all(len(line) - len(line.lstrip()) == 4 for line in shown)
+    assert [line.split()[0] for line in shown] == [clip(name, 200 - len(" > 0")), ">"]
+    assert all(line.startswith("    ") for line in shown)
 
 
 def test_odds_ratios_of_empty_cells_are_bounds():

@@ -21,7 +21,7 @@ from icscm.report.wording import (
     advice,
     headline,
     invariance,
-    learner_facts,
+    model_facts,
     rejected,
     suggestions,
     tripod,
@@ -175,7 +175,7 @@ def test_rules_that_were_discarded_are_told_in_title_and_warning():
     model = replace(RULES, n_rules=0, discarded=discarded)
     title = headline.write_title(replace(CONTENT, model=model))
     assert title.startswith("Rules were found and discarded: ")
-    (warning,) = learner_facts.list_warnings(model, ERRORS)
+    (warning,) = model_facts.list_warnings(model, ERRORS)
     assert warning.term == "Warning"
     assert "(error 45.0%)" in warning.text
     assert warning.text.endswith("the majority-class baseline (negative)")

@@ -117,6 +117,17 @@ def test_no_cupy(monkeypatch):
         fit_on("cuda", "bits")
 
 
+def test_without_cupy_no_table_is_read(monkeypatch, tmp_path):
+    """The error came after seven seconds, when all columns had been read and cut into bins."""
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    card.find_card.cache_clear()
+    learner = ICSCMClassifier(device="cuda")
+    with pytest.raises(IcscmError, match="needs CuPy"):
+        learner.fit_dataset(tmp_path / "absent.parquet", "y", environments="e")
+    with pytest.raises(IcscmError, match="needs CuPy"):
+        learner.fit("no table", "no outcome", environments="none")
+
+
 def fail(message, kind="CUDARuntimeError"):
     raise type(kind, (RuntimeError,), {})(message)
 

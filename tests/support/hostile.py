@@ -90,3 +90,39 @@ HOSTILE_NAMES = [
 
 # What a statement can name: no engine takes a NUL, and DuckDB no empty name.
 SQL_NAMES = [name for name in HOSTILE_NAMES if name and "\0" not in name]
+
+# Names that the trial of roles gives to a column, a level, a class, an environment, a group and a
+# file in turn: one for each way in which text of a user can do harm. Those of two words show by the
+# break between them whether a name stays on its line.
+ROLE_NAMES = [
+    "alphaline\nbetaline",
+    "alphaline\rbetaline",
+    "alphaline\u2028betaline\x85gamma\x0bline",
+    "tab\tulator",
+    "\x1b[31mred\x1b[0m\x1b]0;title\x07",
+    "\x9b31mred\x7f",
+    "\u202egnp.exe",
+    "\u2066isolate\u2069\u200e",
+    "zero\u200bwidth\u200d\u2060\u00ad",
+    "\ufeffmark",
+    "nul\0byte",
+    "both \"double\" and 'single'",
+    "`tick` ```fence``` \\",
+    "<script>alert(1)</script><img src=x onerror=alert(2)>",
+    "{{7*7}} {% raw %} ${x} {x}",
+    "%s %(name)s %n",
+    '=HYPERLINK("http://evil.example")',
+    "| pipes | ---: | *star* _low_ [link](http://evil.example)",
+    "[bold]markup[/bold] :smile:",
+    "--help",
+    "comma,semi;colon",
+    "👩\u200d👩\u200d👧 e\u0301 \u05d0",
+    "\\ud800 \\x1b \\n",
+    "",
+    " ",
+    "nan",
+    "None",
+    "True",
+    "1",
+    "W" * 5_000,
+]

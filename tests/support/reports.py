@@ -16,8 +16,9 @@ from sklearn.base import clone
 from icscm import ICSCMClassifier, InvariantTreeClassifier, SCMClassifier
 from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmWarning
+from icscm.report.documents.learner import write_document
 from icscm.report.page import make_report
-from icscm.report.terminal import render_learner
+from icscm.report.terminal import render_blocks
 from icscm.validation.path import alpha_path
 from support.fitting import PAPER
 
@@ -140,7 +141,7 @@ def print_parts(parts, width=80):
 
 def print_report(report):
     """The short form of a report on a learner, as the terminal shows it."""
-    return print_parts(render_learner(report.content))
+    return print_parts(render_blocks(write_document(report.content, is_brief=True)))
 
 
 @cache

@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 import icscm
 from icscm import InvariantForestClassifier, InvariantTreeClassifier, SCMClassifier, evaluate
 from icscm.cli import main
+from icscm.datasets import make_conjunction
 from icscm.exceptions import IcscmError
 from icscm.model.saved import make_saved_model
 from icscm.model.thresholds import Criterion, find_threshold, read_threshold
@@ -301,3 +302,13 @@ def test_a_leaf_predicts_at_a_named_threshold():
     assert report.summary["model"]["sentence"].endswith(" at threshold 0.5.")
     learner.model_ = replace(learner.model_, threshold=0.25)
     assert "predicts label = 1 at threshold 0.25" in learner.report().to_html()
+
+
+def test_rows_given_by_position_are_one_sentence():
+    """Environments given by position were taken for a threshold: NumPy's error on truth values."""
+    data = make_conjunction(100, 2, random_state=1)
+    groups = np.arange(len(data.y))
+    with pytest.raises(TypeError, match=r"all other arguments by name: pass environments=\.\.\."):
+        choose_threshold(SCMClassifier(), data.X, data.y, data.environments, groups)
+    with pytest.raises(IcscmError, match=r"threshold must be a number between 0 and 1"):
+        choose_threshold(SCMClassifier(), data.X, data.y, threshold=data.environments)

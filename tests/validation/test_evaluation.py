@@ -319,6 +319,21 @@ def test_names_on_the_page_are_text_whatever_they_hold(learner, new):
     parse(found.plot())
 
 
+def test_names_of_environments_stay_on_their_line_and_print(learner, new):
+    """A line break or an escape sequence in an environment's name reached the page."""
+    name = "north\nwing\r\x1b[31m\x9b\u202e\u200b\ufeff"
+    shown = r"north\nwing\r\x1b[31m\x9b\u202e\u200b\ufeff"
+    names = np.where(new.environments == 0, name, "south")
+    y = pd.Series(new.y, name=name)
+    found = evaluate(learner, new.X, y, environments=pd.Series(names, name=name))
+    pages = [repr(found), found.to_html(), found.plot().to_svg()]
+    for page in pages:
+        assert shown in page
+        assert "north\nwing" not in page
+        assert {char for char in page if not char.isprintable()} <= {"\n", "\xa0"}
+    assert found.environments[0].environment == name  # as data it is what it was
+
+
 @pytest.mark.parametrize("n_names", [210, pytest.param(700, marks=pytest.mark.thorough)])
 def test_very_many_environments_keep_the_page_small(n_names, learner, new):
     names = np.arange(len(new.y)) % n_names

@@ -57,6 +57,8 @@ def check(data: Path, alpha: float, show_all: bool, quiet: bool, **options: Any)
     # the texts of each column that were read as missing, with their number of cells
     missing_texts: dict[str, dict[str, int]] = {}
     for (column, text), n_cells in roles.misread.items():
+        if text == "":  # an empty cell can mean nothing else
+            continue
         missing_texts.setdefault(column, {})[text] = n_cells
     return checkup.to_dict() | {"read_as_missing": missing_texts}
 

@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, cast
 import click
 
 from icscm.exceptions import ShownWarning
-from icscm.formatting import clip, clip_message, escape_controls
-from icscm.io.formats import MISSING_TEXTS
+from icscm.formatting import clip_message, escape_controls
+from icscm.io.formats import MISSING_TEXTS, NONE
 from icscm.io.locating import name_data
 from icscm.io.roles import Roles
 from icscm.progress import show_progress
@@ -35,7 +35,9 @@ def print_line(text: str) -> None:
     line = clip_message(escape_controls(unbroken))
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
+        line = textwrap.fill(
+            line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
     click.echo(line, err=True)
 
 
@@ -71,10 +73,9 @@ def print_document(console: Console, document: Document) -> None:
 
 def print_all(console: Console, parts: Iterable[RenderableType]) -> None:
     """Print the parts one below the other."""
-    from icscm.report.terminal import MAX_TEXT
+    from icscm.report.terminal import print_parts
 
-    for part in parts:
-        console.print(clip(part, MAX_TEXT) if isinstance(part, str) else part)
+    print_parts(console, parts)
 
 
 class _Terminal(io.TextIOBase):
@@ -137,6 +138,8 @@ def _list_missing_texts(labels: Roles) -> list[Fact]:
     cells_by_column: dict[str, dict[str, int]] = {}
     for (column, text), n_cells in labels.misread.items():
         cells_by_column.setdefault(text, {})[column] = n_cells
+    columns_with_empty_cells = cells_by_column.pop("", {})
+    columns_with_none = cells_by_column.get(NONE, {})
 
     def count_cells(text: str) -> int:
         return sum(cells_by_column[text].values())
@@ -145,6 +148,7 @@ def _list_missing_texts(labels: Roles) -> list[Fact]:
     return wording.describe_missing_texts(
         [(text, cells_by_column[text]) for text in texts],
         has_defaults=any(text in cells_by_column for text in MISSING_TEXTS),
+        doubtful=[column for column in columns_with_none if column in columns_with_empty_cells],
     )
 
 

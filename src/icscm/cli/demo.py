@@ -109,8 +109,8 @@ def _print_result(screen: Console, learner: ICSCMClassifier) -> None:
     from rich.text import Text
 
     from icscm.report.content.learner import make_learner_content
-    from icscm.report.terminal import render_learner
+    from icscm.report.documents.learner import write_document
 
     screen.print(Text("Result of ICSCM, as shown by icscm fit", style="bold"))
     content = make_learner_content(learner, words=name_option, unvalidated="icscm fit measures it")
-    console.print_all(screen, render_learner(content, with_rejected=True))
+    console.print_document(screen, write_document(content, is_brief=True, with_rejected=True))

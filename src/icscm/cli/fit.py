@@ -13,7 +13,7 @@ from icscm.cli import console, files
 from icscm.cli.console import Progress, hide_repeated_warnings
 from icscm.cli.grid import make_grid
 from icscm.cli.group import main, name_option
-from icscm.cli.learners import MODELS, make_learner
+from icscm.cli.learners import MODELS, check_device, make_learner
 from icscm.cli.learning import Learned, learn
 from icscm.cli.options import (
     COLUMNS,
@@ -83,6 +83,7 @@ def fit(ctx: click.Context, /, data: Path, quiet: bool, **options: Any) -> Optio
       icscm fit genes.Rtab --labels phenotypes.tsv --target resistant \\
           --environment country
     """
+    check_device(options)
     outputs = [options["out"], options["report"], options["tripod"]]
     route = choose_route(data, options)
     learner = make_learner(ctx, options, is_on_dask=route == Route.DASK)
@@ -252,16 +253,17 @@ def _describe_table(learned: Learned, options: Options) -> dict[str, Any]:
 def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, Any]) -> Options:
     """Print the data, the choice of --cv and the model; return its summary."""
     from icscm.report.content.learner import make_learner_content
+    from icscm.report.documents.learner import write_document
     from icscm.report.summary import summarize
-    from icscm.report.terminal import make_fact_table, render_learner
+    from icscm.report.terminal import make_fact_table
 
-    screen.print(make_fact_table(_list_facts(data, learned)))
+    console.print_all(screen, [make_fact_table(_list_facts(data, learned))])
     if learned.choice is not None:
-        from icscm.report.documents.grid_search import write_document
+        from icscm.report.documents.grid_search import write_document as write_choice
         from icscm.validation.scores import TITLES
 
         choice = learned.choice
-        document = write_document(
+        document = write_choice(
             best=choice.best,
             tried=choice.tried,
             scores=choice.scores,
@@ -276,7 +278,7 @@ def print_fit(screen: Console, data: Path, learned: Learned, facts: dict[str, An
     screen.print()
     # the models at other levels are for reports only
     content = make_learner_content(learned.learner, **(facts | {"path": None}))
-    console.print_all(screen, render_learner(content))
+    console.print_document(screen, write_document(content, is_brief=True))
     screen.print()
     return summarize(content)
 

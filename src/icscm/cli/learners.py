@@ -56,6 +56,14 @@ MODELS: Final = {
 PATH_MODELS: Final = ("rule", "scm", "tree")
 
 
+def check_device(options: Options) -> None:
+    """Raise for `--device cuda` without a card, before learners and readers are imported."""
+    if options["device"] == "cuda":
+        from icscm.sources.gpu.card import find_card
+
+        find_card()
+
+
 def make_learner(ctx: click.Context, options: Options, *, is_on_dask: bool) -> BaseRuleClassifier:
     """Make the learner that the options describe, with its parameters checked.
 

@@ -28,8 +28,8 @@ from icscm.tables.errors import make_rounded_error, name_columns
 def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> CodedTable:
     """Make the table as it would be in memory, but without its rows.
 
-    Dates are dropped already, and whole numbers that float64 would round: those can only be
-    identifiers, else they are an error.
+    Dates and durations are dropped already, and whole numbers that float64 would round: those can
+    only be identifiers, else they are an error.
     """
     levels: dict[int, LevelBins] = {}
     dropped: dict[int, str] = {}
@@ -38,6 +38,8 @@ def describe_survey(survey: Survey, names: tuple[str, ...] | None = None) -> Cod
             dropped[j] = suspicion.DATES
         elif column.is_category:
             levels[j] = _choose_level_bins(column, survey.max_thresholds)
+            if not column.is_declared and coded.are_durations(levels[j]):
+                dropped[j] = suspicion.DATES
         elif column.is_large and not survey.is_exact:
             if not column.gather_facts(survey.n_rows).is_numbering():
                 raise make_rounded_error(name_columns([j], names))

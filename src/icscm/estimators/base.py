@@ -33,6 +33,7 @@ from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.parameters import check_parameters, whole_or_nothing
 from icscm.search.comparable import describe_determining
 from icscm.sources.countable import BinningConfig, Countable
+from icscm.sources.gpu.card import check_device
 from icscm.sources.memory import open_memory
 from icscm.stats.giveaways import DETERMINES
 from icscm.tables.columns import is_dask
@@ -152,6 +153,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
             If the data or the parameters cannot be used; the message says what to do.
         """
         config = self.prepare()
+        check_device(config.device)
         open_table = find_opener(X)
         countable = open_table(
             X,
@@ -214,6 +216,7 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         from icscm.sources.files.opening import open_files  # pyarrow is slow to import
 
         config = self.prepare()
+        check_device(config.device)
         countable = open_files(
             data,
             target,

@@ -98,7 +98,7 @@ class CleanTable:
     """Cells as text, null where they mean missing."""
 
     table: pyarrow.Table
-    #: cells that were not empty and are missing, by column and text
+    #: cells that are missing, by column and text; "" where they were empty
     misread: Misread
 
 
@@ -108,17 +108,19 @@ def clean(table: pyarrow.Table, form: TextFormat) -> CleanTable:
     suspect_bytes = _find_suspect_bytes(form.missing_texts)
 
     def clean_column(cells: Any) -> _CleanColumn:
+        empty_cells = Counter({"": cells.null_count})
         if not _holds_bytes(cells, suspect_bytes):
-            return _CleanColumn(cells, misread={})
+            return _CleanColumn(cells, misread=empty_cells)
         trimmed = compute.utf8_trim_whitespace(cells)
         is_missing = compute.is_in(trimmed, value_set=missing)
         kept = compute.if_else(is_missing, pyarrow.scalar(None, type=cells.type), trimmed)
-        return _CleanColumn(kept, misread=_count_texts(trimmed.filter(is_missing)))
+        misread = empty_cells + _count_texts(trimmed.filter(is_missing))
+        return _CleanColumn(kept, misread=misread)
 
     columns = _map_columns(clean_column, table)
     misread = Misread()
     for name, column in zip(table.column_names, columns, strict=True):
-        misread.update({(name, text): n_cells for text, n_cells in column.misread.items()})
+        misread.update({(name, text): n for text, n in column.misread.items() if n > 0})
     clean_cells = [column.cells for column in columns]
     return CleanTable(pyarrow.table(clean_cells, names=table.column_names), misread)
 
@@ -128,15 +130,15 @@ class _CleanColumn:
     """The cells of a column, and the number of those that are missing, by their text."""
 
     cells: Any
-    misread: dict[str, int]
+    misread: Counter[str]
 
 
-def _count_texts(cells: Any) -> dict[str, int]:
-    """Count the cells of each text but the empty one."""
+def _count_texts(cells: Any) -> Counter[str]:
+    """Count the cells of each text."""
     if len(cells) == 0:
-        return {}
+        return Counter()
     counts = cells.value_counts().to_pylist()
-    return {count["values"]: count["counts"] for count in counts if count["values"]}
+    return Counter({count["values"]: count["counts"] for count in counts})
 
 
 def _find_suspect_bytes(missing_texts: Sequence[str]) -> NDArray[np.bool_]:

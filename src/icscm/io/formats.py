@@ -13,6 +13,9 @@ MISSING_TEXTS = (
     "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-nan", "NULL", "null", "None", "NaT",
 )  # fmt: skip
 
+# One of them is a word: in a column that leaves other cells empty it may be a level.
+NONE = "None"
+
 # Types of columns that a model may need.
 NUMBER = "number"
 CATEGORY = "category"

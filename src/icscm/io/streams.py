@@ -32,7 +32,7 @@ from icscm._lazy import arrow_dataset
 from icscm.exceptions import IcscmError
 from icscm.io import cells
 from icscm.io.cells import Kind, Misread
-from icscm.io.formats import TextFormat
+from icscm.io.formats import NONE, TextFormat
 from icscm.io.lines import MIN_BLOCK, Lines, load_lines, open_lines
 from icscm.io.locating import Source, describe_path, find_sources, translate_errors
 from icscm.io.missing import drop_missing
@@ -76,7 +76,7 @@ class LoadedTable:
     """All rows of a file, or of the files in a folder."""
 
     table: pyarrow.Table
-    #: cells that were read as missing, by column and text
+    #: cells that were read as missing, by column and text; "" are empty ones beside `None`
     misread: Misread
 
 
@@ -123,7 +123,18 @@ def get_misread(reader: TableReader) -> Misread:
     if isinstance(reader, TextFiles):
         for file in reader.files:
             misread.update(file.misread)
-    return misread
+    return _keep_told(misread, reader.schema)
+
+
+def _keep_told(misread: Misread, schema: pyarrow.Schema) -> Misread:
+    """Keep what users are told of: of empty cells, those beside a text that may be a level."""
+    kept = Misread()
+    for (column, text), n_cells in misread.items():
+        is_text = pyarrow.types.is_string(schema.field(column).type)
+        is_beside_none = is_text and (column, NONE) in misread
+        if text or is_beside_none:
+            kept[column, text] = n_cells
+    return kept
 
 
 def open_table(
@@ -360,7 +371,7 @@ class TextFiles:
 
         first_rows = table.slice(0, len(blocks[0]))
         self._warn_of_texts(first_rows, files[0])
-        return LoadedTable(table=table, misread=cleaned.misread)
+        return LoadedTable(table=table, misread=_keep_told(cleaned.misread, schema))
 
     def _choose_types(
         self, names: Sequence[str], kinds: Sequence[Sequence[Kind]]

@@ -112,6 +112,11 @@ def make_table(
     )
 
 
+def note_more(n_more: int, text: str, *, is_tight: bool = False) -> list[Block]:
+    """Return a note on what is not listed; nothing where all is."""
+    return [Note(text, is_tight=is_tight)] if n_more > 0 else []
+
+
 def shorten_name(text: str) -> str:
     """Return a name or rule without the middle, if it is very long."""
     return clip(text, MAX_NAME)

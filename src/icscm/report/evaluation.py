@@ -15,7 +15,7 @@ from icscm.drawing.intervals import (
     draw_interval_panel,
 )
 from icscm.drawing.shapes import Panel, place_below, place_beside
-from icscm.formatting import as_text, clip, count
+from icscm.formatting import clip, count
 from icscm.report.content.evaluation import CalibratedLeaf, EvaluatedRows, EvaluationContent
 from icscm.report.content.rates import make_rates
 from icscm.report.documents.evaluation import write_document
@@ -30,7 +30,7 @@ from icscm.report.drawing import (
 from icscm.report.drawn_curves import DrawnDecisions, draw_decisions
 from icscm.report.formatting import Plain, format_prediction_interval, format_score, format_share
 from icscm.report.page import render_page
-from icscm.report.terminal import render_blocks
+from icscm.report.terminal import print_parts, render_blocks
 from icscm.report.wording.evaluation import (
     SHARES,
     UNDEFINED,
@@ -69,8 +69,7 @@ def render_text(content: EvaluationContent) -> str:
     console = Console(
         file=text, width=80, highlight=False, markup=False, emoji=False, force_jupyter=False
     )
-    for part in render_evaluation(content):
-        console.print(part)
+    print_parts(console, render_evaluation(content))
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
@@ -206,7 +205,7 @@ def make_environment_row(rows: EvaluatedRows, measure: str) -> PlotRow:
     score, baseline = rows.scores[measure], rows.baseline[measure]
     is_compared = baseline is not None and measure != "auc"
     return PlotRow(
-        name=f"{as_text(rows.environment)}{' (new)' if rows.is_new else ''}",
+        name=f"{rows.environment}{' (new)' if rows.is_new else ''}",
         n=rows.n_samples,
         share=None if score is None else score.value,
         interval=None if score is None else (score.low, score.high),
@@ -217,7 +216,7 @@ def make_environment_row(rows: EvaluatedRows, measure: str) -> PlotRow:
 def make_leaf_row(leaf: CalibratedLeaf) -> PlotRow:
     """Return the rate of a leaf, beside that in training."""
     return PlotRow(
-        name=f"{leaf.leaf}: {as_text(leaf.text)}",
+        name=f"{leaf.leaf}: {leaf.text}",
         n=leaf.n_samples,
         share=leaf.observed,
         interval=leaf.interval,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from icscm.formatting import as_text, escape_controls
 from icscm.report.blocks import (
     Block,
     Bullets,
@@ -23,13 +24,20 @@ _INDENT = "&emsp;"
 
 
 def escape_markdown(value: object) -> str:
-    r"""Return text with the syntax of all dialects of Markdown escaped.
+    r"""Return text on one line, with the syntax of all dialects of Markdown escaped.
 
-    >>> print(escape_markdown("a|b *c* <i>d</i>"))
-    a\|b \*c\* &lt;i>d&lt;/i>
+    >>> print(escape_markdown("a|b *c* <i>d</i>"), escape_markdown("e\nf"))
+    a\|b \*c\* &lt;i>d&lt;/i> e\\nf
     """
-    text = str(value).replace("&", "&amp;").replace("<", "&lt;")
+    text = as_text(value).replace("&", "&amp;").replace("<", "&lt;")
     return _SPECIAL.sub(r"\\\1", text)
+
+
+def fence_code(text: str) -> list[str]:
+    """Return lines of code between fences that are longer than any run of backticks in them."""
+    longest_run = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest_run + 1)
+    return [fence, escape_controls(text, keep="\n"), fence]
 
 
 def render_markdown(document: Document) -> str:
@@ -48,11 +56,12 @@ def render_lines(block: Block) -> list[str]:
         case Heading(text, level):
             return [f"{'#' * level} {escape_markdown(text)}"]
         case Paragraph(text):
-            return [escape_markdown(text).replace("\n", "  \n")]
+            lines = [escape_markdown(line) for line in text.split("\n")]
+            return ["  \n".join(lines)]
         case Note(text):
             return [f"> {escape_markdown(text)}"]
         case Code(text):
-            return ["```", text, "```"]
+            return fence_code(text)
         case Facts(facts):
             return [
                 f"- **{escape_markdown(term)}**: {escape_markdown(text)}" for term, text in facts

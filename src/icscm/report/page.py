@@ -16,6 +16,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from icscm._version import __version__
 from icscm.drawing.style import make_page_style
 from icscm.exceptions import IcscmError
@@ -203,7 +205,8 @@ def lay_out_checklist(content: LearnerContent, checklist: list[Item]) -> dict[st
 def make_frame(sentence: str, page: str) -> str:
     """A page within another, and a sentence where frames are not shown."""
     template = make_environment(0, autoescape=True).get_template("frame.html")
-    return template.render(sentence=sentence, page=page)
+    # escaped here, for the template would also escape what does not print, such as ends of lines
+    return template.render(sentence=sentence, page=Markup.escape(page))
 
 
 def make_report(learner: Learner, **options: Any) -> Report:

@@ -5,8 +5,9 @@ from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from icscm.formatting import clip, count, shorten_list
+from icscm.formatting import clip, count, escape_controls, shorten_list
 from icscm.report import formatting
 from icscm.report.blocks import make_columns
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
@@ -20,6 +21,7 @@ MARKS: Mapping[str, str] = {
     "rejected": "no",
     "cannot tell": "unsure",
 }
+_NO_BREAK_SPACE = "\xa0"
 # Characters of a sentence that holds names, relative to those of a name.
 SENTENCE = 8
 
@@ -33,6 +35,7 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
         optimized=False,  # templates are rendered once: optimizing takes longer
+        finalize=make_printable,
         **options,
     )
     environment.filters |= {
@@ -48,6 +51,16 @@ def make_environment(n_characters: int, **options: Any) -> Environment:
         "prose": lambda text: clip(text, SENTENCE * n_characters),
     }
     return environment
+
+
+def make_printable(value: Any) -> Any:
+    """Return a value that a template places with what does not print escaped, if it is text.
+
+    Markup is left as it is: style sheets, scripts and drawings, whose own texts are escaped. So are
+    the spaces by which a page keeps numbers together.
+    """
+    is_plain_text = isinstance(value, str) and not isinstance(value, Markup)
+    return escape_controls(value, keep=_NO_BREAK_SPACE) if is_plain_text else value
 
 
 def list_formats() -> dict[str, Callable[..., str]]:

@@ -9,6 +9,7 @@ A category becomes the number of its level, a missing value NaN. Rare levels sha
 `suspicion` finds the columns that rules should not use.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +22,10 @@ from icscm.tables.errors import reject_infinity
 
 # Cells searched for missing and infinite values at a time: as many as the cache holds.
 _CHECKED_CELLS: Final = 2**18
+# Durations as text, as pandas and Python write them: 3 days 04:05:06 and 3 days, 4:05:06.
+_DURATION: Final = re.compile(r"-?\d+ days?(,? [+-]?\d{1,2}:\d\d:\d\d(\.\d+)?)?")
+# So many durations can be the levels of a category.
+_MAX_DURATION_LEVELS: Final = 10
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,22 @@ def find_missing(
         if np.isinf(rows).any():
             reject_infinity(values, names)
     return has_missing
+
+
+def are_durations(bins: LevelBins) -> bool:
+    """Return whether a category is in truth a column of durations, as text files hold them.
+
+    As levels nearly all would be rare, and no rule could say `more than three days`. A few levels
+    such as `7 days` and `30 days` are a category.
+
+    >>> stays = tuple(f"{days} days 04:00:00" for days in range(20))
+    >>> are_durations(LevelBins(stays)), are_durations(LevelBins(("7 days", "30 days")))
+    (True, False)
+    """
+    levels = (*bins.levels, *bins.pool)
+    if len(levels) <= _MAX_DURATION_LEVELS:
+        return False
+    return all(isinstance(level, str) and _DURATION.fullmatch(level) for level in levels)
 
 
 def code_levels(

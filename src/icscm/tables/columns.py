@@ -77,7 +77,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class Dates:
-    """A column of dates or times, which rules cannot use."""
+    """A column of dates, times or durations, which rules cannot use: the unit is not known."""
 
     missing: ClassVar[None] = None  # nobody asks for it, since no rule can use a date
 

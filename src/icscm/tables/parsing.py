@@ -94,7 +94,8 @@ class ParsedTable:
         """Return the table as numbers; `rows` are those that count, None meaning each once.
 
         A category becomes the number of each row's level; one with more levels than `max_levels`
-        has its rare ones together. Dates, which rules cannot use, are dropped: their column is 0.
+        has its rare ones together. Dates and durations, which rules cannot use, are dropped; the
+        column of a date is 0.
         """
         if not isinstance(self.content, list):
             values = self.content if rows is None else self.content[rows]
@@ -108,7 +109,10 @@ class ParsedTable:
             if isinstance(column, Dates):
                 dropped[position] = suspicion.DATES
             elif isinstance(column, Levels):
-                values[:, position], levels[position] = coded.code_levels(column, max_levels, rows)
+                values[:, position], bins = coded.code_levels(column, max_levels, rows)
+                levels[position] = bins
+                if not column.is_declared and coded.are_durations(bins):
+                    dropped[position] = suspicion.DATES
             else:
                 counted = column if rows is None else column.take(rows)
                 values[:, position] = columns.read_numbers(counted)

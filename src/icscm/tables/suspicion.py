@@ -29,7 +29,10 @@ EMPTY: Final = "all values are missing"
 CONSTANT: Final = "the same in every row"
 LABEL_COPY: Final = "an exact copy of the label"
 ENVIRONMENT_COPY: Final = "an exact copy of the environment"
-DATES: Final = "a date or time, which rules cannot use; convert it to numbers such as years"
+DATES: Final = (
+    "a date, a time or a duration, which rules cannot use; convert it to numbers such as years or "
+    "days"
+)
 
 # Advice where a column is dropped as an identifier.
 _KEEP_IDENTIFIER: Final = (

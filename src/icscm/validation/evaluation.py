@@ -5,7 +5,7 @@ leaves, `predictions` how rows and models of all kinds are read.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,21 +225,25 @@ class Evaluation:
         return plain
 
     def make_content(self) -> EvaluationContent:
-        """Return the records that a report on the evaluation shows."""
+        """Return the records that a report on the evaluation shows, with names on one line."""
+        by_environment = [
+            replace(performance, environment=as_text(performance.environment))
+            for performance in self.environments
+        ]
         return EvaluationContent(
             headline=self.headline,
             model=self.model,
             positive=self._name_class(self.classes[1]),
-            baseline=str(self.baseline),
+            baseline=as_text(self.baseline),
             baseline_from=self.baseline_from,
             at=self._describe_threshold(),
             measures=_list_measures(),
             overall=self.overall,
-            environments=self.environments,
+            environments=by_environment,
             leaves=self.leaves,
             notes=self.notes,
-            environment=self.environment,
-            data=self.data,
+            environment=None if self.environment is None else as_text(self.environment),
+            data=None if self.data is None else as_text(self.data),
             thresholds=self.thresholds,
         )
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icscm.exceptions import IcscmError
+from icscm.exceptions import IcscmError, IcscmWarning, warn
 from icscm.export.conditions import (
     ConditionPoints,
     find_missing_texts,
@@ -48,6 +48,8 @@ MAX_SQL_TERMS: Final = 500
 _COMMENT_WIDTH: Final = 92
 # Indentation of a CASE that is a term of a sum.
 _TERM_INDENT: Final = "    "
+# Bytes of a statement from which on there is a warning.
+_LARGE_STATEMENT: Final = 10**6
 # The text in place of a mean over leaves that SQLite could not parse.
 _TOO_DEEP: Final = "'too deep for SQL'"
 
@@ -82,7 +84,7 @@ def make_sql(saved: SavedModel, *, table: str, schema: str | None) -> str:
         missing_numbers = ", ".join(format_exactly(number) for number in missing.numbers)
 
     table_name = quote_name(table)
-    return fill_template(
+    statement = fill_template(
         "model.sql.txt",
         saved,
         columns=columns,
@@ -92,6 +94,21 @@ def make_sql(saved: SavedModel, *, table: str, schema: str | None) -> str:
         has_commas=get_table_settings(saved).get("decimal") == ",",
         place=table_name if schema is None else f"{quote_name(schema)}.{table_name}",
     )
+    _warn_of_size(statement)
+    return statement
+
+
+def _warn_of_size(statement: str) -> None:
+    """Warn of a statement that a database takes long to parse, as that of a large forest."""
+    n_bytes = len(statement.encode("utf-8"))
+    if n_bytes > _LARGE_STATEMENT:
+        warn(
+            f"the SQL takes {n_bytes / 1e6:.1f} MB, for it must write each tree for each of its "
+            "columns, and databases take long to parse it; a forest of fewer or smaller trees "
+            "(n_estimators, max_leaves), one tree or a score takes less, and 'python', 'r' and "
+            "'json' write each rule once",
+            IcscmWarning,
+        )
 
 
 def _check_column_names(saved: SavedModel) -> None:
@@ -112,7 +129,7 @@ def _check_column_names(saved: SavedModel) -> None:
 def _write_comment_lines(texts: Sequence[str]) -> Sequence[str]:
     """Write texts as lines of a comment, which no line break or control code in them can end."""
     printable_texts = [escape_controls(quote_text(text)) for text in texts]
-    return textwrap.wrap(", ".join(printable_texts), _COMMENT_WIDTH)
+    return textwrap.wrap(", ".join(printable_texts), _COMMENT_WIDTH, break_long_words=False)
 
 
 def _make_columns(saved: SavedModel, writer: ConditionWriter) -> ResultColumns:

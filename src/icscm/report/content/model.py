@@ -1,6 +1,9 @@
 """The model: its size, columns and rules, the trees of a forest, the points of a score."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from icscm.formatting import format_name
 from icscm.model.forest import Forest, Model
@@ -10,10 +13,12 @@ from icscm.model.score import Score
 from icscm.model.splits import CHAINS
 from icscm.model.tree import Tree
 from icscm.report.content.errors import Errors, make_errors
-from icscm.report.content.nodes import Nodes
 from icscm.report.content.rates import count_rows
 from icscm.report.formatting import Names
-from icscm.report.importances import ColumnLosses, PermutationImportance
+
+if TYPE_CHECKING:
+    from icscm.report.content.nodes import Nodes
+    from icscm.report.importances import ColumnLosses, PermutationImportance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,7 @@ class ModelSize:
     text: str
     n_rules: int
     threshold: float | None
-    discarded: "Discarded | None" = None
+    discarded: Discarded | None = None
 
     @property
     def is_rule_set(self) -> bool:

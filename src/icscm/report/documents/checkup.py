@@ -18,10 +18,11 @@ from icscm.report.blocks import (
     Note,
     Paragraph,
     make_table,
+    note_more,
     shorten_name,
     shorten_sentence,
 )
-from icscm.report.documents.shared import note_more, shorten_facts
+from icscm.report.documents.shared import shorten_facts
 from icscm.report.formatting import (
     Plain,
     format_detectable,

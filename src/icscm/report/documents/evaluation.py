@@ -107,7 +107,7 @@ def write_environment(rows: EvaluatedRows | None, n_columns: int) -> list[str]:
         return ["...", *[""] * (n_columns - 1)]
     scores = rows.scores
     return [
-        shorten_name(str(rows.environment)) + (" (new)" if rows.is_new else ""),
+        shorten_name(rows.environment) + (" (new)" if rows.is_new else ""),
         f"{rows.n_samples:,}",
         write_measure(scores, "auc"),
         write_bounds(scores, "auc"),

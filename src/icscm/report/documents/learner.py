@@ -12,6 +12,7 @@ from icscm.report.blocks import (
     Note,
     Paragraph,
     make_table,
+    note_more,
     shorten_name,
     shorten_sentence,
 )
@@ -34,7 +35,6 @@ from icscm.report.documents.shared import (
     N_FEW,
     choose_by_name,
     name_environments,
-    note_more,
     shorten_facts,
     write_rates,
 )

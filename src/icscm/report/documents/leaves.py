@@ -7,6 +7,7 @@ from icscm.report.blocks import (
     Note,
     Paragraph,
     make_table,
+    note_more,
     shorten_name,
     shorten_sentence,
 )
@@ -17,7 +18,6 @@ from icscm.report.documents.shared import (
     LIMITS,
     choose_by_name,
     name_environments,
-    note_more,
     write_rates,
 )
 from icscm.report.formatting import (

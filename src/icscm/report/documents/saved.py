@@ -8,14 +8,22 @@ from icscm.formatting import as_text, shorten_list
 from icscm.model.forest import Forest, describe_size
 from icscm.model.saved import SavedModel, get_table_settings, list_used
 from icscm.model.splits import CHAINS
-from icscm.report.blocks import Code, Document, Facts, Heading, Note, Paragraph, make_table
+from icscm.report.blocks import (
+    Code,
+    Document,
+    Facts,
+    Heading,
+    Note,
+    Paragraph,
+    make_table,
+    note_more,
+)
 from icscm.report.content.errors import make_errors
 from icscm.report.content.leaves import Leaf, make_leaves
 from icscm.report.content.model import ModelSize, find_noun
-from icscm.report.documents.shared import note_more
 from icscm.report.formatting import Names, format_prediction_interval, make_names
 from icscm.report.wording.facts import Fact
-from icscm.report.wording.learner_facts import list_facts as list_model_facts
+from icscm.report.wording.model_facts import list_model_facts
 
 
 @dataclass(frozen=True, kw_only=True)

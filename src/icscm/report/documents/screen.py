@@ -12,6 +12,7 @@ from icscm.report.blocks import (
     Note,
     Paragraph,
     make_table,
+    note_more,
     shorten_name,
     shorten_sentence,
 )
@@ -27,7 +28,7 @@ from icscm.report.content.screen import (
     ScreenValidationRecord,
     ToleranceLevel,
 )
-from icscm.report.documents.shared import note_more, shorten_facts
+from icscm.report.documents.shared import shorten_facts
 from icscm.report.formatting import format_score
 from icscm.report.wording.facts import Fact
 from icscm.report.wording.screening import (

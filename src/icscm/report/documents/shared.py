@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from icscm.report.blocks import Block, Note, make_table, shorten_name, shorten_sentence
+from icscm.report.blocks import Block, make_table, shorten_name, shorten_sentence
 from icscm.report.content.candidates import RatioExtreme
 from icscm.report.content.leaves import Leaf
 from icscm.report.content.nodes import EffectExtreme, ScanSize
@@ -41,11 +41,6 @@ def choose_by_name(environments: Sequence[Environment]) -> list[Environment]:
 def name_environments(names: Names) -> str:
     """Return the title of a column of environments."""
     return shorten_name(names.place)
-
-
-def note_more(n_more: int, text: str, *, is_tight: bool = False) -> list[Block]:
-    """Return a note on what is not listed; nothing where all is."""
-    return [Note(text, is_tight=is_tight)] if n_more > 0 else []
 
 
 def shorten_facts(facts: Iterable[Fact]) -> list[Fact]:

@@ -92,12 +92,16 @@ def describe_merged_environments(merged: Mapping[str | None, Sequence[str]]) -> 
 
 
 def describe_missing_texts(
-    cells: Sequence[tuple[str, Mapping[str, int]]], has_defaults: bool
+    cells: Sequence[tuple[str, Mapping[str, int]]],
+    *,
+    has_defaults: bool,
+    doubtful: Sequence[str] = (),
 ) -> list[Fact]:
     """Return which texts were read as missing.
 
     `cells` has for each text the number of its cells by column; `has_defaults` is whether one of
-    the texts means missing by default.
+    the texts means missing by default. `doubtful` are columns of text with empty cells and with
+    `None`, which may be a level there: the user is asked.
     """
     if not cells:
         return []
@@ -108,4 +112,12 @@ def describe_missing_texts(
             (columns,) = by_column
         parts.append(f"{text!r} in {columns} ({count(sum(by_column.values()), 'cell')})")
     hint = "; --no-default-na keeps such texts" if has_defaults else ""
-    return [Fact("Missing", f"{as_text(shorten_list(parts))}, read as missing{hint}")]
+    facts = [Fact("Missing", f"{as_text(shorten_list(parts))}, read as missing{hint}")]
+    if doubtful:
+        columns = as_text(shorten_list(list(doubtful)))
+        question = (
+            f"is 'None' a level of {columns}, where other cells are empty? If it is, read it with "
+            "--no-default-na, and with --na for each text that does mean missing"
+        )
+        facts.append(Fact("Question", question))
+    return facts

@@ -53,13 +53,7 @@ def write_headline(content: LearnerContent) -> Headline:
     """Return the headline of a report on a fitted learner."""
     return Headline(
         title=write_title(content),
-        facts=list_facts(
-            content.model,
-            content.errors,
-            content.leaves,
-            name=name_model(content.learned, content.model.features),
-            report=content,
-        ),
+        facts=list_facts(content, name=name_model(content.learned, content.model.features)),
         model=answer_model(content),
         new_sites=answer_new_sites(content),
         error=answer_error(content),

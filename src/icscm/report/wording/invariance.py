@@ -13,8 +13,8 @@ from icscm.report.content.leaves import Leaf
 from icscm.report.content.nodes import ChosenSplit
 from icscm.report.formatting import Names
 from icscm.report.wording.facts import Answer, Judgement
-from icscm.report.wording.learner_facts import count_verdicts
 from icscm.report.wording.leaves import explain_leaf
+from icscm.report.wording.model_facts import count_verdicts
 from icscm.report.wording.ranges import describe_range, describe_variation, reverses
 from icscm.report.wording.requirement import describe_margin
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA

@@ -73,6 +73,12 @@ def choose_card(device: str, n_bytes: int) -> Card | None:
     return card
 
 
+def check_device(device: str) -> None:
+    """Raise for `"cuda"` without a card: before a table is read, which may take long."""
+    if device == "cuda":
+        find_card()
+
+
 def has_room(card: Card, n_bytes: int) -> bool:
     """Return whether columns of so many bytes fit, with the results computed from them."""
     n_computed_bytes = n_bytes // 16 + _COMPUTED_BYTES
