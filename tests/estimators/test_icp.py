@@ -421,3 +421,70 @@ def test_a_fit_forgets_the_one_before():
     fresh.fit(X.to_numpy(), y, environments=environments)
     assert vars(selector).keys() == vars(fresh).keys()
     assert selector.parents_ == fresh.parents_
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def make_visits(n_patients=150, n_visits=6, seed=0):
+    """Visits of patients: the outcome depends on a cause, and on the patient."""
+    rng = np.random.default_rng(seed)
+    patient = np.repeat(np.arange(n_patients), n_visits)
+    hospital = patient % 3
+    cause = np.repeat(rng.integers(0, 2, n_patients), n_visits)
+    other = rng.integers(0, 2, len(patient))
+    tendency = np.repeat(rng.normal(0, 1.5, n_patients), n_visits)
+    chance = 1 / (1 + np.exp(-(2.0 * cause - 1 + tendency)))
+    y = (rng.random(len(patient)) < chance).astype(int)
+    return pd.DataFrame({"cause": cause, "other": other}), y, hospital, patient
+
+
+def test_groups_keep_the_level():
+    """Six visits of a patient counted as six patients: the set of the causes was rejected."""
+    n_rejected = {"grouped": 0, "alone": 0}
+    for seed in range(60):
+        X, y, hospital, patient = make_visits(seed=seed)
+        for name, groups in (("grouped", patient), ("alone", None)):
+            with warnings.catch_warnings(action="ignore"):
+                icp = InvariantCausalPrediction().fit(X, y, environments=hospital, groups=groups)
+            n_rejected[name] += ("cause",) not in icp.accepted_sets_
+    assert n_rejected["grouped"] <= 8
+    assert n_rejected["alone"] >= 18
+
+
+def test_groups_of_single_rows_change_nothing_much_and_may_be_a_column():
+    X, y, hospital, patient = make_visits()
+    with warnings.catch_warnings(action="ignore"):
+        alone = InvariantCausalPrediction().fit(X, y, environments=hospital)
+        single = InvariantCausalPrediction().fit(
+            X, y, environments=hospital, groups=np.arange(len(y))
+        )
+        grouped = InvariantCausalPrediction().fit(X, y, environments=hospital, groups=patient)
+        named = InvariantCausalPrediction().fit(
+            X.assign(patient=patient), y, environments=hospital, groups="patient"
+        )
+    assert single.n_sets_tested_ == alone.n_sets_tested_
+    for p_alone, p_single in zip(alone.p_values_, single.p_values_, strict=True):
+        assert p_single == pytest.approx(p_alone, abs=0.01)
+    assert (named.p_values_ == grouped.p_values_).all()
+    assert (grouped.p_values_ >= alone.p_values_).all()
+
+
+def test_strata_of_rows_are_those_of_the_tables():
+    rng = np.random.default_rng(0)
+    columns = np.column_stack([rng.integers(0, n, 200) for n in (2, 3, 4, 2)])
+    outcomes, environments = rng.integers(0, 2, 200), rng.integers(0, 3, 200)
+    counts = make_level_counts(columns, outcomes, environments, 3, 4)
+    n_tables = 0
+    for table in table_sets._walk_all(counts, 3):
+        strata = table_sets.number_strata(counts, table.columns)
+        n_rows = np.bincount(strata, minlength=len(table.strata))
+        assert (n_rows == table.strata.sum(axis=(1, 2))).all()
+        n_tables += 1
+    assert n_tables == 15
+
+
+def test_trees_take_no_groups():
+    X, y, hospital, patient = make_visits()
+    with pytest.raises(IcscmError, match="groups cannot be used with model='tree'"):
+        InvariantCausalPrediction(model="tree").fit(X, y, environments=hospital, groups=patient)

@@ -32,7 +32,7 @@ from icscm.search.sets import (
     find_best,
     find_invariant_sets,
 )
-from icscm.search.table_sets import TableTester
+from icscm.search.table_sets import TableTester, make_table_clusters
 from icscm.search.tree_sets import TreeTester, TreeTestSettings, screen_columns
 from icscm.sources.memory import make_memory_source
 from icscm.tables.environments import check_several, encode_environments, take_environments
@@ -161,7 +161,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
 
     @data_by_name
     @whole_or_nothing
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, environments: Any = None, groups: Any = None) -> Self:
         """Test the sets of columns.
 
         Parameters
@@ -172,6 +172,9 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             Outcomes of two classes.
         environments : array-like of shape (n_samples,)
             One hashable label per row, of at least two distinct ones.
+        groups : array-like of shape (n_samples,), str or list of str, optional
+            Rows that belong together, such as the visits of a patient: the statistic of a set is
+            divided by its design effect. With `model="table"` only.
 
         Returns
         -------
@@ -186,6 +189,14 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         """
         check_parameters(self)
         X, environments = take_environments(X, environments)  # they may be a column of X
+        X, groups = take_environments(X, groups, "groups")
+        if groups is not None and self.model != "table":
+            raise IcscmError(
+                "groups cannot be used with ",
+                Parameter("model", self.model),
+                ", whose trees are tested on halves of the rows; use ",
+                Parameter("model", "table"),
+            )
         whole_table = check_table(self, X)
         outcomes, _ = check_labels(y, len(whole_table))
         if environments is None:
@@ -199,7 +210,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         table = whole_table[:, self._comparable]
 
         if self.model == "table":
-            candidates = self._make_tables(table, outcomes, environment_codes)
+            candidates = self._make_tables(table, outcomes, environment_codes, groups)
         else:
             candidates = self._make_trees(table, outcomes, environment_codes)
 
@@ -237,7 +248,9 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             exceptions.LeftOutWarning,
         )
 
-    def _make_tables(self, table: Array, outcomes: Array, environments: Array) -> _Candidates:
+    def _make_tables(
+        self, table: Array, outcomes: Array, environments: Array, groups: Any
+    ) -> _Candidates:
         """Count the table of all columns, whose values are cut into levels."""
         counts = make_level_counts(
             table, outcomes, environments, len(self.environments_), self.max_levels
@@ -245,7 +258,13 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
         n_columns = counts.n_features
         max_size = min(self.max_set_size or n_columns, n_columns)
         table_sets.check_affordable(counts, max_size, self.max_set_size)
-        tester = TableTester(counts, test=self.test, dof=self.dof)
+        clusters = None
+        if groups is not None:
+            group_codes, _ = encode_environments(groups, len(table), what="groups")
+            clusters = make_table_clusters(
+                group_codes, environments, outcomes, len(self.environments_)
+            )
+        tester = TableTester(counts, test=self.test, dof=self.dof, clusters=clusters)
         return _Candidates(tester=tester, max_size=max_size)
 
     def _make_trees(self, table: Array, outcomes: Array, environments: Array) -> _Candidates:

@@ -11,17 +11,19 @@ one column of a table at hand.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from icscm._types import CountArray, IntArray
+from icscm._types import CountArray, FloatArray, IntArray
+from icscm.engine.clusters import ClusterPatterns, find_pairs
 from icscm.engine.levels import LevelCounts, count_shared
 from icscm.exceptions import IcscmError
 from icscm.search.sets import MAX_COUNTED, CandidateSet, count_sets
+from icscm.stats.design_effects import compute_leaf_design_effects
 from icscm.stats.independence import (
     PEARSON,
     GTest,
@@ -42,6 +44,56 @@ _BATCH_CELLS = 2**16
 SET_TESTS: Final = {"g": GTest(), "chi2": PEARSON}
 
 
+@dataclass(frozen=True, eq=False)
+class TableClusters:
+    """Rows that belong together: the cluster and the outcome of each row.
+
+    The clusters of environment e are numbered from `starts[e]` on.
+    """
+
+    codes: IntArray
+    starts: IntArray
+    outcomes: IntArray
+
+    def measure_design_effects(self, counts: LevelCounts, table: "SetTable") -> FloatArray:
+        """Measure by what factor clusters inflate the statistic of each stratum of a set."""
+        n_strata = len(table.strata)
+        n_clusters = int(self.starts[-1])
+        stratum_of_row = number_strata(counts, table.columns)
+        pairs = find_pairs(stratum_of_row, self.codes, n_seconds=n_clusters)
+        is_positive = self.outcomes == 1
+        positives = np.bincount(pairs.number_of_row[is_positive], minlength=len(pairs))
+        negatives = np.bincount(pairs.number_of_row[~is_positive], minlength=len(pairs))
+        rows_of_pairs = ClusterPatterns(
+            patterns=pairs.first,
+            clusters=pairs.second,
+            counts=np.column_stack((negatives, positives)),
+            starts=self.starts,
+        )
+        moments = rows_of_pairs.count_moments(np.arange(n_strata), n_strata)
+        return compute_leaf_design_effects(table.strata, moments)
+
+
+def number_strata(counts: LevelCounts, columns: CandidateSet) -> IntArray:
+    """Number the stratum of each row as `SetTable.strata` does: the last column varies fastest."""
+    stratum_of_row = np.zeros(len(counts.cells), dtype=np.int64)
+    for column in columns:
+        stratum_of_row = stratum_of_row * int(counts.n_levels[column]) + counts.codes[column]
+    return stratum_of_row
+
+
+def make_table_clusters(
+    groups: IntArray, environments: IntArray, outcomes: IntArray, n_environments: int
+) -> TableClusters:
+    """Make clusters of the group, the environment and the outcome of each row."""
+    pairs = find_pairs(environments, groups, n_seconds=int(groups.max(initial=0)) + 1)
+    return TableClusters(
+        codes=pairs.number_of_row,
+        starts=np.searchsorted(pairs.first, np.arange(n_environments + 1)),
+        outcomes=outcomes,
+    )
+
+
 class SetTable(NamedTuple):
     """The rows by the values of a set of columns (stratum), outcome and environment."""
 
@@ -54,25 +106,37 @@ class TableTester:
     """Tests sets of columns within the combinations of their values.
 
     Statistics and degrees of freedom add up over the combinations, the strata. With nominal `dof`
-    every possible stratum counts (K - 1) degrees of freedom, also those without information.
+    every possible stratum counts (K - 1) degrees of freedom, also those without information. With
+    clusters, the statistic of a set is divided by the mean design effect of its strata.
     """
 
     counts: LevelCounts
     test: str
     dof: str
+    clusters: TableClusters | None = None
 
     def compute_p_values(self, max_size: int) -> dict[CandidateSet, float]:
         """Compute the p-value of every set of up to so many columns."""
         p_values: dict[CandidateSet, float] = {}
         for batch in _make_batches(_walk_all(self.counts, max_size)):
             sets = [table.columns for table in batch]
-            tests = compute_conditional([table.strata for table in batch], SET_TESTS[self.test])
+            tests = compute_conditional(
+                [table.strata for table in batch],
+                SET_TESTS[self.test],
+                effects=self._measure_design_effects(batch),
+            )
             if self.dof == "nominal":
                 batch_p_values = compute_upper_tail(tests.statistics, self._count_nominal_dof(sets))
             else:
                 batch_p_values = tests.p_values
             p_values |= zip(sets, batch_p_values.tolist(), strict=True)
         return p_values
+
+    def _measure_design_effects(self, batch: Sequence[SetTable]) -> list[FloatArray] | None:
+        """Measure the design effects of the strata of each set; None if rows are independent."""
+        if self.clusters is None:
+            return None
+        return [self.clusters.measure_design_effects(self.counts, table) for table in batch]
 
     def _count_nominal_dof(self, sets: Iterable[CandidateSet]) -> IntArray:
         """Count the degrees of freedom of sets as if all their combinations of values occurred."""
