@@ -33,6 +33,7 @@ def frame():
     made["smoker"] = np.where(smoker, "yes", rng.choice(["no", "ex"], n))
     made["habit"] = np.round(habit + rng.normal(0, 0.6, n))
     made["local"] = np.where(place == 1, ill ^ (rng.random(n) < 0.1), 0).astype(float)
+    made.loc[np.flatnonzero(place == 2)[:3], "local"] = 1.0  # or it would determine the site
     made["again"] = made["habit"]
     made["noise"] = np.round(rng.normal(size=n), 1)
     return made.assign(site=np.array(SITES)[place], y=ill.astype(int))
