@@ -74,3 +74,14 @@ def test_what_does_not_print_is_escaped():
 @pytest.mark.parametrize("make_block", [Paragraph, Code])
 def test_lines_of_a_paragraph_are_kept(make_block):
     assert show([make_block("one\n  two\x1b")]) == ["one", r"  two\x1b"]
+
+
+@pytest.mark.parametrize("width", [1, 5, 80])
+def test_narrow_terminals_and_empty_tables_lose_no_word(width):
+    document = [
+        make_table(["a", ">", ""], [["x y", "", ""]]), make_table([], []), make_table(["a"], []),
+        Paragraph(""), Facts([]), Code("  if x:\n      y = 1"), Bullets([""]),
+    ]  # fmt: skip
+    lines = show(document, width=width)
+    words = [word for line in lines for word in line.split()]
+    assert words == ["a", "x", "y", "a", "if", "x:", "y", "=", "1", "-"]

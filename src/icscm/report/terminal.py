@@ -103,7 +103,9 @@ class TextColumns:
         )
         table = RichTable.grid(padding=(0, _GAP))
         for column, width in zip(self.columns, widths, strict=True):
-            table.add_column(justify=column.justify, style=column.style, width=width)
+            table.add_column(
+                justify=column.justify, style=column.style, width=width, overflow="fold"
+            )
         cells_by_column = [
             [
                 Padding(text, (0, 0, 0, indent)) if indent else text
