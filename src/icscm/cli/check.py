@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icscm.cli import console, files
-from icscm.cli.genomes import open_genomes, read_labels
+from icscm.cli.genomes import open_genome_file, read_labels
 from icscm.cli.group import main, name_option
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
 from icscm.io.locating import describe_path
@@ -78,7 +78,7 @@ def _check_genomes(data: Path, options: Options, alpha: float) -> tuple[CheckUp,
     from icscm.validation.checkup import check_presence
 
     labels, roles = read_labels(options)
-    with open_genomes(data, options) as store:
+    with open_genome_file(data, options) as store:
         countable = open_bits(
             store,
             labels,

@@ -30,7 +30,7 @@ from icscm.model.splits import LeafCounts, freeze_counts
 from icscm.parameters import check_parameters, whole_or_nothing
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.memory import open_memory
-from icscm.tables.columns import is_dask
+from icscm.tables.columns import StoredTable, is_dask
 from icscm.tables.environments import warn_of_sparse
 from icscm.tables.labels import code_known, find_series_names
 from icscm.tables.parsing import check_rows
@@ -54,11 +54,18 @@ def warn_of_environments(countable: Countable[Any], consequence: str) -> None:
 
 
 def find_opener(X: Any) -> Callable[..., Countable[Any]]:
-    """Return the function that opens a table; the rows of a Dask collection stay where they are."""
+    """Return the function that opens a table.
+
+    The rows of a Dask collection and of a packed store stay where they are.
+    """
     if is_dask(X):
         from icscm.sources.dask.opening import open_dask  # dask is an extra
 
         return open_dask
+    if isinstance(X, StoredTable):
+        from icscm.sources.bits.opening import open_rows  # pyarrow is slow to import
+
+        return open_rows
     return open_memory
 
 

@@ -28,6 +28,7 @@ from icscm.progress import track
 from icscm.report.formatting import join_words
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
+from icscm.tables.columns import StoredTable
 from icscm.tables.outcomes import OutcomeKind
 from icscm.validation.cohort import Cohort, make_any_cohort, make_cohort
 from icscm.validation.folds import Fold
@@ -170,6 +171,10 @@ def _fit(learner: Any, train: Cohort, bins: _SharedBins) -> float:
         learner.fit_counts(replace(binned.countable, is_part=True))
         return binned.seconds + perf_counter() - start
 
+    if isinstance(train.X, StoredTable):
+        raise IcscmError(
+            f"{type(learner).__name__} needs a table in memory, and X is {train.X.description}"
+        )
     arguments = _make_fit_arguments(learner, train)
     start = perf_counter()
     learner.fit(train.X, train.y, **arguments)
