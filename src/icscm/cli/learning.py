@@ -39,6 +39,11 @@ _TALLY_ROWS = 2**16
 _MAX_PERMUTED = 3_000
 # The format that a model file names for packed genomes, whose cells have types.
 _TYPED_FORMAT = "parquet"
+# What a step of a fit is (see `count_steps`), in a table and in a packed store. There the bits of
+# many cells are counted at once, and numbers of two bins are tested sooner than those of many:
+# 1,000 x 200,000 cells in five environments take a tree 8 s of one core, and a rule 2 s.
+_COSTS_OF_CELLS = {"n_steps_of_number": 4}
+_COSTS_OF_BITS = {"n_steps_of_number": 1, "n_cells_of_step": 256}
 _NO_ENVIRONMENTS = "the data have no environments"
 _NO_ROWS_TAKEN = "it needs a table in memory"
 
@@ -193,6 +198,9 @@ class _Study:
         self.options = options
         self.progress = progress
         self.model = MODELS[options["model"]]
+        is_packed = isinstance(samples.X, StoredTable)
+        #: what steps of a fit are counted by
+        self.costs = _COSTS_OF_BITS if is_packed else _COSTS_OF_CELLS
         self.n_rows = len(samples.y)
         #: what functions that take a table are called with
         self.table: dict[str, Any] = {
@@ -252,7 +260,7 @@ class _Study:
             return {"unvalidated": "--no-validation"}
 
         is_asked_for = self.options["validation"]
-        n_steps_of_fit = count_steps(countable, self.n_rows, n_steps_of_number=4)
+        n_steps_of_fit = count_steps(countable, self.n_rows, **self.costs)
         n_steps = n_environments * n_steps_of_fit
         max_steps = self.model.max_validation_steps
         if not is_asked_for and n_steps > max_steps:

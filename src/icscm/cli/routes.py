@@ -27,8 +27,6 @@ _SMALLER_TABLE = "prepare the files, or raise --max-memory"
 _WITHOUT_DASK = "omit --dask and --workers"
 _ALL_GENES = "a store is used with all its genes; take genes out of the table before it is packed"
 _NO_CATEGORIES = "a gene is present or absent"
-_SET_VALUES = "set the parameter itself, as in --p 2 or --max-leaves 8"
-_NO_SUBSAMPLES = "omit it, or take a subset of the genomes with a shorter table of --labels"
 _IN_ONE_PROCESS = "a store of bits is small and is read in this process; omit --dask and --workers"
 
 # What to do instead of the options that do not go with a route.
@@ -42,8 +40,6 @@ _INSTEAD = {
         "group": _WITHOUT_DASK,
     },
     Route.PACKED: {
-        "cv": _SET_VALUES,
-        "stability": _NO_SUBSAMPLES,
         "only": _ALL_GENES,
         "drop": _ALL_GENES,
         "categories": _NO_CATEGORIES,
