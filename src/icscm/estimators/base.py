@@ -106,7 +106,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         Parameters
         ----------
         X : array, frame, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The features: numbers, text, categories and booleans, missing values among them.
+            The features: numbers, text, categories and booleans, missing values among them. Or
+            genomes of a packed store, from `icscm.sources.open_genomes`.
         y : array-like of shape (n_samples,)
             Labels of two classes; the second in order is the positive one.
         environments : array-like of shape (n_samples,), str or list of str, optional

@@ -102,10 +102,15 @@ class StoredTable(ABC):
     the columns of their rules.
     """
 
-    #: the names of the columns, None where they go by their positions
-    names: Sequence[str] | None
-    #: what it is, as errors name it
-    description: str
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str] | None:
+        """The names of the columns; None where they go by their positions."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What it is, as errors name it."""
 
     @property
     @abstractmethod

@@ -405,7 +405,7 @@ def open_rows(
     sample_weight: Any = None,
     preparation: BinningConfig | None = None,
 ) -> Countable[StoredSource]:
-    """Make genomes countable, given the outcome and the environment of each, as `open_memory` does."""
+    """Make genomes countable, with the outcome and environment of each, as `open_memory` does."""
     if sample_weight is not None:
         raise IcscmError(
             "genomes of a packed store have no weights; omit sample_weight, or give a table in "
