@@ -7,16 +7,19 @@ from sklearn.linear_model import LogisticRegression
 
 from icscm import (
     ICSCMClassifier,
+    InvariantFeatureSelector,
     InvariantForestClassifier,
     InvariantScoreClassifier,
     InvariantTreeClassifier,
     SCMClassifier,
+    check_environments,
     leave_one_environment_out,
     stability_selection,
 )
 from icscm.exceptions import IcscmError
 from icscm.sources import open_genomes
 from icscm.sources.bits.packing import pack_matrix
+from icscm.validation.importances import permutation_importance
 from icscm.validation.tuning import choose_threshold, grid_search
 
 pytestmark = pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
@@ -149,10 +152,19 @@ def test_subsamples_are_those_of_a_table(table, store):
 
 
 def test_what_needs_a_table_in_memory_says_so(table, store):
+    """Importances were 0 for every column, and other estimators got an array of no dimension."""
     _, labels, _ = table
     genomes = open_genomes(store)
-    with pytest.raises(IcscmError, match="a table in memory"):
-        leave_one_environment_out(LogisticRegression(), genomes, **labels)
+    tree = InvariantTreeClassifier().fit(genomes, **labels)
+    calls = [
+        lambda: leave_one_environment_out(LogisticRegression(), genomes, **labels),
+        lambda: InvariantFeatureSelector().fit(genomes, **labels),
+        lambda: check_environments(genomes, **labels),
+        lambda: permutation_importance(tree, genomes, **labels),
+    ]
+    for call in calls:
+        with pytest.raises(IcscmError, match=r"packed store, .*genes\.bits, .* table in memory"):
+            call()
     with pytest.raises(IcscmError, match="have no weights; omit sample_weight"):
         ICSCMClassifier().fit(genomes, **labels, sample_weight=np.ones(N_ROWS))
     twice = genomes.take_rows(np.zeros(N_ROWS, dtype=np.int64))

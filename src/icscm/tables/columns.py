@@ -120,6 +120,17 @@ class StoredTable(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        """Raise with one sentence: other estimators ask for an array of all cells."""
+        raise self.make_error()
+
+    def make_error(self) -> IcscmError:
+        """Make the error for what needs all cells."""
+        return IcscmError(
+            f"X is {self.description}, of which rules, trees, forests and scores are learned; all "
+            "else needs a table in memory"
+        )
+
     @abstractmethod
     def take_rows(self, rows: IntArray) -> Self:
         """Return the table of some rows, given by their positions."""

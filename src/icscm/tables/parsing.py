@@ -179,10 +179,7 @@ class ParsedTable:
 def read_table(X: Any) -> ParsedTable:
     """Read the table that `fit` was given: of numbers, or of columns of any kind."""
     if isinstance(X, columns.StoredTable):
-        raise IcscmError(
-            f"X is {X.description}, of which rules, trees, forests and scores are learned; all "
-            "else needs a table in memory"
-        )
+        raise X.make_error()
     X = columns.bring(X)
     if columns.is_frame(X):
         return _read_frame(columns.open_frame(X))

@@ -16,7 +16,7 @@ from sklearn import get_config
 from sklearn.base import clone, is_regressor
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from icscm._lazy import dummy, metrics
+from icscm._lazy import metrics
 from icscm._types import BoolArray, FloatArray
 from icscm.estimators.base import BaseRuleClassifier
 from icscm.estimators.selector_views import SelectorViews
@@ -28,7 +28,6 @@ from icscm.progress import track
 from icscm.report.formatting import join_words
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
-from icscm.tables.columns import StoredTable
 from icscm.tables.outcomes import OutcomeKind
 from icscm.validation.cohort import Cohort, make_any_cohort, make_cohort
 from icscm.validation.folds import Fold
@@ -171,11 +170,6 @@ def _fit(learner: Any, train: Cohort, bins: _SharedBins) -> float:
         learner.fit_counts(replace(binned.countable, is_part=True))
         return binned.seconds + perf_counter() - start
 
-    is_stored = isinstance(train.X, StoredTable)
-    if is_stored and not isinstance(learner, dummy.DummyClassifier):  # which looks at no column
-        raise IcscmError(
-            f"{type(learner).__name__} needs a table in memory, and X is {train.X.description}"
-        )
     arguments = _make_fit_arguments(learner, train)
     start = perf_counter()
     learner.fit(train.X, train.y, **arguments)
